@@ -1,0 +1,101 @@
+/**
+ * The contract between the core and an engine. A store answers one question at a time and never waits, retries
+ * or keeps a timer: everything that takes time happens once, in the core. Rules 1-8 are in ARCHITECTURE.md.
+ */
+
+/** One wish to hold one name. Its id is never reused, so that asking again can only ever mean the same wish. */
+export interface Claim {
+  readonly name: string
+  /** 128 random bits, in hexadecimal. */
+  readonly id: string
+  /** Who asks, for people to read; it decides nothing. */
+  readonly owner: string
+  /** Milliseconds that a grant lasts unless it is renewed. */
+  readonly ttl: number
+  /** Free text of the holder, visible to all. */
+  readonly note: string
+  /** May the claim join the line of waiters? Without it a busy answer leaves nothing behind. */
+  readonly queue: boolean
+}
+
+/** The claim holds the name for `ttl` ms, counted by the server, and `token` outranks every earlier holder's. */
+export interface Grant {
+  readonly held: true
+  readonly token: bigint
+  /** Milliseconds as the server granted them; it may be more than was asked for. */
+  readonly ttl: number
+}
+
+/** Another claim holds the name, or stands before this one in line. */
+export interface Busy {
+  readonly held: false
+  /** Ask again after this many milliseconds if nothing woke the claim before. */
+  readonly retryAfter: number
+  /** How many waiters stand before this claim, where the store keeps a line. */
+  readonly ahead?: number | undefined
+  readonly holder?: LeaseRecord | undefined
+}
+
+/** What anybody may see of a lease or of a waiter. */
+export interface LeaseRecord {
+  readonly name: string
+  readonly state: 'held' | 'waiting'
+  readonly owner: string
+  /** Of a holder only. */
+  readonly token?: bigint | undefined
+  readonly note: string
+  /** Milliseconds until the lease, or the place in line, lapses unless it is renewed. */
+  readonly remaining: number
+  /** Of a waiter only: 0 is the next to hold. */
+  readonly position?: number | undefined
+}
+
+/** What an engine promises, as data: printed by the docs and the command line, checked by the fault lab. */
+export interface Guarantees {
+  /** Who shares the names: one process, one machine, or all that reach the server. */
+  readonly scope: 'process' | 'machine' | 'network'
+  /** When two holders can believe in the same lease at once, in a sentence; fencing then decides. */
+  readonly exclusion: string
+  /** What keeps tokens rising, in a sentence. */
+  readonly token: string
+  /** Are waiters served in the order in which they came? */
+  readonly order: 'first come, first served' | 'not promised'
+  /** Does a waiter hear of a release, or does it ask again and again? */
+  readonly waiting: 'pushed' | 'polled'
+  /** The shortest ttl in milliseconds that is sensible here. */
+  readonly shortestTtl: number
+  /** The clock that decides when a lease has ended. */
+  readonly clock: string
+  /** What survives a restart or a failover of the server, in a sentence. */
+  readonly durability: string
+  /** Everything it does not promise, a sentence each. */
+  readonly limits: readonly string[]
+}
+
+/** The names to look at: exactly one, or all that begin alike. */
+export type Query = { readonly name: string } | { readonly prefix: string }
+
+/** Names a claim without its wishes. */
+export type ClaimKey = Pick<Claim, 'name' | 'id'>
+
+/**
+ * An engine. Every call may reject, which means that its outcome is unknown (or, with a `LeaseError` that is not
+ * `retryable`, that asking again is useless). `signal` ends the caller's interest, never what the server does.
+ */
+export interface Store extends AsyncDisposable {
+  /** For people, such as `sqlite` or `redis cluster`. */
+  readonly kind: string
+  readonly guarantees: Guarantees
+  /** Puts the claim; does it hold now? Idempotent on the id: asking again refreshes a holder and keeps a place. */
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
+  /** `undefined`: the lease is certainly gone. A rejection: nobody knows. */
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
+  /** Withdraws a claim that holds, waits, or has not arrived yet (then it is refused when it does). Idempotent. */
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
+  /** Resolves once armed; from then until `signal` aborts, `wake` may be called as a hint to ask again. */
+  watch?(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void>
+  /** Holders, each followed by its waiters in order where the store keeps a line. */
+  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
+  /** Frees the name and answers the token that now outranks the old holder, or `undefined` if nobody held it. */
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
+}

@@ -1,0 +1,27 @@
+/**
+ * The rules of a line of waiters, the same in every store that keeps one. First come, first served: when the name
+ * falls free the head has one turn to take it, then the next may, and so on, so that a dead waiter costs one turn and
+ * never blocks. A claim that does not queue stands behind all of them and so never overtakes.
+ */
+
+/** Milliseconds that the head of the line has after the name fell free before the next is let in. */
+export const TURN = 100
+
+/** Milliseconds for which a waiter that asks no more keeps its place: it asks again at a third of that. */
+export function placeLifetime(ttl: number): number {
+  return Math.max(ttl, 1_000)
+}
+
+/** May a claim with `ahead` waiters before it take the name that fell free at `freeSince`? */
+export function mayTake(now: number, freeSince: number, ahead: number): boolean {
+  return now >= freeSince + ahead * TURN
+}
+
+/**
+ * Milliseconds until a waiter asks again if nothing wakes it: at its turn after the moment when the name falls free by
+ * itself, or to keep its place, whichever is sooner. Without a place (`queue` false) only the former counts.
+ */
+export function askAgainAfter(now: number, freeAt: number, ahead: number, ttl: number, queue: boolean): number {
+  const turn = Math.max(freeAt + ahead * TURN - now, 1)
+  return queue ? Math.min(turn, placeLifetime(ttl) / 3) : turn
+}

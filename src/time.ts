@@ -1,0 +1,58 @@
+/**
+ * A process's view of passing time, in milliseconds. Injected everywhere, so that tests and simulations decide it.
+ */
+export interface Clock {
+  /** Elapsed time since some fixed moment. Never goes back; counts the time that a suspended machine slept. */
+  now(): number
+  /** Milliseconds since 1970 by the wall clock. Only for token floors and for people, never to decide who holds. */
+  wall(): number
+  /**
+   * Calls `action` after `delay` ms, once, and answers how to call that off. A `background` timer does not keep the
+   * process alive.
+   */
+  after(delay: number, action: () => void, background?: boolean): () => void
+}
+
+// Date.now() has a resolution of 1 ms, so that it wanders by as much against the monotonic clock; the margin of a
+// deadline (1 % + 2 ms) absorbs a step below this.
+const SMALLEST_STEP = 2
+
+/** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
+export const LONGEST_DELAY = 2_147_483_647
+
+/**
+ * The clock of this process. The monotonic clock stands still while a machine sleeps and the wall clock can be set
+ * back, so elapsed time is what the monotonic one shows plus every forward step of the wall clock against it.
+ */
+export function systemClock(): Clock {
+  let steps = 0
+  let reference = Date.now() - performance.now()
+  return {
+    now() {
+      const monotonic = performance.now()
+      const difference = Date.now() - monotonic
+      if (difference > reference + SMALLEST_STEP) steps += difference - reference
+      if (difference > reference + SMALLEST_STEP || difference < reference) reference = difference
+      return monotonic + steps
+    },
+    wall: () => Date.now(),
+    after(delay, action, background = false) {
+      const timer = setTimeout(action, Math.min(Math.max(delay, 0), LONGEST_DELAY))
+      if (background) timer.unref()
+      return () => clearTimeout(timer)
+    },
+  }
+}
+
+/** No request of a claim with this ttl is waited for longer, and none may be carried out later. */
+export function requestLimit(ttl: number): number {
+  return Math.min(LONGEST_REQUEST, ttl / 3)
+}
+
+/** Milliseconds; thereby also the least time for which a withdrawn claim must be remembered. */
+export const LONGEST_REQUEST = 5_000
+
+/** What a holder gives up of its ttl for clocks that run at different speeds: 1 % and 2 ms. */
+export function margin(ttl: number): number {
+  return ttl * 0.01 + 2
+}

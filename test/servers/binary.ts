@@ -1,0 +1,44 @@
+import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** Where `script/setup` unpacks Debian's packages when it may not install them. */
+const UNPACKED = join(import.meta.dirname, '../../.tools/servers/usr')
+
+export interface Binary {
+  readonly path: string
+  /** What its process needs in addition to find its shared libraries. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * A program on `PATH`, else one that `script/setup` unpacked into the checkout. Throws naming the Debian package that
+ * brings it: a test that needs a missing server fails, it never skips.
+ */
+export function findBinary(name: string, debianPackage: string, unpacked: string = UNPACKED): Binary {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(folder, name)
+    if (isExecutable(path)) return { path, env: {} }
+  }
+  const path = join(unpacked, 'bin', name)
+  if (isExecutable(path)) return { path, env: { LD_LIBRARY_PATH: libraries(unpacked).join(delimiter) } }
+  throw new Error(
+    `${name} was not found on PATH nor in ${join(unpacked, 'bin')}: ` +
+      `run ./script/setup, or install Debian's package with: apt-get install ${debianPackage}`,
+  )
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return statSync(path).isFile()
+  } catch {
+    return false
+  }
+}
+
+function libraries(unpacked: string): string[] {
+  const folder = join(unpacked, 'lib')
+  return readdirSync(folder, { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(entry => join(folder, entry.name))
+}

@@ -1,0 +1,150 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Binary, findBinary } from './binary.ts'
+import { newFolder } from './folder.ts'
+import { type Port, reservePort } from './port.ts'
+import { until } from './until.ts'
+
+/** Where a server lives, also while it is down: its port and its folder. */
+export interface Place {
+  readonly port: Port
+  readonly folder: string
+}
+
+export async function newPlace(name: string): Promise<Place> {
+  return { port: await reservePort(), folder: newFolder(name) }
+}
+
+export interface Command {
+  readonly binary: string
+  /** Named when the binary is missing. */
+  readonly debianPackage: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>> | undefined
+}
+
+/**
+ * A real server as a child process, on 127.0.0.1, a port of its own and a temporary folder. It dies with this process,
+ * even by SIGKILL. A kind of server adds how it is called and how to see that it serves.
+ */
+export abstract class ServerProcess implements AsyncDisposable {
+  readonly host = '127.0.0.1'
+  readonly port: number
+  readonly folder: string
+  readonly #place: Place
+  #child: ChildProcess | undefined
+
+  constructor(place: Place) {
+    this.#place = place
+    this.port = place.port.number
+    this.folder = place.folder
+  }
+
+  protected abstract command(): Command
+
+  /** Polled: answers or throws something else than true until the server serves. */
+  protected abstract isReady(): Promise<boolean>
+
+  /** The process id, of a process group too. Throws while the server is down. */
+  get pid(): number {
+    if (!this.#child?.pid || !this.isRunning) throw new Error(`the server on port ${this.port} is not running`)
+    return this.#child.pid
+  }
+
+  /** True also while it is paused. */
+  get isRunning(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** All that it wrote to standard output and standard error, over restarts. */
+  get output(): string {
+    return existsSync(this.#outputPath) ? readFileSync(this.#outputPath, 'utf8') : ''
+  }
+
+  /** Resolves when the server serves. If it ends or is not ready within 15 s, all is removed and its output thrown. */
+  async start(): Promise<void> {
+    try {
+      const child = this.#spawn()
+      await until(
+        `${child.spawnfile} serves on port ${this.port}`,
+        async () => !this.isRunning || (await this.isReady()),
+        { limit: 15_000 },
+      )
+      if (!this.isRunning) throw new Error(`${child.spawnfile} ended with ${child.exitCode ?? child.signalCode}`)
+    } catch (error) {
+      const output = this.output.slice(-2_000)
+      await this.stop()
+      throw new Error(`${(error as Error).message}${output && `\nits last output:\n${output}`}`, { cause: error })
+    }
+  }
+
+  /** SIGKILL, and all is removed: folder, port. May be called twice. */
+  async stop(): Promise<void> {
+    await this.kill()
+    rmSync(this.folder, { recursive: true, force: true })
+    await this.#place.port.release()
+  }
+
+  /** The signal, by default SIGKILL, and waits for its end. Folder and port stay. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (!this.#child || !this.isRunning) return
+    const exit = once(this.#child, 'exit')
+    process.kill(-this.pid, signal)
+    await exit
+  }
+
+  /** SIGSTOP; resolves when the process stands still. What clients send meanwhile waits in the sockets. */
+  async pause(): Promise<void> {
+    const { pid } = this
+    process.kill(-pid, 'SIGSTOP')
+    await until(`process ${pid} is stopped`, () => stateOf(pid) === 'T', { every: 1 })
+  }
+
+  /** SIGCONT. */
+  resume(): void {
+    process.kill(-this.pid, 'SIGCONT')
+  }
+
+  /** Kills it if it runs, and starts it again on the same port and folder. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.start()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  get #outputPath(): string {
+    return join(this.folder, 'output')
+  }
+
+  #spawn(): ChildProcess {
+    const { binary, debianPackage, args, env } = this.command()
+    const found: Binary = findBinary(binary, debianPackage)
+    const output = openSync(this.#outputPath, 'a')
+    const child = spawn(found.path, args, {
+      cwd: this.folder,
+      env: { ...process.env, ...found.env, ...env },
+      // A group of its own: Ctrl-C in the terminal is for the tests, and forked helpers are stopped along.
+      detached: true,
+      stdio: ['ignore', output, output],
+    })
+    closeSync(output)
+    this.#child = child
+    child.on('error', () => {})
+    if (child.pid) {
+      const pidPath = join(this.folder, 'pid')
+      writeFileSync(pidPath, String(child.pid))
+      child.once('exit', () => rmSync(pidPath, { force: true }))
+    }
+    return child
+  }
+}
+
+// proc(5): the letter after the name in brackets, which may itself contain brackets.
+function stateOf(pid: number): string | undefined {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
+}

@@ -1,30 +1,34 @@
 import { existsSync } from 'node:fs'
 import { defineConfig, type UserConfig } from 'tsdown'
 
-const sources = {
-  index: ['src/index.ts'],
-  redis: ['src/stores/redis/index.ts', 'src/stores/redis.ts'],
-  sqlite: ['src/stores/sqlite/index.ts', 'src/stores/sqlite.ts'],
-  memory: ['src/stores/memory.ts'],
-  conformance: ['src/conformance/index.ts'],
-  testing: ['src/testing/index.ts'],
-  'cli/main': ['src/cli/main.ts'],
-}
-
-const entry = Object.fromEntries(
-  Object.entries(sources).flatMap(([name, files]) => {
-    const file = files.find(path => existsSync(path))
-    return file ? [[name, file]] : []
-  }),
-)
+// The entry points of `exports` in package.json.
+const library = present({
+  index: 'src/index.ts',
+  redis: existsSync('src/stores/redis.ts') ? 'src/stores/redis.ts' : 'src/stores/redis/index.ts',
+  sqlite: 'src/stores/sqlite.ts',
+  memory: 'src/stores/memory.ts',
+  conformance: 'src/conformance/index.ts',
+  testing: 'src/testing/index.ts',
+})
+const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 
 const config: UserConfig = defineConfig({
-  entry,
-  format: ['esm', 'cjs'],
-  dts: true,
+  entry: library,
+  format: { esm: { entry: { ...library, ...commandLine } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
+  dts: { entry: Object.values(library) },
+  // Users with TypeScript's default libraries need it for AsyncDisposable.
+  banner: { dts: '/// <reference lib="esnext.disposable" />' },
+  // Jest runs CommonJS.
+  checks: { legacyCjs: false },
+  failOnWarn: true,
+  logLevel: 'warn',
 })
 
 export default config
+
+function present(entries: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(entries).filter(([, path]) => existsSync(path)))
+}

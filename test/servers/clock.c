@@ -14,21 +14,23 @@
 enum { SECOND = 1000000000 };
 
 static const volatile int64_t none[2];
-static const volatile int64_t *shifts = none;
+static const volatile int64_t *shifts;
 
-__attribute__((constructor)) static void map_shifts(void) {
+// At the first look at a clock; two threads at once map it twice, which does no harm.
+static const volatile int64_t *map_shifts(void) {
   const char *path = getenv("HOLDFAST_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-  if (file < 0) return;
+  if (file < 0) return none;
   void *memory = mmap(NULL, sizeof none, PROT_READ, MAP_SHARED, file, 0);
   close(file);
-  if (memory != MAP_FAILED) shifts = memory;
+  return memory == MAP_FAILED ? none : memory;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
   // Asks the kernel and not the function hidden by this one: finding that allocates memory, and jemalloc, which Redis
   // uses, asks for the time while it sets itself up; libfaketime hangs there.
   if (syscall(SYS_clock_gettime, clock, now)) return -1;
+  if (!shifts) shifts = map_shifts();
   int64_t shift = 0;
   switch (clock) {
     case CLOCK_REALTIME:
@@ -51,7 +53,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {
   struct timespec time;
   if (clock_gettime(CLOCK_REALTIME, &time)) return -1;
-  if (now) *now = (struct timeval){time.tv_sec, time.tv_nsec / 1000};
+  *now = (struct timeval){time.tv_sec, time.tv_nsec / 1000};
   if (zone) *(struct timezone *)zone = (struct timezone){0, 0};
   return 0;
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { findBinary } from './binary.ts'
+import { findBinary, UNPACKED } from './binary.ts'
 import { newFolder } from './folder.ts'
 
 const SOURCE = join(import.meta.dirname, 'clock.c')
@@ -76,8 +76,22 @@ function buildLibrary(): string {
   if (existsSync(library)) return library
   mkdirSync(TOOLS, { recursive: true })
   const unfinished = `${library}.${process.pid}`
-  const cc = findBinary('cc', 'gcc libc6-dev')
-  execFileSync(cc.path, ['-shared', '-fPIC', '-O2', '-o', unfinished, SOURCE], { stdio: 'pipe' })
+  const { path, args } = findCompiler()
+  // The functions it calls are in every program that loads it.
+  execFileSync(path, [...args, '-shared', '-fPIC', '-nostdlib', '-o', unfinished, SOURCE], { stdio: 'pipe' })
   renameSync(unfinished, library)
   return library
+}
+
+/** The machine's C compiler, else the small one that `script/setup` unpacks with the headers when it is not root. */
+export function findCompiler(unpacked: string = UNPACKED): { path: string; args: string[] } {
+  try {
+    return { path: findBinary('cc', 'gcc libc6-dev', unpacked).path, args: [] }
+  } catch (missing) {
+    const path = join(unpacked, 'bin/tcc')
+    if (!existsSync(path)) throw missing
+    const triplet = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
+    const headers = ['include', `include/${triplet}`, `lib/${triplet}/tcc/include`]
+    return { path, args: ['-nostdinc', ...headers.map(folder => `-I${join(unpacked, folder)}`)] }
+  }
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 // their own, and each keeps its number in a file `pid` in its folder while it runs.
 const WATCHDOG = `
   cat
-  for file in "$0"/*/pid; do [ -f "$file" ] && kill -9 -- "-$(cat "$file")"; done
+  for file in "$0"/*/pid; do [ -f "$file" ] && kill -s KILL -- "-$(cat "$file")"; done
   rm -rf "$0" || { sleep 1; rm -rf "$0"; }`
 
 let root: string | undefined

@@ -144,7 +144,7 @@ export abstract class ServerProcess implements AsyncDisposable {
   }
 }
 
-// proc(5): the letter after the name in brackets, which may itself contain brackets.
-function stateOf(pid: number): string | undefined {
+/** The letter of proc(5), such as `T` for stopped and `Z` for a zombie. It follows a name that may hold brackets. */
+export function stateOf(pid: number): string | undefined {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
 }

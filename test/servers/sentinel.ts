@@ -23,14 +23,14 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
       `sentinel monitor ${SentinelSet.group} ${master.host} ${master.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${SentinelSet.group} ${downAfter}`,
       // Also how long the sentinels wait before they vote again after a tie.
-      `sentinel failover-timeout ${SentinelSet.group} 2000`,
+      `sentinel failover-timeout ${SentinelSet.group} 1000`,
     ]
     const sentinels = [1, 2, 3].map(async () => {
       const sentinel = new RedisServer(await newPlace('sentinel'), { lines, isSentinel: true })
       started.push(sentinel)
       await sentinel.start()
       // They find each other by what they publish, else every 2 s.
-      await sentinel.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', 50, 'PING-PERIOD', 100, 'INFO-PERIOD', 200)
+      await sentinel.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', 50, 'INFO-PERIOD', 200)
       return sentinel
     })
     const set = new SentinelSet([master, replica], await Promise.all(sentinels))
@@ -68,16 +68,17 @@ export class SentinelSet implements AsyncDisposable {
     return this.nodes.find(node => node !== master) as RedisServer
   }
 
-  /** Waits until all sentinels know each other and the replica, so that a failover can succeed. */
+  /** Waits until the replica is in step and all sentinels know it and each other, so that a failover can succeed. */
   async agreed(): Promise<void> {
-    await until('every sentinel knows the others and the replica', async () => {
-      const seen = this.sentinels.map(async sentinel => {
+    await until('the replica is in step, and every sentinel knows it and the others', async () => {
+      for (const sentinel of this.sentinels) {
         const replicas = (await sentinel.call('SENTINEL', 'REPLICAS', SentinelSet.group)) as unknown[]
         const others = (await sentinel.call('SENTINEL', 'SENTINELS', SentinelSet.group)) as unknown[]
         await sentinel.call('SENTINEL', 'CKQUORUM', SentinelSet.group)
-        return replicas.length === 1 && others.length === this.sentinels.length - 1
-      })
-      return (await Promise.all(seen)).every(Boolean)
+        if (replicas.length !== 1 || others.length !== this.sentinels.length - 1) return false
+      }
+      const { role, master_link_status } = await (await this.replica()).info('replication')
+      return role === 'slave' && master_link_status === 'up'
     })
   }
 
@@ -93,11 +94,16 @@ export class SentinelSet implements AsyncDisposable {
   }
 
   /**
-   * A failover that forgets what `write` wrote: the master acknowledges it alone, since the replica stands still and
+   * A failover that forgets what `write` wrote, and nothing before: the master acknowledges it alone, since the replica stands still and
    * is cut off, and dies; then the replica goes on and is made master.
    */
   async staleFailover(write: () => Promise<unknown>): Promise<RedisServer> {
     const [master, replica] = [await this.master(), await this.replica()]
+    const { master_repl_offset: written } = await master.info('replication')
+    await until('the replica has what was written before', async () => {
+      const { slave_repl_offset: applied } = await replica.info('replication')
+      return Number(applied) >= Number(written)
+    })
     await replica.pause()
     // Else the write waits in the replica's socket and is applied after all.
     await master.call('CLIENT', 'KILL', 'TYPE', 'replica')

@@ -1,3 +1,4 @@
+import { recordToJSON } from './record.ts'
 import type { LeaseRecord } from './store.ts'
 
 /** Stable codes, for programs. */
@@ -74,9 +75,4 @@ export class LeaseError extends Error {
       holder: this.holder && recordToJSON(this.holder),
     }
   }
-}
-
-/** A record as JSON can carry it: the token becomes a decimal string, since it may exceed 2^53. */
-export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
-  return { ...record, token: record.token?.toString() }
 }

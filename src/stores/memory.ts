@@ -43,6 +43,15 @@ export function memory(options: MemoryOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock())
 }
 
+const shared = new Map<string, Store>()
+
+/** The store of this process for a URL: all who open `memory:` share one, and `memory:other` is another. */
+export async function openMemory(url: string): Promise<Store> {
+  const store = shared.get(url) ?? memory()
+  shared.set(url, store)
+  return store
+}
+
 class MemoryStore implements Store {
   readonly kind = 'memory'
   readonly guarantees: Guarantees = guarantees
@@ -108,7 +117,8 @@ class MemoryStore implements Store {
 
   async *inspect(query: Query): AsyncIterable<LeaseRecord> {
     const now = this.#clock.now()
-    const names = 'name' in query ? [query.name] : [...this.#entries.keys()].filter(name => name.startsWith(query.prefix))
+    const names =
+      'name' in query ? [query.name] : [...this.#entries.keys()].filter(name => name.startsWith(query.prefix))
     for (const name of names.sort()) {
       const { holding, line } = this.#entry(name, now)
       if (holding) yield holderRecord(holding, now)
@@ -128,7 +138,7 @@ class MemoryStore implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#wakes.clear()
+    // Nothing is open; and others in this process may share the store.
   }
 
   /** The entry as it is `now`: a lease that ran out and places that lapsed are gone. */

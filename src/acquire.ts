@@ -1,0 +1,192 @@
+import type { Core } from './core.ts'
+import { LeaseError } from './errors.ts'
+import { events } from './events.ts'
+import type { Acquired } from './lease.ts'
+import { visible } from './record.ts'
+import { backoff, type Cancel, pause, request } from './request.ts'
+import type { Busy, Claim, Grant } from './store.ts'
+import { margin, requestLimit } from './time.ts'
+import { withdraw } from './withdraw.ts'
+
+/** Milliseconds after which a waiter asks again whose watch could not be armed. */
+const POLL = 1_000
+
+/** Milliseconds that the last request of a wait may take when its time is over. */
+const LAST_REQUEST = 50
+
+/**
+ * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and
+ * what the claim may have left at the store is withdrawn by the promise that is given to `inBackground`. A store that
+ * does not answer is asked again, for one ttl at most; without `wait` not at all.
+ */
+export async function acquire(
+  core: Core,
+  claim: Claim,
+  wait: number,
+  cancel: Cancel,
+  inBackground: (work: Promise<unknown>) => void,
+): Promise<Acquired> {
+  const waiting = new Waiting(core, claim, wait, cancel)
+  try {
+    return await waiting.untilHeld()
+  } catch (error) {
+    if (waiting.mayBeKnown) inBackground(withdraw(core, claim, waiting.unsettled))
+    throw error
+  } finally {
+    waiting.end()
+  }
+}
+
+class Waiting {
+  /** May the store know the claim? */
+  mayBeKnown = false
+  /** Did a request go unanswered, so that it may still arrive? */
+  unsettled = false
+  readonly #core: Core
+  readonly #claim: Claim
+  readonly #cancel: Cancel
+  readonly #started: number
+  readonly #giveUpAt: number
+  readonly #watch = new AbortController()
+  /** When the store last answered. */
+  #heardAt: number
+  #requests = 0
+  #failures = 0
+  #retryAfter = 0
+  #busy: Busy | undefined
+  #armed = false
+  #woken = false
+  #wake: (() => void) | undefined
+
+  constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
+    this.#core = core
+    this.#claim = claim
+    this.#cancel = cancel
+    this.#started = core.clock.now()
+    this.#giveUpAt = this.#started + wait
+    this.#heardAt = this.#started
+  }
+
+  async untilHeld(): Promise<Acquired> {
+    for (;;) {
+      this.#cancel.throwIfCancelled()
+      this.#woken = false
+      const acquired = await this.#ask()
+      if (acquired) return acquired
+      // Whoever let the name go before the watch was armed could not wake us: so ask once more right after.
+      if (await this.#arm()) continue
+      await this.#sleep()
+    }
+  }
+
+  end(): void {
+    this.#watch.abort()
+  }
+
+  /** One request. `undefined`: another holds the name, or there was no answer, and it is worth asking again. */
+  async #ask(): Promise<Acquired | undefined> {
+    const { clock, store } = this.#core
+    const sent = clock.now()
+    const left = this.#requests === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#giveUpAt - sent, LAST_REQUEST)
+    const limit = Math.min(requestLimit(this.#claim.ttl), left)
+    const ask = (signal: AbortSignal): Promise<Grant | Busy> => store.acquire(this.#claim, signal)
+    this.#requests += 1
+    let answer: Grant | Busy
+    try {
+      answer = await request(clock, limit, ask, { cancel: this.#cancel })
+      if (answer.held) return this.#accept(answer, sent)
+    } catch (error) {
+      this.mayBeKnown = true
+      this.unsettled = true
+      this.#cancel.throwIfCancelled()
+      this.#bear(error as LeaseError)
+      return undefined
+    }
+    this.#beBusy(answer)
+    return undefined
+  }
+
+  /** A grant whose answer comes when its time is over is none; asking again sets the time of the same claim anew. */
+  #accept(grant: Grant, sent: number): Acquired {
+    const now = this.#core.clock.now()
+    if (now >= sent + grant.ttl - margin(grant.ttl))
+      throw new LeaseError(
+        'OUTCOME_UNKNOWN',
+        `the store granted the lease but answered ${Math.round(now - sent)} ms late`,
+      )
+    return { grant, sent, unsettled: this.unsettled, waited: now - this.#started, requests: this.#requests }
+  }
+
+  #beBusy(answer: Busy): void {
+    const { name, owner, queue } = this.#claim
+    const now = this.#core.clock.now()
+    this.#heardAt = now
+    this.#failures = 0
+    this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
+    this.#retryAfter = answer.retryAfter
+    if (queue) this.mayBeKnown = true
+    if (events.lease_busy.hasSubscribers)
+      events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
+    if (now >= this.#giveUpAt) throw this.#timeout(this.#busy)
+  }
+
+  /** Returns if the error can be waited out. */
+  #bear(error: LeaseError): void {
+    const now = this.#core.clock.now()
+    this.#failures += 1
+    this.#retryAfter = error.retryAfter ?? backoff(this.#failures, this.#core.random)
+    if (error.retryAfter !== undefined) this.#heardAt = now
+    if (!error.retryable) throw error
+    const timedOut = now + this.#retryAfter >= this.#giveUpAt
+    if (timedOut && this.#busy && this.#giveUpAt > this.#started) throw this.#timeout(this.#busy)
+    if (!timedOut && now < this.#heardAt + this.#claim.ttl) return
+    if (error.code !== 'OUTCOME_UNKNOWN') throw error
+    const { name, ttl } = this.#claim
+    const message = `${error.message}; if it granted ${JSON.stringify(name)} all the same, that ends within ${ttl} ms`
+    throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
+  }
+
+  /** True when the watch was armed just now. */
+  async #arm(): Promise<boolean> {
+    const { clock, store } = this.#core
+    const { ttl, queue } = this.#claim
+    if (this.#armed || this.#failures > 0 || !queue || !store.watch) return false
+    const wake = (): void => {
+      this.#woken = true
+      this.#wake?.()
+    }
+    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, this.#watch.signal)
+    try {
+      await request(clock, requestLimit(ttl), arm, { cancel: this.#cancel })
+      this.#armed = true
+    } catch {
+      this.#cancel.throwIfCancelled()
+      this.#retryAfter = Math.min(this.#retryAfter, POLL)
+    }
+    return this.#armed
+  }
+
+  async #sleep(): Promise<void> {
+    if (this.#woken) return
+    const { clock } = this.#core
+    const delay = Math.min(this.#retryAfter, this.#giveUpAt - clock.now())
+    await pause(clock, delay, this.#cancel, wake => {
+      this.#wake = wake
+    })
+    this.#wake = undefined
+  }
+
+  #timeout({ holder, ahead }: Busy): LeaseError {
+    const { name, owner } = this.#claim
+    const waited = Math.round(this.#core.clock.now() - this.#started)
+    const failed = this.#giveUpAt > this.#started ? `was not had within ${waited} ms: it ` : ''
+    const message = `${JSON.stringify(name)} ${failed}is ${state(holder, ahead, owner)}`
+    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder })
+  }
+}
+
+function state(holder: Busy['holder'], ahead: Busy['ahead'], owner: string): string {
+  if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
+  const who = holder.owner === owner ? `this process itself (${owner}), and not re-entrant` : holder.owner
+  return `held by ${who}, for another ${Math.max(Math.round(holder.remaining), 0)} ms unless renewed`
+}

@@ -1,0 +1,63 @@
+import { LeaseError } from './errors.ts'
+import { LONGEST_DELAY } from './time.ts'
+
+/** Milliseconds; below this the margin and the event loop's own delays leave nothing to work in. */
+export const SHORTEST_TTL = 10
+
+const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
+const control = /\p{Cc}/u
+
+/** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters. */
+export function checkName(name: unknown): asserts name is string {
+  checkText(name, 'the name of a lease')
+  if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')
+}
+
+/** An owner or a note: at most 255 bytes of UTF-8 without control characters; may be empty. */
+export function checkText(text: unknown, what: string): asserts text is string {
+  if (typeof text !== 'string') throw invalid(`${what} must be a string, not ${show(text)}`)
+  const bytes = Buffer.byteLength(text)
+  if (bytes > LONGEST_TEXT) throw invalid(`${what} has ${bytes} bytes of UTF-8: at most ${LONGEST_TEXT} are allowed`)
+  if (control.test(text)) throw invalid(`${what} has a control character (${show(text)}): remove it`)
+  if (!text.isWellFormed()) throw invalid(`${what} has half a surrogate pair (${show(text)}): it is not Unicode`)
+}
+
+/** A ttl or a `maxHold`: a whole number of milliseconds from 10 to 2^31 - 1 (about 24.8 days). */
+export function checkDuration(value: unknown, what: string): asserts value is number {
+  if (Number.isInteger(value) && (value as number) >= SHORTEST_TTL && (value as number) <= LONGEST_DELAY) return
+  throw invalid(
+    `${what} must be a whole number of milliseconds from ${SHORTEST_TTL} to ${LONGEST_DELAY}, not ${show(value)}`,
+  )
+}
+
+/** A limit on waiting: zero or more milliseconds, `Infinity` for no limit. */
+export function checkWait(value: unknown, what: string): asserts value is number {
+  if (typeof value === 'number' && value >= 0) return
+  throw invalid(`${what} must be 0 or more milliseconds, or Infinity, not ${show(value)}`)
+}
+
+/** `undefined`, or something that is an `AbortSignal`, of this realm or of another. */
+export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
+  if (value === undefined) return
+  if (typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value) return
+  throw invalid(`signal must be an AbortSignal, not ${show(value)}`)
+}
+
+/** Throws for an option that nobody reads: a mistyped `tll` must not silently mean the default. */
+export function checkKeys(options: object, known: ReadonlySet<string>, what: string): void {
+  for (const key in options) {
+    if (!known.has(key)) throw invalid(`${what} has no option ${show(key)}; there are ${[...known].join(', ')}`)
+  }
+}
+
+/** An `INVALID_ARGUMENT` to throw. */
+export function invalid(message: string): LeaseError {
+  return new LeaseError('INVALID_ARGUMENT', message)
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  if (typeof value === 'function') return 'a function'
+  return typeof value === 'bigint' ? `${value}n` : String(value)
+}

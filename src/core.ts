@@ -1,0 +1,21 @@
+import type { Heartbeat } from './heartbeat.ts'
+import type { Store } from './store.ts'
+import { type Clock, systemClock } from './time.ts'
+
+/** Where time and chance come from; a simulation brings its own. */
+export interface Environment {
+  readonly clock: Clock
+  /** From 0 up to 1, as `Math.random`. */
+  readonly random: () => number
+}
+
+/** The environment of this process. */
+export function systemEnvironment(): Environment {
+  return { clock: systemClock(), random: Math.random }
+}
+
+/** What the leases and waits of one `Locks` share. */
+export interface Core extends Environment {
+  readonly store: Store
+  readonly heartbeat: Heartbeat
+}

@@ -1,0 +1,61 @@
+import { channel } from 'node:diagnostics_channel'
+import type { LeaseError } from './errors.ts'
+import type { Lease } from './lease.ts'
+import type { LeaseRecord } from './store.ts'
+
+/** Everything observable, by name. Each is also the `node:diagnostics_channel` called `holdfast:` and that name. */
+export interface LeaseEvents {
+  /** `waited`: ms from the call to the grant. `requests`: how often the store was asked. */
+  lease_acquired: { readonly lease: Lease; readonly waited: number; readonly requests: number }
+  /** A claim was answered that it must wait, or is refused. */
+  lease_busy: {
+    readonly name: string
+    readonly owner: string
+    readonly holder: LeaseRecord | undefined
+    /** Waiters before this one, where the store keeps a line. */
+    readonly ahead: number | undefined
+  }
+  /** A renewal succeeded. `latency`: ms of its request. `margin`: ms that were left of the lease when it came. */
+  heartbeat: { readonly lease: Lease; readonly latency: number; readonly margin: number }
+  /** A renewal failed or was not answered; it is tried again until the lease's own deadline. */
+  heartbeat_failed: { readonly lease: Lease; readonly error: LeaseError }
+  lease_lost: { readonly lease: Lease; readonly error: LeaseError }
+  lease_released: { readonly lease: Lease }
+  /** The store did not confirm that a claim is withdrawn: its ttl ends it. */
+  release_failed: { readonly name: string; readonly owner: string; readonly error: LeaseError }
+}
+
+/** Where the core tells of one kind of event. */
+interface Outlet<Message> {
+  readonly hasSubscribers: boolean
+  publish(message: Message): void
+}
+
+function open(name: keyof LeaseEvents): Outlet<unknown> {
+  return channel(`holdfast:${name}`)
+}
+
+/** Test `hasSubscribers` before building a message: then an event that nobody hears costs a few ns. */
+export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[Name]> } = {
+  lease_acquired: open('lease_acquired'),
+  lease_busy: open('lease_busy'),
+  heartbeat: open('heartbeat'),
+  heartbeat_failed: open('heartbeat_failed'),
+  lease_lost: open('lease_lost'),
+  lease_released: open('lease_released'),
+  release_failed: open('release_failed'),
+}
+
+/**
+ * Calls `listener` at every such event of this process, synchronously, whichever `Locks` it comes from; answers how
+ * to stop. A listener that throws becomes an uncaught exception, as Node does for every diagnostics channel.
+ */
+export function subscribe<Name extends keyof LeaseEvents>(
+  name: Name,
+  listener: (event: LeaseEvents[Name]) => void,
+): () => void {
+  const receive = (message: unknown): void => listener(message as LeaseEvents[Name])
+  const target = channel(`holdfast:${name}`)
+  target.subscribe(receive)
+  return () => void target.unsubscribe(receive)
+}

@@ -1,0 +1,281 @@
+import { checkDuration } from './check.ts'
+import type { Core } from './core.ts'
+import { LeaseError, type LeaseErrorCode } from './errors.ts'
+import { events } from './events.ts'
+import { request } from './request.ts'
+import type { Claim, Grant } from './store.ts'
+import { margin, requestLimit } from './time.ts'
+import { withdraw } from './withdraw.ts'
+
+/** A name that is held, for as long as it is renewed. */
+export interface Lease extends AsyncDisposable {
+  readonly name: string
+  /**
+   * The fencing token: higher than that of every earlier holder of this name, the same for as long as this lease lives.
+   * Hand it to the resource, which refuses a token lower than the highest it has seen.
+   */
+  readonly token: bigint
+  readonly owner: string
+  /** Milliseconds that each renewal asks for. */
+  readonly ttl: number
+  /**
+   * Aborts when the lease is lost, before anybody else can own the name: by a timer if the event loop runs, else by
+   * the first synchronous check. The reason is a `LeaseError`: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` at `close()`.
+   * In `using` it also aborts with the caller's own signal. It does not abort at `release()`.
+   */
+  readonly signal: AbortSignal
+  /** Milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */
+  readonly remaining: number
+  /**
+   * Returns if the lease is held at this moment, right even just after the event loop was blocked or the process was
+   * stopped. Throws `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` after release.
+   *
+   * It speaks of this moment only: the process may be paused right after it. What must never be written twice needs
+   * the token checked at the resource.
+   */
+  assertHeld(): void
+  /**
+   * Renews now and resolves to the milliseconds that remain. A `ttl` given here holds for later renewals too. Rejects
+   * `LEASE_LOST`, `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN` (then the lease is still held until its deadline).
+   */
+  extend(ttl?: number): Promise<number>
+  /**
+   * Gives the name back. Settles within 5 s plus a renewal under way, also when the store is gone. Rejects `LEASE_LOST`
+   * when the lease was over before, `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN` when the store did not confirm: then the
+   * ttl frees the name. Calling it again answers the same.
+   */
+  release(): Promise<void>
+  /** Releases, and never throws: a failure is the event `release_failed`. */
+  [Symbol.asyncDispose](): Promise<void>
+  /** Name, token (a decimal string), owner, ttl and remaining. */
+  toJSON(): Record<string, unknown>
+}
+
+/** How a lease came to be. */
+export interface Acquired {
+  readonly grant: Grant
+  /** The clock's time before the request that was granted left. */
+  readonly sent: number
+  /** Did a request of this claim go unanswered? Then a copy of it may still arrive. */
+  readonly unsettled: boolean
+  /** Milliseconds from the call to the grant, and the requests that it took. */
+  readonly waited: number
+  readonly requests: number
+}
+
+export interface HoldOptions {
+  readonly heartbeat: boolean
+  readonly maxHold: number | undefined
+  /** Called once, when the lease is released or lost. */
+  readonly onEnd: () => void
+}
+
+/** The lease as the core sees it. */
+export class HeldLease implements Lease {
+  readonly token: bigint
+  readonly #core: Core
+  readonly #options: HoldOptions
+  readonly #controller = new AbortController()
+  readonly #endsAt: number
+  #claim: Claim
+  #renewedAt: number
+  #deadline: number
+  #unsettled: boolean
+  #error: LeaseError | undefined
+  #renewing: Promise<unknown> | undefined
+  #releasing: Promise<void> | undefined
+  #stopTimer: (() => void) | undefined
+
+  constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
+    const { grant, sent, unsettled, waited, requests } = acquired
+    this.#core = core
+    this.#claim = claim
+    this.#options = options
+    this.token = grant.token
+    this.#renewedAt = sent
+    this.#deadline = sent + grant.ttl - margin(grant.ttl)
+    this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
+    this.#unsettled = unsettled
+    this.#watchDeadline()
+    if (options.heartbeat) core.heartbeat.join(this)
+    if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease: this, waited, requests })
+  }
+
+  get name(): string {
+    return this.#claim.name
+  }
+
+  get owner(): string {
+    return this.#claim.owner
+  }
+
+  get ttl(): number {
+    return this.#claim.ttl
+  }
+
+  get renewedAt(): number {
+    return this.#renewedAt
+  }
+
+  get signal(): AbortSignal {
+    this.#check()
+    return this.#controller.signal
+  }
+
+  get remaining(): number {
+    if (this.#releasing || this.#check()) return 0
+    return Math.min(this.#deadline, this.#endsAt) - this.#core.clock.now()
+  }
+
+  assertHeld(): void {
+    const lost = this.#check()
+    if (lost) throw lost
+    if (this.#releasing) throw this.#fault('CLOSED', 'was released')
+  }
+
+  async extend(ttl: number = this.ttl): Promise<number> {
+    checkDuration(ttl, 'ttl')
+    while (this.#renewing) await this.#renewing
+    this.assertHeld()
+    if (ttl !== this.ttl) {
+      if (this.#options.heartbeat) this.#core.heartbeat.leave(this)
+      this.#claim = { ...this.#claim, ttl }
+      if (this.#options.heartbeat) this.#core.heartbeat.join(this)
+    }
+    const failure = await this.#renew(false)
+    this.assertHeld()
+    if (failure) throw failure
+    return this.remaining
+  }
+
+  /** For the heartbeat: a renewal under way already counts as this one. */
+  async renew(): Promise<boolean> {
+    if (this.#renewing) return true
+    return (await this.#renew(true)) === undefined
+  }
+
+  release(): Promise<void> {
+    this.#releasing ??= this.#release()
+    return this.#releasing
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end()
+  }
+
+  /** Releases, and answers why the lease was lost if it was; never rejects. */
+  async end(): Promise<LeaseError | undefined> {
+    try {
+      await this.release()
+    } catch {
+      // Told by the event release_failed or lease_lost: to throw would hide the result of the work.
+    }
+    return this.#error
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { name, owner, ttl, remaining } = this
+    return { name, token: this.token.toString(), owner, ttl, remaining }
+  }
+
+  /** Aborts the signal although the lease is held: the work should end, then the lease is released. */
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+  }
+
+  /** Ends the renewals of a lease that nobody gave back; its deadline is still told. */
+  abandon(): void {
+    this.#core.heartbeat.leave(this)
+  }
+
+  async #release(): Promise<void> {
+    const lost = this.#check()
+    this.#stop()
+    await this.#renewing
+    const answer = await withdraw(this.#core, this.#claim, this.#unsettled).finally(this.#options.onEnd)
+    const error = lost ?? (answer === 'gone' ? this.#lose('LEASE_LOST', 'was gone when it was released') : undefined)
+    if (error) throw error
+    if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
+  }
+
+  /** Answers why it failed; rejects never. One at a time: the caller has looked that none is under way. */
+  #renew(background: boolean): Promise<LeaseError | undefined> {
+    const renewal = this.#askToRenew(background).finally(() => {
+      this.#renewing = undefined
+    })
+    this.#renewing = renewal
+    return renewal
+  }
+
+  async #askToRenew(background: boolean): Promise<LeaseError | undefined> {
+    const { clock, store } = this.#core
+    const claim = this.#claim
+    const sent = clock.now()
+    const before = this.#deadline
+    // Should the answer be lost, the server may have set this ttl: what is shorter counts from now on.
+    this.#moveDeadline(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
+    try {
+      const grant = await request(clock, requestLimit(claim.ttl), signal => store.renew(claim, signal), { background })
+      if (this.#error) return undefined
+      if (grant?.token !== this.token) {
+        if (!this.#releasing) this.#lose('LEASE_LOST', 'is held no more: it ran out at the store, or was broken')
+        return undefined
+      }
+      const now = clock.now()
+      this.#renewedAt = sent
+      this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
+      if (!this.#check() && events.heartbeat.hasSubscribers)
+        events.heartbeat.publish({ lease: this, latency: now - sent, margin: before - now })
+      return undefined
+    } catch (reason) {
+      const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
+      this.#unsettled = true
+      if (!this.#check() && events.heartbeat_failed.hasSubscribers)
+        events.heartbeat_failed.publish({ lease: this, error })
+      return error
+    }
+  }
+
+  #moveDeadline(deadline: number): void {
+    const sooner = deadline < this.#deadline
+    this.#deadline = deadline
+    if (sooner) this.#watchDeadline()
+  }
+
+  /** One timer that is set anew when it fires too early: a renewal costs none. */
+  #watchDeadline(): void {
+    if (this.#error || this.#releasing) return
+    const { clock } = this.#core
+    this.#stopTimer?.()
+    const delay = Math.min(this.#deadline, this.#endsAt) - clock.now()
+    this.#stopTimer = clock.after(delay, () => this.#check() ?? this.#watchDeadline(), true)
+  }
+
+  /** Why the lease is lost, found out now if need be. */
+  #check(): LeaseError | undefined {
+    if (this.#error || this.#releasing) return this.#error
+    const now = this.#core.clock.now()
+    if (now >= this.#deadline) return this.#lose('LEASE_LOST', 'was not renewed in time')
+    if (now >= this.#endsAt) return this.#lose('MAX_HOLD', `was held for ${this.#options.maxHold} ms, its maxHold`)
+    return undefined
+  }
+
+  #lose(code: LeaseErrorCode, what: string): LeaseError {
+    const error = this.#fault(code, what)
+    this.#error = error
+    this.#stop()
+    this.#options.onEnd()
+    this.#controller.abort(error)
+    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, error })
+    return error
+  }
+
+  #stop(): void {
+    this.#core.heartbeat.leave(this)
+    this.#stopTimer?.()
+  }
+
+  #fault(code: LeaseErrorCode, what: string): LeaseError {
+    return new LeaseError(code, `the lease ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
+  }
+}

@@ -1,0 +1,305 @@
+import { randomFillSync } from 'node:crypto'
+import { hostname } from 'node:os'
+import { acquire } from './acquire.ts'
+import { checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait, invalid } from './check.ts'
+import { type Core, type Environment, systemEnvironment } from './core.ts'
+import { LeaseError } from './errors.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { HeldLease, type Lease } from './lease.ts'
+import { type NameState, stateOf, visible } from './record.ts'
+import { Cancel, pause, request } from './request.ts'
+import { Signals } from './signals.ts'
+import type { Claim, LeaseRecord, Query, Store } from './store.ts'
+import { LONGEST_REQUEST, requestLimit } from './time.ts'
+import { withdraw } from './withdraw.ts'
+
+export interface LeaseOptions {
+  /** Milliseconds that the lease lasts unless it is renewed; a whole number. @default 10,000 */
+  readonly ttl?: number | undefined
+  /** Free text that everybody sees beside the name; at most 255 bytes. @default '' */
+  readonly note?: string | undefined
+  /** Who holds, for people to read; it decides nothing. @default host:pid:random */
+  readonly owner?: string | undefined
+  /** Renew at a third of the ttl until release? `false` gives a fixed term. @default true */
+  readonly heartbeat?: boolean | undefined
+  /** Milliseconds after which the lease is renewed no more (`MAX_HOLD`), so that a hung job does not hold for ever. */
+  readonly maxHold?: number | undefined
+}
+
+export interface TryOptions extends LeaseOptions {
+  /** Aborts the call, and in `using` also the signal of the lease; never a lease already given. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface AcquireOptions extends TryOptions {
+  /** Milliseconds to wait for a name that is held; 0 asks once and joins no line. @default Infinity */
+  readonly wait?: number | undefined
+}
+
+export interface CloseOptions {
+  /** Milliseconds for which the holders' work may go on after its signals aborted. @default 5,000 */
+  readonly grace?: number | undefined
+}
+
+/** Names to hold, in one store. */
+export interface Locks extends AsyncDisposable {
+  readonly store: Store
+  /**
+   * Holds `name`, waiting for it if need be. Rejects `ACQUIRE_TIMEOUT` after `wait`, `STORE_UNAVAILABLE` when the store
+   * did not answer for one ttl (or the wait, if that is shorter), the signal's own reason when it aborts, `CLOSED`,
+   * `INVALID_ARGUMENT`. A rejection leaves no claim behind.
+   */
+  acquire(name: string, options?: AcquireOptions): Promise<Lease>
+  /** Holds `name` if it is free now, else resolves to `undefined`. Never overtakes those who wait. */
+  tryAcquire(name: string, options?: TryOptions): Promise<Lease | undefined>
+  /**
+   * Runs `work` while holding `name`, then releases. Resolves to the result of the work. Rejects with its error, or
+   * with the reason of `lease.signal` if that is why it failed; with `LEASE_LOST` or `MAX_HOLD` and the `result` when
+   * it returned after the lease was lost. A failed release is the event `release_failed` and never hides the result.
+   */
+  using<Result>(
+    name: string,
+    work: (lease: Lease) => Result | PromiseLike<Result>,
+    options?: AcquireOptions,
+  ): Promise<Result>
+  /** Who holds `name`, and who waits for it where the store keeps a line. */
+  inspect(name: string): Promise<NameState>
+  /** All leases of names that begin with `prefix`, each followed by its waiters in order. @default all */
+  list(prefix?: string): AsyncIterable<LeaseRecord>
+  /**
+   * Takes the name from whoever holds it; resolves to the token that now outranks the old holder's, or `undefined` if
+   * nobody held it. The old holder learns of it at its next renewal; until then only a resource that has seen a higher
+   * token refuses it.
+   */
+  break(name: string, by?: string): Promise<bigint | undefined>
+  /**
+   * No new claims; waits reject and signals abort with `CLOSED`; work is awaited for `grace`, then what is still held
+   * is no longer renewed and ends with its ttl. Closes the store, which closes what it opened itself.
+   */
+  close(options?: CloseOptions): Promise<void>
+}
+
+const DEFAULT_TTL = 10_000
+
+const LEASE_KEYS = ['ttl', 'note', 'owner', 'heartbeat', 'maxHold'] as const
+const defaultKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait'])
+const tryKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'signal'])
+const acquireKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait', 'signal'])
+
+/** What every lease of one `Locks` starts from. */
+export type LocksDefaults = Omit<AcquireOptions, 'signal'>
+
+/** Names to hold, in `store`. The defaults are for every call that does not say otherwise. */
+export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
+  return new StoreLocks(store, defaults, systemEnvironment())
+}
+
+/** The one implementation. Inside the package it is also made with a simulated environment. */
+export class StoreLocks implements Locks {
+  readonly store: Store
+  readonly #core: Core
+  readonly #defaults: LocksDefaults
+  readonly #owner: string
+  readonly #waits = new Set<Cancel>()
+  readonly #leases = new Set<HeldLease>()
+  readonly #signals = new Signals()
+  /** Withdrawals that nobody waits for but `close`. */
+  readonly #background = new Set<Promise<unknown>>()
+  /** Bodies of `using` that run, also those whose lease is lost. */
+  #bodies = 0
+  #onIdle: (() => void) | undefined
+  #closing: Promise<void> | undefined
+
+  constructor(store: Store, defaults: LocksDefaults, environment: Environment) {
+    if (typeof store?.acquire !== 'function')
+      throw invalid('createLocks needs a store, such as sqlite(path) or redis(client)')
+    checkKeys(defaults, defaultKeys, 'createLocks')
+    checkOptions(defaults)
+    this.store = store
+    this.#defaults = defaults
+    this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
+    this.#core = { ...environment, store, heartbeat: new Heartbeat(environment.clock, environment.random) }
+  }
+
+  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    checkKeys(options, acquireKeys, 'acquire')
+    return this.#acquire(name, options)
+  }
+
+  async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
+    checkKeys(options, tryKeys, 'tryAcquire')
+    try {
+      return await this.#acquire(name, { ...options, wait: 0 })
+    } catch (error) {
+      if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT') return undefined
+      throw error
+    }
+  }
+
+  async using<Result>(
+    name: string,
+    work: (lease: Lease) => Result | PromiseLike<Result>,
+    options: AcquireOptions = {},
+  ): Promise<Result> {
+    checkKeys(options, acquireKeys, 'using')
+    if (typeof work !== 'function')
+      throw invalid('using needs the work as its second argument: a function of the lease')
+    const lease = await this.#acquire(name, options)
+    const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
+    this.#bodies += 1
+    let lost: LeaseError | undefined
+    let result: Result
+    try {
+      result = await work(lease)
+    } catch (error) {
+      const { aborted, reason } = lease.signal
+      throw aborted && isAbort(error, reason) ? reason : error
+    } finally {
+      stop()
+      lost = await lease.end()
+      this.#bodies -= 1
+      this.#whenIdle()
+    }
+    if (lost) throw new LeaseError(lost.code, lost.message, { lease: name, cause: lost, result })
+    return result
+  }
+
+  async inspect(name: string): Promise<NameState> {
+    checkName(name)
+    const records: LeaseRecord[] = []
+    for await (const record of this.#records({ name })) records.push(record)
+    return stateOf(name, records)
+  }
+
+  async *list(prefix = ''): AsyncIterable<LeaseRecord> {
+    checkText(prefix, 'the prefix of names')
+    yield* this.#records({ prefix })
+  }
+
+  async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {
+    checkName(name)
+    checkText(by, 'by')
+    this.#assertOpen()
+    return request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
+  }
+
+  close({ grace = 5_000 }: CloseOptions = {}): Promise<void> {
+    checkWait(grace, 'grace')
+    this.#closing ??= this.#close(grace)
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #acquire(name: string, options: AcquireOptions): Promise<HeldLease> {
+    checkName(name)
+    checkOptions(options)
+    this.#assertOpen()
+    const defaults = this.#defaults
+    const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
+    const wait = options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY
+    const note = options.note ?? defaults.note ?? ''
+    const owner = options.owner ?? this.#owner
+    const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
+    const maxHold = options.maxHold ?? defaults.maxHold
+    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: wait > 0 }
+
+    const cancel = new Cancel()
+    this.#waits.add(cancel)
+    const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
+    try {
+      const acquired = await acquire(this.#core, claim, wait, cancel, work => this.#inBackground(work))
+      if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
+      cancel.throwIfCancelled()
+      const onEnd = (): void => {
+        this.#leases.delete(lease)
+        this.#whenIdle()
+      }
+      const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, maxHold, onEnd })
+      this.#leases.add(lease)
+      return lease
+    } finally {
+      stop()
+      this.#waits.delete(cancel)
+    }
+  }
+
+  async *#records(query: Query): AsyncIterable<LeaseRecord> {
+    this.#assertOpen()
+    const controller = new AbortController()
+    const records = this.store.inspect(query, controller.signal)[Symbol.asyncIterator]()
+    const { clock } = this.#core
+    try {
+      for (;;) {
+        const next = await request(clock, this.#requestLimit(), () => records.next())
+        if (next.done) return
+        yield visible(next.value)
+      }
+    } finally {
+      controller.abort()
+    }
+  }
+
+  async #close(grace: number): Promise<void> {
+    const closed = new LeaseError('CLOSED', 'these locks were closed')
+    for (const wait of this.#waits) wait.cancel(closed)
+    for (const lease of this.#leases) lease.abort(closed)
+    const { clock } = this.#core
+    if (this.#leases.size > 0 || this.#bodies > 0)
+      await pause(clock, grace, new Cancel(), wake => {
+        this.#onIdle = wake
+      })
+    for (const lease of this.#leases) lease.abandon()
+    await Promise.all(this.#background)
+    // A store that cannot be closed has nothing left that anybody could mend here.
+    await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})
+  }
+
+  #whenIdle(): void {
+    if (this.#leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
+  }
+
+  #inBackground(work: Promise<unknown>): void {
+    const settled: Promise<unknown> = work.catch(() => {}).then(() => this.#background.delete(settled))
+    this.#background.add(settled)
+  }
+
+  #requestLimit(): number {
+    return requestLimit(this.#defaults.ttl ?? DEFAULT_TTL)
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw new LeaseError('CLOSED', 'these locks were closed: make new ones with createLocks')
+  }
+}
+
+function checkOptions({ ttl, wait, note, owner, heartbeat, maxHold, signal }: AcquireOptions): void {
+  if (ttl !== undefined) checkDuration(ttl, 'ttl')
+  if (wait !== undefined) checkWait(wait, 'wait')
+  if (note !== undefined) checkText(note, 'note')
+  if (owner !== undefined) checkText(owner, 'owner')
+  if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
+  if (heartbeat !== undefined && typeof heartbeat !== 'boolean') throw invalid('heartbeat must be true or false')
+  checkSignal(signal)
+}
+
+/** Did work fail because it was told to stop? Many functions throw an AbortError of their own instead of the reason. */
+function isAbort(error: unknown, reason: unknown): boolean {
+  return error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason))
+}
+
+// One call of the random source for 256 ids: it costs about as much as for one.
+const pool = Buffer.alloc(4_096)
+let used = pool.length
+
+/** 128 random bits in hexadecimal. */
+function randomId(): string {
+  if (used === pool.length) {
+    randomFillSync(pool)
+    used = 0
+  }
+  used += 16
+  return pool.toString('hex', used - 16, used)
+}

@@ -1,0 +1,29 @@
+import type { LeaseRecord } from './store.ts'
+
+/** All about one name. */
+export interface NameState {
+  readonly name: string
+  readonly holder: LeaseRecord | undefined
+  /** In order; empty where the store keeps no line. */
+  readonly waiters: readonly LeaseRecord[]
+}
+
+/** The state of `name` from the records of its holder and waiters. */
+export function stateOf(name: string, records: readonly LeaseRecord[]): NameState {
+  return {
+    name,
+    holder: records.find(record => record.state === 'held'),
+    waiters: records.filter(record => record.state === 'waiting'),
+  }
+}
+
+/** The record as people get it: in whole milliseconds, and with a `toJSON`, as JSON has no bigint. */
+export function visible(record: LeaseRecord): LeaseRecord {
+  const rounded = { ...record, remaining: Math.max(Math.round(record.remaining), 0) }
+  return Object.defineProperty(rounded, 'toJSON', { value: () => recordToJSON(rounded) })
+}
+
+/** A record as JSON can carry it: the token as a decimal string, since it may exceed 2^53. */
+export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
+  return { ...record, token: record.token?.toString() }
+}

@@ -1,0 +1,39 @@
+/**
+ * Any number of listeners on a caller's signal through a single one of ours: Node warns of a leak at the eleventh, and
+ * a thousand waits may well share one shutdown signal.
+ */
+export class Signals {
+  readonly #actions = new Map<AbortSignal, Set<(reason: unknown) => void>>()
+
+  /** Calls `action` with the reason when `signal` aborts, at once if it has; answers how to call that off. */
+  onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void {
+    if (!signal) return () => {}
+    if (signal.aborted) {
+      action(signal.reason)
+      return () => {}
+    }
+    const actions = this.#actions.get(signal) ?? this.#listen(signal)
+    const own = (reason: unknown): void => action(reason) // the same action may be there twice
+    actions.add(own)
+    return () => {
+      actions.delete(own)
+      if (actions.size > 0 || this.#actions.get(signal) !== actions) return
+      this.#actions.delete(signal)
+      signal.removeEventListener('abort', this.#run)
+    }
+  }
+
+  #listen(signal: AbortSignal): Set<(reason: unknown) => void> {
+    const actions = new Set<(reason: unknown) => void>()
+    this.#actions.set(signal, actions)
+    signal.addEventListener('abort', this.#run, { once: true })
+    return actions
+  }
+
+  readonly #run = (event: Event): void => {
+    const signal = event.target as AbortSignal
+    const actions = this.#actions.get(signal)
+    this.#actions.delete(signal)
+    for (const action of actions ?? []) action(signal.reason)
+  }
+}

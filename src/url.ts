@@ -1,0 +1,37 @@
+import { invalid } from './check.ts'
+import { createLocks, type Locks, type LocksDefaults } from './locks.ts'
+import type { Store } from './store.ts'
+
+type Open = (url: string) => Promise<Store>
+
+// Each engine is loaded when it is asked for: a program that uses one does not wait for the others.
+const schemes: Record<string, Open> = {
+  'sqlite:': async url => (await import('./stores/sqlite.ts')).openSqlite(url),
+  'memory:': async url => (await import('./stores/memory.ts')).openMemory(url),
+  'redis:': async url => (await import('./stores/redis/index.ts')).openRedis(url),
+  'rediss:': async url => (await import('./stores/redis/index.ts')).openRedis(url),
+}
+
+/**
+ * Opens the store that a URL names and what it needs to be reached; `close()` closes both.
+ *
+ *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
+ *
+ * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
+ * the server answers shows at the first request.
+ */
+export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
+  return createLocks(await openStore(url), defaults)
+}
+
+/** The store alone, for those who wrap it. */
+export async function openStore(url: string): Promise<Store> {
+  if (typeof url !== 'string')
+    throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
+  const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
+  const open = scheme === undefined ? undefined : schemes[scheme]
+  if (open) return open(url)
+  const known = Object.keys(schemes).join(' ')
+  const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
+  throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+}

@@ -23,7 +23,7 @@ export function findBinary(name: string, debianPackage: string, unpacked: string
   if (isExecutable(path)) return { path, env: { LD_LIBRARY_PATH: libraries(unpacked).join(delimiter) } }
   throw new Error(
     `${name} was not found on PATH nor in ${join(unpacked, 'bin')}: ` +
-      `run ./script/setup, or install Debian's package with: apt-get install ${debianPackage}`,
+      `run ./script/setup --servers, or install Debian's package with: apt-get install ${debianPackage}`,
   )
 }
 

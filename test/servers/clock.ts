@@ -84,14 +84,14 @@ function buildLibrary(): string {
 }
 
 /** The machine's C compiler, else the small one that `script/setup` unpacks with the headers when it is not root. */
-export function findCompiler(unpacked: string = UNPACKED): { path: string; args: string[] } {
+function findCompiler(): { path: string; args: string[] } {
   try {
-    return { path: findBinary('cc', 'gcc libc6-dev', unpacked).path, args: [] }
+    return { path: findBinary('cc', 'gcc libc6-dev').path, args: [] }
   } catch (missing) {
-    const path = join(unpacked, 'bin/tcc')
+    const path = join(UNPACKED, 'bin/tcc')
     if (!existsSync(path)) throw missing
     const triplet = `${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
     const headers = ['include', `include/${triplet}`, `lib/${triplet}/tcc/include`]
-    return { path, args: ['-nostdinc', ...headers.map(folder => `-I${join(unpacked, folder)}`)] }
+    return { path, args: ['-nostdinc', ...headers.map(folder => `-I${join(UNPACKED, folder)}`)] }
   }
 }

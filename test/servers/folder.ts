@@ -25,6 +25,7 @@ export function newFolder(name: string): string {
 function watch(folder: string): string {
   const watchdog = spawn('/bin/sh', ['-c', WATCHDOG, folder], {
     cwd: '/',
+    env: { PATH: '/usr/bin:/bin' },
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   })

@@ -76,7 +76,8 @@ export abstract class ServerProcess implements AsyncDisposable {
     } catch (error) {
       const output = this.output.slice(-2_000)
       await this.stop()
-      throw new Error(`${(error as Error).message}${output && `\nits last output:\n${output}`}`, { cause: error })
+      if (!output) throw error
+      throw new Error(`${(error as Error).message}; its last output:\n${output}`, { cause: error })
     }
   }
 

@@ -1,0 +1,73 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { Usage } from './failure.ts'
+
+type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>
+>
+
+/** Options that every command has. */
+export const COMMON: {
+  readonly store: { readonly type: 'string' }
+  readonly json: { readonly type: 'boolean' }
+  readonly quiet: { readonly type: 'boolean'; readonly short: 'q' }
+} = {
+  store: { type: 'string' },
+  json: { type: 'boolean' },
+  quiet: { type: 'boolean', short: 'q' },
+}
+
+/** Node's `parseArgs` with messages that say what to do. Throws `Usage`. */
+export function parse<const T extends ParseArgsOptionsConfig>(command: string, args: string[], options: T): Parsed<T> {
+  try {
+    return parseArgs({ args, options, allowPositionals: true })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+      const unknown = /'(-[^']*)'/.exec(message)?.[1] ?? ''
+      const known = Object.keys(options).map(name => `--${name}`)
+      throw new Usage(`holdfast ${command} has no option ${unknown}${suggest(unknown, known)}; ${seeHelp(command)}`)
+    }
+    if (code?.startsWith('ERR_PARSE_ARGS')) {
+      throw new Usage(`${message.split(/[.\n]/, 1)[0]}; ${seeHelp(command)}`)
+    }
+    throw error
+  }
+}
+
+/** The one positional argument of a command. */
+export function one(command: string, what: string, positionals: readonly string[]): string {
+  const argument = atMostOne(command, what, positionals)
+  if (argument === undefined) throw new Usage(`${what} is missing; ${seeHelp(command)}`)
+  return argument
+}
+
+/** The one positional argument of a command, if it is there. */
+export function atMostOne(command: string, what: string, [first, second]: readonly string[]): string | undefined {
+  if (second !== undefined)
+    throw new Usage(`one ${what} was expected, and ${second} came after it; ${seeHelp(command)}`)
+  return first
+}
+
+export function seeHelp(command: string): string {
+  return `see holdfast ${command ? `${command} ` : ''}--help`
+}
+
+/** `, did you mean run?` if exactly one word is close. */
+export function suggest(word: string, known: readonly string[]): string {
+  const near = known.filter(candidate => distance(word, candidate) <= Math.max(1, Math.floor(candidate.length / 3)))
+  return near.length === 1 ? `: did you mean ${near[0]}?` : ''
+}
+
+/** Letters to insert, remove or replace. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] as number) + 1, (next[j - 1] as number) + 1))
+    }
+    row = next
+  }
+  return row[b.length] as number
+}

@@ -1,0 +1,16 @@
+import { EXIT } from './failure.ts'
+import { open } from './open.ts'
+
+/** `holdfast break`: takes a lease from its holder. Exit code 1 if nobody held it. */
+export function breakLease(args: readonly string[]): Promise<number> {
+  return open('break', 'NAME', args, async ({ argument: name, locks, output }) => {
+    const token = await locks.break(name)
+    const text =
+      token === undefined
+        ? `${name} was held by nobody`
+        : `${name} is free; token ${token} outranks its old holder, which learns of it at its next renewal and may be at ` +
+          'work until then: a resource that checks tokens refuses it once it has seen a higher one'
+    output.print({ name, broken: token !== undefined, token }, text)
+    return token === undefined ? EXIT.free : 0
+  })
+}

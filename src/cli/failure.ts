@@ -1,0 +1,55 @@
+import { LeaseError } from '../errors.ts'
+
+/** The exit codes of `holdfast`, after sysexits.h, timeout(1) and the shell. */
+export const EXIT = {
+  /** `break` and `inspect`: nobody holds the name. */
+  free: 1,
+  usage: 64,
+  unavailable: 69,
+  /** A mistake of Holdfast itself. */
+  software: 70,
+  held: 75,
+  lost: 76,
+  timeout: 124,
+  notExecutable: 126,
+  notFound: 127,
+  /** Plus the number of the signal. */
+  signal: 128,
+} as const
+
+/** Ends the program with one line on standard error and this exit code. */
+export class Failure extends Error {
+  readonly exit: number
+  readonly code: string
+
+  constructor(exit: number, code: string, message: string) {
+    super(message)
+    this.exit = exit
+    this.code = code
+  }
+}
+
+/** The command line cannot be right: exit code 64. */
+export class Usage extends Failure {
+  constructor(message: string) {
+    super(EXIT.usage, 'INVALID_ARGUMENT', message)
+  }
+}
+
+/** The exit code that an error stands for. */
+export function exitCode(error: unknown): number {
+  if (error instanceof Failure) return error.exit
+  if (!LeaseError.is(error)) return EXIT.software
+  switch (error.code) {
+    case 'INVALID_ARGUMENT':
+      return EXIT.usage
+    case 'ACQUIRE_TIMEOUT':
+      return EXIT.held
+    case 'LEASE_LOST':
+    case 'MAX_HOLD':
+    case 'STALE_TOKEN':
+      return EXIT.lost
+    default:
+      return EXIT.unavailable
+  }
+}

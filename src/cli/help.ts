@@ -1,0 +1,107 @@
+import { Usage } from './failure.ts'
+import { paint } from './output.ts'
+
+const GENERAL = `Usage: holdfast COMMAND
+
+One at a time, on one machine or many: a lease with a name, and a token that outranks every earlier holder.
+
+Commands
+  run NAME -- COMMAND   holds the lease NAME while COMMAND runs
+  ls [PREFIX]           who holds what, and who waits for it
+  inspect NAME          all about one name
+  break NAME            takes the lease from its holder
+
+Examples
+  holdfast run nightly -- node invoices.js
+  holdfast run nightly --wait forever -- ./backup.sh
+  HOLDFAST_STORE=redis://cache:6379 holdfast ls
+
+Options of every command
+  --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…
+                  Default: HOLDFAST_STORE, else a file of this user on this machine.
+  --json          results as JSON on standard output, everything else as JSON lines on standard error
+  -q, --quiet     print errors only
+  -h, --help      help on the command
+  --version       the version of Holdfast
+`
+
+const RUN = `Usage: holdfast run NAME [options] -- COMMAND [ARGUMENT …]
+
+Holds the lease NAME while COMMAND runs. COMMAND gets standard input and is ended before another can hold NAME.
+
+Examples
+  holdfast run nightly -- node invoices.js                 if another holds it: exit code 75 at once
+  holdfast run nightly -q -E 0 -- node invoices.js         for cron: whoever comes first runs, the others are content
+  holdfast run nightly --wait 5m -- ./backup.sh            waits up to 5 minutes for its turn
+  holdfast run migrate --wait forever --max 1h -- ./migrate.sh
+  holdfast run deploy -- sh -c 'echo "token $HOLDFAST_TOKEN"; ./deploy.sh'
+
+Options
+  --wait 5m|forever     wait for the name (default: do not wait)
+  --ttl 10s             how long the lease outlives a machine that dies; renewed every third of it
+  --max 1h              end the command after this time: SIGTERM, and SIGKILL after the grace
+  --grace 2.5s          time from SIGTERM to the end of the lease when renewals fail
+                        (default: a quarter of the ttl, at most 5s; never more than a third)
+  --on-lost kill        what to do when the lease is lost: kill (SIGTERM, then SIGKILL before the lease ends),
+                        term (SIGTERM only) or ignore (the command goes on)
+  -E, --conflict-exit-code 75
+                        exit code when another holds the name and --wait was not given
+  --note TEXT           shown to all who ask who holds the name
+  --owner TEXT          who holds it (default: host, process and a random part)
+  --store URL, --json, -q, --quiet: see holdfast --help
+
+Environment of COMMAND
+  HOLDFAST_NAME, HOLDFAST_TOKEN (the fencing token), HOLDFAST_OWNER, HOLDFAST_STORE
+
+Exit codes
+  the command's own, or 128 + n if signal n ended it
+  75   held by another            64   wrong usage
+  124  waited in vain             69   the store is not available
+  76   the lease was lost         126  COMMAND is not executable, 127: not found
+`
+
+const LS = `Usage: holdfast ls [PREFIX] [options]
+
+Lists who holds what, each followed by those who wait for it in their order.
+
+Examples
+  holdfast ls
+  holdfast ls nightly-
+  holdfast ls --json | jq '.[] | select(.state == "held") | .name'
+
+Options: --store URL, --json (tokens are decimal strings, times milliseconds); see holdfast --help
+`
+
+const INSPECT = `Usage: holdfast inspect NAME [options]
+
+All about one name: holder, token, note, time left, and who waits. Exit code 1 if nobody holds it.
+
+Examples
+  holdfast inspect nightly
+  holdfast inspect nightly --json | jq -r '.holder.token'
+
+Options: --store URL, --json; see holdfast --help
+`
+
+const BREAK = `Usage: holdfast break NAME [options]
+
+Takes the lease from its holder and prints the token that now outranks it. Exit code 1 if nobody held it.
+
+The holder learns of it at its next renewal (a third of its ttl later at the latest) and may be at work until then.
+A resource that checks tokens refuses it once the next holder has written, or once it was shown the printed token.
+
+Examples
+  holdfast break nightly
+  holdfast break nightly --json | jq -r .token
+
+Options: --store URL, --json; see holdfast --help
+`
+
+const TEXTS: Readonly<Record<string, string>> = { run: RUN, ls: LS, inspect: INSPECT, break: BREAK }
+
+/** The help on a command, or on all of them. Throws `Usage` for a command that does not exist. */
+export function helpFor(command: string | undefined): string {
+  const text = command === undefined ? GENERAL : TEXTS[command]
+  if (text === undefined) throw new Usage(`there is no command ${command}: expected ${Object.keys(TEXTS).join(', ')}`)
+  return text.replace(/^(Usage:|[A-Z][a-zA-Z ]+$)/gm, heading => paint('bold', heading))
+}

@@ -1,0 +1,29 @@
+import { formatDuration } from './duration.ts'
+import { EXIT } from './failure.ts'
+import { open } from './open.ts'
+import { paint } from './output.ts'
+
+/** `holdfast inspect`: all about one name. Exit code 1 if nobody holds it. */
+export function inspect(args: readonly string[]): Promise<number> {
+  return open('inspect', 'NAME', args, async ({ argument, locks, output }) => {
+    const state = await locks.inspect(argument)
+    const { name, holder, waiters } = state
+    const facts: [string, string][] = holder
+      ? [
+          ['held by', holder.owner],
+          ['token', `${holder.token}`],
+          ['remaining', `${formatDuration(holder.remaining)}, unless renewed`],
+          ...(holder.note ? [['note', holder.note] as [string, string]] : []),
+        ]
+      : []
+    const lines = [
+      `${paint('bold', name)}${holder ? '' : ' is held by nobody'}`,
+      ...facts.map(([fact, value]) => `  ${fact.padEnd(9)}  ${value}`),
+      ...waiters.map(
+        (waiter, i) => `  ${`waiting ${i + 1}`.padEnd(9)}  ${waiter.owner}${waiter.note && `  ${waiter.note}`}`,
+      ),
+    ]
+    output.print(state, lines.join('\n'))
+    return holder ? 0 : EXIT.free
+  })
+}

@@ -1,0 +1,33 @@
+import { connect, type Locks } from '../index.ts'
+import { atMostOne, COMMON, one, parse } from './arguments.ts'
+import { Output } from './output.ts'
+import { storeUrl } from './where.ts'
+
+/** A command line as the commands read it that ask the store one question. */
+export interface Question {
+  readonly argument: string
+  readonly locks: Locks
+  readonly output: Output
+}
+
+/**
+ * Reads `command NAME` or `command [PREFIX]`, connects, lets `ask` do its work, and closes. Answers the exit code.
+ */
+export async function open(
+  command: string,
+  what: 'NAME' | 'PREFIX',
+  args: readonly string[],
+  ask: (question: Question) => Promise<number>,
+): Promise<number> {
+  const { values, positionals } = parse(command, [...args], COMMON)
+  const argument = what === 'NAME' ? one(command, what, positionals) : (atMostOne(command, what, positionals) ?? '')
+  const output = new Output(values)
+  const locks = await connect(storeUrl(values.store, output))
+  try {
+    return await ask({ argument, locks, output })
+  } catch (error) {
+    return output.fail(error)
+  } finally {
+    await locks.close()
+  }
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs'
+import { seeHelp, suggest } from './arguments.ts'
+import { Usage } from './failure.ts'
+import { Output } from './output.ts'
+
+const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) => Promise<number>>>> = {
+  run: async () => (await import('./run.ts')).run,
+  ls: async () => (await import('./ls.ts')).ls,
+  inspect: async () => (await import('./inspect.ts')).inspect,
+  break: async () => (await import('./break.ts')).breakLease,
+}
+
+/** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */
+export async function main([name = '', ...args]: readonly string[], manifest: URL): Promise<number> {
+  const dashes = args.indexOf('--')
+  const own = dashes < 0 ? args : args.slice(0, dashes)
+  // A reader that went away (`holdfast ls | head -1`) is no reason to fail, least of all while a command runs.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  try {
+    if (name === '--version' || name === '-V') return version(manifest)
+    if (name === '--help' || name === '-h' || name === 'help') return await help(args[0])
+    if (own.includes('--help') || own.includes('-h')) return await help(name)
+    const command = await commandOf(name)
+    return await command(args)
+  } catch (error) {
+    return new Output({ json: own.includes('--json') }).fail(error)
+  }
+}
+
+async function commandOf(name: string): Promise<(args: readonly string[]) => Promise<number>> {
+  const load = COMMANDS[name]
+  if (load) return load()
+  const known = Object.keys(COMMANDS)
+  if (name === '' || name.startsWith('-')) {
+    throw new Usage(`a command comes first: ${known.join(', ')}; ${seeHelp('')}`)
+  }
+  throw new Usage(`there is no command ${name}${suggest(name, known)}; ${seeHelp('')}`)
+}
+
+function version(manifest: URL): number {
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
+  process.stdout.write(`${version}\n`)
+  return 0
+}
+
+async function help(command: string | undefined): Promise<number> {
+  const { helpFor } = await import('./help.ts')
+  process.stdout.write(helpFor(command))
+  return 0
+}

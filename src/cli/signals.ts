@@ -1,0 +1,37 @@
+import { constants } from 'node:os'
+import { EXIT, Failure } from './failure.ts'
+
+/** SIGUSR1 and SIGUSR2 mean something to the command only. */
+const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
+const MEANT_FOR_COMMAND = ['SIGUSR1', 'SIGUSR2'] as const
+
+/** What this process is told by signals: to stop waiting, until the command runs; from then on all are the command's. */
+export class Signals {
+  readonly #stop = new AbortController()
+  #forward: ((signal: NodeJS.Signals) => void) | undefined
+
+  constructor() {
+    for (const signal of STOPPING) {
+      process.on(signal, () => (this.#forward ? this.#forward(signal) : this.#stop.abort(stopped(signal))))
+    }
+    for (const signal of MEANT_FOR_COMMAND) process.on(signal, () => this.#forward?.(signal))
+  }
+
+  /** Aborts with a `Failure` of exit code 128 + n. */
+  get stop(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  forward(to: (signal: NodeJS.Signals) => void): void {
+    this.#forward = to
+  }
+}
+
+function stopped(signal: NodeJS.Signals): Failure {
+  return new Failure(signalExit(signal), 'STOPPED', `stopped by ${signal} before the command ran`)
+}
+
+/** As a shell reports a death by signal. */
+export function signalExit(signal: NodeJS.Signals): number {
+  return EXIT.signal + constants.signals[signal]
+}

@@ -28,8 +28,13 @@ is_set_up() {
   find_node && [ "$root/node_modules/.package-lock.json" -nt "$root/package-lock.json" ]
 }
 
-# For npm, and for whatever it starts.
+# For npm, and for whatever it starts. npm looks for the machine's settings, such as a proxy or a certificate, beside the
+# Node that runs it, so it is told where they are.
 use_node() {
   find_node
+  if [ -z "${NPM_CONFIG_GLOBALCONFIG-}" ]; then
+    NPM_CONFIG_GLOBALCONFIG=$(npm config get globalconfig)
+    export NPM_CONFIG_GLOBALCONFIG
+  fi
   export PATH="${node%/*}:$root/node_modules/.bin:$PATH"
 }

@@ -18,7 +18,7 @@ let root: string | undefined
  * number is in its file `pid` is killed then.
  */
 export function newFolder(name: string): string {
-  root ??= watch(mkdtempSync(join(tmpdir(), 'holdfast-')))
+  root ??= watch(mkdtempSync(join(tmpdir(), 'holdfast-servers-')))
   return mkdtempSync(join(root, `${name}-`))
 }
 

@@ -200,11 +200,11 @@ test('a connection cut while the server is paused leaves a request that is carri
 
 test('a lost reply leaves the request carried out and the connection open', async () => {
   const client = await connect()
-  const lost = proxy.loseReply('lease-1')
-  const reply = client.set('lease-1', 'value')
+  const lost = proxy.loseReply('{lease}[1')
+  const reply = client.set('{lease}[1', 'value')
   await lost
   expect(await settled(reply)).toBe('pending')
   expect(client.status).toBe('ready')
-  expect(await server.call('GET', 'lease-1')).toBe('value')
-  expect(await (await connect()).set('lease-1', 'again')).toBe('OK')
+  expect(await server.call('GET', '{lease}[1')).toBe('value')
+  expect(await (await connect()).set('{lease}[1', 'again')).toBe('OK')
 })

@@ -129,14 +129,19 @@ export class TcpProxy implements AsyncDisposable {
         sent = ''
         return
       }
-      sent = (sent + piece.toString('latin1')).slice(-LONGEST_REQUEST)
+      sent = (sent + piece.toString()).slice(-LONGEST_REQUEST)
       for (const rule of this.#rules) {
-        if (sent.search(rule.match) < 0) continue
+        if (!contains(sent, rule.match)) continue
         this.#rules.delete(rule)
         rule.act(client, server, down)
       }
     }
   }
+}
+
+// search() would take a string for a regular expression, and names have braces and brackets.
+function contains(text: string, match: string | RegExp): boolean {
+  return typeof match === 'string' ? text.includes(match) : text.search(match) >= 0
 }
 
 function track(socket: Socket, sockets: Set<Socket>): void {

@@ -30,11 +30,12 @@ export class Batch<Request, Answer> {
       this.#waiting.push({ request, signal, resolve, reject })
       if (this.#running) return
       this.#running = true
-      queueMicrotask(() => void this.#run())
+      void this.#run()
     })
   }
 
   async #run(): Promise<void> {
+    await undefined // what else is asked in this turn of the event loop joins
     while (this.#waiting.length > 0) await this.#flush(this.#waiting.splice(0, this.#limit))
     this.#running = false
   }

@@ -193,6 +193,12 @@ export class StoreLocks implements Locks {
     return this.close()
   }
 
+  /** The lease held here on `name`. */
+  protected heldLease(name: string): HeldLease | undefined {
+    for (const lease of this.#leases) if (lease.name === name && lease.remaining > 0) return lease
+    return undefined
+  }
+
   async #acquire(name: string, options: AcquireOptions): Promise<HeldLease> {
     checkName(name)
     checkOptions(options)

@@ -1,0 +1,73 @@
+import { MessageChannel } from 'node:worker_threads'
+import type { Clock } from '../time.ts'
+
+interface Timer {
+  readonly at: number
+  readonly action: () => void
+}
+
+/** The wall clock of a new `VirtualClock`: always the same, so that tokens are too. */
+const START = Date.UTC(2026, 0, 1)
+
+/**
+ * Time that stands still until it is advanced. It touches no global timer, and so works with and without the fake
+ * timers of Vitest and Jest.
+ */
+export class VirtualClock implements Clock {
+  #now = 0
+  #timers: Timer[] = []
+
+  now(): number {
+    return this.#now
+  }
+
+  wall(): number {
+    return START + this.#now
+  }
+
+  after(delay: number, action: () => void): () => void {
+    const timer = { at: this.#now + Math.max(delay, 0), action }
+    const later = this.#timers.findIndex(other => other.at > timer.at)
+    this.#timers.splice(later < 0 ? this.#timers.length : later, 0, timer)
+    return () => {
+      const index = this.#timers.indexOf(timer)
+      if (index >= 0) this.#timers.splice(index, 1)
+    }
+  }
+
+  /** How many timers wait: 0 when nothing is held or waited for. */
+  get pending(): number {
+    return this.#timers.length
+  }
+
+  /** Lets `ms` pass: runs what falls due in order, and after each all that follows from it without further time. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms
+    await settle()
+    for (let timer = this.#timers[0]; timer && timer.at <= end; timer = this.#timers[0]) {
+      this.#timers.shift()
+      this.#now = Math.max(this.#now, timer.at)
+      timer.action()
+      await settle()
+    }
+    this.#now = end
+  }
+
+  /** Lets `ms` pass at once, as when the event loop was blocked or the process stopped: what fell due runs after. */
+  async block(ms: number): Promise<void> {
+    this.#now += ms
+    await this.advance(0)
+  }
+}
+
+/** Resolves when no promise can go on by itself: a message is delivered after all of those, and nobody fakes it. */
+function settle(): Promise<void> {
+  return new Promise(resolve => {
+    const { port1, port2 } = new MessageChannel()
+    port1.once('message', () => {
+      port1.close()
+      resolve()
+    })
+    port2.postMessage(undefined)
+  })
+}

@@ -47,7 +47,7 @@ class Waiting {
   readonly #cancel: Cancel
   readonly #started: number
   readonly #giveUpAt: number
-  readonly #watch = new AbortController()
+  #watch: AbortController | undefined
   /** When the store last answered. */
   #heardAt: number
   #requests = 0
@@ -80,7 +80,7 @@ class Waiting {
   }
 
   end(): void {
-    this.#watch.abort()
+    this.#watch?.abort()
   }
 
   /** One request. `undefined`: another holds the name, or there was no answer, and it is worth asking again. */
@@ -155,7 +155,9 @@ class Waiting {
       this.#woken = true
       this.#wake?.()
     }
-    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, this.#watch.signal)
+    this.#watch ??= new AbortController()
+    const { signal } = this.#watch
+    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
     try {
       await request(clock, requestLimit(ttl), arm, { cancel: this.#cancel })
       this.#armed = true

@@ -4,9 +4,9 @@ import { defineConfig, type UserConfig } from 'tsdown'
 // The entry points of `exports` in package.json.
 const library = present({
   index: 'src/index.ts',
-  redis: existsSync('src/stores/redis.ts') ? 'src/stores/redis.ts' : 'src/stores/redis/index.ts',
-  sqlite: 'src/stores/sqlite.ts',
-  memory: 'src/stores/memory.ts',
+  redis: store('redis'),
+  sqlite: store('sqlite'),
+  memory: store('memory'),
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 })
@@ -31,4 +31,9 @@ export default config
 
 function present(entries: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(entries).filter(([, path]) => existsSync(path)))
+}
+
+function store(name: string): string {
+  const file = `src/stores/${name}.ts`
+  return existsSync(file) ? file : `src/stores/${name}/index.ts`
 }

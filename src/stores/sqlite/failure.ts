@@ -1,0 +1,75 @@
+import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
+import { LeaseError } from '../../errors.ts'
+
+// The low byte of SQLite's result codes: https://www.sqlite.org/rescode.html
+const BUSY = 5
+const LOCKED = 6
+const READONLY = 8
+const CORRUPT = 11
+const FULL = 13
+const CANTOPEN = 14
+const PROTOCOL = 15
+const CONSTRAINT = 19
+const NOTADB = 26
+
+function resultCode(error: unknown): number | undefined {
+  const code = error instanceof Error && 'errcode' in error ? error.errcode : undefined
+  return typeof code === 'number' ? code & 0xff : undefined
+}
+
+/** Somebody else has the lock: try again soon. */
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error)
+  return code === BUSY || code === LOCKED || code === PROTOCOL
+}
+
+export function isConstraint(error: unknown): boolean {
+  return resultCode(error) === CONSTRAINT
+}
+
+export function isFull(error: unknown): boolean {
+  return resultCode(error) === FULL
+}
+
+/** What SQLite said, as a `LeaseError` that says what to do. Errors that are not SQLite's pass unchanged. */
+export function failure(error: unknown, path: string): unknown {
+  const code = resultCode(error)
+  if (code === undefined) return error
+  const file = JSON.stringify(path)
+  const { message, errcode } = error as Error & { errcode: number }
+  const said = `${message}, SQLite ${errcode}`
+  if (code === FULL) return unavailable(`the disk of ${file} is full: make room; nothing was changed`, error, true)
+  if (code === READONLY || code === CANTOPEN)
+    return unavailable(accessProblem(path) ?? `${file} cannot be opened (${said})`, error, false)
+  if (code === NOTADB || code === CORRUPT) {
+    const cure = 'stop all that use it and move it away together with its -wal and -shm; a new one is then made'
+    return unavailable(`${file} is damaged or no SQLite database (${said}): ${cure}`, error, false)
+  }
+  return unavailable(`${file} cannot be read or written (${said}): see to the disk or a quota`, error, true)
+}
+
+/** Why the file cannot be used by this user, in a sentence; `undefined` if nothing is wrong with the permissions. */
+export function accessProblem(path: string): string | undefined {
+  const folder = dirname(path)
+  for (const [place, mode] of [
+    [path, constants.R_OK | constants.W_OK],
+    [folder, constants.W_OK | constants.X_OK],
+  ] as const) {
+    try {
+      accessSync(place, mode)
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      const what = JSON.stringify(place)
+      if (code === 'EROFS') return `${what} is on a read-only file system: give a path that can be written to`
+      const need = place === folder ? 'SQLite makes a -wal and a -shm file in it' : 'every holder writes to it'
+      if (code === 'EACCES' || code === 'EPERM')
+        return `this user may not read and write ${what}: ${need}; give the user these rights, or another path`
+    }
+  }
+  return undefined
+}
+
+function unavailable(message: string, cause: unknown, retryable: boolean): LeaseError {
+  return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryable })
+}

@@ -1,0 +1,149 @@
+import { type BigIntStats, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { LeaseError } from '../../errors.ts'
+import { loadDriver } from './driver.ts'
+import { accessProblem, isBusy, isFull } from './failure.ts'
+import { Leases } from './leases.ts'
+import { networkFileSystem } from './network.ts'
+import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
+
+/**
+ * One connection to one file. Nothing else in this process may open the file, not even to read it: closing that would
+ * drop the locks that SQLite holds on it for the whole process (POSIX).
+ */
+export class File {
+  readonly leases: Leases
+  readonly #path: string
+  readonly #database: DatabaseSync
+  readonly #identity: string | undefined
+
+  /** Makes the file if there is none. Throws a `LeaseError` or what SQLite throws. */
+  constructor(path: string) {
+    checkPath(path)
+    const Database = loadDriver()
+    const database = new Database(path)
+    try {
+      prepareFile(database, path)
+      this.leases = new Leases(database)
+    } catch (error) {
+      database.close()
+      throw error
+    }
+    this.#path = path
+    this.#database = database
+    this.#identity = identity(path)
+  }
+
+  /** False once the path leads to another file, or to none: who goes on with the old one is alone with it. */
+  get isCurrent(): boolean {
+    return identity(this.#path) === this.#identity
+  }
+
+  /** All of `work` or nothing. It gets the lock first, so that what it reads, and the time too, is current. */
+  write<T>(work: (leases: Leases) => T): T {
+    this.#database.exec('begin immediate')
+    try {
+      const answer = work(this.leases)
+      this.#commit()
+      return answer
+    } catch (error) {
+      this.#rollback()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  #commit(): void {
+    try {
+      this.#database.exec('commit')
+    } catch (error) {
+      if (isBusy(error) || isFull(error)) throw error // not committed, for certain
+      const message = `nobody knows whether ${JSON.stringify(this.#path)} was written: ${(error as Error).message}`
+      throw new LeaseError('OUTCOME_UNKNOWN', message, { cause: error })
+    }
+  }
+
+  #rollback(): void {
+    try {
+      this.#database.exec('rollback')
+    } catch {
+      // SQLite rolls back by itself when the disk fails, and then there is nothing to roll back
+    }
+  }
+}
+
+function identity(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return stats && `${stats.dev}:${stats.ino}`
+}
+
+function checkPath(path: string): void {
+  const file = JSON.stringify(path)
+  const stats = look(path)
+  if (stats?.isDirectory()) throw wrong(`${file} is a folder: give the path of a file, such as ${file}/leases.db`)
+  if (stats && !stats.isFile()) throw wrong(`${file} is not a regular file: give the path of a file`)
+  const folder = dirname(path)
+  const place = stats ?? look(folder)
+  if (!place) throw wrong(`the folder ${JSON.stringify(folder)} does not exist: make it, or give another path`)
+  if (!stats && !place.isDirectory()) throw wrong(`${JSON.stringify(folder)} is not a folder: give another path`)
+  const type = networkFileSystem(place.dev)
+  if (type) {
+    const cure = 'give a path on a local disk, or use a store with a server, such as Redis'
+    throw wrong(`${file} is on a network file system (${type}), where SQLite's locks cannot be relied on: ${cure}`)
+  }
+  const problem = accessProblem(path)
+  if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
+}
+
+function look(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOTDIR') return undefined
+    const cure = 'give this user the right to search all folders above it, or another path'
+    throw new LeaseError('STORE_UNAVAILABLE', `${message}: ${cure}`, { cause: error, retryable: false })
+  }
+}
+
+function prepareFile(database: DatabaseSync, path: string): void {
+  // Its own handler sleeps longer and longer, in the main thread: it starved one of two processes for 3 s of 3 s.
+  database.exec('pragma busy_timeout = 0')
+  const isReady = checkFormat(database, path) // first, so that nothing is written to another application's database
+  const mode = database.prepare('pragma journal_mode = wal').get()?.journal_mode
+  if (mode !== 'wal') {
+    const cure = 'give a path on a local disk'
+    throw wrong(`the file system of ${JSON.stringify(path)} cannot share memory between processes: ${cure}`)
+  }
+  // NORMAL may forget the last transactions, and with them tokens, when the power fails.
+  database.exec('pragma synchronous = full')
+  if (isReady) return
+  database.exec('begin immediate')
+  if (!checkFormat(database, path)) database.exec(SCHEMA) // several may have found it empty
+  database.exec('commit')
+}
+
+/** False for a database that is empty still. */
+function checkFormat(database: DatabaseSync, path: string): boolean {
+  const application = number(database, 'pragma application_id')
+  const version = number(database, 'pragma user_version')
+  const file = JSON.stringify(path)
+  if (application === 0 && version === 0 && number(database, 'select count(*) from sqlite_schema') === 0) return false
+  if (application !== APPLICATION_ID)
+    throw wrong(`${file} is a database of another application: give the path of a new file`)
+  if (version <= FORMAT) return true
+  const message = `${file} has format ${version} and this version of Holdfast knows ${FORMAT}: use a newer version`
+  throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
+}
+
+function number(database: DatabaseSync, sql: string): number {
+  return Number(Object.values(database.prepare(sql).get() ?? {})[0])
+}
+
+function wrong(message: string): LeaseError {
+  return new LeaseError('INVALID_ARGUMENT', message)
+}

@@ -1,0 +1,258 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { LeaseError } from '../../errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../store.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { askAgainAfter, mayTake, placeLifetime, TURN } from '../line.ts'
+import { isConstraint } from './failure.ts'
+
+/** A row of `lease`: held until `expires`; or, with `id` null, free since then and waited for. */
+interface Lease {
+  readonly name: string
+  readonly id: string | null
+  readonly owner: string
+  readonly note: string
+  readonly token: number
+  readonly ttl: number
+  readonly expires: number
+}
+
+/** A row of `place`: a waiter, in the order of `seq`. */
+interface Place {
+  readonly seq: number
+  readonly id: string
+  readonly owner: string
+  readonly note: string
+  readonly lapses: number
+}
+
+/** What a claim finds. */
+interface Situation {
+  readonly lease: Lease | undefined
+  readonly isHeld: boolean
+  /** Its own place, if it has one. */
+  readonly place: Place | undefined
+  readonly ahead: number
+}
+
+/** Some of the records that were asked for. */
+export interface Page {
+  readonly records: LeaseRecord[]
+  readonly next: string | undefined
+}
+
+/** Names read at once: a few ms. */
+const PAGE = 200
+
+/** Rows looked at for each new lease, in turn: idle names are thereby swept away as fast as new ones come. */
+const SWEPT = 2
+
+/** Milliseconds for which a freed name is shown to those who wait for a wake; later ones ask by themselves. */
+const NEWS = 10_000
+
+const LAST_TOKEN = Number.MAX_SAFE_INTEGER
+
+/** The rules, on one connection. `now` is the wall clock in whole milliseconds, read while the lock is held. */
+export class Leases {
+  readonly #sql: ReturnType<typeof prepare>
+  #sweptTo = ''
+
+  constructor(database: DatabaseSync) {
+    this.#sql = prepare(database)
+  }
+
+  /** What `acquire` would answer, if it can without a write, which would cost an fsync. */
+  peek(claim: Claim, now: number): Busy | undefined {
+    if (this.#isWithdrawn(claim, now)) return refused
+    const situation = this.#look(claim, now)
+    const { lease, isHeld, place, ahead } = situation
+    if (isFromFuture(lease, now)) return undefined
+    if (isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)) return undefined
+    return claim.queue && !isFresh(place, claim, now) ? undefined : busy(situation, claim, now)
+  }
+
+  acquire(claim: Claim, now: number): Grant | Busy {
+    if (this.#isWithdrawn(claim, now)) return refused
+    this.#tidy(claim.name, now)
+    const situation = this.#look(claim, now)
+    const { lease, isHeld, place, ahead } = situation
+    if (isHeld && lease?.id === claim.id) return this.#hold(claim, lease.token, now)
+    if (!isHeld && mayTake(now, freeSince(lease), ahead)) {
+      const token = this.#nextToken(now)
+      if (place) this.#sql.deletePlace.run(claim.name, claim.id)
+      if (!lease) this.#sweep(now)
+      return this.#hold(claim, token, now)
+    }
+    if (claim.queue && !isFresh(place, claim, now)) {
+      const { name, id, owner, note, ttl } = claim
+      this.#sql.putPlace.run(name, id, owner, note, ttl, now + placeLifetime(ttl))
+    }
+    return busy(situation, claim, now)
+  }
+
+  renew(claim: Claim, now: number): Grant | undefined {
+    const lease = this.#lease(claim.name)
+    return lease?.id === claim.id && lease.expires > now ? this.#hold(claim, lease.token, now) : undefined
+  }
+
+  release({ name, id }: ClaimKey, now: number): 'released' | 'gone' {
+    this.#tidy(name, now)
+    const lease = this.#lease(name)
+    const waited = this.#sql.deletePlace.run(name, id).changes > 0
+    if (lease?.id === id && lease.expires > now) this.#sql.free.run(now, name)
+    else if (!waited) {
+      this.#sql.sweepTombstones.run(now)
+      this.#sql.putTombstone.run(id, now + LONGEST_REQUEST)
+      return 'gone'
+    }
+    this.#sql.deleteIdle.run(name, now)
+    return 'released'
+  }
+
+  break(name: string, now: number): bigint | undefined {
+    this.#tidy(name, now)
+    const lease = this.#lease(name)
+    if (!lease || lease.expires <= now) return undefined
+    const token = this.#nextToken(now)
+    this.#sql.free.run(now, name)
+    this.#sql.deleteIdle.run(name, now)
+    return BigInt(token)
+  }
+
+  /** The records of one name. */
+  records(name: string, now: number): LeaseRecord[] {
+    const lease = this.#lease(name)
+    return lease ? this.#records(lease, now) : []
+  }
+
+  /** The records of the names that begin with `prefix`, from the name `from` on, and where the next page begins. */
+  page(prefix: string, from: string, now: number): Page {
+    const leases = this.#sql.leases.all(from, PAGE) as unknown as Lease[]
+    const matching = leases.filter(lease => lease.name.startsWith(prefix))
+    const last = matching[PAGE - 1]
+    const records = matching.flatMap(lease => this.#records(lease, now))
+    return { records, next: last && `${last.name}\u0001` } // no name has a control character, so none is between
+  }
+
+  /** The names that were let go of lately, and since when. */
+  freed(now: number): { name: string; expires: number }[] {
+    return this.#sql.freed.all(now - NEWS) as { name: string; expires: number }[]
+  }
+
+  /** The ids of those whose turn it is to take a name that is free since then. */
+  due(name: string, since: number, now: number): string[] {
+    const turns = Math.floor((now - since) / TURN) + 1
+    const places = this.#sql.line.all(name, now, Math.max(turns, 0)) as unknown as Place[]
+    return places.map(place => place.id)
+  }
+
+  #records(lease: Lease, now: number): LeaseRecord[] {
+    const { name } = lease
+    const places = this.#sql.line.all(name, now, -1) as unknown as Place[]
+    const waiters = places.map(({ owner, note, lapses }, position): LeaseRecord => {
+      return { name, state: 'waiting', owner, note, remaining: lapses - now, position }
+    })
+    return lease.id !== null && lease.expires > now ? [holder(lease, now), ...waiters] : waiters
+  }
+
+  #lease(name: string): Lease | undefined {
+    return this.#sql.lease.get(name) as Lease | undefined
+  }
+
+  #look({ name, id }: ClaimKey, now: number): Situation {
+    const lease = this.#lease(name)
+    const place = lease && (this.#sql.place.get(name, id, now) as Place | undefined)
+    const count = lease && this.#sql.ahead.get(name, now, place?.seq ?? Number.MAX_SAFE_INTEGER)
+    const isHeld = lease !== undefined && lease.id !== null && lease.expires > now
+    return { lease, isHeld, place, ahead: Number(count?.ahead ?? 0) }
+  }
+
+  #isWithdrawn({ id }: ClaimKey, now: number): boolean {
+    return this.#sql.tombstone.get(id, now) !== undefined
+  }
+
+  #hold(claim: Claim, token: number, now: number): Grant {
+    const { name, id, owner, note, ttl } = claim
+    this.#sql.putLease.run(name, id, owner, note, token, ttl, now + ttl)
+    return { held: true, token: BigInt(token), ttl }
+  }
+
+  #nextToken(now: number): number {
+    try {
+      return Number(this.#sql.nextToken.get(now * 1_000)?.token)
+    } catch (error) {
+      if (!isConstraint(error)) throw error
+      const message = `the next token is above ${LAST_TOKEN}: the clock of this machine is, or was, beyond the year 2255`
+      throw new LeaseError('STORE_UNAVAILABLE', message, { cause: error, retryable: false })
+    }
+  }
+
+  /** Drops lapsed places, and shortens what lasts longer than it may because the wall clock was set back. */
+  #tidy(name: string, now: number): void {
+    this.#sql.deleteLapsed.run(name, now)
+    this.#sql.shorten.run(now, name, now)
+  }
+
+  #sweep(now: number): void {
+    const leases = this.#sql.leasesAfter.all(this.#sweptTo, SWEPT) as unknown as Lease[]
+    for (const { name } of leases) {
+      this.#sql.deleteLapsed.run(name, now)
+      this.#sql.deleteIdle.run(name, now)
+    }
+    this.#sweptTo = leases[SWEPT - 1]?.name ?? ''
+  }
+}
+
+function prepare(database: DatabaseSync) {
+  const sql = (text: string): StatementSync => database.prepare(text)
+  return {
+    lease: sql('select * from lease where name = ?'),
+    leases: sql('select * from lease where name >= ? order by name limit ?'),
+    leasesAfter: sql('select * from lease where name > ? order by name limit ?'),
+    putLease: sql(`insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)
+      on conflict (name) do update set id = excluded.id, owner = excluded.owner, note = excluded.note,
+        token = excluded.token, ttl = excluded.ttl, expires = excluded.expires`),
+    free: sql('update lease set id = null, ttl = 0, expires = ? where name = ?'),
+    freed: sql('select name, expires from lease where id is null and expires > ?'),
+    shorten: sql('update lease set expires = ? + ttl where name = ? and expires > ? + ttl'),
+    deleteIdle: sql(`delete from lease where name = ? and expires <= ?
+      and not exists (select 1 from place where place.name = lease.name)`),
+    nextToken: sql('update counter set token = max(token + 1, ?) returning token'),
+    place: sql('select * from place where name = ? and id = ? and lapses > ?'),
+    ahead: sql('select count(*) as ahead from place where name = ? and lapses > ? and seq < ?'),
+    line: sql('select * from place where name = ? and lapses > ? order by seq limit ?'),
+    putPlace: sql(`insert into place (name, id, owner, note, ttl, lapses) values (?, ?, ?, ?, ?, ?)
+      on conflict (name, id) do update set ttl = excluded.ttl, lapses = excluded.lapses`),
+    deletePlace: sql('delete from place where name = ? and id = ?'),
+    deleteLapsed: sql('delete from place where name = ? and lapses <= ?'),
+    tombstone: sql('select 1 from tombstone where id = ? and until > ?'),
+    putTombstone: sql('insert or replace into tombstone (id, until) values (?, ?)'),
+    sweepTombstones: sql(`delete from tombstone
+      where seq in (select seq from tombstone order by seq limit ${SWEPT}) and until <= ?`),
+  }
+}
+
+const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
+
+function busy({ lease, isHeld, ahead }: Situation, { ttl, queue }: Claim, now: number): Busy {
+  const retryAfter = askAgainAfter(now, freeSince(lease), ahead, ttl, queue)
+  return { held: false, retryAfter, ahead, holder: isHeld && lease ? holder(lease, now) : undefined }
+}
+
+function holder({ name, owner, token, note, expires }: Lease, now: number): LeaseRecord {
+  return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
+}
+
+/** Or will be free from then on, if nobody renews. */
+function freeSince(lease: Lease | undefined): number {
+  return lease?.expires ?? Number.NEGATIVE_INFINITY
+}
+
+/** A place is written again when a quarter of its lifetime is over: a waiter asks after a third, or when woken. */
+function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {
+  return place !== undefined && place.lapses > now + 0.75 * placeLifetime(ttl)
+}
+
+/** Was it written before the wall clock was set back? */
+function isFromFuture(lease: Lease | undefined, now: number): boolean {
+  return lease !== undefined && lease.expires > now + lease.ttl
+}

@@ -1,0 +1,100 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { installTools, type Outcome, Project, pack, succeed } from './project.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
+let tarball: string
+let project: Project
+
+beforeAll(async () => {
+  await installTools()
+  tarball = await pack(folder)
+  project = await Project.withPackage(tarball)
+}, 120_000)
+afterAll(() => {
+  project?.remove()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('the tarball holds what is built, the licence and what people read, and nothing else', async () => {
+  const { stdout } = succeed(await project.run('tar', ['-tzf', tarball]))
+  const files = stdout.trim().split('\n')
+  const expected = /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  expect(files.filter(file => !expected.test(file))).toEqual([])
+  expect(files).toEqual(
+    expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/cli/main.js'].map(file => `package/${file}`)),
+  )
+})
+
+test('installing it brings no other package', async () => {
+  const { stdout } = succeed(await project.run('npm', ['ls', '--all', '--parseable']))
+  expect(stdout.trim().split('\n')).toHaveLength(2)
+})
+
+test('it is imported from an ECMAScript module', async () => {
+  project.copy('esm.mjs')
+  const { stdout, stderr } = succeed(await project.node('esm.mjs'))
+  expect(stdout.split('\n')).toEqual(['memory bigint', 'sqlite bigint', 'function true false holdfast', ''])
+  expect(stderr).toBe('')
+})
+
+test('it is required from CommonJS, and knows the errors of a copy that was imported', async () => {
+  project.copy('cjs.cjs')
+  const { stdout, stderr } = succeed(await project.node('cjs.cjs'))
+  const lines = ['memory bigint', 'sqlite bigint', 'function true true holdfast', 'DRIVER_MISSING true', '']
+  expect(stdout.split('\n')).toEqual(lines)
+  expect(stderr).toBe('')
+})
+
+test('Jest runs it, with real and with fake timers', async () => {
+  project.copy('jest.test.js')
+  const { stderr } = succeed(await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci'))
+  expect(stderr).toMatch(/^Tests: +5 passed, 5 total$/m)
+}, 60_000)
+
+// As in the projects of users; skipLibCheck hides nothing, and no Redis client is there.
+const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
+const node = { lib: ['es2022'], types: ['node'] }
+const browser = { lib: ['es2022', 'dom'], types: [] }
+
+describe.each(['typescript-oldest', 'typescript-current'])('%s accepts its declarations', compiler => {
+  test.each([
+    ['in an ECMAScript module', 'module.mts', { module: 'nodenext', target: 'es2022', ...node }],
+    ['in a CommonJS module', 'script.cts', { module: 'nodenext', target: 'es2022', ...node }],
+    ['with a bundler', 'bundled.ts', { module: 'esnext', moduleResolution: 'bundler', target: 'es2022', ...node }],
+    [
+      'without @types/node',
+      'plain.ts',
+      { module: 'esnext', moduleResolution: 'bundler', target: 'es2022', ...browser },
+    ],
+  ])(
+    '%s',
+    async (_, file, options) => {
+      const user = await Project.withPackage(tarball)
+      try {
+        if (options.types.length > 0) user.link('@types/node')
+        user.copy('types.ts')
+        await user.run('mv', ['types.ts', file])
+        user.write('tsconfig.json', JSON.stringify({ compilerOptions: { ...strict, ...options }, files: [file] }))
+        expect(await compile(user, compiler)).toMatchObject({ stdout: '', code: 0 })
+      } finally {
+        user.remove()
+      }
+    },
+    60_000,
+  )
+})
+
+function compile(user: Project, compiler: string): Promise<Outcome> {
+  return user.tool(`${compiler}/bin/tsc`, '--project', user.folder)
+}
+
+test('npx holdfast runs a command under a lease, and answers its exit code', async () => {
+  const script = 'console.log(process.env.HOLDFAST_NAME, /^[0-9]+$/.test(process.env.HOLDFAST_TOKEN)); process.exit(7)'
+  const args = ['--no-install', 'holdfast', 'run', 'hello', '--', 'node', '-e', script]
+  const store = `sqlite:${join(project.folder, 'npx.db')}`
+  const outcome = await project.run('npx', args, { HOLDFAST_STORE: store })
+  expect(outcome).toMatchObject({ code: 7, stdout: 'hello true\n' })
+})

@@ -1,0 +1,108 @@
+import { execFile } from 'node:child_process'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '../..')
+const FIXTURES = join(import.meta.dirname, 'fixtures')
+/** Jest and compilers, which stay out of the project's own lock file. */
+const TOOLS = join(ROOT, '.tools/package-fixtures')
+
+export interface Outcome {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** An empty project of a user, with the packed tarball installed and nothing else. */
+export class Project {
+  readonly folder: string = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
+
+  static async withPackage(tarball: string): Promise<Project> {
+    const project = new Project()
+    project.write('package.json', JSON.stringify({ name: 'user', private: true }))
+    await succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball]))
+    return project
+  }
+
+  write(name: string, text: string): void {
+    writeFileSync(join(this.folder, name), text)
+  }
+
+  copy(name: string): void {
+    copyFileSync(join(FIXTURES, name), join(this.folder, name))
+  }
+
+  /** Brings one of the packages of fixtures/package.json. */
+  link(name: string): void {
+    const target = join(this.folder, 'node_modules', name)
+    if (existsSync(target)) return
+    mkdirSync(dirname(target), { recursive: true })
+    symlinkSync(join(TOOLS, 'node_modules', name), target)
+  }
+
+  run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+    return run(command, args, this.folder, env)
+  }
+
+  node(...args: string[]): Promise<Outcome> {
+    return this.run(process.execPath, args)
+  }
+
+  tool(path: string, ...args: string[]): Promise<Outcome> {
+    return this.node(join(TOOLS, 'node_modules', path), ...args)
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** Builds and packs this checkout; answers the path of the tarball. */
+export async function pack(folder: string): Promise<string> {
+  const { stdout } = succeed(await run('npm', ['pack', '--json', '--pack-destination', folder], ROOT))
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
+  return join(folder, filename)
+}
+
+/** Installs what fixtures/package.json names, once per version of its lock file. */
+export async function installTools(): Promise<void> {
+  const lock = 'package-lock.json'
+  const stamp = join(TOOLS, 'installed')
+  const wanted = readFileSync(join(FIXTURES, lock), 'utf8')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  mkdirSync(TOOLS, { recursive: true })
+  for (const file of ['package.json', lock]) copyFileSync(join(FIXTURES, file), join(TOOLS, file))
+  succeed(await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], TOOLS))
+  writeFileSync(stamp, wanted)
+}
+
+export function succeed(outcome: Outcome): Outcome {
+  if (outcome.code === 0) return outcome
+  throw new Error(`it ended with ${outcome.code}\n${outcome.stdout}\n${outcome.stderr}`)
+}
+
+function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
+  const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`
+  return new Promise(resolve => {
+    const options = { cwd, env: { ...clean(process.env), ...env, PATH }, maxBuffer: 64 * 1_024 * 1_024 }
+    execFile(command, args, options, (error, stdout, stderr) => {
+      resolve({ code: typeof error?.code === 'number' ? error.code : error ? 1 : 0, stdout, stderr })
+    })
+  })
+}
+
+/** Without what Vitest and an npm script around it say to their children. */
+function clean(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const foreign = /^(npm_(?!config_)|NODE_ENV$|NODE_OPTIONS$|VITEST|TEST$|JEST_)/
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)))
+}

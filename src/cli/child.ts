@@ -55,6 +55,7 @@ export class Child {
         else if ('denied' in report) listener.denied()
         else {
           over = true
+          this.#supervisor.unref()
           resolve(report)
         }
       })

@@ -45,6 +45,7 @@ async function watch(
     },
   )
   signals.forward(signal => child.signal(signal))
+  process.on('SIGTSTP', () => output.warn('running', `${name} cannot be suspended: its lease would end`, { name }))
   const stopListening = subscribe('heartbeat', event => {
     if (event.lease === lease) child.deadline(deadlineOf(lease))
   })

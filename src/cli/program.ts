@@ -16,6 +16,11 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
   const own = dashes < 0 ? args : args.slice(0, dashes)
   // A reader that went away (`holdfast ls | head -1`) is no reason to fail, least of all while a command runs.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  const output = new Output({ json: own.includes('--json') })
+  // Node's own form of a warning has lines for programmers; that node:sqlite is new in Node 22 concerns nobody here.
+  process.removeAllListeners('warning').on('warning', ({ name, message }) => {
+    if (name !== 'ExperimentalWarning') output.warn('warning', message)
+  })
   try {
     if (name === '--version' || name === '-V') return version(manifest)
     if (name === '--help' || name === '-h' || name === 'help') return await help(args[0])
@@ -23,7 +28,7 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
     const command = await commandOf(name)
     return await command(args)
   } catch (error) {
-    return new Output({ json: own.includes('--json') }).fail(error)
+    return output.fail(error)
   }
 }
 

@@ -65,7 +65,7 @@ export function parseRun(args: readonly string[]): RunOptions {
     )
   }
   const max = duration(values.max, '--max')
-  if (max === 0) throw new Usage('--max 0 leaves no time to run: expected a duration such as 1h')
+  if (max === 0) throw new Usage(`--max ${values.max} leaves no time to run: expected a duration such as 1h`)
 
   return {
     name,

@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { EXIT, Failure, Usage } from './failure.ts'
 import type { Output } from './output.ts'
 
@@ -17,7 +17,8 @@ export function storeUrl(option: string | undefined, output: Output): string {
   if (/^memory:/i.test(given)) {
     throw new Usage(`${source} ${given} lasts as long as this process and excludes nobody: use sqlite:/path/to/file`)
   }
-  return given
+  // The command may go to another folder, and must find the same file there.
+  return /^sqlite:[^/:]/i.test(given) ? `sqlite:${resolve(given.slice('sqlite:'.length))}` : given
 }
 
 function embedded(output: Output): string {
@@ -43,7 +44,7 @@ function embedded(output: Output): string {
   }
   const path = join(folder, 'leases.db')
   output.tell('store', `store sqlite:${path}, this machine and user only; set HOLDFAST_STORE to share`, { store: path })
-  return sqliteUrl(path)
+  return `sqlite:${path}`
 }
 
 function stateFolder(): string {
@@ -67,8 +68,4 @@ function stateFolder(): string {
   return process.platform === 'darwin'
     ? join(home, 'Library', 'Application Support', 'holdfast')
     : join(home, '.local', 'state', 'holdfast')
-}
-
-function sqliteUrl(path: string): string {
-  return `sqlite:${path}`
 }

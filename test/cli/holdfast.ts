@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeEach, expect } from 'vitest'
+import { afterEach, beforeEach, expect, vi } from 'vitest'
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
 /** A job that logs that it lives, every few milliseconds: see there. */
@@ -13,6 +13,12 @@ export const NODE: readonly string[] = [
   process.execPath,
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
+
+/** The words that start the command line from source. */
+export const HOLDFAST: readonly string[] = [...NODE, MAIN]
+
+// Each test starts several processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 /** A folder of the test's own; its `leases.db` is the store of every command that it starts. */
 export let folder: string
@@ -92,24 +98,25 @@ export interface Options {
   readonly env?: Record<string, string | undefined>
   /** Standard input; default: none. */
   readonly input?: string
+  /** Leave standard input open, for the test to write to. */
+  readonly pipe?: boolean
 }
 
 /** Starts `holdfast` with these arguments, as a process of its own group. */
 export function start(args: readonly string[], options: Options = {}): Running {
-  const [command = '', ...flags] = NODE
-  return launch([command, ...flags, MAIN, ...args], options)
+  return launch([...HOLDFAST, ...args], options)
 }
 
 /** Starts any command in the environment of a `holdfast`. */
-export function launch([command = '', ...args]: readonly string[], { env, input }: Options = {}): Running {
+export function launch([command = '', ...args]: readonly string[], { env, input, pipe }: Options = {}): Running {
   const { NODE_ENV: _test, VITEST: _vitest, FORCE_COLOR: _colour, ...inherited } = process.env
   const child = spawn(command, args, {
     cwd: folder,
     env: { ...inherited, HOLDFAST_STORE: store(), ...env },
-    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    stdio: [input !== undefined || pipe ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     detached: true,
   })
-  child.stdin?.end(input)
+  if (!pipe) child.stdin?.end(input)
   return new Running(child)
 }
 

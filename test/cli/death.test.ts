@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { openExclusively } from './busy-file.ts'
+import {
+  alive,
+  BEATING,
+  descendants,
+  family,
+  folder,
+  holdfast,
+  kill,
+  members,
+  NODE,
+  type Running,
+  start,
+  until,
+} from './holdfast.ts'
+
+/** The moments at which the job of this name lived, by the clock that all processes share. */
+function beats(name: string): number[] {
+  let text = ''
+  try {
+    text = readFileSync(log(), 'utf8')
+  } catch {
+    // Nobody ran yet.
+  }
+  return text
+    .split('\n')
+    .filter(line => line.startsWith(`${name} `))
+    .map(line => Number(line.slice(name.length + 1)))
+}
+
+function log(): string {
+  return join(folder, 'beats')
+}
+
+/** A job that beats under a lease of 1 s, and resolves once it lives. */
+async function beating(name: string, options: readonly string[] = [], job: readonly string[] = []): Promise<Running> {
+  const running = start(['run', 'job', '--ttl', '1s', ...options, '--', ...NODE, BEATING, log(), name, ...job])
+  await until(() => beats(name).length > 0, `the first beat of ${name}`)
+  return running
+}
+
+/** Starts a second one that waits for the name, lets `fault` happen, and proves that the two never lived at once. */
+async function takesOverAfter(first: Running, fault: () => void): Promise<void> {
+  const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
+  await second.tells('waiting')
+  fault()
+  await until(() => beats('second').length > 0, 'the second to take over')
+  expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
+  const last = beats('first').length
+  await until(() => beats('second').length > 20, 'the second to go on')
+  expect(beats('first'), 'the first never came back').toHaveLength(last)
+  second.kill('SIGKILL')
+  first.kill('SIGKILL')
+}
+
+describe('the command is dead before the lease passes on', () => {
+  test('when holdfast is killed', async () => {
+    const first = await beating('first')
+    const { command, supervisor } = family(first)
+    await takesOverAfter(first, () => first.kill('SIGKILL'))
+    expect(members(command)).toEqual([])
+    expect(alive(supervisor)).toBe(false)
+  })
+
+  test('when holdfast is killed and the command ignores SIGTERM', async () => {
+    const first = await beating('first', [], ['ignore-term'])
+    await takesOverAfter(first, () => first.kill('SIGKILL'))
+  })
+
+  test('when holdfast is stopped past its ttl, and holdfast ends with 76 once it is resumed', async () => {
+    const first = await beating('first', [], ['ignore-term'])
+    const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
+    await second.tells('waiting')
+    first.kill('SIGSTOP')
+    await until(() => beats('second').length > 0, 'the second to take over')
+    expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
+    first.kill('SIGCONT')
+    expect(await first.ended).toMatchObject({ code: 76, err: expect.stringContaining('the lease of job') })
+    expect(alive(second.pid), 'the late release did not free the next holder').toBe(true)
+    const { out } = await holdfast(['inspect', 'job', '--json'])
+    expect(JSON.parse(out).holder).toBeDefined()
+  })
+
+  test('when the lease is broken', async () => {
+    const first = await beating('first', [], ['ignore-term'])
+    const broken = await holdfast(['break', 'job'])
+    expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/token \d+ outranks its old holder/) })
+    expect(await first.ended).toMatchObject({ code: 76, err: expect.stringContaining('the lease of job is lost') })
+    expect(descendants(first.pid)).toEqual([])
+  })
+
+  test('when the store answers no more', async () => {
+    const first = await beating('first', [], ['ignore-term'])
+    const { command } = family(first)
+    const release = openExclusively(join(folder, 'leases.db'))
+    const cut = now()
+    try {
+      await until(() => members(command).length === 0, 'the end of the command')
+    } finally {
+      release()
+    }
+    expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000)
+    expect(await first.ended).toMatchObject({
+      code: 76,
+      err: expect.stringMatching(/was not renewed and ends in .*: ending the command/),
+    })
+  })
+
+  test('when its supervisor is killed', async () => {
+    const first = await beating('first')
+    const { supervisor, command } = family(first)
+    kill(supervisor, 'SIGKILL')
+    const { code, err } = await first.ended
+    expect({ code, left: members(command) }).toEqual({ code: 76, left: [] })
+    expect(err).toContain('the process that watches the command was killed: the command was ended')
+    expect(await holdfast(['ls', '--json']), 'and the lease was given back').toMatchObject({ out: '[]\n' })
+  })
+
+  test('with its children and their children', async () => {
+    // The inner shell ends at once, so that its child belongs to nobody in the family but the group.
+    const job = [
+      'sh',
+      '-c',
+      `sh -c '"$@" &' sh "$@" grandchild ignore-term; exec "$@" first`,
+      'sh',
+      ...NODE,
+      BEATING,
+      log(),
+    ]
+    const first = start(['run', 'job', '--ttl', '1s', '--', ...job])
+    await until(() => beats('first').length > 0 && beats('grandchild').length > 0, 'both to live')
+    await takesOverAfter(first, () => first.kill('SIGKILL'))
+    expect(beats('grandchild').at(-1)).toBeLessThan(beats('second')[0] as number)
+  })
+})
+
+describe('--on-lost', () => {
+  test('term sends SIGTERM and leaves the rest to the command', async () => {
+    const script = 'trap "echo asked; sleep 0.2; echo done; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+    const running = start(['run', 'job', '--ttl', '1s', '--on-lost', 'term', '--', 'sh', '-c', script])
+    await running.says('ready')
+    await holdfast(['break', 'job'])
+    expect(await running.ended).toMatchObject({ code: 76, out: 'ready\nasked\ndone\n' })
+  })
+
+  test('ignore says that the lease is lost and ends with the exit code of the command', async () => {
+    const running = start(
+      ['run', 'job', '--ttl', '1s', '--on-lost', 'ignore', '--', 'sh', '-c', 'echo ready; read line; exit 3'],
+      { pipe: true },
+    )
+    await running.says('ready')
+    await holdfast(['break', 'job'])
+    await running.tells(/the lease of job is lost .*: the command goes on/)
+    running.child.stdin?.end('\n')
+    expect((await running.ended).code).toBe(3)
+    expect(running.err.trim().split('\n')).toHaveLength(1)
+  })
+
+  test('ignore lets the command live on when holdfast is killed', async () => {
+    const first = await beating('first', ['--on-lost', 'ignore'])
+    const { command } = family(first)
+    first.kill('SIGKILL')
+    expect(await holdfast(['run', 'job', '--wait', '10s', '--', 'true'])).toMatchObject({ code: 0 })
+    expect(alive(command)).toBe(true)
+    kill(command, 'SIGKILL')
+  })
+})
+
+test('a lease that was lost just before the command ended makes 76 of a success', async () => {
+  const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', 'echo ready; read line; exit 0'], {
+    pipe: true,
+  })
+  await running.says('ready')
+  await holdfast(['break', 'job'])
+  running.child.stdin?.end('\n')
+  const { code, err } = await running.ended
+  expect(code).toBe(76)
+  expect(err).toMatch(/was gone when it was released: another may have run at the same time; the command ended with 0/)
+})
+
+describe('--max', () => {
+  test('ends the command by SIGTERM, and holdfast with 76', async () => {
+    const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+    const { code, out, err } = await holdfast(['run', 'job', '--max', '300ms', '--', 'sh', '-c', script])
+    expect({ code, out }).toEqual({ code: 76, out: 'ready\nasked\n' })
+    expect(err).toContain('holdfast: job was held for 300 ms (--max): ending the command\n')
+  })
+
+  test('ends a command that ignores SIGTERM by SIGKILL after the grace, while the lease is still held', async () => {
+    const first = start([
+      'run',
+      'job',
+      '--ttl',
+      '1s',
+      '--max',
+      '1500ms',
+      '--',
+      ...NODE,
+      BEATING,
+      log(),
+      'first',
+      'ignore-term',
+    ])
+    await until(() => beats('first').length > 0, 'the first beat')
+    const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
+    expect((await first.ended).code).toBe(76)
+    await until(() => beats('second').length > 0, 'the second to run')
+    expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
+    second.kill('SIGKILL')
+  })
+})
+
+function now(): number {
+  const [seconds, nanoseconds] = process.hrtime()
+  return seconds * 1e3 + nanoseconds / 1e6
+}

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest'
+import { holdfast, holding, start } from './holdfast.ts'
+
+async function waiting(name: string, ...options: string[]): Promise<void> {
+  const running = start(['run', name, '--wait', 'forever', ...options, '--', 'true'])
+  await running.tells('waiting')
+}
+
+describe('holdfast ls', () => {
+  test('says so when nothing is held', async () => {
+    expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'nothing is held\n', err: '' })
+    expect(await holdfast(['ls', 'night'])).toMatchObject({ out: 'nothing is held whose name begins with night\n' })
+    expect(await holdfast(['ls', '--json'])).toMatchObject({ code: 0, out: '[]\n' })
+  })
+
+  test('is a table of holders, each followed by its waiters in their order', async () => {
+    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    await holding('deploy', '--owner', 'bob', '--ttl', '5m')
+    await waiting('nightly', '--owner', 'carol', '--note', 'me too')
+    await waiting('nightly', '--owner', 'dave')
+    const { code, out, err } = await holdfast(['ls'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const [titles, ...lines] = out.trimEnd().split('\n')
+    expect(titles).toMatch(/^NAME {7}STATE {6}OWNER {2}TOKEN {13}REMAINING {2,}NOTE$/)
+    expect(lines[0]).toMatch(/^deploy {5}held {7}bob {4}\d+ {2}[45] min( \d+ s)?$/)
+    expect(lines[1]).toMatch(/^nightly {4}held {7}alice {2}\d+ {2}[\d.]+ s +invoices$/)
+    expect(lines[2]).toMatch(/^ {2}nightly {2}next {7}carol +[\d.]+ s +me too$/)
+    expect(lines[3]).toMatch(/^ {2}nightly {2}waiting 2 {2}dave +[\d.]+ s$/)
+    expect(lines).toHaveLength(4)
+  })
+
+  test('lists the names that begin with a prefix', async () => {
+    await holding('night-a')
+    await holding('night_b')
+    await holding('day')
+    const { out } = await holdfast(['ls', 'night', '--json'])
+    expect(JSON.parse(out).map(({ name }: { name: string }) => name)).toEqual(['night-a', 'night_b'])
+    const percent = await holdfast(['ls', '%', '--json'])
+    expect(JSON.parse(percent.out), 'and takes the prefix literally').toEqual([])
+  })
+
+  test('as JSON has tokens as decimal strings and times in milliseconds', async () => {
+    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    const { out } = await holdfast(['ls', '--json'])
+    expect(JSON.parse(out)).toEqual([
+      {
+        name: 'nightly',
+        state: 'held',
+        owner: 'alice',
+        token: expect.stringMatching(/^\d+$/),
+        note: 'invoices',
+        remaining: expect.any(Number),
+      },
+    ])
+  })
+})
+
+describe('holdfast inspect', () => {
+  test('tells all about one name', async () => {
+    await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    await waiting('nightly', '--owner', 'bob')
+    const { code, out } = await holdfast(['inspect', 'nightly'])
+    expect(code).toBe(0)
+    expect(out).toMatch(
+      /^nightly\n {2}held by {4}alice\n {2}token {6}\d+\n {2}remaining {2}[\d.]+ s, unless renewed\n {2}note {7}invoices\n {2}waiting 1 {2}bob\n$/,
+    )
+    const json = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out)
+    expect(json).toMatchObject({
+      name: 'nightly',
+      holder: { owner: 'alice', state: 'held' },
+      waiters: [{ owner: 'bob', position: 0 }],
+    })
+    expect(json.holder.token).toMatch(/^\d+$/)
+  })
+
+  test('ends with 1 when nobody holds the name', async () => {
+    await holding('nightly')
+    expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is held by nobody\n', err: '' })
+    expect(JSON.parse((await holdfast(['inspect', 'night', '--json'])).out)).toMatchObject({
+      name: 'night',
+      waiters: [],
+    })
+  })
+})
+
+describe('holdfast break', () => {
+  test('prints the token that outranks the old holder, which the next one outranks again', async () => {
+    const holder = await holding('nightly', '--ttl', '2s')
+    const before = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder.token
+    const { code, out } = await holdfast(['break', 'nightly', '--json'])
+    expect(code).toBe(0)
+    const { name, broken, token } = JSON.parse(out)
+    expect({ name, broken }).toEqual({ name: 'nightly', broken: true })
+    expect(BigInt(token)).toBeGreaterThan(BigInt(before))
+    expect((await holder.ended).code).toBe(76)
+    const next = await holdfast(['run', 'nightly', '--', 'sh', '-c', 'echo $HOLDFAST_TOKEN'])
+    expect(BigInt(next.out)).toBeGreaterThan(BigInt(token))
+  })
+
+  test('ends with 1 when nobody held the name', async () => {
+    expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was held by nobody\n' })
+    expect(await holdfast(['break', 'nightly', '--json'])).toMatchObject({ code: 1 })
+  })
+})
+
+test('holdfast run --json tells what happens as JSON lines on standard error', async () => {
+  await holding('job', '--owner', 'alice')
+  const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '200ms', '--', 'true'])
+  expect(code).toBe(124)
+  const [waited, failed] = err
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  expect(waited).toMatchObject({
+    event: 'waiting',
+    name: 'job',
+    holder: { owner: 'alice', token: expect.stringMatching(/^\d+$/) },
+  })
+  expect(failed).toMatchObject({ error: { code: 'ACQUIRE_TIMEOUT', exit: 124, holder: { owner: 'alice' } } })
+})

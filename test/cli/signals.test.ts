@@ -1,0 +1,145 @@
+import { constants } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import {
+  alive,
+  descendants,
+  family,
+  HOLDFAST,
+  holdfast,
+  holding,
+  kill,
+  launch,
+  members,
+  start,
+  until,
+} from './holdfast.ts'
+
+const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
+
+describe('while the command runs', () => {
+  test.each(FORWARDED)('%s reaches the command and its children', async signal => {
+    const short = signal.slice(3)
+    // The inner shell runs in the foreground: a shell lets what it starts in the background ignore SIGINT and SIGQUIT.
+    const child = `trap "echo child ${short}; exit 0" ${short}; echo ready; while :; do sleep 0.02; done`
+    const script = `trap "echo got ${short}; exit 7" ${short}; sh -c '${child}'; sleep 20`
+    const running = start(['run', 'job', '--', 'sh', '-c', script])
+    await running.says('ready')
+    running.kill(signal)
+    const { code, out } = await running.ended
+    expect(code).toBe(7)
+    expect(out).toContain(`got ${short}`)
+    expect(out).toContain(`child ${short}`)
+  })
+
+  test.each(FORWARDED)('a command that %s ends makes the exit code 128 + n', async signal => {
+    const running = await holding('job')
+    running.kill(signal)
+    expect((await running.ended).code).toBe(128 + constants.signals[signal])
+    expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was given back').toMatchObject({ code: 0 })
+  })
+
+  test('a command that ignores SIGTERM runs on, and a second signal is forwarded as well', async () => {
+    const script = 'trap "echo first" TERM; trap "echo second; exit 4" INT; echo ready; while :; do sleep 0.02; done'
+    const running = start(['run', 'job', '--', 'sh', '-c', script])
+    await running.says('ready')
+    running.kill('SIGTERM')
+    await running.says('first')
+    running.kill('SIGINT')
+    expect(await running.ended).toMatchObject({ code: 4, out: 'ready\nfirst\nsecond\n' })
+  })
+
+  test('a signal for the whole family, as a service manager sends it, still lets the command end in peace', async () => {
+    const running = start([
+      'run',
+      'job',
+      '--',
+      'sh',
+      '-c',
+      'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.02; done',
+    ])
+    await running.says('ready')
+    for (const pid of [running.pid, ...descendants(running.pid)]) kill(pid, 'SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 0, out: 'ready\nsaved\n' })
+  })
+
+  test('SIGTSTP does not suspend holdfast, whose lease would end', async () => {
+    const running = await holding('job')
+    running.kill('SIGTSTP')
+    await running.tells('job cannot be suspended')
+    running.kill('SIGTERM')
+    expect((await running.ended).code).toBe(143)
+  })
+})
+
+describe('while it waits', () => {
+  test.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+    ['SIGHUP', 129],
+    ['SIGQUIT', 131],
+  ] as const)('%s ends the wait with %d and leaves no claim behind', async (signal, code) => {
+    const holder = await holding('job')
+    const waiting = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'ran'])
+    await waiting.tells('waiting')
+    waiting.kill(signal)
+    const { err, ...rest } = await waiting.ended
+    expect(rest).toEqual({ code, signal: null, out: '' })
+    expect(err).toContain(`stopped by ${signal} before the command ran`)
+    const { out } = await holdfast(['ls', '--json'])
+    expect(JSON.parse(out).map(({ state }: { state: string }) => state)).toEqual(['held'])
+    holder.kill('SIGTERM')
+    await holder.ended
+  })
+
+  test('SIGUSR1 and SIGUSR2 are for the command and do nothing yet', async () => {
+    const holder = await holding('job')
+    const waiting = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'ran'])
+    await waiting.tells('waiting')
+    waiting.kill('SIGUSR1')
+    waiting.kill('SIGUSR2')
+    holder.kill('SIGTERM')
+    expect(await waiting.ended).toMatchObject({ code: 0, out: 'ran\n' })
+  })
+})
+
+describe('after the command', () => {
+  test('nothing is left of its process group, even of what ignores signals', async () => {
+    const stubborn = `(trap "" TERM INT HUP; while :; do sleep 0.05; done) >/dev/null 2>&1 &`
+    const { code, out } = await holdfast(['run', 'job', '--', 'sh', '-c', `${stubborn} echo $$; exit 5`])
+    expect(code).toBe(5)
+    expect(members(Number(out))).toEqual([])
+  })
+
+  test('no supervisor is left', async () => {
+    const running = await holding('job')
+    const { supervisor } = family(running)
+    running.kill('SIGTERM')
+    await running.ended
+    await until(() => !alive(supervisor), 'the end of the supervisor')
+  })
+})
+
+test('as process 1 of a container it forwards signals, reports the exit code and leaves nothing', async () => {
+  // The outer shell answers what the inner one sees: with --pid --fork the command is process 1 of its own world.
+  const contained = launch([
+    'unshare',
+    '--user',
+    '--map-root-user',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--mount-proc',
+    ...HOLDFAST,
+    'run',
+    'job',
+    '--',
+    'sh',
+    '-c',
+    'trap "echo got TERM; exit 6" TERM; sleep 0.05 & (sh -c "sleep 60 &") ; echo parent $PPID; echo ready; while :; do sleep 0.02; done',
+  ])
+  await contained.says('ready')
+  const [wrapper] = descendants(contained.pid)
+  kill(wrapper as number, 'SIGTERM')
+  expect((await contained.ended).code).toBe(6)
+  expect(contained.out).toContain('got TERM')
+})

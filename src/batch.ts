@@ -35,7 +35,7 @@ export class Batch<Request, Answer> {
   }
 
   async #run(): Promise<void> {
-    await undefined // what else is asked in this turn of the event loop joins
+    await Promise.resolve() // what else is asked in this turn of the event loop joins
     while (this.#waiting.length > 0) await this.#flush(this.#waiting.splice(0, this.#limit))
     this.#running = false
   }

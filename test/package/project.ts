@@ -30,7 +30,7 @@ export class Project {
   static async withPackage(tarball: string): Promise<Project> {
     const project = new Project()
     project.write('package.json', JSON.stringify({ name: 'user', private: true }))
-    await succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball]))
+    succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball]))
     return project
   }
 

@@ -1,4 +1,4 @@
-import { LeaseError } from '../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../errors.ts'
 
 /** The exit codes of `holdfast`, after sysexits.h, timeout(1) and the shell. */
 export const EXIT = {
@@ -36,20 +36,20 @@ export class Usage extends Failure {
   }
 }
 
+const EXIT_OF: Readonly<Record<LeaseErrorCode, number>> = {
+  INVALID_ARGUMENT: EXIT.usage,
+  ACQUIRE_TIMEOUT: EXIT.held,
+  LEASE_LOST: EXIT.lost,
+  MAX_HOLD: EXIT.lost,
+  STALE_TOKEN: EXIT.lost,
+  STORE_UNAVAILABLE: EXIT.unavailable,
+  OUTCOME_UNKNOWN: EXIT.unavailable,
+  DRIVER_MISSING: EXIT.unavailable,
+  CLOSED: EXIT.unavailable,
+}
+
 /** The exit code that an error stands for. */
 export function exitCode(error: unknown): number {
   if (error instanceof Failure) return error.exit
-  if (!LeaseError.is(error)) return EXIT.software
-  switch (error.code) {
-    case 'INVALID_ARGUMENT':
-      return EXIT.usage
-    case 'ACQUIRE_TIMEOUT':
-      return EXIT.held
-    case 'LEASE_LOST':
-    case 'MAX_HOLD':
-    case 'STALE_TOKEN':
-      return EXIT.lost
-    default:
-      return EXIT.unavailable
-  }
+  return LeaseError.is(error) ? EXIT_OF[error.code] : EXIT.software
 }

@@ -24,7 +24,7 @@ export async function hold(
   } catch (error) {
     exit = output.fail(error)
   }
-  return await release(lease, exit, options, output)
+  return release(lease, exit, options, output)
 }
 
 /** Resolves when nothing is left of the command. */

@@ -116,6 +116,7 @@ describe('after the command', () => {
     running.kill('SIGTERM')
     await running.ended
     await until(() => !alive(supervisor), 'the end of the supervisor')
+    expect(alive(supervisor)).toBe(false)
   })
 })
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
   await installTools()
   tarball = await pack(folder)
   project = await Project.withPackage(tarball)
-}, 120_000)
+})
 afterAll(() => {
   project?.remove()
   rmSync(folder, { recursive: true, force: true })
@@ -52,7 +52,7 @@ test('Jest runs it, with real and with fake timers', async () => {
   project.copy('jest.test.js')
   const { stderr } = succeed(await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci'))
   expect(stderr).toMatch(/^Tests: +5 passed, 5 total$/m)
-}, 60_000)
+})
 
 // As in the projects of users; skipLibCheck hides nothing, and no Redis client is there.
 const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }

@@ -12,7 +12,8 @@ beforeAll(async () => {
   await installTools()
   tarball = await pack(folder)
   project = await Project.withPackage(tarball)
-})
+  // The first time it brings Jest and two compilers over the network.
+}, 300_000)
 afterAll(() => {
   project?.remove()
   rmSync(folder, { recursive: true, force: true })

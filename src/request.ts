@@ -53,6 +53,7 @@ export function request<Answer>(
 ): Promise<Answer> {
   const { cancel, background } = options
   return new Promise((resolve, reject) => {
+    cancel?.throwIfCancelled() // it may have been between two steps
     const controller = new AbortController()
     const fail = (error: unknown): void => {
       done()
@@ -86,6 +87,7 @@ export function request<Answer>(
 /** Waits `delay` ms; a call of the function given to `arm` ends the wait early, `cancel` rejects it. */
 export function pause(clock: Clock, delay: number, cancel: Cancel, arm: (wake: () => void) => void): Promise<void> {
   return new Promise((resolve, reject) => {
+    cancel.throwIfCancelled()
     const wake = (): void => {
       stopTimer()
       endStep()

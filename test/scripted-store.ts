@@ -1,0 +1,159 @@
+import { type LocksDefaults, StoreLocks } from '../src/locks.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../src/store.ts'
+import { memory } from '../src/stores/memory.ts'
+import { VirtualClock } from '../src/testing/clock.ts'
+
+export type Verb = 'acquire' | 'renew' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
+
+/** Decides what becomes of a call. `forward` lets the server carry it out. */
+export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
+
+const never = new Promise<never>(() => {})
+
+/** The request never arrives. */
+export const lost: Rule = () => never
+
+/** The server carries it out, and its reply is lost. */
+export const unanswered: Rule = async forward => {
+  await forward()
+  return never
+}
+
+/** The server is not reached. */
+export const refused: Rule = () => Promise.reject(new Error('connect ECONNREFUSED'))
+
+/** A store whose requests and replies a test holds back, loses or makes up. */
+export class ScriptedStore implements Store {
+  readonly kind = 'scripted'
+  readonly guarantees: Guarantees
+  /** The verbs of all calls, in order. */
+  readonly calls: Verb[] = []
+  /** The last claim that was put. */
+  claim: Claim | undefined
+  readonly #server: Store
+  readonly #rules = new Map<Verb, Rule>()
+
+  constructor(server: Store) {
+    this.#server = server
+    this.guarantees = server.guarantees
+  }
+
+  /** How often the core asked for this. */
+  count(verb: Verb): number {
+    return this.calls.filter(call => call === verb).length
+  }
+
+  /** From now on `rule` decides about every such call. */
+  rule(verb: Verb, rule: Rule): void {
+    this.#rules.set(verb, rule)
+  }
+
+  /** Calls reach the server again. */
+  mend(...verbs: Verb[]): void {
+    for (const verb of verbs) this.#rules.delete(verb)
+  }
+
+  /** All verbs by one rule. */
+  ruleAll(rule: Rule): void {
+    for (const verb of ['acquire', 'renew', 'release', 'watch', 'inspect', 'break'] as const) this.rule(verb, rule)
+  }
+
+  /** Calls made from now on reach the server only when the function that this answers is called. */
+  holdRequests(verb: Verb): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.rule(verb, forward => promise.then(forward))
+    return resolve
+  }
+
+  /** Calls are carried out, and answered only when the function that this answers is called. */
+  holdReplies(verb: Verb): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.rule(verb, async forward => {
+      const answer = await forward()
+      await promise
+      return answer
+    })
+    return resolve
+  }
+
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    this.claim = claim
+    return this.#call('acquire', () => this.#server.acquire(claim, signal), signal)
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    return this.#call('renew', () => this.#server.renew(claim, signal), signal)
+  }
+
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#call('release', () => this.#server.release(key, signal), signal)
+  }
+
+  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    return this.#call('watch', async () => this.#server.watch?.(key, wake, signal), signal)
+  }
+
+  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    return this.#call('inspect', () => this.#server.inspect(query, signal) as never, signal) as never
+  }
+
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#call('break', () => this.#server.break(name, by, signal), signal)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#call('close', async () => {}, new AbortController().signal)
+  }
+
+  /** What a rule answers may be anything at all: so may a store's answer. */
+  #call<Answer>(verb: Verb, forward: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+    this.calls.push(verb)
+    const rule = this.#rules.get(verb)
+    return (rule ? rule(forward, signal) : forward()) as Promise<Answer>
+  }
+}
+
+export interface Stage {
+  readonly clock: VirtualClock
+  /** Between `locks` and `server`. */
+  readonly store: ScriptedStore
+  readonly server: Store
+  readonly locks: StoreLocks
+  /** Another process, which reaches the server without fail. */
+  readonly other: StoreLocks
+}
+
+/** Locks in virtual time, over a store that the test commands. */
+export function stage(defaults: LocksDefaults = {}): Stage {
+  const clock = new VirtualClock()
+  const server = memory({ clock })
+  const store = new ScriptedStore(server)
+  const environment = { clock, random: () => 0.5 }
+  return {
+    clock,
+    store,
+    server,
+    locks: new StoreLocks(store, defaults, environment),
+    other: new StoreLocks(server, { owner: 'other' }, environment),
+  }
+}
+
+/** How a promise stands at this moment; to hold one this way leaves no rejection unhandled. */
+export interface Outcome<Value> {
+  readonly settled: boolean
+  readonly value: Value | undefined
+  readonly error: unknown
+}
+
+export function follow<Value>(promise: PromiseLike<Value>): Outcome<Value> {
+  const outcome: { settled: boolean; value: Value | undefined; error: unknown } = {
+    settled: false,
+    value: undefined,
+    error: undefined,
+  }
+  promise.then(
+    value => Object.assign(outcome, { settled: true, value }),
+    (error: unknown) => Object.assign(outcome, { settled: true, error }),
+  )
+  return outcome
+}

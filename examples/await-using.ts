@@ -1,0 +1,19 @@
+/**
+ * The same as quick-start.ts with `await using`, which releases at the end of the block. Node 24 knows it; for older
+ * ones TypeScript (5.2 or newer) and bundlers compile it.
+ *
+ *     ./script/node examples/await-using.ts
+ */
+import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
+import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+
+await using locks = createLocks(sqlite('leases.db'))
+{
+  await using lease = await locks.acquire('reports')
+  console.log(`holding ${lease.name} with token ${lease.token}`)
+
+  await using second = await locks.tryAcquire('reports')
+  console.log(second ? 'this cannot be' : 'held, so tryAcquire resolves to undefined')
+}
+const { holder } = await locks.inspect('reports')
+console.log(holder ? 'this cannot be' : 'released at the end of the block')

@@ -1,0 +1,25 @@
+/**
+ * Leases that all machines share, over your own ioredis client (`npm i holdfast ioredis`). A client of node-redis,
+ * iovalkey or valkey-glide is passed the same way.
+ *
+ *     REDIS_URL=redis://localhost:6379 ./script/node examples/redis.ts
+ */
+import { Redis } from 'ioredis'
+import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
+import { redis } from '../src/stores/redis/index.ts' // 'holdfast/redis'
+
+const client = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379')
+client.on('error', error => console.error(error.message)) // without a listener ioredis prints them all
+const locks = createLocks(redis(client), { ttl: 10_000 })
+
+await locks.using(
+  'reports',
+  async lease => {
+    console.log(`holding ${lease.name} with token ${lease.token}`)
+    for await (const record of locks.list()) console.log(`${record.name} is held, with the note: ${record.note}`)
+  },
+  { note: 'monthly reports', wait: 5_000 },
+)
+
+await locks.close()
+await client.quit() // the client is yours: Holdfast neither configures nor closes it

@@ -1,0 +1,66 @@
+/**
+ * Unit tests of one's own code that uses leases: in memory, on a clock that the test moves, with losses on demand. Any
+ * test runner will do; here it is Node's own.
+ *
+ *     ./script/node examples/testing.ts
+ */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { LeaseError, type Locks } from '../src/index.ts' // in your project: 'holdfast'
+import { testLocks } from '../src/testing/index.ts' // 'holdfast/testing'
+
+/** The code under test: sends what is in the outbox, and stops in between if the lease is lost. */
+async function flush(locks: Locks, outbox: string[], send: (mail: string) => Promise<void>): Promise<number> {
+  return await locks.using(
+    'outbox',
+    async lease => {
+      let sent = 0
+      for (const mail of [...outbox]) {
+        lease.assertHeld()
+        await send(mail)
+        outbox.shift()
+        sent += 1
+      }
+      return sent
+    },
+    { wait: 1_000 },
+  )
+}
+
+const code = (expected: string) => (error: unknown) => LeaseError.is(error) && error.code === expected
+
+test('sends everything while it holds the outbox', async () => {
+  await using locks = testLocks()
+  assert.equal(await flush(locks, ['a', 'b'], async () => {}), 2)
+})
+
+test('gives up when another replica holds the outbox', async () => {
+  await using locks = testLocks()
+  await locks.holdAsOther('outbox')
+  const flushed = assert.rejects(
+    flush(locks, ['a'], async () => {}),
+    code('ACQUIRE_TIMEOUT'),
+  )
+  await locks.advance(1_000) // no time passes by itself
+  await flushed
+})
+
+test('stops in between when the lease is lost', async () => {
+  await using locks = testLocks()
+  const outbox = ['a', 'b', 'c']
+  const flushed = flush(locks, outbox, async mail => {
+    if (mail === 'b') await locks.lose('outbox')
+  })
+  await assert.rejects(flushed, code('LEASE_LOST'))
+  assert.deepEqual(outbox, ['c'])
+})
+
+test('is told by its own deadline when the store is gone', async () => {
+  await using locks = testLocks()
+  const lease = await locks.acquire('outbox', { ttl: 3_000 })
+  locks.failStore()
+  await locks.advance(2_000)
+  lease.assertHeld() // failed renewals are tried again until the deadline
+  await locks.advance(1_000)
+  assert.throws(() => lease.assertHeld(), code('LEASE_LOST'))
+})

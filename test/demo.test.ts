@@ -1,0 +1,40 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ROOT, scriptNode } from './script-node.ts'
+
+const DEMO = join(ROOT, 'examples/invoices/demo.ts')
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-test-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+test('the demo shows a kill and a freeze, and a ledger that has every order once', async () => {
+  const { code, stdout, stderr } = await scriptNode([DEMO], { folder, env: { TMPDIR: folder } })
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
+  expect(stdout).not.toContain('\u001b') // it is not a terminal
+  expect(stdout).toMatch(/(waits, told: held by replica-\d for another [\d.]+ s\n.*){4}/)
+  expect(stdout).toMatch(/takes over [\d.]+ s later, token …\d+ > …\d+\n/)
+  expect(stdout).toMatch(/refused by the ledger: token …\d+ < …\d+\n/)
+  expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
+
+  const runs = [...stdout.matchAll(/replica-\d wrote +(\d+), with token (\d{16})\n/g)]
+  const [counts, tokens] = [runs.map(run => Number(run[1])), runs.map(run => run[2])]
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(60)
+  expect(tokens).toEqual([...new Set(tokens)].sort())
+  expect(tokens).toHaveLength(3)
+  expect(readdirSync(folder)).toEqual([])
+}, 90_000)
+
+test('interrupted while a replica is frozen, the demo leaves nothing behind', async () => {
+  const control = new AbortController()
+  const onOutput = (stdout: string): void => {
+    if (stdout.includes('frozen')) control.abort()
+  }
+  const outcome = await scriptNode([DEMO], { folder, env: { TMPDIR: folder }, interrupt: control.signal, onOutput })
+  expect(outcome).toMatchObject({ code: 130, stderr: '' })
+  expect(readdirSync(folder)).toEqual([])
+}, 90_000)

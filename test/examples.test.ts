@@ -1,0 +1,50 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ROOT, scriptNode } from './script-node.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-examples-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const outputs: Readonly<Record<string, RegExp>> = {
+  'quick-start.ts': /^holding reports with token \d{16}\n3 reports sent\n$/,
+  'try-finally.ts': /^(\w+day sent with token \d{16}\n){3}$/,
+  'cron.ts': /^replica-\d runs daily-report \S+\nthree replicas, one run\n$/,
+  'testing.ts': /\bpass 4\n.*\bfail 0\n/s,
+}
+
+test.each(Object.entries(outputs))('the example %s runs', async (file, output) => {
+  const { code, stdout, stderr } = await scriptNode([join(ROOT, 'examples', file)], { folder })
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(output)
+})
+
+test('the example await-using.ts runs as TypeScript compiles it for older Nodes', async () => {
+  // Inside the checkout, so that the packages are found; .tools is ignored by git and by every tool.
+  mkdirSync(join(ROOT, '.tools'), { recursive: true })
+  const compiled = mkdtempSync(join(ROOT, '.tools/await-using-'))
+  try {
+    const options = ['--ignoreConfig', '--target', 'es2022', '--lib', 'es2024,esnext.disposable', '--types', 'node']
+    options.push('--module', 'nodenext', '--rewriteRelativeImportExtensions', '--skipLibCheck')
+    options.push('--rootDir', ROOT, '--outDir', compiled, join(ROOT, 'examples/await-using.ts'))
+    await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), options)
+    const { code, stdout, stderr } = await scriptNode([join(compiled, 'examples/await-using.js')], { folder })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const lines = [/holding reports with token \d{16}/, /tryAcquire resolves to undefined/, /released at the end/, /^$/]
+    expect(stdout.split('\n')).toEqual(lines.map(line => expect.stringMatching(line)))
+  } finally {
+    rmSync(compiled, { recursive: true, force: true })
+  }
+}, 30_000)
+
+// redis.ts by test/redis/example.test.ts, since it needs a server.
+test('every example is tested', () => {
+  const files = readdirSync(join(ROOT, 'examples')).filter(name => name.endsWith('.ts'))
+  expect(files.sort()).toEqual([...Object.keys(outputs), 'await-using.ts', 'redis.ts'].sort())
+})

@@ -87,7 +87,7 @@ export class HeldLease implements Lease {
   #stopTimer: (() => void) | undefined
 
   constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
-    const { grant, sent, unsettled, waited, requests } = acquired
+    const { grant, sent, unsettled } = acquired
     this.#core = core
     this.#claim = claim
     this.#options = options
@@ -98,7 +98,6 @@ export class HeldLease implements Lease {
     this.#unsettled = unsettled
     this.#watchDeadline()
     if (options.heartbeat) core.heartbeat.join(this)
-    if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease: this, waited, requests })
   }
 
   get name(): string {

@@ -4,8 +4,9 @@ import { acquire } from './acquire.ts'
 import { checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait, invalid } from './check.ts'
 import { type Core, type Environment, systemEnvironment } from './core.ts'
 import { LeaseError } from './errors.ts'
+import { events } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { HeldLease, type Lease } from './lease.ts'
+import { type Acquired, HeldLease, type Lease } from './lease.ts'
 import { type NameState, stateOf, visible } from './record.ts'
 import { Cancel, pause, request } from './request.ts'
 import { Signals } from './signals.ts'
@@ -100,7 +101,7 @@ export class StoreLocks implements Locks {
   readonly #core: Core
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  readonly #waits = new Set<Cancel>()
+  readonly #waits = new Map<Cancel, Promise<Acquired>>()
   readonly #leases = new Set<HeldLease>()
   readonly #signals = new Signals()
   /** Withdrawals that nobody waits for but `close`. */
@@ -185,7 +186,11 @@ export class StoreLocks implements Locks {
 
   close({ grace = 5_000 }: CloseOptions = {}): Promise<void> {
     checkWait(grace, 'grace')
-    this.#closing ??= this.#close(grace)
+    if (!this.#closing) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#closing = promise // before any signal aborts: a listener may acquire, or close as well
+      resolve(this.#close(grace))
+    }
     return this.#closing
   }
 
@@ -213,10 +218,11 @@ export class StoreLocks implements Locks {
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: wait > 0 }
 
     const cancel = new Cancel()
-    this.#waits.add(cancel)
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
+    const acquiring = acquire(this.#core, claim, wait, cancel, work => this.#inBackground(work))
+    this.#waits.set(cancel, acquiring)
     try {
-      const acquired = await acquire(this.#core, claim, wait, cancel, work => this.#inBackground(work))
+      const acquired = await acquiring
       if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
       cancel.throwIfCancelled()
       const onEnd = (): void => {
@@ -225,6 +231,9 @@ export class StoreLocks implements Locks {
       }
       const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, maxHold, onEnd })
       this.#leases.add(lease)
+      const { waited, requests } = acquired
+      // Only now: a listener may well release it, or close these locks.
+      if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease, waited, requests })
       return lease
     } finally {
       stop()
@@ -250,7 +259,7 @@ export class StoreLocks implements Locks {
 
   async #close(grace: number): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
-    for (const wait of this.#waits) wait.cancel(closed)
+    for (const wait of this.#waits.keys()) wait.cancel(closed)
     for (const lease of this.#leases) lease.abort(closed)
     const { clock } = this.#core
     if (this.#leases.size > 0 || this.#bodies > 0)
@@ -258,6 +267,7 @@ export class StoreLocks implements Locks {
         this.#onIdle = wake
       })
     for (const lease of this.#leases) lease.abandon()
+    await Promise.allSettled(this.#waits.values()) // each leaves its withdrawal in the background
     await Promise.all(this.#background)
     // A store that cannot be closed has nothing left that anybody could mend here.
     await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})

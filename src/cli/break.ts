@@ -8,8 +8,9 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const text =
       token === undefined
         ? `${name} was held by nobody`
-        : `${name} is free; token ${token} outranks its old holder, which learns of it at its next renewal and may be at ` +
-          'work until then: a resource that checks tokens refuses it once it has seen a higher one'
+        : `${name} is free, and token ${token} outranks its old holder.\n` +
+          'The old holder learns of it at its next renewal and may be at work until then; a resource that checks tokens ' +
+          'refuses it once it has seen a higher one.'
     output.print({ name, broken: token !== undefined, token }, text)
     return token === undefined ? EXIT.free : 0
   })

@@ -39,7 +39,7 @@ async function watch(
   const child = new Child(
     { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
     {
-      ending: reason => output.warn('ending', `${why(reason, lease, options)}: ending the command`, { name, reason }),
+      ending: reason => output.warn('ending', `${why(reason, lease, options)}: the command is ended`, { name, reason }),
       denied: () =>
         output.warn('denied', 'a process of the command belongs to another user and cannot be ended', { name }),
     },
@@ -85,14 +85,13 @@ function reserve(ttl: number): number {
 
 function why(reason: Reason, lease: Lease, { name, max = 0 }: RunOptions): string {
   if (reason === 'max') return `${name} was held for ${formatDuration(max)} (--max)`
-  const { reason: loss } = lease.signal
-  if (loss !== undefined) return `the lease of ${name} is lost (${loss instanceof Error ? loss.message : loss})`
+  if (lease.signal.aborted) return text(lease.signal.reason)
   return `the lease of ${name} was not renewed and ends in ${formatDuration(lease.remaining)}`
 }
 
 function exitOf(outcome: Outcome, [command = '']: readonly string[]): number {
   if ('unwatched' in outcome) {
-    throw new Failure(EXIT.lost, 'UNWATCHED', 'the process that watches the command was killed: the command was ended')
+    throw new Failure(EXIT.lost, 'UNWATCHED', 'the process that watches the command was killed: the command is ended')
   }
   if ('failed' in outcome) throw cannotRun(command, outcome.failed)
   const { code, signal, reason } = outcome.ended

@@ -85,7 +85,10 @@ describe('the command is dead before the lease passes on', () => {
     await until(() => beats('second').length > 0, 'the second to take over')
     expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
     first.kill('SIGCONT')
-    expect(await first.ended).toMatchObject({ code: 76, err: expect.stringContaining('the lease of job') })
+    expect(await first.ended).toMatchObject({
+      code: 76,
+      err: expect.stringMatching(/^holdfast: the lease "job" was not renewed in time: the command is ended\n$/),
+    })
     expect(alive(second.pid), 'the late release did not free the next holder').toBe(true)
     const { out } = await holdfast(['inspect', 'job', '--json'])
     expect(JSON.parse(out).holder).toBeDefined()
@@ -95,7 +98,10 @@ describe('the command is dead before the lease passes on', () => {
     const first = await beating('first', [], ['ignore-term'])
     const broken = await holdfast(['break', 'job'])
     expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/token \d+ outranks its old holder/) })
-    expect(await first.ended).toMatchObject({ code: 76, err: expect.stringContaining('the lease of job is lost') })
+    expect(await first.ended).toMatchObject({
+      code: 76,
+      err: expect.stringContaining('the lease "job" is held no more'),
+    })
     expect(descendants(first.pid)).toEqual([])
   })
 
@@ -112,7 +118,7 @@ describe('the command is dead before the lease passes on', () => {
     expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000)
     expect(await first.ended).toMatchObject({
       code: 76,
-      err: expect.stringMatching(/was not renewed and ends in .*: ending the command/),
+      err: expect.stringMatching(/was not renewed and ends in .*: the command is ended/),
     })
   })
 
@@ -122,7 +128,7 @@ describe('the command is dead before the lease passes on', () => {
     kill(supervisor, 'SIGKILL')
     const { code, err } = await first.ended
     expect({ code, left: members(command) }).toEqual({ code: 76, left: [] })
-    expect(err).toContain('the process that watches the command was killed: the command was ended')
+    expect(err).toContain('the process that watches the command was killed: the command is ended')
     expect(await holdfast(['ls', '--json']), 'and the lease was given back').toMatchObject({ out: '[]\n' })
   })
 
@@ -161,7 +167,7 @@ describe('--on-lost', () => {
     )
     await running.says('ready')
     await holdfast(['break', 'job'])
-    await running.tells(/the lease of job is lost .*: the command goes on/)
+    await running.tells(/the lease "job" is held no more.*: the command goes on/)
     running.child.stdin?.end('\n')
     expect((await running.ended).code).toBe(3)
     expect(running.err.trim().split('\n')).toHaveLength(1)
@@ -194,7 +200,7 @@ describe('--max', () => {
     const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
     const { code, out, err } = await holdfast(['run', 'job', '--max', '300ms', '--', 'sh', '-c', script])
     expect({ code, out }).toEqual({ code: 76, out: 'ready\nasked\n' })
-    expect(err).toContain('holdfast: job was held for 300 ms (--max): ending the command\n')
+    expect(err).toContain('holdfast: job was held for 300 ms (--max): the command is ended\n')
   })
 
   test('ends a command that ignores SIGTERM by SIGKILL after the grace, while the lease is still held', async () => {

@@ -65,7 +65,7 @@ class SqliteStore implements Store {
 
   constructor(path: string, clock: Clock) {
     this.#requests = new Requests(path, clock, () => this.#wakes.check())
-    this.#wakes = new Wakes(clock, read => this.#requests.look(read))
+    this.#wakes = new Wakes(path, clock, read => this.#requests.look(read))
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

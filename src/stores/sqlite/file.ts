@@ -1,9 +1,9 @@
 import { type BigIntStats, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { LeaseError } from '../../errors.ts'
 import { loadDriver } from './driver.ts'
-import { accessProblem, isBusy, isFull } from './failure.ts'
+import { accessProblem, failure, isBusy, isFull } from './failure.ts'
 import { Leases } from './leases.ts'
 import { networkFileSystem } from './network.ts'
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
@@ -62,8 +62,8 @@ export class File {
       this.#database.exec('commit')
     } catch (error) {
       if (isBusy(error) || isFull(error)) throw error // not committed, for certain
-      const message = `nobody knows whether ${JSON.stringify(this.#path)} was written: ${(error as Error).message}`
-      throw new LeaseError('OUTCOME_UNKNOWN', message, { cause: error })
+      const { message } = failure(error, this.#path) as Error
+      throw new LeaseError('OUTCOME_UNKNOWN', `${message}; nobody knows whether it was written`, { cause: error })
     }
   }
 
@@ -84,7 +84,8 @@ function identity(path: string): string | undefined {
 function checkPath(path: string): void {
   const file = JSON.stringify(path)
   const stats = look(path)
-  if (stats?.isDirectory()) throw wrong(`${file} is a folder: give the path of a file, such as ${file}/leases.db`)
+  if (stats?.isDirectory())
+    throw wrong(`${file} is a folder: give the path of a file, such as ${JSON.stringify(join(path, 'leases.db'))}`)
   if (stats && !stats.isFile()) throw wrong(`${file} is not a regular file: give the path of a file`)
   const folder = dirname(path)
   const place = stats ?? look(folder)

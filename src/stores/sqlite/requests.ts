@@ -95,8 +95,9 @@ export class Requests {
     const writes = this.#peek(file, batch)
     if (writes.length === 0) return
     const settle = file.write(leases => {
+      this.#dropLate() // this process may have been stopped on the way here
       const now = this.#now()
-      return writes.map(entry => this.#write(entry, leases, now))
+      return writes.filter(entry => this.#waiting.has(entry)).map(entry => this.#write(entry, leases, now))
     })
     for (const action of settle) action()
     this.#afterWrite()

@@ -1,0 +1,35 @@
+import { statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { expect, test } from 'vitest'
+import { networkFileSystem } from './network.ts'
+
+// As Linux shows them, see proc_pid_mountinfo(5).
+const mounts = `
+24 1 254:0 / / rw,relatime - ext4 /dev/vda rw,discard
+31 24 0:28 / /tmp rw,nosuid shared:12 - tmpfs tmpfs rw,size=1024k
+61 24 0:52 / /mnt/nfs rw,relatime shared:90 - nfs4 10.0.0.2:/export rw,vers=4.2
+62 24 0:300 / /mnt/a\\040share rw,relatime - cifs //host/share rw
+63 24 0:54 / /mnt/ssh rw,nosuid - fuse.sshfs me@host: rw,user_id=0
+64 24 0:55 / /mnt/disk rw,nosuid - fuseblk /dev/sdb1 rw,user_id=0
+`
+
+// makedev(3): the minor number's low byte, the major number, the rest of the minor number.
+function device(major: bigint, minor: bigint): bigint {
+  return (minor & 0xffn) | (major << 8n) | ((minor & ~0xffn) << 12n)
+}
+
+test.each([
+  [0n, 52n, 'nfs4'],
+  [0n, 300n, 'cifs'],
+  [0n, 54n, 'fuse.sshfs'],
+  [0n, 55n, undefined],
+  [0n, 28n, undefined],
+  [254n, 0n, undefined],
+  [0n, 999n, undefined],
+])('the device %i:%i is on %s', (major, minor, type) => {
+  expect(networkFileSystem(device(major, minor), mounts)).toBe(type)
+})
+
+test('the temporary folder of this machine is local', () => {
+  expect(networkFileSystem(statSync(tmpdir(), { bigint: true }).dev)).toBeUndefined()
+})

@@ -1,8 +1,13 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** Locks a SQLite file against everybody; answers how to let go. */
-export function openExclusively(path: string): () => void {
+/** Keeps everybody else from writing to a SQLite file; answers how to let go. Throws if somebody does so for 5 s. */
+export function holdFile(path: string, patience = 5_000): () => void {
   const database = new DatabaseSync(path)
-  database.exec('pragma busy_timeout = 5000; begin immediate')
+  try {
+    database.exec(`pragma busy_timeout = ${patience}; begin immediate`)
+  } catch (error) {
+    database.close()
+    throw error
+  }
   return () => database.close()
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { openExclusively } from './busy-file.ts'
+import { startClock } from '../servers/clock.ts'
+import { holdFile } from './busy-file.ts'
 import {
   alive,
   BEATING,
@@ -59,6 +60,20 @@ async function takeover(
   return { died, began: beats('second')[0] as number, afterwards: beats('first').length - count }
 }
 
+/** Stops a process, but not in the middle of a transaction: that would keep everybody from the file. */
+async function freeze(running: Running): Promise<void> {
+  for (;;) {
+    running.kill('SIGSTOP')
+    try {
+      holdFile(join(folder, 'leases.db'), 50)()
+      return
+    } catch {
+      running.kill('SIGCONT')
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+  }
+}
+
 describe('the command is dead before the lease passes on', () => {
   test('when holdfast is killed', async () => {
     const first = await beating('first')
@@ -81,7 +96,7 @@ describe('the command is dead before the lease passes on', () => {
     const first = await beating('first', [], ['ignore-term'])
     const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
     await second.tells('waiting')
-    first.kill('SIGSTOP')
+    await freeze(first)
     await until(() => beats('second').length > 0, 'the second to take over')
     expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
     first.kill('SIGCONT')
@@ -108,7 +123,7 @@ describe('the command is dead before the lease passes on', () => {
   test('when the store answers no more', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const { command } = family(first)
-    const release = openExclusively(join(folder, 'leases.db'))
+    const release = holdFile(join(folder, 'leases.db'))
     const cut = now()
     try {
       await until(() => members(command).length === 0, 'the end of the command')
@@ -149,6 +164,56 @@ describe('the command is dead before the lease passes on', () => {
     expect(died).toBeLessThan(began)
     expect(beats('grandchild').at(-1)).toBeLessThan(began)
   })
+})
+
+describe('the command is ended at once, long before its lease', () => {
+  test('by SIGTERM when holdfast is killed', async () => {
+    const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
+    const running = start(['run', 'job', '--ttl', '1h', '--', 'sh', '-c', script])
+    await running.says('ready')
+    running.kill('SIGKILL')
+    await running.says('asked')
+    expect((await running.ended).signal).toBe('SIGKILL')
+  })
+
+  test('by SIGKILL after the grace when it ignores that SIGTERM', async () => {
+    const running = await beating('job', ['--ttl', '1h', '--grace', '200ms'], ['ignore-term'])
+    const { command, supervisor } = family(running)
+    running.kill('SIGKILL')
+    await until(() => !alive(command) && !alive(supervisor), 'the end of command and supervisor')
+    expect(members(command)).toEqual([])
+  })
+
+  test('by SIGKILL when the machine slept, which only the wall clock shows', async () => {
+    using clock = startClock()
+    const options = ['run', 'job', '--ttl', '1h', '--', ...NODE, BEATING, log(), 'first', 'ignore-term']
+    const running = start(options, { env: clock.env })
+    await until(() => beats('first').length > 0, 'the first beat')
+    const { command } = family(running)
+    await freeze(running)
+    clock.jumpWall(3_600_000)
+    await until(() => !alive(command), 'the end of the command')
+    running.kill('SIGCONT')
+    expect((await running.ended).code).toBe(76)
+  })
+
+  test('when everything was frozen past the deadline', async () => {
+    const first = await beating('first', [], ['ignore-term'])
+    const { supervisor, command } = family(first)
+    await freeze(first)
+    for (const pid of [supervisor, command]) kill(pid, 'SIGSTOP')
+    const second = await beating('second', ['--wait', 'forever'])
+    for (const pid of [command, supervisor, first.pid]) kill(pid, 'SIGCONT')
+    expect((await first.ended).code).toBe(76)
+    expect(members(command)).toEqual([])
+    second.kill('SIGKILL')
+  })
+})
+
+test('a command that takes longer than the ttl runs to its end under renewed leases', async () => {
+  const running = start(['run', 'job', '--ttl', '600ms', '--', 'sh', '-c', 'echo ready; sleep 2; echo done'])
+  await running.says('ready')
+  expect(await running.ended).toMatchObject({ code: 0, err: '' })
 })
 
 describe('--on-lost', () => {

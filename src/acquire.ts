@@ -3,7 +3,7 @@ import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
 import type { Acquired } from './lease.ts'
 import { visible } from './record.ts'
-import { backoff, type Cancel, pause, request } from './request.ts'
+import { backoff, type Cancel, pause, request, storeError } from './request.ts'
 import type { Busy, Claim, Grant } from './store.ts'
 import { margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
@@ -13,6 +13,9 @@ const POLL = 1_000
 
 /** Milliseconds that the last request of a wait may take when its time is over. */
 const LAST_REQUEST = 50
+
+/** Milliseconds before a store is asked again whose own number would mean a hot loop. */
+const SHORTEST_PAUSE = 10
 
 /**
  * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and
@@ -87,7 +90,9 @@ class Waiting {
   async #ask(): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
     const sent = clock.now()
-    const left = this.#requests === 0 ? Number.POSITIVE_INFINITY : Math.max(this.#giveUpAt - sent, LAST_REQUEST)
+    // Without a wait there is this one request only, and it has all its time.
+    const left =
+      this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Number.POSITIVE_INFINITY
     const limit = Math.min(requestLimit(this.#claim.ttl), left)
     const ask = (signal: AbortSignal): Promise<Grant | Busy> => store.acquire(this.#claim, signal)
     this.#requests += 1
@@ -99,7 +104,7 @@ class Waiting {
       this.mayBeKnown = true
       this.unsettled = true
       this.#cancel.throwIfCancelled()
-      this.#bear(error as LeaseError)
+      this.#bear(storeError(error))
       return undefined
     }
     this.#beBusy(answer)
@@ -109,11 +114,11 @@ class Waiting {
   /** A grant whose answer comes when its time is over is none; asking again sets the time of the same claim anew. */
   #accept(grant: Grant, sent: number): Acquired {
     const now = this.#core.clock.now()
-    if (now >= sent + grant.ttl - margin(grant.ttl))
-      throw new LeaseError(
-        'OUTCOME_UNKNOWN',
-        `the store granted the lease but answered ${Math.round(now - sent)} ms late`,
-      )
+    const held = now < sent + grant.ttl - margin(grant.ttl) // never of a ttl that is no number
+    if (!held) {
+      const message = `the store granted ${grant.ttl} ms, and its answer took ${Math.round(now - sent)} ms`
+      throw new LeaseError('OUTCOME_UNKNOWN', message)
+    }
     return { grant, sent, unsettled: this.unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
@@ -123,7 +128,7 @@ class Waiting {
     this.#heardAt = now
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
-    this.#retryAfter = answer.retryAfter
+    this.#retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
     if (queue) this.mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
@@ -134,10 +139,11 @@ class Waiting {
   #bear(error: LeaseError): void {
     const now = this.#core.clock.now()
     this.#failures += 1
-    this.#retryAfter = error.retryAfter ?? backoff(this.#failures, this.#core.random)
-    if (error.retryAfter !== undefined) this.#heardAt = now
+    const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
+    this.#retryAfter = Math.max(retryAfter, backoff(this.#failures, this.#core.random))
+    if (retryAfter > 0) this.#heardAt = now
     if (!error.retryable) throw error
-    const timedOut = now + this.#retryAfter >= this.#giveUpAt
+    const timedOut = now + retryAfter >= this.#giveUpAt
     if (timedOut && this.#busy && this.#giveUpAt > this.#started) throw this.#timeout(this.#busy)
     if (!timedOut && now < this.#heardAt + this.#claim.ttl) return
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
@@ -158,11 +164,14 @@ class Waiting {
     this.#watch ??= new AbortController()
     const { signal } = this.#watch
     const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
+    const limit = Math.min(requestLimit(ttl), this.#giveUpAt - clock.now())
     try {
-      await request(clock, requestLimit(ttl), arm, { cancel: this.#cancel })
+      await request(clock, limit, arm, { cancel: this.#cancel })
       this.#armed = true
     } catch {
       this.#cancel.throwIfCancelled()
+      this.#watch.abort()
+      this.#watch = undefined
       this.#retryAfter = Math.min(this.#retryAfter, POLL)
     }
     return this.#armed

@@ -107,7 +107,8 @@ export function backoff(failures: number, random: () => number): number {
   return Math.min(10 * 2 ** failures, 1_000) * (0.5 + random() / 2)
 }
 
-function storeError(error: unknown): LeaseError {
+/** What a store failed with, as a `LeaseError`. */
+export function storeError(error: unknown): LeaseError {
   if (LeaseError.is(error)) return error
   const text = error instanceof Error ? error.message : String(error)
   return new LeaseError('STORE_UNAVAILABLE', `the store failed: ${text}`, { cause: error })

@@ -75,6 +75,7 @@ export class HeldLease implements Lease {
   readonly token: bigint
   readonly #core: Core
   readonly #options: HoldOptions
+  #beats: boolean
   readonly #controller = new AbortController()
   readonly #endsAt: number
   #claim: Claim
@@ -91,13 +92,14 @@ export class HeldLease implements Lease {
     this.#core = core
     this.#claim = claim
     this.#options = options
+    this.#beats = options.heartbeat
     this.token = grant.token
     this.#renewedAt = sent
     this.#deadline = sent + grant.ttl - margin(grant.ttl)
     this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
     this.#unsettled = unsettled
     this.#watchDeadline()
-    if (options.heartbeat) core.heartbeat.join(this)
+    if (this.#beats) core.heartbeat.join(this)
   }
 
   get name(): string {
@@ -137,9 +139,9 @@ export class HeldLease implements Lease {
     while (this.#renewing) await this.#renewing
     this.assertHeld()
     if (ttl !== this.ttl) {
-      if (this.#options.heartbeat) this.#core.heartbeat.leave(this)
+      this.#core.heartbeat.leave(this)
       this.#claim = { ...this.#claim, ttl }
-      if (this.#options.heartbeat) this.#core.heartbeat.join(this)
+      if (this.#beats) this.#core.heartbeat.join(this)
     }
     const failure = await this.#renew(false)
     this.assertHeld()
@@ -147,13 +149,14 @@ export class HeldLease implements Lease {
     return this.remaining
   }
 
-  /** For the heartbeat: a renewal under way already counts as this one. */
+  /** For the heartbeat: a renewal under way already counts as this one, and what is lost stays lost. */
   async renew(): Promise<boolean> {
-    if (this.#renewing) return true
+    if (this.#renewing || this.#check()) return true
     return (await this.#renew(true)) === undefined
   }
 
   release(): Promise<void> {
+    this.#check() // first: whoever it tells of a loss may well release
     this.#releasing ??= this.#release()
     return this.#releasing
   }
@@ -184,16 +187,22 @@ export class HeldLease implements Lease {
 
   /** Ends the renewals of a lease that nobody gave back; its deadline is still told. */
   abandon(): void {
+    this.#beats = false
     this.#core.heartbeat.leave(this)
   }
 
   async #release(): Promise<void> {
-    const lost = this.#check()
     this.#stop()
     await this.#renewing
-    const answer = await withdraw(this.#core, this.#claim, this.#unsettled).finally(this.#options.onEnd)
-    const error = lost ?? (answer === 'gone' ? this.#lose('LEASE_LOST', 'was gone when it was released') : undefined)
-    if (error) throw error
+    try {
+      const answer = await withdraw(this.#core, this.#claim, this.#unsettled)
+      if (answer === 'gone' && !this.#error) this.#lose('LEASE_LOST', 'was gone when it was released')
+    } catch (error) {
+      throw this.#error ?? error
+    } finally {
+      this.#options.onEnd()
+    }
+    if (this.#error) throw this.#error
     if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
   }
 
@@ -254,7 +263,7 @@ export class HeldLease implements Lease {
   #check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
     const now = this.#core.clock.now()
-    if (now >= this.#deadline) return this.#lose('LEASE_LOST', 'was not renewed in time')
+    if (!(now < this.#deadline)) return this.#lose('LEASE_LOST', 'was not renewed in time')
     if (now >= this.#endsAt) return this.#lose('MAX_HOLD', `was held for ${this.#options.maxHold} ms, its maxHold`)
     return undefined
   }

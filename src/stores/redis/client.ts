@@ -1,0 +1,76 @@
+import { invalid } from '../../check.ts'
+import { glide } from './glide.ts'
+import { ioredis } from './ioredis.ts'
+import { nodeRedis } from './node-redis.ts'
+
+/** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
+export interface CallClient {
+  call(command: string, ...args: string[]): Promise<unknown>
+  duplicate(...args: never[]): unknown
+}
+
+/** What this store needs of node-redis >= 4.7: its client, cluster, sentinel and pool. */
+export interface SendCommandClient {
+  sendCommand(...args: never[]): Promise<unknown>
+}
+
+/** What this store needs of valkey-glide >= 2. */
+export interface CustomCommandClient {
+  customCommand(args: string[]): Promise<unknown>
+}
+
+/** A client of the caller's: it is never configured, and never closed. */
+export type RedisClient = CallClient | SendCommandClient | CustomCommandClient
+
+/** Connections of one kind of client. */
+export interface Driver {
+  readonly isCluster: boolean
+  /** What the caller's client puts before every key; our own connections do not, so we do. */
+  readonly keyPrefix: string
+  /** Can a connection of its own be had for messages? */
+  readonly canListen: boolean
+  /** Opens a connection of our own where the client can be duplicated; rejects when it cannot be had now. */
+  open(): Promise<Link>
+}
+
+/** A connection; of a cluster, one to each node that is needed. */
+export interface Link {
+  /** Sends one command, in a cluster to the node of `key`. Rejects if the connection ends before the reply. */
+  call(args: readonly string[], key?: string): Promise<unknown>
+  /** Senders of a command, one for each server that has keys. */
+  masters(): Promise<((args: readonly string[]) => Promise<unknown>)[]>
+  /** Resolves when messages are heard. */
+  subscribe(channel: string, heard: (message: string) => void): Promise<void>
+  /** Calls `ended` when the connection has ended by itself; of a cluster, when any part of it has. */
+  onEnd(ended: () => void): void
+  /** False when a command would certainly fail. */
+  isOpen(): boolean
+  /** Why it ended, where the client told. */
+  failure(): unknown
+  /** What is under way rejects. */
+  close(): void
+}
+
+/** Throws `INVALID_ARGUMENT` for what is no client of Redis. */
+export function driverOf(client: unknown): Driver {
+  if (typeof client !== 'object' || client === null) throw notAClient(client === null ? 'null' : `a ${typeof client}`)
+  if ('isPipeline' in client || ('exec' in client && !('duplicate' in client) && !('customCommand' in client)))
+    throw invalid('redis(client) was given a pipeline or transaction: pass the client that made it')
+  const driver = ioredis(client) ?? nodeRedis(client) ?? glide(client)
+  if (!driver) throw notAClient(`an object of ${client.constructor?.name ?? 'no class'}`)
+  return driver
+}
+
+function notAClient(what: string): Error {
+  return invalid(
+    `redis(client) was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,
+  )
+}
+
+/** Has `value` a function of this name? Clients are known by what they can do. */
+export function can<Name extends string>(
+  value: object,
+  name: Name,
+): value is { [key in Name]: (...args: never[]) => unknown } {
+  return typeof (value as Record<string, unknown>)[name] === 'function'
+}

@@ -1,0 +1,92 @@
+import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+
+/** Where in a request's life it failed. */
+export interface Circumstances {
+  /** Had the request left? */
+  readonly sent: boolean
+  /** Has this store had an answer before? Then a refusal is a failover or a change of passwords, not a wrong address. */
+  readonly served: boolean
+  readonly isCluster: boolean
+}
+
+interface Refusal {
+  readonly text: RegExp
+  readonly code: LeaseErrorCode
+  readonly says: string
+}
+
+const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
+
+// What a server answers when it did not carry the request out, in the words of each client.
+const refusals: readonly Refusal[] = [
+  { text: /\bREADONLY\b|read only replica|ReadOnly/, code: 'INVALID_ARGUMENT', says: ROLE },
+  {
+    text: /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed/,
+    code: 'INVALID_ARGUMENT',
+    says: 'Redis refused the user name or password: correct them in the client or the URL',
+  },
+  {
+    text: /\bNOPERM\b|ACL failure|can't run this command|can't access|NoPermission/,
+    code: 'INVALID_ARGUMENT',
+    says: 'the Redis user may not do what leases need: grant the permissions listed in docs/stores/redis.md',
+  },
+  {
+    text: /\bMOVED\b|\bCROSSSLOT\b|\bASK \d|CrossSlot/,
+    code: 'INVALID_ARGUMENT',
+    says: 'the server is part of a Redis Cluster: pass a cluster client, such as new Cluster([…]) of ioredis',
+  },
+  {
+    text: /unknown command|disabled commands/i,
+    code: 'INVALID_ARGUMENT',
+    says: 'the server does not have a command that leases need: Redis 5 or later, or Valkey, is needed',
+  },
+  {
+    text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR|MOVED|ASK|NOSCRIPT)\b/,
+    code: 'STORE_UNAVAILABLE',
+    says: 'Redis cannot serve now',
+  },
+]
+
+const format = /\bFORMAT (\S+)/
+const exhausted = /\bTOKEN (\d+)/
+
+/** Did the server answer, only not as hoped? Anything else means that the connection is gone. */
+export function isReply(error: unknown): boolean {
+  return refusalOf(textOf(error)) !== undefined
+}
+
+/** The error that a caller sees. Its cause keeps the text alone: those of the clients carry commands and passwords. */
+export function failure(error: unknown, { sent, served, isCluster }: Circumstances): LeaseError {
+  if (LeaseError.is(error)) return error
+  const text = textOf(error)
+  const cause = Object.assign(new Error(text), codeOf(error))
+  const other = format.exec(text)?.[1]
+  if (other !== undefined) {
+    const says = `the lease is written in format ${other} by another version of Holdfast, this one knows format 1`
+    return new LeaseError('STORE_UNAVAILABLE', `${says}: use the same version everywhere`, { retryable: false })
+  }
+  if (exhausted.test(text))
+    return new LeaseError('STORE_UNAVAILABLE', `the name has used up its tokens: ${text}`, { retryable: false })
+  const refusal = refusalOf(text)
+  if (!refusal)
+    return sent
+      ? new LeaseError('OUTCOME_UNKNOWN', `the connection to Redis ended before the answer came: ${text}`, { cause })
+      : new LeaseError('STORE_UNAVAILABLE', `Redis cannot be reached: ${text}`, { cause })
+  const passing = refusal.code === 'INVALID_ARGUMENT' && (served || isCluster) && /READONLY|MOVED|ASK/.test(text)
+  return new LeaseError(passing ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
+}
+
+function refusalOf(text: string): Refusal | undefined {
+  return refusals.find(refusal => refusal.text.test(text))
+}
+
+function textOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  // A failed connection to several addresses of a host has no text of its own.
+  return text || (error instanceof AggregateError ? error.errors.map(textOf).join('; ') : 'no reason given')
+}
+
+function codeOf(error: unknown): { code?: string } {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? { code } : {}
+}

@@ -1,0 +1,33 @@
+import { can, type Driver, type Link } from './client.ts'
+
+interface Client {
+  customCommand(args: string[], options?: object): Promise<unknown>
+}
+
+/**
+ * valkey-glide. It has no duplicate, so it is used as it is: its requests end at a time-out of their own and are never
+ * sent again, and every one of ours has a deadline.
+ */
+export function glide(client: object): Driver | undefined {
+  if (!can(client, 'customCommand')) return undefined
+  const known = client as unknown as Client
+  const isCluster = can(client, 'fcallWithRoute')
+  const call = (args: readonly string[]): Promise<unknown> => known.customCommand([...args])
+  const link: Link = {
+    isOpen: () => true,
+    failure: () => undefined,
+    call,
+    async masters() {
+      if (!isCluster) return [call]
+      const ranges = (await call(['CLUSTER', 'SLOTS'])) as [number, number, [string, number]][]
+      const addresses = new Map(ranges.map(([, , [host, port]]) => [`${host}:${port}`, { host, port }]))
+      return Array.from(addresses.values(), address => (args: readonly string[]) => {
+        return known.customCommand([...args], { route: { type: 'routeByAddress', ...address } })
+      })
+    },
+    subscribe: () => Promise.reject(new Error('valkey-glide hears only what it was created for')),
+    onEnd: () => {},
+    close: () => {},
+  }
+  return { isCluster, keyPrefix: '', canListen: false, open: async () => link }
+}

@@ -1,0 +1,135 @@
+import { LONGEST_REQUEST } from '../../time.ts'
+import { can, type Driver, type Link } from './client.ts'
+
+interface Emitter {
+  on(event: string, listener: (...args: never[]) => void): unknown
+}
+
+interface Connection extends Emitter {
+  readonly status: string
+  readonly stream?: { unref?: () => void }
+  call(...args: string[]): Promise<unknown>
+  connect(): Promise<void>
+  disconnect(): void
+  subscribe(channel: string): Promise<unknown>
+}
+
+interface Single extends Connection {
+  readonly options: { readonly keyPrefix?: string; readonly connectTimeout?: number }
+  duplicate(options: object): Single
+}
+
+interface Cluster extends Connection {
+  readonly options: { readonly keyPrefix?: string; readonly redisOptions?: { readonly keyPrefix?: string } }
+  readonly subscriber?: { getInstance?(): { readonly stream?: { unref?: () => void } } | null }
+  duplicate(nodes: [], options: object): Cluster
+  nodes(role: 'master'): Connection[]
+}
+
+// Set over whatever the caller's client has, so that a request is sent once or not at all, and fails when its
+// connection does: with the defaults it is kept for a server that is down and sent again after a reconnect.
+const SAFE = {
+  lazyConnect: true,
+  keyPrefix: '',
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  reconnectOnError: null,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  enableOfflineQueue: false,
+  enableAutoPipelining: false,
+  // It asks INFO, which a user with the least permissions may not; our own first command serves as well.
+  enableReadyCheck: false,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  stringNumbers: false,
+  readOnly: false,
+  monitor: false,
+}
+
+/** ioredis and iovalkey, their `Cluster`, and Sentinel through them. */
+export function ioredis(client: object): Driver | undefined {
+  if (!can(client, 'call') || !can(client, 'duplicate')) return undefined
+  return (client as { isCluster?: boolean }).isCluster === true
+    ? cluster(client as unknown as Cluster)
+    : single(client as unknown as Single)
+}
+
+function single(client: Single): Driver {
+  const { keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
+  return {
+    isCluster: false,
+    keyPrefix: String(keyPrefix),
+    canListen: true,
+    open: () => {
+      const own = client.duplicate({ ...SAFE, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
+      unrefWhenConnected(own)
+      return open(own, ['close'], async () => [own])
+    },
+  }
+}
+
+function cluster(client: Cluster): Driver {
+  const { keyPrefix, redisOptions } = client.options
+  return {
+    isCluster: true,
+    keyPrefix: String(keyPrefix || redisOptions?.keyPrefix || ''),
+    canListen: true,
+    open: async () => {
+      const { retryStrategy: _, enableOfflineQueue: __, maxRetriesPerRequest: ___, ...node } = SAFE
+      const own = client.duplicate([], {
+        ...SAFE,
+        clusterRetryStrategy: () => null,
+        // Else a request that was cut off is sent again.
+        retryDelayOnFailover: 0,
+        retryDelayOnClusterDown: 0,
+        scaleReads: 'master',
+        redisOptions: { ...node, connectTimeout: LONGEST_REQUEST, socketTimeout: LONGEST_REQUEST },
+      })
+      own.on('+node', (node: Connection) => unrefWhenConnected(node))
+      const link = await open(own, ['end', 'node error', '-node'], async () => own.nodes('master'))
+      return {
+        ...link,
+        async subscribe(channel, heard) {
+          await link.subscribe(channel, heard)
+          own.subscriber?.getInstance?.()?.stream?.unref?.()
+        },
+      }
+    },
+  }
+}
+
+async function open(own: Connection, ends: readonly string[], masters: () => Promise<Connection[]>): Promise<Link> {
+  let failure: unknown
+  own.on('error', (error: unknown) => {
+    failure = error
+  })
+  try {
+    await own.connect()
+  } catch (error) {
+    own.disconnect()
+    throw failure ?? error
+  }
+  return {
+    isOpen: () => own.status === 'ready',
+    failure: () => failure,
+    call: args => own.call(...args),
+    async masters() {
+      return (await masters()).map(node => (args: readonly string[]) => node.call(...args))
+    },
+    async subscribe(channel, heard) {
+      own.on('message', (_: string, message: string) => heard(message))
+      await own.subscribe(channel)
+    },
+    onEnd(ended) {
+      for (const event of ends) own.on(event, ended)
+    },
+    close: () => own.disconnect(),
+  }
+}
+
+/** The core holds the process while somebody waits for an answer; an idle connection never does. */
+function unrefWhenConnected(own: Connection): void {
+  own.on('connect', () => own.stream?.unref?.())
+}

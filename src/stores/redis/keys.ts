@@ -1,0 +1,55 @@
+import { invalid } from '../../check.ts'
+
+// A constant first character inside the braces: a name such as `}` would else leave the hash tag empty, and Redis
+// Cluster would then spread the keys of that one name over its nodes.
+const OPEN = ':{:'
+const CLOSE = '}'
+
+/** The keys of one store. Those of a name begin with its `lease` key, share a hash tag, and collide with no other's. */
+export class Keys {
+  readonly prefix: string
+
+  constructor(prefix: string) {
+    this.prefix = prefix
+    if (hashTag(this.lease('')) === undefined)
+      throw invalid(`the prefix ${JSON.stringify(prefix)} has a pair of braces with nothing between: remove it`)
+  }
+
+  /** The key of the lease itself; the others append `:state`, `:line` and so on, which have no closing brace. */
+  lease(name: string): string {
+    return this.prefix + OPEN + name + CLOSE
+  }
+
+  /** The name that a key belongs to, or `undefined` if it is not one of this store's. */
+  nameOf(key: string): string | undefined {
+    const start = this.prefix.length + OPEN.length
+    const end = key.lastIndexOf(CLOSE)
+    return key.startsWith(this.prefix + OPEN) && end >= start ? key.slice(start, end) : undefined
+  }
+
+  /** Matches, for SCAN, every key of the names that begin with `start`. */
+  pattern(start: string): string {
+    return `${(this.prefix + OPEN + start).replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`
+  }
+
+  channel(process: string): string {
+    return `${this.prefix}:wake:${process}`
+  }
+}
+
+/** What Redis Cluster hashes of a key if not all of it: what stands between the first `{` and the first `}` after it. */
+function hashTag(key: string): string | undefined {
+  const start = key.indexOf('{')
+  const end = key.indexOf('}', start + 1)
+  return start >= 0 && end > start + 1 ? key.slice(start + 1, end) : undefined
+}
+
+/** The slot of a key in Redis Cluster: CRC16 (XMODEM) of its hash tag, modulo 16,384. */
+export function slotOf(key: string): number {
+  let crc = 0
+  for (const byte of Buffer.from(hashTag(key) ?? key)) {
+    crc ^= byte << 8
+    for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+  }
+  return crc & 0x3fff
+}

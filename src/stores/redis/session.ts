@@ -1,0 +1,82 @@
+import type { Driver, Link } from './client.ts'
+import { slotOf } from './keys.ts'
+import { sha, source } from './script.ts'
+
+/** One request as the server sees it: a key, and a text that names the moment after which it is refused. */
+export interface Order {
+  readonly key: string
+  /** That moment by `performance.now()`; `undefined`: it does no harm however late. */
+  readonly until: number | undefined
+  /** The same with the moment in the server's time; 0: none. */
+  text(deadline: number): string
+}
+
+/** The server's time when it answered, and what it answered to each order. */
+export interface Reply {
+  readonly now: number
+  readonly answers: readonly unknown[]
+}
+
+/**
+ * One connection and what it knows of its server's clock: the milliseconds to add to `performance.now()`. That clock
+ * of ours stands still while the machine sleeps and nobody can set it, so that a wrong idea of the server's time makes
+ * a request late at worst, and never lets a late one pass.
+ */
+export class Session {
+  readonly link: Link
+  /** Of a cluster by slot, for each node has a clock of its own. */
+  readonly #offsets: Map<number, number> | undefined
+  /** Of a slot that has not answered yet: the lowest, so that its first request is refused rather than too late. */
+  #offset = Number.POSITIVE_INFINITY
+
+  private constructor(link: Link, isCluster: boolean) {
+    this.link = link
+    this.#offsets = isCluster ? new Map() : undefined
+  }
+
+  static async open(driver: Driver): Promise<Session> {
+    const link = await driver.open()
+    const session = new Session(link, driver.isCluster)
+    const sent = performance.now()
+    try {
+      const [seconds, micros] = (await link.call(['TIME'])) as [unknown, unknown]
+      session.#learn(undefined, Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), sent)
+    } catch (error) {
+      link.close()
+      throw link.failure() ?? error
+    }
+    return session
+  }
+
+  /** Carries out orders, in a cluster of one slot. Rejects if nobody knows whether it did. */
+  async carryOut(orders: readonly Order[], channel: string): Promise<Reply> {
+    const keys = orders.map(order => order.key)
+    const slot = this.#offsets && slotOf(keys[0] ?? '')
+    const offset = this.#offsets?.get(slot ?? 0) ?? this.#offset
+    const texts = orders.map(order => order.text(order.until === undefined ? 0 : Math.floor(order.until + offset)))
+    const rest = [String(keys.length), ...keys, channel, this.#offsets ? '1' : '0', ...texts]
+    const sent = performance.now()
+    const [now, ...answers] = (await this.#evaluate(rest, keys[0])) as unknown[]
+    this.#learn(slot, Number(now), sent)
+    return { now: Number(now), answers }
+  }
+
+  async #evaluate(rest: readonly string[], key: string | undefined): Promise<unknown> {
+    try {
+      return await this.link.call(['evalsha', sha, ...rest], key)
+    } catch (error) {
+      if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
+      return this.link.call(['eval', source, ...rest], key)
+    }
+  }
+
+  /** The server answered at some moment between `sent` and now. An idea of it that fits is kept, else the earliest. */
+  #learn(slot: number | undefined, time: number, sent: number): void {
+    const lowest = time - performance.now()
+    const highest = time + 1 - sent // its milliseconds are cut off
+    const known = slot === undefined ? this.#offset : this.#offsets?.get(slot)
+    if (known !== undefined && lowest <= known && known <= highest) return
+    if (slot !== undefined) this.#offsets?.set(slot, lowest)
+    if (slot === undefined || this.#offset > highest) this.#offset = lowest
+  }
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { askAgainAfter, placeLifetime } from '../line.ts'
+import type { Driver } from './client.ts'
+import { Connection } from './connection.ts'
+import { warnOfEviction } from './eviction.ts'
+import { guaranteesOf } from './guarantees.ts'
+import { Keys } from './keys.ts'
+import { detailsOf, holderOf, waiterOf } from './record.ts'
+import { Requests } from './requests.ts'
+import { COUNTER_LIFETIME } from './script.ts'
+import { Wakes } from './wakes.ts'
+
+/** Milliseconds after which a waiter asks again that nobody can wake, and at random up to twice as much more. */
+const POLL = 50
+
+/** Names looked at by one request of `inspect`. */
+const PAGE = 1_000
+
+export class RedisStore implements Store {
+  readonly kind: string
+  readonly guarantees: Guarantees
+  /** Only where messages can be heard. */
+  readonly watch?: NonNullable<Store['watch']>
+  readonly #keys: Keys
+  readonly #connection: Connection
+  readonly #requests: Requests
+  readonly #wakes: Wakes
+
+  constructor(driver: Driver, prefix: string) {
+    this.kind = driver.isCluster ? 'redis cluster' : 'redis'
+    this.guarantees = guaranteesOf(driver)
+    this.#keys = new Keys(driver.keyPrefix + prefix)
+    const channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
+    this.#connection = new Connection(driver, channel, link => void warnOfEviction(link))
+    this.#requests = new Requests(this.#connection, driver.isCluster)
+    this.#wakes = new Wakes(driver, channel)
+    if (driver.canListen) this.watch = ({ id }, wake, signal) => this.#wakes.watch(id, wake, signal)
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const { name, id, ttl, queue } = claim
+    const wishes = `${ttl} ${placeLifetime(ttl)} ${queue ? 1 : 0} ${detailsOf(claim)}`
+    const text = (deadline: number): string => `acquire ${id} ${deadline} ${wishes}`
+    const { now, value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    const answer = String(value)
+    if (answer === 'x') return { held: false, retryAfter: LONGEST_REQUEST }
+    return answer.startsWith('+') ? { held: true, token: BigInt(answer.slice(1)), ttl } : this.#busy(claim, now, answer)
+  }
+
+  async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const text = (deadline: number): string => `renew ${id} ${deadline} ${ttl} 0 0 `
+    const { value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    const token = tokenOf(value)
+    return token === undefined ? undefined : { held: true, token, ttl }
+  }
+
+  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const text = (): string => `release ${id} 0 ${LONGEST_REQUEST} 0 0 `
+    const { value } = await this.#requests.put(this.#keys.lease(name), text, { signal })
+    return String(value) === '1' ? 'released' : 'gone'
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    const names = 'name' in query ? [query.name] : await this.#namesFrom(query.prefix)
+    while (names.length > 0) {
+      const page = names.splice(0, PAGE)
+      const found = await Promise.all(page.map(name => this.#look(name, signal)))
+      yield* found.flat()
+    }
+  }
+
+  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    const text = (deadline: number): string => `break - ${deadline} ${COUNTER_LIFETIME} 0 0 ${by}`
+    const ttl = 3 * LONGEST_REQUEST
+    const { value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    return tokenOf(value)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#connection.close()
+    this.#wakes.close()
+  }
+
+  #busy({ name, ttl, queue }: Claim, now: number, answer: string): Busy {
+    const [free = '', place = ''] = answer.slice(1).split(' ', 2)
+    const lease = answer.slice(free.length + place.length + 3)
+    const [freeAt, ahead] = [Number(free), Number(place)]
+    const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, queue)
+    return {
+      held: false,
+      retryAfter: queue && !this.#wakes.isListening ? Math.min(retryAfter, POLL * (1 + 2 * Math.random())) : retryAfter,
+      ahead,
+      holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
+    }
+  }
+
+  async #look(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
+    const { now, value } = await this.#requests.put(this.#keys.lease(name), () => 'inspect - 0 0 0 0 ', { signal })
+    const [lease = '', remaining = '', ...line] = (value as unknown[]).map(String)
+    const records = lease ? [holderOf(name, lease, Number(remaining))] : []
+    for (let index = 0; index < line.length; index += 2) {
+      const [lapses, waiter] = [Number(line[index]), line[index + 1] ?? '']
+      records.push(waiterOf(name, waiter, lapses - now, index / 2))
+    }
+    return records
+  }
+
+  /** All names that begin with `prefix` and are held or waited for, sorted. */
+  async #namesFrom(prefix: string): Promise<string[]> {
+    const found = new Set<string>()
+    const link = await this.#connection.link()
+    const scan = async (send: (args: readonly string[]) => Promise<unknown>): Promise<void> => {
+      for (let cursor = '0'; ; ) {
+        const [next, keys] = (await send(['SCAN', cursor, 'MATCH', this.#keys.pattern(prefix), 'COUNT', '1000'])) as [
+          unknown,
+          unknown[],
+        ]
+        for (const key of keys) {
+          const name = this.#keys.nameOf(String(key))
+          if (name !== undefined) found.add(name)
+        }
+        cursor = String(next)
+        if (cursor === '0') return
+      }
+    }
+    await Promise.all((await link.masters()).map(scan))
+    return [...found].sort()
+  }
+}
+
+function tokenOf(value: unknown): bigint | undefined {
+  const answer = String(value)
+  return answer.startsWith('+') ? BigInt(answer.slice(1)) : undefined
+}

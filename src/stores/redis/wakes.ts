@@ -1,0 +1,103 @@
+import type { Driver, Link } from './client.ts'
+
+/** Milliseconds before the subscription is tried again; random, and doubled by each failure up to the longest. */
+const SHORTEST_PAUSE = 50
+const LONGEST_PAUSE = 2_000
+
+/** Hears on one channel, on a connection of its own, which of this store's waiters should ask again. */
+export class Wakes {
+  readonly #driver: Driver
+  readonly #channel: string
+  readonly #wakes = new Map<string, () => void>()
+  #listening: Promise<void> | undefined
+  #link: Link | undefined
+  #closed = false
+
+  constructor(driver: Driver, channel: string) {
+    this.#driver = driver
+    this.#channel = channel
+  }
+
+  /** While false, nobody is woken and waiters must ask often. */
+  get isListening(): boolean {
+    return this.#link !== undefined
+  }
+
+  /** Resolves once messages are heard; from then until `signal` aborts, `wake` is called as a hint. */
+  async watch(id: string, wake: () => void, signal: AbortSignal): Promise<void> {
+    this.#wakes.set(id, wake)
+    const forget = (): void => {
+      this.#wakes.delete(id)
+    }
+    signal.addEventListener('abort', forget, { once: true })
+    if (signal.aborted) forget()
+    try {
+      await this.#listen()
+    } catch (error) {
+      forget()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#wakes.clear()
+    this.#link?.close()
+    this.#link = undefined
+  }
+
+  #listen(): Promise<void> {
+    this.#listening ??= this.#subscribe().catch(error => {
+      this.#listening = undefined
+      throw error
+    })
+    return this.#listening
+  }
+
+  async #subscribe(): Promise<void> {
+    const link = await this.#driver.open()
+    let isLost = false
+    link.onEnd(() => {
+      isLost = true
+      this.#lose(link)
+    })
+    try {
+      await link.subscribe(this.#channel, id => this.#wakes.get(id)?.())
+    } catch (error) {
+      link.close()
+      throw link.failure() ?? error
+    }
+    if (isLost || this.#closed) {
+      link.close()
+      throw link.failure() ?? new Error('the connection ended')
+    }
+    this.#link = link
+  }
+
+  /** What was said meanwhile is lost, so everybody asks: now, to learn how often, and once it is heard again. */
+  #lose(link: Link): void {
+    if (this.#link !== link) return
+    this.#link = undefined
+    this.#listening = undefined
+    link.close()
+    this.#wakeAll()
+    this.#listenAgain(SHORTEST_PAUSE)
+  }
+
+  #listenAgain(pause: number): void {
+    const again = async (): Promise<void> => {
+      if (this.#closed || this.#wakes.size === 0) return
+      try {
+        await this.#listen()
+        this.#wakeAll()
+      } catch {
+        this.#listenAgain(Math.min(pause * 2, LONGEST_PAUSE))
+      }
+    }
+    setTimeout(() => void again(), pause * (0.5 + Math.random() / 2)).unref()
+  }
+
+  #wakeAll(): void {
+    for (const wake of [...this.#wakes.values()]) wake()
+  }
+}

@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { helpFor } from '../src/cli/help.ts'
+import type { Store } from '../src/index.ts'
+import { memory } from '../src/stores/memory.ts'
+import { redis } from '../src/stores/redis/index.ts'
+import { sqlite } from '../src/stores/sqlite.ts'
+import { ROOT, scriptNode } from './script-node.ts'
+
+const PAGES = ['README.md', 'docs/getting-started/fencing.md', 'docs/testing.md', 'docs/errors.md']
+const readme = read('README.md')
+
+describe('the samples in the documentation', () => {
+  // Inside the checkout, so that the packages are found; .tools is ignored by git and by every tool.
+  mkdirSync(join(ROOT, '.tools'), { recursive: true })
+  const compiled = mkdtempSync(join(ROOT, '.tools/samples-'))
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-samples-'))
+  const samples = PAGES.flatMap(samplesOf)
+  afterAll(() => {
+    for (const path of [compiled, folder]) rmSync(path, { recursive: true, force: true })
+  })
+
+  beforeAll(async () => {
+    for (const { file, text } of samples) writeFileSync(join(compiled, file), text)
+    const options = ['--ignoreConfig', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', '--types', 'node']
+    options.push('--target', 'es2022', '--lib', 'es2024,esnext.disposable', '--module', 'nodenext')
+    options.push('--rewriteRelativeImportExtensions', '--rootDir', ROOT, '--outDir', join(compiled, 'out'))
+    options.push(...samples.map(({ file }) => join(compiled, file)))
+    const tsc = promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), options)
+    await tsc.catch((error: { stdout: string }) => expect.fail(`the samples have wrong types:\n${error.stdout}`))
+    writeFileSync(join(compiled, 'out/package.json'), '{ "type": "module" }')
+  }, 60_000)
+
+  test.each(samples.filter(({ needsServer }) => !needsServer))('$title runs, and ends by itself', async sample => {
+    const path = join(compiled, 'out', compiled.slice(ROOT.length), sample.file.replace(/ts$/, 'js'))
+    const { code, stderr } = await scriptNode([path], { folder })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  })
+})
+
+interface Sample {
+  readonly title: string
+  readonly file: string
+  readonly text: string
+  readonly needsServer: boolean
+}
+
+/** Each block of TypeScript as a program of its own; those without imports go on from the first of the README. */
+function samplesOf(page: string): Sample[] {
+  const [first = ''] = blocks(readme, 'ts')
+  const start = first.slice(0, first.indexOf('\n\nconst sent'))
+  return blocks(read(page), 'ts').map((block, index) => {
+    const program = /^import /m.test(block) ? block : `${start}\n${block}`
+    return {
+      title: `sample ${index + 1} of ${page}`,
+      file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
+      text: `${program.replaceAll(/'holdfast(\/\w+)?'/g, (_, subpath) => `'${sourceOf(subpath)}'`)}\n${STAND_INS}`,
+      needsServer: block.includes('ioredis'),
+    }
+  })
+}
+
+/** What the samples take for granted. */
+const STAND_INS = `
+async function sendReports(signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted()
+  return 3
+}
+export {}`
+
+function sourceOf(subpath: string | undefined): string {
+  const name = subpath?.slice(1)
+  const candidates = name ? [`stores/${name}.ts`, `stores/${name}/index.ts`, `${name}/index.ts`] : ['index.ts']
+  return `../../src/${candidates.find(path => existsSync(join(ROOT, 'src', path))) ?? expect.fail(`no ${subpath}`)}`
+}
+
+const stores: [string, Store][] = [
+  ['memory', memory()],
+  ['sqlite', sqlite('unused.db')],
+  ['redis', redis(new Redis({ lazyConnect: true }))],
+]
+
+test.each(stores)('the README tells the guarantees of %s as they are in the data', (name, { guarantees }) => {
+  const { scope, order, waiting, shortestTtl, clock, exclusion, token, durability } = guarantees
+  expect(readme).toContain(`\n| ${name} | ${scope} | ${order} | ${waiting} | ${shortestTtl} ms | ${clock} |\n`)
+  expect(readme).toContain(`\n| ${name} | ${exclusion} | ${token} | ${durability} |\n`)
+})
+
+test('every code of an error is in the README and in docs/errors.md', () => {
+  const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code as string)
+  expect(codes.length).toBeGreaterThan(5)
+  for (const page of [readme, read('docs/errors.md')])
+    expect(codes.filter(code => !page.includes(`\n| \`${code}\``))).toEqual([])
+})
+
+test('every package that development needs is named with its reason', () => {
+  const { devDependencies } = JSON.parse(read('package.json'))
+  const named = [...readme.matchAll(/^\| ([\w@/, -]+) \| \w/gm)].flatMap(([, names]) => names?.split(', '))
+  expect(Object.keys(devDependencies).filter(name => !named.includes(name))).toEqual([])
+})
+
+test('the commands of the README have only options that exist', () => {
+  const commands = blocks(readme, 'sh').flatMap(block => [
+    ...block.matchAll(/^(?:HOLDFAST_STORE=\S+ )?holdfast (\w+)(.*?)(?: -- | *#|$)/gm),
+  ])
+  expect(commands.length).toBeGreaterThan(5)
+  for (const [line, command, rest] of commands) {
+    const help = helpFor(command)
+    for (const [option] of (rest ?? '').matchAll(/ --?\w[\w-]*/g))
+      expect(help, line).toMatch(new RegExp(`${option}\\b`))
+  }
+})
+
+test('links lead to files that exist', () => {
+  const pages = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT })
+  const broken = pages.flatMap(page =>
+    [...read(page).matchAll(/\]\((?!https?:|#)([^)#]+)/g)]
+      .map(([, target]) => `${page}: ${target}`)
+      .filter(link => !existsSync(join(ROOT, dirname(page), link.split(': ')[1] as string))),
+  )
+  expect(broken).toEqual([])
+})
+
+test('files that are named exist', () => {
+  const named = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'].flatMap(page =>
+    [...read(page).matchAll(/`((?:src|test|docs|examples|script)\/[\w./-]+)`/g)].map(([, path]) => path as string),
+  )
+  expect(named.length).toBeGreaterThan(20)
+  expect(named.filter(path => !path.includes('NAME') && !existsSync(join(ROOT, path)))).toEqual([])
+})
+
+/** The contents of the code blocks of one language. */
+function blocks(markdown: string, language: string): string[] {
+  return [...markdown.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
+    ([, code]) => code as string,
+  )
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}

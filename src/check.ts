@@ -36,6 +36,11 @@ export function checkWait(value: unknown, what: string): asserts value is number
   throw invalid(`${what} must be 0 or more milliseconds, or Infinity, not ${show(value)}`)
 }
 
+/** `true` or `false`. */
+export function checkBoolean(value: unknown, what: string): asserts value is boolean {
+  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
+}
+
 /** `undefined`, or something that is an `AbortSignal`, of this realm or of another. */
 export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
   if (value === undefined) return
@@ -43,10 +48,12 @@ export function checkSignal(value: unknown): asserts value is AbortSignal | unde
   throw invalid(`signal must be an AbortSignal, not ${show(value)}`)
 }
 
-/** Throws for an option that nobody reads: a mistyped `tll` must not silently mean the default. */
-export function checkKeys(options: object, known: ReadonlySet<string>, what: string): void {
+/** Throws for what nobody reads: neither a mistyped `tll` nor a bare number must silently mean the defaults. */
+export function checkKeys(options: unknown, known: ReadonlySet<string>, what: string): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options))
+    throw invalid(`the options of ${what} must be an object, not ${show(options)}`)
   for (const key in options) {
-    if (!known.has(key)) throw invalid(`${what} has no option ${show(key)}; there are ${[...known].join(', ')}`)
+    if (!known.has(key)) throw invalid(`${what} has no option ${show(key)}, only ${[...known].join(', ')}`)
   }
 }
 
@@ -56,8 +63,13 @@ export function invalid(message: string): LeaseError {
 }
 
 function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'string') return quote(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'
   return typeof value === 'bigint' ? `${value}n` : String(value)
+}
+
+/** As JSON, and without the control characters from U+007F that JSON leaves: a terminal might obey them. */
+function quote(text: string): string {
+  return JSON.stringify(text).replace(/\p{Cc}/gu, character => `\\u00${character.charCodeAt(0).toString(16)}`)
 }

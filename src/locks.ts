@@ -1,7 +1,16 @@
 import { randomFillSync } from 'node:crypto'
 import { hostname } from 'node:os'
 import { acquire } from './acquire.ts'
-import { checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait, invalid } from './check.ts'
+import {
+  checkBoolean,
+  checkDuration,
+  checkKeys,
+  checkName,
+  checkSignal,
+  checkText,
+  checkWait,
+  invalid,
+} from './check.ts'
 import { type Core, type Environment, systemEnvironment } from './core.ts'
 import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
@@ -86,6 +95,7 @@ const LEASE_KEYS = ['ttl', 'note', 'owner', 'heartbeat', 'maxHold'] as const
 const defaultKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait'])
 const tryKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'signal'])
 const acquireKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait', 'signal'])
+const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /** What every lease of one `Locks` starts from. */
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
@@ -117,7 +127,7 @@ export class StoreLocks implements Locks {
     checkKeys(defaults, defaultKeys, 'createLocks')
     checkOptions(defaults)
     this.store = store
-    this.#defaults = defaults
+    this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     this.#core = { ...environment, store, heartbeat: new Heartbeat(environment.clock, environment.random) }
   }
@@ -184,7 +194,9 @@ export class StoreLocks implements Locks {
     return request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
   }
 
-  close({ grace = 5_000 }: CloseOptions = {}): Promise<void> {
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkKeys(options, closeKeys, 'close')
+    const { grace = 5_000 } = options
     checkWait(grace, 'grace')
     if (!this.#closing) {
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -297,7 +309,7 @@ function checkOptions({ ttl, wait, note, owner, heartbeat, maxHold, signal }: Ac
   if (note !== undefined) checkText(note, 'note')
   if (owner !== undefined) checkText(owner, 'owner')
   if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
-  if (heartbeat !== undefined && typeof heartbeat !== 'boolean') throw invalid('heartbeat must be true or false')
+  if (heartbeat !== undefined) checkBoolean(heartbeat, 'heartbeat')
   checkSignal(signal)
 }
 

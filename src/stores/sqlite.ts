@@ -89,6 +89,7 @@ class SqliteStore implements Store {
   }
 
   async watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    await this.#read(signal, () => true) // opens the file
     this.#wakes.add(key, wake, signal)
   }
 

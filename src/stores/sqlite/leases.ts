@@ -75,7 +75,10 @@ export class Leases {
     this.#tidy(claim.name, now)
     const situation = this.#look(claim, now)
     const { lease, isHeld, place, ahead } = situation
-    if (isHeld && lease?.id === claim.id) return this.#hold(claim, lease.token, now)
+    if (isHeld && lease?.id === claim.id) {
+      const ttl = Math.max(claim.ttl, lease.expires - now) // a late copy must not undo a longer renewal
+      return this.#hold({ ...claim, ttl }, lease.token, now)
+    }
     if (!isHeld && mayTake(now, freeSince(lease), ahead)) {
       const token = this.#nextToken(now)
       if (place) this.#sql.deletePlace.run(claim.name, claim.id)

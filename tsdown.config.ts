@@ -14,7 +14,7 @@ const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 
 const config: UserConfig = defineConfig({
   entry: library,
-  format: { esm: { entry: { ...library, ...commandLine } }, cjs: { outputOptions: { dynamicImportInCjs: false } } },
+  format: { esm: { entry: { ...library, ...commandLine } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,

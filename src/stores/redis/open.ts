@@ -1,6 +1,5 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { invalid } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
@@ -42,7 +41,7 @@ function fromConstructor(module: Module, { host, port, tls, username, password, 
 export async function openRedis(url: string): Promise<Store> {
   const { target, prefix } = parse(url)
   for (const [name, make] of Object.entries(drivers)) {
-    const module = await load(name)
+    const module = load(name)
     if (module) return redis(make(module, target), prefix === undefined ? {} : { prefix })
   }
   throw new LeaseError('DRIVER_MISSING', `a ${new URL(url).protocol} store needs a client of Redis: npm i ioredis`)
@@ -86,23 +85,22 @@ function decode(part: string): string | undefined {
   }
 }
 
-/** The package as this one sees it, else as the project of the current folder does (`npx -p holdfast …`). */
-async function load(name: string): Promise<Module | undefined> {
-  try {
-    return (await import(name)) as Module
-  } catch (error) {
-    if (!isMissing(error, name)) throw error
+/**
+ * The package as this one sees it, else as the project of the current folder does (`npx -p holdfast …`). By `require`,
+ * which Jest can do without a flag; it loads ECMAScript modules too.
+ */
+function load(name: string): Module | undefined {
+  for (const from of [import.meta.url, join(process.cwd(), 'any.js')]) {
+    try {
+      return createRequire(from)(name) as Module
+    } catch (error) {
+      if (!isMissing(error, name)) throw error
+    }
   }
-  try {
-    const path = createRequire(join(process.cwd(), 'any.js')).resolve(name)
-    return (await import(pathToFileURL(path).href)) as Module
-  } catch (error) {
-    if (!isMissing(error, name)) throw error
-    return undefined
-  }
+  return undefined
 }
 
 function isMissing(error: unknown, name: string): boolean {
   const { code, message } = error as NodeJS.ErrnoException
-  return (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') && message.includes(`'${name}'`)
+  return code === 'MODULE_NOT_FOUND' && message.includes(`'${name}'`)
 }

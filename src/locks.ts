@@ -255,17 +255,24 @@ export class StoreLocks implements Locks {
 
   async *#records(query: Query): AsyncIterable<LeaseRecord> {
     this.#assertOpen()
-    const controller = new AbortController()
-    const records = this.store.inspect(query, controller.signal)[Symbol.asyncIterator]()
     const { clock } = this.#core
+    const limit = this.#requestLimit()
+    const controller = new AbortController()
+    let records: AsyncIterator<LeaseRecord> | undefined
+    const next = async (): Promise<IteratorResult<LeaseRecord>> => {
+      records ??= this.store.inspect(query, controller.signal)[Symbol.asyncIterator]()
+      return records.next()
+    }
     try {
       for (;;) {
-        const next = await request(clock, this.#requestLimit(), () => records.next())
-        if (next.done) return
-        yield visible(next.value)
+        const { done, value } = await request(clock, limit, next)
+        if (done) return
+        yield visible(value)
       }
     } finally {
       controller.abort()
+      // Nobody waits for it: the end queues behind a record that may never come.
+      request(clock, limit, async () => records?.return?.(), { background: true }).catch(() => {})
     }
   }
 

@@ -157,3 +157,10 @@ export function follow<Value>(promise: PromiseLike<Value>): Outcome<Value> {
   )
   return outcome
 }
+
+/** Everything that `items` yields. */
+export async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const found: Item[] = []
+  for await (const item of items) found.push(item)
+  return found
+}

@@ -21,7 +21,13 @@ const schemes: Record<string, Open> = {
  * the server answers shows at the first request.
  */
 export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
-  return createLocks(await openStore(url), defaults)
+  const store = await openStore(url)
+  try {
+    return createLocks(store, defaults)
+  } catch (error) {
+    await store[Symbol.asyncDispose]()
+    throw error
+  }
 }
 
 /** The store alone, for those who wrap it. */

@@ -1,0 +1,35 @@
+import { expect, test, vi } from 'vitest'
+import { openMemory } from './stores/memory.ts'
+import { connect, openStore } from './url.ts'
+
+test('connect closes the store that it opened when the defaults are bad', async () => {
+  const store = await openMemory('memory:bad-defaults')
+  const close = vi.spyOn(store, Symbol.asyncDispose)
+  await expect(connect('memory:bad-defaults', { ttl: 1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  expect(close).toHaveBeenCalledOnce()
+})
+
+test('all who connect to one memory URL in a process share its leases', async () => {
+  const one = await connect('memory:shared', { ttl: 5_000 })
+  const two = await connect('memory:shared')
+  const apart = await connect('memory:apart')
+  const lease = await one.acquire('a')
+  expect(lease.ttl).toBe(5_000)
+  expect(await two.tryAcquire('a')).toBeUndefined()
+  expect(await apart.tryAcquire('a')).toBeDefined()
+})
+
+test.each([
+  ['localhost:6379', 'no store has the scheme localhost:; there are sqlite: memory: redis: rediss:'],
+  ['mysql://localhost', 'no store has the scheme mysql:; there are sqlite: memory:'],
+  ['__proto__:x', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  ['leases.db', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  ['', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  [undefined, 'a store is named by a URL, such as sqlite:leases.db, not by undefined'],
+  [new URL('memory:'), 'a store is named by a URL, such as sqlite:leases.db, not by object'],
+])('openStore rejects %o', async (url, message) => {
+  await expect(openStore(url as string)).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining(message),
+  })
+})

@@ -20,10 +20,11 @@ export class Child {
   readonly outcome: Promise<Outcome>
   readonly #supervisor: ChildProcess
 
-  constructor(start: Start, listener: Listener) {
+  /** `name` is for those who read a list of processes. */
+  constructor(name: string, start: Start, listener: Listener) {
     // The entry of this program once more: the path holds whether it runs from source or bundled.
     const { NODE_OPTIONS: _slow, ...env } = process.env
-    this.#supervisor = fork(process.argv[1] as string, ['supervise'], {
+    this.#supervisor = fork(process.argv[1] as string, ['supervise', name], {
       detached: true,
       stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
       env,

@@ -37,6 +37,7 @@ async function watch(
 ): Promise<Outcome> {
   const { name, command, onLost, grace, ttl, max } = options
   const child = new Child(
+    name,
     { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
     {
       ending: reason => output.warn('ending', `${why(reason, lease, options)}: the command is ended`, { name, reason }),

@@ -151,6 +151,11 @@ describe('without a store', () => {
     )
   })
 
+  test('an empty HOME is 69 with a way out', async () => {
+    const { code, err } = await holdfast(['ls'], { env: { ...nowhere, HOME: '' } })
+    expect({ code, err }).toEqual({ code: 69, err: expect.stringContaining('HOME is not set') })
+  })
+
   test('an empty HOLDFAST_STORE is refused: a lock in the wrong store is worse than an error', async () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { HOLDFAST_STORE: '' } })
     expect({ code, err }).toEqual({ code: 64, err: expect.stringContaining('HOLDFAST_STORE is empty') })

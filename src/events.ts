@@ -1,4 +1,5 @@
 import { channel } from 'node:diagnostics_channel'
+import { invalid } from './check.ts'
 import type { LeaseError } from './errors.ts'
 import type { Lease } from './lease.ts'
 import type { LeaseRecord } from './store.ts'
@@ -54,6 +55,10 @@ export function subscribe<Name extends keyof LeaseEvents>(
   name: Name,
   listener: (event: LeaseEvents[Name]) => void,
 ): () => void {
+  if (!Object.hasOwn(events, name))
+    throw invalid(`there is no event ${JSON.stringify(name)}, only ${Object.keys(events).join(', ')}`)
+  if (typeof listener !== 'function')
+    throw invalid(`the listener of ${name} must be a function, not ${typeof listener}`)
   const receive = (message: unknown): void => listener(message as LeaseEvents[Name])
   const target = channel(`holdfast:${name}`)
   target.subscribe(receive)

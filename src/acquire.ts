@@ -4,7 +4,7 @@ import { events } from './events.ts'
 import type { Acquired } from './lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
-import type { Busy, Claim, Grant } from './store.ts'
+import type { Busy, Claim, Grant, LeaseRecord } from './store.ts'
 import { margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -188,16 +188,23 @@ class Waiting {
   }
 
   #timeout({ holder, ahead }: Busy): LeaseError {
-    const { name, owner } = this.#claim
+    const { name } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#giveUpAt > this.#started ? `was not had within ${waited} ms: it ` : ''
-    const message = `${JSON.stringify(name)} ${failed}is ${state(holder, ahead, owner)}`
+    const message = `${JSON.stringify(name)} ${failed}is ${this.#state(holder, ahead)}`
     return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder })
   }
-}
 
-function state(holder: Busy['holder'], ahead: Busy['ahead'], owner: string): string {
-  if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
-  const who = holder.owner === owner ? `this process itself (${owner}), and not re-entrant` : holder.owner
-  return `held by ${who}, for another ${Math.max(Math.round(holder.remaining), 0)} ms unless renewed`
+  #state(holder: Busy['holder'], ahead: Busy['ahead']): string {
+    if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
+    const who = this.#isOwn(holder) ? `this process itself (${holder.owner}), and not re-entrant` : holder.owner
+    return `held by ${who}, for another ${holder.remaining} ms unless renewed`
+  }
+
+  /** The token tells, since several processes may go by one owner. */
+  #isOwn({ name, owner, token }: LeaseRecord): boolean {
+    if (owner === this.#claim.owner)
+      for (const lease of this.#core.leases) if (lease.name === name && lease.token === token) return true
+    return false
+  }
 }

@@ -1,4 +1,5 @@
 import type { Heartbeat } from './heartbeat.ts'
+import type { HeldLease } from './lease.ts'
 import type { Store } from './store.ts'
 import { type Clock, systemClock } from './time.ts'
 
@@ -18,4 +19,6 @@ export function systemEnvironment(): Environment {
 export interface Core extends Environment {
   readonly store: Store
   readonly heartbeat: Heartbeat
+  /** Those that are held here, or being released. */
+  readonly leases: Set<HeldLease>
 }

@@ -112,7 +112,6 @@ export class StoreLocks implements Locks {
   readonly #defaults: LocksDefaults
   readonly #owner: string
   readonly #waits = new Map<Cancel, Promise<Acquired>>()
-  readonly #leases = new Set<HeldLease>()
   readonly #signals = new Signals()
   /** Withdrawals that nobody waits for but `close`. */
   readonly #background = new Set<Promise<unknown>>()
@@ -129,7 +128,8 @@ export class StoreLocks implements Locks {
     this.store = store
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
-    this.#core = { ...environment, store, heartbeat: new Heartbeat(environment.clock, environment.random) }
+    const heartbeat = new Heartbeat(environment.clock, environment.random)
+    this.#core = { ...environment, store, heartbeat, leases: new Set() }
   }
 
   async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
@@ -212,7 +212,7 @@ export class StoreLocks implements Locks {
 
   /** The lease held here on `name`. */
   protected heldLease(name: string): HeldLease | undefined {
-    for (const lease of this.#leases) if (lease.name === name && lease.remaining > 0) return lease
+    for (const lease of this.#core.leases) if (lease.name === name && lease.remaining > 0) return lease
     return undefined
   }
 
@@ -238,11 +238,11 @@ export class StoreLocks implements Locks {
       if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
       cancel.throwIfCancelled()
       const onEnd = (): void => {
-        this.#leases.delete(lease)
+        this.#core.leases.delete(lease)
         this.#whenIdle()
       }
       const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, maxHold, onEnd })
-      this.#leases.add(lease)
+      this.#core.leases.add(lease)
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.
       if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease, waited, requests })
@@ -279,13 +279,13 @@ export class StoreLocks implements Locks {
   async #close(grace: number): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
     for (const wait of this.#waits.keys()) wait.cancel(closed)
-    for (const lease of this.#leases) lease.abort(closed)
+    for (const lease of this.#core.leases) lease.abort(closed)
     const { clock } = this.#core
-    if (this.#leases.size > 0 || this.#bodies > 0)
+    if (this.#core.leases.size > 0 || this.#bodies > 0)
       await pause(clock, grace, new Cancel(), wake => {
         this.#onIdle = wake
       })
-    for (const lease of this.#leases) lease.abandon()
+    for (const lease of this.#core.leases) lease.abandon()
     await Promise.allSettled(this.#waits.values()) // each leaves its withdrawal in the background
     await Promise.all(this.#background)
     // A store that cannot be closed has nothing left that anybody could mend here.
@@ -293,7 +293,7 @@ export class StoreLocks implements Locks {
   }
 
   #whenIdle(): void {
-    if (this.#leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
+    if (this.#core.leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
   }
 
   #inBackground(work: Promise<unknown>): void {

@@ -62,7 +62,8 @@ export function invalid(message: string): LeaseError {
   return new LeaseError('INVALID_ARGUMENT', message)
 }
 
-function show(value: unknown): string {
+/** A value that was passed in, for a message. */
+export function show(value: unknown): string {
   if (typeof value === 'string') return quote(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   if (typeof value === 'function') return 'a function'

@@ -1,4 +1,5 @@
 import { MessageChannel } from 'node:worker_threads'
+import { invalid, show } from '../check.ts'
 import type { Clock } from '../time.ts'
 
 interface Timer {
@@ -42,6 +43,7 @@ export class VirtualClock implements Clock {
 
   /** Lets `ms` pass: runs what falls due in order, and after each all that follows from it without further time. */
   async advance(ms: number): Promise<void> {
+    checkPass(ms)
     const end = this.#now + ms
     await settle()
     for (let timer = this.#timers[0]; timer && timer.at <= end; timer = this.#timers[0]) {
@@ -50,14 +52,20 @@ export class VirtualClock implements Clock {
       timer.action()
       await settle()
     }
-    this.#now = end
+    this.#now = Math.max(this.#now, end) // another advance may have gone further meanwhile
   }
 
   /** Lets `ms` pass at once, as when the event loop was blocked or the process stopped: what fell due runs after. */
   async block(ms: number): Promise<void> {
+    checkPass(ms)
     this.#now += ms
     await this.advance(0)
   }
+}
+
+function checkPass(ms: unknown): void {
+  if (!Number.isFinite(ms) || (ms as number) < 0)
+    throw invalid(`the time to pass must be a finite number of milliseconds, 0 or more, not ${show(ms)}`)
 }
 
 /** Resolves when no promise can go on by itself: a message is delivered after all of those, and nobody fakes it. */

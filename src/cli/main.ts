@@ -5,7 +5,10 @@ if (process.argv[2] === 'supervise' && process.send) {
   supervise()
 } else {
   const { main } = await import('./program.ts')
+  // The library keeps no process alive for a renewal that is under way, but here its outcome is waited for.
+  const working = setInterval(() => {}, 60_000)
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
+  clearInterval(working)
   // What a client library may leave open must not keep a finished job from ending.
   setTimeout(() => process.exit(), 500).unref()
 }

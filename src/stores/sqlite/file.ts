@@ -13,9 +13,9 @@ import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
  * drop the locks that SQLite holds on it for the whole process (POSIX).
  */
 export class File {
-  readonly leases: Leases
   readonly #path: string
   readonly #database: DatabaseSync
+  readonly #leases: Leases
   readonly #identity: string | undefined
 
   /** Makes the file if there is none. Throws a `LeaseError` or what SQLite throws. */
@@ -25,7 +25,7 @@ export class File {
     const database = new Database(path)
     try {
       prepareFile(database, path)
-      this.leases = new Leases(database)
+      this.#leases = new Leases(database)
     } catch (error) {
       database.close()
       throw error
@@ -40,21 +40,30 @@ export class File {
     return identity(this.#path) === this.#identity
   }
 
+  /** What `work` reads is of one moment. It takes no lock that others would wait for. */
+  read<T>(work: (leases: Leases) => T): T {
+    return this.#transaction('begin', work)
+  }
+
   /** All of `work` or nothing. It gets the lock first, so that what it reads, and the time too, is current. */
   write<T>(work: (leases: Leases) => T): T {
-    this.#database.exec('begin immediate')
+    return this.#transaction('begin immediate', work)
+  }
+
+  close(): void {
+    this.#database.close()
+  }
+
+  #transaction<T>(begin: string, work: (leases: Leases) => T): T {
+    this.#database.exec(begin)
     try {
-      const answer = work(this.leases)
+      const answer = work(this.#leases)
       this.#commit()
       return answer
     } catch (error) {
       this.#rollback()
       throw error
     }
-  }
-
-  close(): void {
-    this.#database.close()
   }
 
   #commit(): void {
@@ -114,7 +123,9 @@ function look(path: string): BigIntStats | undefined {
 function prepareFile(database: DatabaseSync, path: string): void {
   // Its own handler sleeps longer and longer, in the main thread: it starved one of two processes for 3 s of 3 s.
   database.exec('pragma busy_timeout = 0')
+  database.exec('begin') // one look, or it is half of before and half of after another process has filled the file
   const isReady = checkFormat(database, path) // first, so that nothing is written to another application's database
+  database.exec('commit')
   const mode = database.prepare('pragma journal_mode = wal').get()?.journal_mode
   if (mode !== 'wal') {
     const cure = 'give a path on a local disk'

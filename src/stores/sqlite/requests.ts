@@ -60,7 +60,7 @@ export class Requests {
   /** Reads at once if the file is open and nothing hinders; `undefined` otherwise. */
   look<T>(read: (leases: Leases, now: number) => T): T | undefined {
     try {
-      return this.#file && read(this.#file.leases, this.#now())
+      return this.#file?.read(leases => read(leases, this.#now()))
     } catch {
       return undefined
     }
@@ -105,14 +105,16 @@ export class Requests {
 
   /** Answers what needs no write, and so no lock either; the rest is returned. */
   #peek(file: File, batch: Entry[]): Entry[] {
-    const now = this.#now()
-    const names = new Set<string>()
-    return batch.filter(entry => {
-      const { name, peek } = entry.request
-      const answer = name !== undefined && names.has(name) ? undefined : peek?.(file.leases, now)
-      if (answer !== undefined) this.#resolve(entry, answer)
-      else if (name !== undefined) names.add(name)
-      return answer === undefined
+    return file.read(leases => {
+      const now = this.#now()
+      const names = new Set<string>()
+      return batch.filter(entry => {
+        const { name, peek } = entry.request
+        const answer = name !== undefined && names.has(name) ? undefined : peek?.(leases, now)
+        if (answer !== undefined) this.#resolve(entry, answer)
+        else if (name !== undefined) names.add(name)
+        return answer === undefined
+      })
     })
   }
 

@@ -32,7 +32,7 @@ test('looks only while somebody waits', () => {
       timers -= 1
     }
   }
-  const wakes = new Wakes('/nowhere/leases.db', { ...clock, after }, () => {})
+  const wakes = new Wakes('/nowhere/leases.db', { ...clock, after }, () => undefined)
   const one = new AbortController()
   const two = new AbortController()
   wakes.add(key, () => {}, one.signal)

@@ -4,11 +4,13 @@ import type { Clock } from '../../time.ts'
 import type { Leases } from './leases.ts'
 
 interface Watch {
-  readonly name: string
   readonly wake: () => void
   /** The moment of the release for which it was woken last. */
   wokenFor: number | undefined
 }
+
+/** Reads from the file, unless that is not open or cannot be read just now. */
+type Look = <T>(read: (leases: Leases, now: number) => T) => T | undefined
 
 /**
  * Milliseconds, mean of a random one, between two looks while nothing seems to happen. It costs 0.3 % of a processor,
@@ -30,22 +32,22 @@ const QUICK = 2
 export class Wakes {
   readonly #path: string
   readonly #clock: Clock
-  readonly #look: (read: (leases: Leases, now: number) => void) => void
+  readonly #look: Look
   readonly #watches = new Map<string, Watch>()
   #delay = SLOW
   #stopTimer: (() => void) | undefined
   #watcher: FSWatcher | undefined
   #closed = false
 
-  constructor(path: string, clock: Clock, look: (read: (leases: Leases, now: number) => void) => void) {
+  constructor(path: string, clock: Clock, look: Look) {
     this.#path = path
     this.#clock = clock
     this.#look = look
   }
 
-  add({ name, id }: ClaimKey, wake: () => void, signal: AbortSignal): void {
+  add({ id }: ClaimKey, wake: () => void, signal: AbortSignal): void {
     if (signal.aborted || this.#closed) return
-    const watch: Watch = { name, wake, wokenFor: undefined }
+    const watch: Watch = { wake, wokenFor: undefined }
     this.#watches.set(id, watch)
     const remove = (): void => {
       if (this.#watches.get(id) === watch) this.#watches.delete(id)
@@ -60,11 +62,7 @@ export class Wakes {
   /** Looks now. It takes 3 us while nothing was let go of. */
   check(): void {
     if (this.#watches.size === 0) return
-    this.#look((leases, now) => {
-      for (const { name, expires } of leases.freed(now)) {
-        for (const id of leases.due(name, expires, now)) this.#wake(id, expires)
-      }
-    })
+    for (const { id, since } of this.#look(due) ?? []) this.#wake(id, since)
   }
 
   close(): void {
@@ -117,4 +115,11 @@ export class Wakes {
     this.#stopTimer = undefined
     this.#unwatchFile()
   }
+}
+
+/** Whose turn it is, and since when the name is free. */
+function due(leases: Leases, now: number): { id: string; since: number }[] {
+  return leases
+    .freed(now)
+    .flatMap(({ name, expires: since }) => leases.due(name, since, now).map(id => ({ id, since })))
 }

@@ -102,7 +102,7 @@ test('whatever timers are set, each runs once, in order and at its time', async 
     fc.asyncProperty(fc.array(fc.nat(50)), fc.array(fc.nat(30)), async (delays, steps) => {
       const clock = new VirtualClock()
       const ran: [at: number, index: number][] = []
-      delays.forEach((delay, index) => clock.after(delay, () => ran.push([clock.now(), index])))
+      for (const [index, delay] of delays.entries()) clock.after(delay, () => ran.push([clock.now(), index]))
       for (const step of steps) await clock.advance(step)
       const now = steps.reduce((sum, step) => sum + step, 0)
       expect(clock.now()).toBe(now)

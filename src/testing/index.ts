@@ -20,9 +20,12 @@ export interface TestLocks extends Locks {
   lose(name: string): Promise<void>
   /** Every request of these locks fails from now on, by default with `STORE_UNAVAILABLE`; answers how to mend it. */
   failStore(error?: Error): () => void
-  /** Signals abort; `grace` passes at once on the virtual clock. @default 0 */
+  /** Needs no `advance`: what it takes passes at once on the virtual clock. @default no grace */
   close(options?: CloseOptions): Promise<void>
 }
+
+/** Milliseconds of virtual time that pass at once while these locks close. */
+const CLOSING_STEP = 100
 
 /** Fresh names, held by nobody, for one test. */
 export function testLocks(defaults: LocksDefaults = {}): TestLocks {
@@ -76,9 +79,12 @@ class StagedLocks extends StoreLocks implements TestLocks {
     return this.#store.fail(error)
   }
 
-  override async close({ grace = 0 }: CloseOptions = {}): Promise<void> {
-    const closing = super.close({ grace })
-    await this.#clock.advance(grace)
+  override async close(options: CloseOptions = {}): Promise<void> {
+    let closed = false
+    const closing = super.close({ ...options, grace: options.grace ?? 0 }).finally(() => {
+      closed = true
+    })
+    while (!closed) await this.#clock.advance(CLOSING_STEP) // a store that fails is asked for longer than the grace
     await closing
   }
 }

@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { all, follow } from '../../test/scripted-store.ts'
+import type { Lease } from '../lease.ts'
+import { type TestLocks, testLocks } from './index.ts'
+
+/** Jest also fakes these. Vitest does so only in a thread, as its own messages need them: they wait until `restore`. */
+function fakeTicks(): () => void {
+  const waiting: (() => void)[] = []
+  const nextTick = vi.spyOn(process, 'nextTick').mockImplementation((action, ...given) => {
+    waiting.push(() => action(...given))
+  })
+  const microtask = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation(action => waiting.push(action))
+  return () => {
+    nextTick.mockRestore()
+    microtask.mockRestore()
+    for (const action of waiting) action()
+  }
+}
+
+describe.each([
+  ['with the timers of the process', false, false],
+  ["under Vitest's fake timers", true, false],
+  ['with everything faked, also nextTick and queueMicrotask', true, true],
+])('testLocks %s', (_, timers, ticks) => {
+  let locks: TestLocks
+  let restore = (): void => {}
+
+  beforeEach(() => {
+    if (timers) vi.useFakeTimers()
+    if (ticks) restore = fakeTicks()
+    locks = testLocks()
+  })
+
+  afterEach(() => {
+    restore()
+    vi.useRealTimers()
+  })
+
+  test('renews what is held, however much time is let pass', async () => {
+    const lease = await locks.acquire('a', { ttl: 1_000 })
+    await locks.advance(60_000)
+    lease.assertHeld()
+    expect(await locks.inspect('a')).toMatchObject({ holder: { token: lease.token } })
+    await lease.release()
+  })
+
+  test('ends a fixed term', async () => {
+    const lease = await locks.acquire('a', { ttl: 1_000, heartbeat: false })
+    await locks.advance(987)
+    lease.assertHeld()
+    await locks.advance(1)
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+  })
+
+  test('blocks: the first look at a lease afterwards is right', async () => {
+    const lease = await locks.acquire('a', { ttl: 1_000 })
+    const blocked = locks.block(2_000)
+    expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
+    await blocked
+  })
+
+  test('has another hold a name, which is waited for', async () => {
+    const other = await locks.holdAsOther('a', { ttl: 2_000, note: 'deploy', owner: 'host 7' })
+    expect(await locks.tryAcquire('a')).toBeUndefined()
+    const wait = follow(locks.acquire('a'))
+    await locks.advance(60_000)
+    expect(wait.settled).toBe(false)
+    expect(await all(locks.list())).toMatchObject([{ owner: 'host 7', note: 'deploy' }, { state: 'waiting' }])
+    await other.release()
+    await locks.advance(0)
+    expect(wait.value?.token).toBeGreaterThan(other.token)
+  })
+
+  test('ends a wait after its limit', async () => {
+    await locks.holdAsOther('a')
+    const wait = follow(locks.acquire('a', { wait: 5_000 }))
+    await locks.advance(4_999)
+    expect(wait.settled).toBe(false)
+    await locks.advance(1)
+    expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
+  })
+
+  test('loses a lease, and tells its holder at once', async () => {
+    const reasons: unknown[] = []
+    const work = async ({ signal }: Lease): Promise<string> => {
+      signal.addEventListener('abort', () => reasons.push(signal.reason))
+      await locks.lose('a')
+      return 'done'
+    }
+    await expect(locks.using('a', work)).rejects.toMatchObject({ code: 'LEASE_LOST', result: 'done' })
+    expect(reasons).toMatchObject([{ code: 'LEASE_LOST' }])
+    expect(await locks.tryAcquire('a')).toBeDefined()
+  })
+
+  test('loses a lease also while the store fails, and while it is being renewed', async () => {
+    const lease = await locks.acquire('a')
+    const mend = locks.failStore()
+    const extension = follow(lease.extend())
+    await locks.lose('a')
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    expect(extension.settled).toBe(true)
+    await expect(locks.inspect('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    mend()
+    expect((await locks.inspect('a')).holder).toBeUndefined()
+  })
+
+  test('fails, and is mended', async () => {
+    const lease = await locks.acquire('a', { ttl: 3_000 })
+    const mend = locks.failStore()
+    const attempt = follow(locks.acquire('b', { wait: 500 }))
+    await locks.advance(2_000)
+    expect(attempt.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    mend()
+    await locks.advance(60_000)
+    lease.assertHeld()
+    locks.failStore()
+    await locks.advance(3_000)
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+  })
+
+  test('fails with the error that a test wants', async () => {
+    locks.failStore(new Error('READONLY'))
+    const attempt = follow(locks.tryAcquire('a'))
+    await locks.advance(0)
+    expect(attempt.error).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { message: 'READONLY' } })
+  })
+
+  test('closes without anybody advancing it, also while the store fails', async () => {
+    const lease = await locks.acquire('a')
+    const body = follow(locks.using('b', ({ signal }) => new Promise((_, no) => signal.addEventListener('abort', no))))
+    await locks.holdAsOther('c')
+    const wait = follow(locks.acquire('c'))
+    await locks.advance(0)
+    locks.failStore()
+    await locks.close({ grace: 1_000 })
+    expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
+    expect(wait.error).toMatchObject({ code: 'CLOSED' })
+    expect(body.settled).toBe(true)
+  })
+
+  test('closes at once by default, and is disposed of so', async () => {
+    const lease = await locks.acquire('a')
+    await locks[Symbol.asyncDispose]()
+    expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
+    expect(lease.remaining).toBeGreaterThan(9_800)
+    await expect(locks.acquire('b')).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+})
+
+test('each testLocks has names of its own, and an owner that says test', async () => {
+  const one = await testLocks().acquire('a')
+  const two = await testLocks({ owner: 'me' }).acquire('a')
+  expect([one.owner, two.owner]).toEqual([`test:${process.pid}`, 'me'])
+  expect(one.token).toBe(two.token)
+})
+
+test('what cannot be staged says what to do first', async () => {
+  const locks = testLocks()
+  await expect(locks.lose('a')).rejects.toThrow('these locks do not hold "a": acquire it first')
+  await locks.acquire('a')
+  await expect(locks.holdAsOther('a')).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: `"a" is held by test:${process.pid}: release it first`,
+  })
+  await expect(locks.advance(Number.NaN)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
+
+test('an ended lease of another can be held by these locks at once', async () => {
+  const locks = testLocks()
+  const other = await locks.holdAsOther('a', { heartbeat: false, ttl: 1_000 })
+  const wait = follow(locks.acquire('a'))
+  await locks.advance(1_000)
+  expect(wait.settled).toBe(true)
+  expect(() => other.assertHeld()).toThrow('not renewed in time')
+})

@@ -21,7 +21,7 @@ const outputs: Readonly<Record<string, RegExp>> = {
 
 test.each(Object.entries(outputs))('the example %s runs', async (file, output) => {
   const { code, stdout, stderr } = await scriptNode([join(ROOT, 'examples', file)], { folder })
-  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(output)
 })
 

@@ -5,14 +5,11 @@ import type { Acquired } from './lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
 import type { Busy, Claim, Grant, LeaseRecord } from './store.ts'
-import { margin, requestLimit } from './time.ts'
+import { LAST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds after which a waiter asks again whose watch could not be armed. */
 const POLL = 1_000
-
-/** Milliseconds that the last request of a wait may take when its time is over. */
-const LAST_REQUEST = 50
 
 /** Milliseconds before a store is asked again whose own number would mean a hot loop. */
 const SHORTEST_PAUSE = 10

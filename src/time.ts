@@ -52,6 +52,9 @@ export function requestLimit(ttl: number): number {
 /** Milliseconds; thereby also the least time for which a withdrawn claim must be remembered. */
 export const LONGEST_REQUEST = 5_000
 
+/** Milliseconds that the last request of a wait or of a withdrawal may take when its time is over. */
+export const LAST_REQUEST = 50
+
 /** What a holder gives up of its ttl for clocks that run at different speeds: 1 % and 2 ms. */
 export function margin(ttl: number): number {
   return ttl * 0.01 + 2

@@ -3,7 +3,7 @@ import type { LeaseError } from './errors.ts'
 import { events } from './events.ts'
 import { backoff, Cancel, pause, request } from './request.ts'
 import type { Claim } from './store.ts'
-import { LONGEST_REQUEST, requestLimit } from './time.ts'
+import { LAST_REQUEST, LONGEST_REQUEST, requestLimit } from './time.ts'
 
 /** How often at most a withdrawal is repeated so that a late copy of a request finds it: each copy runs once. */
 const MOST_REPEATS = 3
@@ -20,7 +20,7 @@ export async function withdraw(core: Core, claim: Claim, unsettled: boolean): Pr
   let released = false
   let repeats = unsettled ? MOST_REPEATS : 0
   for (let failures = 0; ; ) {
-    const limit = Math.min(requestLimit(claim.ttl), giveUp - clock.now())
+    const limit = Math.min(requestLimit(claim.ttl), Math.max(giveUp - clock.now(), LAST_REQUEST))
     try {
       const answer = await request(clock, limit, signal => store.release(claim, signal))
       // Gone, after a release whose answer was lost, is what that release did.

@@ -8,6 +8,9 @@ export type Verb = 'acquire' | 'renew' | 'release' | 'watch' | 'inspect' | 'brea
 /** Decides what becomes of a call. `forward` lets the server carry it out. */
 export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
 
+/** What has left is carried out whether or not the sender still cares. */
+const sent = new AbortController().signal
+
 const never = new Promise<never>(() => {})
 
 /** The request never arrives. */
@@ -78,15 +81,15 @@ export class ScriptedStore implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.claim = claim
-    return this.#call('acquire', () => this.#server.acquire(claim, signal), signal)
+    return this.#call('acquire', () => this.#server.acquire(claim, sent), signal)
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    return this.#call('renew', () => this.#server.renew(claim, signal), signal)
+    return this.#call('renew', () => this.#server.renew(claim, sent), signal)
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    return this.#call('release', () => this.#server.release(key, signal), signal)
+    return this.#call('release', () => this.#server.release(key, sent), signal)
   }
 
   watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
@@ -98,11 +101,11 @@ export class ScriptedStore implements Store {
   }
 
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#call('break', () => this.#server.break(name, by, signal), signal)
+    return this.#call('break', () => this.#server.break(name, by, sent), signal)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#call('close', async () => {}, new AbortController().signal)
+    return this.#call('close', async () => {}, sent)
   }
 
   /** What a rule answers may be anything at all: so may a store's answer. */

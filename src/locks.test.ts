@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
-import { follow, stage } from '../test/scripted-store.ts'
+import { follow, lost, stage } from '../test/scripted-store.ts'
+import { LeaseError } from './errors.ts'
 import { StoreLocks } from './locks.ts'
 
 test('a name that is asked for while it is held here says that this process itself holds it', async () => {
@@ -37,4 +38,33 @@ test('two Locks in one process exclude each other, and by default say which proc
   expect(await second.tryAcquire('a')).toBeUndefined()
   await lease.release()
   expect((await second.tryAcquire('a'))?.owner).not.toBe(lease.owner)
+})
+
+test("tryAcquire that was aborted rejects with the reason, even if that is another claim's time-out", async () => {
+  const { locks, clock, store } = stage()
+  store.rule('acquire', lost)
+  const reason = new LeaseError('ACQUIRE_TIMEOUT', '"b" was not had')
+  const controller = new AbortController()
+  const attempt = follow(locks.tryAcquire('a', { signal: controller.signal }))
+  await clock.advance(10)
+  controller.abort(reason)
+  await clock.advance(0)
+  expect(attempt.error).toBe(reason)
+})
+
+test('tryAcquire asks once, joins no line and never overtakes those who wait', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  expect(await locks.tryAcquire('a')).toBeUndefined()
+  expect(store.calls).toEqual(['acquire'])
+  expect((await other.inspect('a')).waiters).toEqual([])
+  const wait = follow(other.acquire('a'))
+  await clock.advance(0)
+  const mend = store.holdRequests('acquire')
+  const attempt = follow(locks.tryAcquire('a'))
+  await held.release()
+  mend()
+  await clock.advance(0)
+  expect(attempt).toMatchObject({ settled: true, value: undefined, error: undefined })
+  expect(wait.value).toBeDefined()
 })

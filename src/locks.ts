@@ -142,7 +142,8 @@ export class StoreLocks implements Locks {
     try {
       return await this.#acquire(name, { ...options, wait: 0 })
     } catch (error) {
-      if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT') return undefined
+      // A caller may abort with the error of another claim: that is no answer about this name.
+      if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT' && error !== options.signal?.reason) return undefined
       throw error
     }
   }

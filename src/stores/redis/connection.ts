@@ -1,7 +1,7 @@
-import { LeaseError } from '../../errors.ts'
+import type { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import type { Driver, Link } from './client.ts'
-import { failure, isReply } from './failure.ts'
+import { closed, failure, isReply } from './failure.ts'
 import { type Order, type Reply, Session } from './session.ts'
 
 /**
@@ -118,7 +118,3 @@ export class Connection {
 }
 
 class Silence extends Error {}
-
-function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}

@@ -91,7 +91,7 @@ function cluster(client: Client): Driver {
         ...link,
         isOpen: () => true,
         async masters() {
-          const nodes = await Promise.all((own.masters ?? []).map(node => own.nodeClient(node)))
+          const nodes = await Promise.all((own.masters ?? []).map(async node => own.nodeClient(node)))
           return nodes.map(node => (args: readonly string[]) => node.sendCommand(args))
         },
       }

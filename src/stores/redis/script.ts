@@ -115,6 +115,8 @@ function verbs.acquire(key, id, ttl, lifetime, queues, details)
   local lease, token, line, gone = read(key, id)
   if gone then return 'x' end
   local held = mine(lease, id)
+  -- A late copy of the request must not shorten what was renewed for longer since.
+  if held and remaining(key, lease) > ttl then return '+' .. held end
   if held then return hold(key, id, held, ttl, details, line) end
   local ahead, place = 0, false
   if line then

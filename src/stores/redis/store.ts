@@ -63,7 +63,7 @@ export class RedisStore implements Store {
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
-    const names = 'name' in query ? [query.name] : await this.#namesFrom(query.prefix)
+    const names = 'name' in query ? [query.name] : await this.#namesFrom(query.prefix, signal)
     while (names.length > 0) {
       const page = names.splice(0, PAGE)
       const found = await Promise.all(page.map(name => this.#look(name, signal)))
@@ -108,18 +108,19 @@ export class RedisStore implements Store {
   }
 
   /** All names that begin with `prefix` and are held or waited for, sorted. */
-  async #namesFrom(prefix: string): Promise<string[]> {
+  async #namesFrom(prefix: string, signal: AbortSignal): Promise<string[]> {
     const found = new Set<string>()
     const link = await this.#connection.link()
     const scan = async (send: (args: readonly string[]) => Promise<unknown>): Promise<void> => {
       for (let cursor = '0'; ; ) {
+        signal.throwIfAborted()
         const [next, keys] = (await send(['SCAN', cursor, 'MATCH', this.#keys.pattern(prefix), 'COUNT', '1000'])) as [
           unknown,
           unknown[],
         ]
         for (const key of keys) {
           const name = this.#keys.nameOf(String(key))
-          if (name !== undefined) found.add(name)
+          if (name?.startsWith(prefix)) found.add(name) // the key of `a{` matches the pattern of `a{}`
         }
         cursor = String(next)
         if (cursor === '0') return

@@ -1,4 +1,5 @@
 import type { Driver, Link } from './client.ts'
+import { closed, failure } from './failure.ts'
 
 /** Milliseconds before the subscription is tried again; random, and doubled by each failure up to the longest. */
 const SHORTEST_PAUSE = 50
@@ -25,6 +26,7 @@ export class Wakes {
 
   /** Resolves once messages are heard; from then until `signal` aborts, `wake` is called as a hint. */
   async watch(id: string, wake: () => void, signal: AbortSignal): Promise<void> {
+    if (this.#closed) throw closed()
     this.#wakes.set(id, wake)
     const forget = (): void => {
       this.#wakes.delete(id)
@@ -55,28 +57,31 @@ export class Wakes {
   }
 
   async #subscribe(): Promise<void> {
-    const link = await this.#driver.open()
+    const { isCluster } = this.#driver
+    let link: Link | undefined
     let isLost = false
-    link.onEnd(() => {
-      isLost = true
-      this.#lose(link)
-    })
     try {
+      link = await this.#driver.open()
+      link.onEnd(() => {
+        isLost = true
+        this.#lose(link)
+      })
       await link.subscribe(this.#channel, id => this.#wakes.get(id)?.())
+      if (isLost) throw new Error('the connection ended')
     } catch (error) {
-      link.close()
-      throw link.failure() ?? error
+      link?.close()
+      throw failure(link?.failure() ?? error, { sent: false, served: true, isCluster })
     }
-    if (isLost || this.#closed) {
+    if (this.#closed) {
       link.close()
-      throw link.failure() ?? new Error('the connection ended')
+      throw closed()
     }
     this.#link = link
   }
 
   /** What was said meanwhile is lost, so everybody asks: now, to learn how often, and once it is heard again. */
-  #lose(link: Link): void {
-    if (this.#link !== link) return
+  #lose(link: Link | undefined): void {
+    if (!link || this.#link !== link) return
     this.#link = undefined
     this.#listening = undefined
     link.close()

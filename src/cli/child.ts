@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Lease } from '../lease.ts'
+import type { Lease } from '../index.ts'
 import { endGroup } from './group.ts'
 import { type Ending, type Moment, now, type Order, type Reason, type Report, type Start } from './supervisor.ts'
 

@@ -1,4 +1,4 @@
-import type { LeaseRecord } from '../store.ts'
+import type { LeaseRecord } from '../index.ts'
 import { formatDuration } from './duration.ts'
 
 /** `held by app:12 for another 2.9 s (token 17, "nightly run")`, or what is known of it. */

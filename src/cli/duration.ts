@@ -1,7 +1,9 @@
-import { LONGEST_DELAY } from '../time.ts'
 import { Usage } from './failure.ts'
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
+
+/** Milliseconds: what a timer can wait for, 2^31 - 1, and therefore the longest ttl. */
+const LONGEST = 2_147_483_647
 
 /**
  * Milliseconds of a duration as people write it: `500ms`, `1.5s`, `5m`, `1h`. A bare number is refused, since
@@ -21,7 +23,7 @@ export function parseDuration(text: string, option: string): number {
   if (Math.abs(exact - ms) > 1e-6 * Math.max(1, ms)) {
     throw new Usage(`${option} ${text} has a fraction of a millisecond: the shortest step is 1ms`)
   }
-  if (ms > LONGEST_DELAY) throw new Usage(`${option} ${text} is too long: at most 596h (24.8 days)`)
+  if (ms > LONGEST) throw new Usage(`${option} ${text} is too long: at most 596h (24.8 days)`)
   return ms
 }
 

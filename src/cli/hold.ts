@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
-import { LeaseError } from '../errors.ts'
-import { type Lease, subscribe } from '../index.ts'
+import { type Lease, LeaseError, subscribe } from '../index.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT, Failure } from './failure.ts'
@@ -17,14 +16,23 @@ export async function hold(
   output: Output,
   signals: Signals,
 ): Promise<number> {
-  let exit: number = EXIT.software
+  let exit: number
   try {
     signals.stop.throwIfAborted()
     exit = exitOf(await watch(lease, url, options, output, signals), options.command)
   } catch (error) {
     exit = output.fail(error)
+    await release(lease, output)
+    return exit
   }
-  return release(lease, exit, options, output)
+  const told = lease.signal.aborted
+  const loss = await release(lease, output)
+  if (!loss || exit === EXIT.lost) return exit
+  // The command ended by itself, perhaps well, but it was not alone for certain.
+  if (options.onLost !== 'ignore' || !told) {
+    output.warn('lost', `${text(loss)}: another may have run at the same time; the command ended with ${exit}`)
+  }
+  return options.onLost === 'ignore' ? exit : EXIT.lost
 }
 
 /** Resolves when nothing is left of the command. */
@@ -58,7 +66,8 @@ async function watch(
     const next = `the command goes on, and the next holder's token outranks its ${lease.token}`
     output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token: lease.token })
   }
-  lease.signal.addEventListener('abort', onLoss)
+  if (lease.signal.aborted) onLoss()
+  else lease.signal.addEventListener('abort', onLoss)
   const limit = max === undefined ? undefined : setTimeout(() => child.end('max'), max)
   try {
     return await child.outcome
@@ -114,21 +123,18 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
   return new Failure(EXIT.notExecutable, code, `${command} cannot be run: ${message}`)
 }
 
-/** Answers the exit code: a lease that was gone before the command ended makes it 76. */
-async function release(lease: Lease, exit: number, { name, onLost }: RunOptions, output: Output): Promise<number> {
-  const told = lease.signal.aborted
+/** Answers why the lease was lost before, if it was. */
+async function release(lease: Lease, output: Output): Promise<unknown> {
+  const { signal } = lease
   try {
     await lease.release()
+    return undefined
   } catch (error) {
-    if (!LeaseError.is(error) || error.code !== 'LEASE_LOST') {
-      output.warn('release_failed', `${name} was not given back and is free after its ttl: ${text(error)}`, { name })
-    } else if (!told) {
-      const meaning = `another may have run at the same time; the command ended with ${exit}`
-      output.warn('lost', `${text(error)}: ${meaning}`, { name })
-      return onLost === 'ignore' ? exit : EXIT.lost
-    }
+    if (LeaseError.is(error) && error.code === 'LEASE_LOST') return error
+    if (signal.aborted) return signal.reason
+    output.warn('release_failed', `${lease.name} was not given back and is free after its ttl: ${text(error)}`)
+    return undefined
   }
-  return exit
 }
 
 function text(error: unknown): string {

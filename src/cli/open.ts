@@ -28,6 +28,15 @@ export async function open(
   } catch (error) {
     return output.fail(error)
   } finally {
+    await close(locks, output)
+  }
+}
+
+/** Whatever that meets, the work is done: it must not change the exit code. */
+export async function close(locks: Locks, output: Output): Promise<void> {
+  try {
     await locks.close()
+  } catch (error) {
+    output.warn('close_failed', `the store was not closed: ${error instanceof Error ? error.message : error}`)
   }
 }

@@ -1,9 +1,9 @@
-import { LeaseError } from '../errors.ts'
-import { connect, type Lease, type Locks, subscribe } from '../index.ts'
+import { connect, type Lease, LeaseError, type Locks, subscribe } from '../index.ts'
 import { heldBy } from './describe.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT } from './failure.ts'
 import { hold } from './hold.ts'
+import { close } from './open.ts'
 import { Output } from './output.ts'
 import { parseRun, type RunOptions } from './run-options.ts'
 import { Signals } from './signals.ts'
@@ -22,7 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
   } catch (error) {
     return output.fail(error)
   } finally {
-    await locks.close()
+    await close(locks, output)
   }
 }
 

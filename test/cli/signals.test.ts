@@ -1,9 +1,12 @@
+import { writeFileSync } from 'node:fs'
 import { constants } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   alive,
   descendants,
   family,
+  folder,
   HOLDFAST,
   holdfast,
   holding,
@@ -60,6 +63,16 @@ describe('while the command runs', () => {
     await running.says('ready')
     for (const pid of [running.pid, ...descendants(running.pid)]) kill(pid, 'SIGTERM')
     expect(await running.ended).toMatchObject({ code: 0, out: 'ready\nsaved\n' })
+  })
+
+  test('Ctrl-C in a terminal reaches the command once, through holdfast', async () => {
+    const count = `trap 'n=$((n + 1))' INT; echo ready; while [ $n = 40 ]; do sleep 0.05; done; sleep 0.3; exit $n`
+    writeFileSync(join(folder, 'job.sh'), `n=40; ${count}`)
+    const command = [...HOLDFAST, 'run', 'job', '--', 'sh', 'job.sh'].join(' ')
+    const terminal = launch(['script', '-qec', command, '/dev/null'], { pipe: true })
+    await terminal.says('ready')
+    terminal.child.stdin?.write('\u0003')
+    expect((await terminal.ended).code).toBe(41)
   })
 
   test('SIGTSTP does not suspend holdfast, whose lease would end', async () => {

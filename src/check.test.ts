@@ -1,0 +1,86 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { checkBoolean, checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait } from './check.ts'
+import { LeaseError } from './errors.ts'
+import { LONGEST_DELAY } from './time.ts'
+
+/** Does the check pass? It must throw nothing but INVALID_ARGUMENT, without control characters in its text. */
+function passes(check: () => void): boolean {
+  try {
+    check()
+    return true
+  } catch (error) {
+    if (!LeaseError.is(error)) throw error
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(error.message).not.toMatch(/\p{Cc}/u)
+    return false
+  }
+}
+
+const texts = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }))
+const anything = fc.oneof(
+  fc.anything({ withBigInt: true, withDate: true, withNullPrototype: true }),
+  fc.constantFrom<unknown>(Symbol('s'), () => {}, class {}, -0, Number.MIN_VALUE, Number.MAX_SAFE_INTEGER),
+)
+
+test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control characters', () => {
+  fc.assert(
+    fc.property(texts, text => {
+      const bytes = new TextEncoder().encode(text)
+      const isUnicode = new TextDecoder().decode(bytes) === text.replace(/^\ufeff/, '')
+      const control = [...text].some(character => /[\u0000-\u001f\u007f-\u009f]/.test(character))
+      const valid = bytes.length <= 255 && isUnicode && !control
+      expect(passes(() => checkText(text, 'note'))).toBe(valid)
+      expect(passes(() => checkName(text))).toBe(valid && text !== '')
+    }),
+    { examples: [['x'.repeat(255)], ['x'.repeat(256)], ['é'.repeat(127)], [`${'é'.repeat(127)}xx`], ['\ud800'], ['']] },
+  )
+})
+
+test('a duration is valid exactly if it is a whole number from 10 to 2^31 - 1', () => {
+  const numbers = fc.oneof(fc.double(), fc.integer(), fc.integer({ min: LONGEST_DELAY - 2, max: LONGEST_DELAY + 2 }))
+  fc.assert(
+    fc.property(numbers, value => {
+      const valid = value >= 10 && value <= 2_147_483_647 && Math.trunc(value) === value
+      expect(passes(() => checkDuration(value, 'ttl'))).toBe(valid)
+    }),
+    { examples: [[9], [10], [10.5], [LONGEST_DELAY], [LONGEST_DELAY + 1], [Number.NaN], [-0]] },
+  )
+})
+
+test('a wait is valid exactly if it is a number from 0 to Infinity', () => {
+  fc.assert(
+    fc.property(fc.double(), value => {
+      expect(passes(() => checkWait(value, 'wait'))).toBe(value >= 0)
+    }),
+    { examples: [[0], [-0], [Number.POSITIVE_INFINITY], [Number.NaN], [-Number.MIN_VALUE]] },
+  )
+})
+
+test('whatever is passed in, a check passes it or throws INVALID_ARGUMENT', () => {
+  fc.assert(
+    fc.property(anything, value => {
+      if (passes(() => checkName(value))) expect(typeof value).toBe('string')
+      if (passes(() => checkDuration(value, 'ttl'))) expect(Number.isInteger(value)).toBe(true)
+      if (passes(() => checkWait(value, 'wait'))) expect(value).toBeTypeOf('number')
+      if (passes(() => checkBoolean(value, 'heartbeat'))) expect(value).toBeTypeOf('boolean')
+      if (passes(() => checkSignal(value))) expect(value).toBeUndefined()
+      if (passes(() => checkKeys(value, new Set(['ttl']), 'acquire'))) expect(value).toBeTypeOf('object')
+    }),
+  )
+})
+
+test('a signal of another realm or of a polyfill is one', () => {
+  const polyfill = { aborted: false, reason: undefined, addEventListener() {}, removeEventListener() {} }
+  for (const signal of [undefined, AbortSignal.timeout(1), polyfill]) checkSignal(signal)
+  for (const other of [null, {}, new AbortController(), { aborted: true }, 'x', new EventTarget()])
+    expect(passes(() => checkSignal(other))).toBe(false)
+})
+
+test('an inherited option is one too, and any that nobody reads is refused', () => {
+  const known = new Set(['ttl'])
+  expect(passes(() => checkKeys(Object.create({ ttl: 5 }), known, 'acquire'))).toBe(true)
+  expect(passes(() => checkKeys(Object.create({ tll: 5 }), known, 'acquire'))).toBe(false)
+  expect(passes(() => checkKeys({ tll: undefined }, known, 'acquire'))).toBe(false)
+  expect(passes(() => checkKeys(Object.create(null), known, 'acquire'))).toBe(true)
+})

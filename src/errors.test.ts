@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { LeaseError } from './errors.ts'
+
+test.each([
+  ['STORE_UNAVAILABLE', true],
+  ['OUTCOME_UNKNOWN', true],
+  ['ACQUIRE_TIMEOUT', true],
+  ['LEASE_LOST', false],
+  ['MAX_HOLD', false],
+  ['STALE_TOKEN', false],
+  ['INVALID_ARGUMENT', false],
+  ['DRIVER_MISSING', false],
+  ['CLOSED', false],
+] as const)('%s is retryable by default: %s', (code, retryable) => {
+  expect(new LeaseError(code, 'x').retryable).toBe(retryable)
+  expect(new LeaseError(code, 'x', { retryable: undefined }).retryable).toBe(retryable)
+  expect(new LeaseError(code, 'x', { retryable: !retryable }).retryable).toBe(!retryable)
+})
+
+test('a LeaseError is an Error with code, message and cause', () => {
+  const cause = new Error('socket')
+  const error = new LeaseError('STORE_UNAVAILABLE', 'the store failed', { cause, retryAfter: 5 })
+  expect(error).toBeInstanceOf(Error)
+  expect(error).toMatchObject({ name: 'LeaseError', code: 'STORE_UNAVAILABLE', message: 'the store failed', cause })
+  expect(error.stack).toMatch(/^LeaseError: the store failed\n/)
+  expect('cause' in new LeaseError('CLOSED', 'x')).toBe(false)
+  expect(new LeaseError('CLOSED', 'x', { cause: undefined })).toHaveProperty('cause', undefined)
+})
+
+test('LeaseError.is knows those of another copy of the package, and nothing else', async () => {
+  const copy: typeof import('./errors.ts') = await import(`./errors.ts?${'copy'}`)
+  expect(copy.LeaseError).not.toBe(LeaseError)
+  const foreign = new copy.LeaseError('CLOSED', 'x')
+  expect(foreign).not.toBeInstanceOf(LeaseError)
+  expect(LeaseError.is(foreign)).toBe(true)
+  expect(copy.LeaseError.is(new LeaseError('CLOSED', 'x'))).toBe(true)
+  for (const other of [new Error('x'), { code: 'CLOSED', name: 'LeaseError' }, null, undefined, 'CLOSED', () => {}])
+    expect(LeaseError.is(other)).toBe(false)
+})
+
+test('an error is written as JSON with the token of its holder as decimal digits', () => {
+  const token = 2n ** 60n + 1n
+  const holder = { name: 'a', state: 'held', owner: 'o', note: '', token, remaining: 7 } as const
+  const error = new LeaseError('ACQUIRE_TIMEOUT', 'held', { lease: 'a', holder, cause: new Error('x'), result: 1n })
+  expect(JSON.parse(JSON.stringify(error))).toEqual({
+    name: 'LeaseError',
+    code: 'ACQUIRE_TIMEOUT',
+    message: 'held',
+    lease: 'a',
+    retryable: true,
+    holder: { name: 'a', state: 'held', owner: 'o', note: '', token: '1152921504606846977', remaining: 7 },
+  })
+})

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { recordToJSON, stateOf, visible } from './record.ts'
+import type { LeaseRecord } from './store.ts'
+
+const holder: LeaseRecord = { name: 'a', state: 'held', owner: 'o', note: 'n', token: 2n ** 63n, remaining: 12.6 }
+const waiter: LeaseRecord = { name: 'a', state: 'waiting', owner: 'w', note: '', remaining: 3, position: 0 }
+
+test('people see whole milliseconds, and none below zero', () => {
+  expect(visible(holder).remaining).toBe(13)
+  expect(visible({ ...holder, remaining: -0.4 }).remaining).toBe(0)
+  expect(visible({ ...holder, remaining: -70 }).remaining).toBe(0)
+})
+
+test('a record is written as JSON with its token as decimal digits, and is otherwise a plain object', () => {
+  const seen = visible(holder)
+  expect(Object.keys(seen)).toEqual(Object.keys(holder))
+  expect(JSON.parse(JSON.stringify([seen]))).toEqual([{ ...holder, token: '9223372036854775808', remaining: 13 }])
+  expect(recordToJSON(waiter)).toEqual({ ...waiter, token: undefined })
+})
+
+test('the state of a name is its holder and its waiters in order', () => {
+  const second = { ...waiter, position: 1 }
+  expect(stateOf('a', [holder, waiter, second])).toEqual({ name: 'a', holder, waiters: [waiter, second] })
+  expect(stateOf('a', [waiter])).toEqual({ name: 'a', holder: undefined, waiters: [waiter] })
+  expect(stateOf('a', [])).toEqual({ name: 'a', holder: undefined, waiters: [] })
+})

@@ -1,0 +1,136 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { LONGEST_DELAY, margin, requestLimit, systemClock } from './time.ts'
+
+test.each([
+  [10, 10 / 3],
+  [9_000, 3_000],
+  [15_000, 5_000],
+  [LONGEST_DELAY, 5_000],
+])('a request of a claim with a ttl of %d ms is waited for %d ms', (ttl, limit) => {
+  expect(requestLimit(ttl)).toBe(limit)
+})
+
+test('a holder gives up 1 % and 2 ms of its ttl', () => {
+  expect(margin(10_000)).toBe(102)
+  expect(margin(10)).toBeCloseTo(2.1)
+})
+
+describe('elapsed time', () => {
+  let monotonic = 0
+  let wall = 0
+  const pass = (onMonotonic: number, onWall = onMonotonic): void => {
+    monotonic += onMonotonic
+    wall += onWall
+  }
+
+  beforeEach(() => {
+    monotonic = 1_000.25
+    wall = 0.6 // since some midnight: so small that its sums are exact
+    vi.spyOn(performance, 'now').mockImplementation(() => monotonic)
+    vi.spyOn(Date, 'now').mockImplementation(() => Date.UTC(2026, 0, 1) + Math.floor(wall))
+  })
+  afterEach(() => void vi.restoreAllMocks())
+
+  /** Milliseconds that the clock says have passed during `happening`. */
+  function elapsed(happening: (now: () => number) => void): number {
+    const clock = systemClock()
+    const before = clock.now()
+    happening(() => clock.now())
+    return clock.now() - before
+  }
+
+  test('is that of the monotonic clock while both run alike', () => {
+    expect(elapsed(() => pass(5_000.5))).toBe(5_000.5)
+  })
+
+  test('counts the time that a suspended machine slept, during which the monotonic clock stood still', () => {
+    expect(elapsed(() => pass(3, 3_600_003))).toBeGreaterThanOrEqual(3_600_002)
+  })
+
+  test('counts a forward step of the wall clock, once', () => {
+    const passed = elapsed(now => {
+      pass(10, 60_010)
+      now()
+      pass(10)
+      now()
+      pass(10)
+    })
+    expect(passed).toBeGreaterThanOrEqual(60_030 - 1)
+    expect(passed).toBeLessThanOrEqual(60_030 + 1)
+  })
+
+  test('neither stops nor goes back when the wall clock is set back', () => {
+    expect(elapsed(() => pass(10, -3_600_000))).toBe(10)
+  })
+
+  test('counts a step forward after one back, even if together they are none', () => {
+    const passed = elapsed(now => {
+      pass(10, -60_000)
+      now()
+      pass(10, 60_000)
+    })
+    expect(passed).toBeGreaterThanOrEqual(60_010)
+  })
+
+  test('is not made longer by the wall clock having whole milliseconds only', () => {
+    const passed = elapsed(now => {
+      for (let i = 0; i < 100_000; i += 1) {
+        pass(0.37)
+        now()
+      }
+    })
+    expect(passed).toBeCloseTo(37_000, 3)
+  })
+
+  test('follows a wall clock that is slewed forward, as the larger of the two', () => {
+    const passed = elapsed(now => {
+      for (let i = 0; i < 10_000; i += 1) {
+        pass(1, 1.01)
+        now()
+      }
+    })
+    expect(passed).toBeGreaterThan(10_097)
+    expect(passed).toBeLessThan(10_103)
+  })
+
+  test('never goes back, whatever the clocks do', () => {
+    elapsed(now => {
+      let last = now()
+      for (const step of [5, -5, 1_000, -1_000, 1, -1, 2.5, -2.5]) {
+        pass(0.001, step)
+        expect(now()).toBeGreaterThanOrEqual(last)
+        last = now()
+      }
+    })
+  })
+})
+
+describe('a timer', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test('beyond 2^31 ms does not fire at once', async () => {
+    for (const delay of [LONGEST_DELAY + 1, Number.POSITIVE_INFINITY]) {
+      let fired = false
+      const stop = systemClock().after(delay, () => {
+        fired = true
+      })
+      await vi.advanceTimersByTimeAsync(1_000_000)
+      expect(fired).toBe(false)
+      stop()
+    }
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('fires once, unless it was called off', async () => {
+    const fired: string[] = []
+    const clock = systemClock()
+    clock.after(10, () => fired.push('kept'))
+    clock.after(-10, () => fired.push('overdue'))
+    const stop = clock.after(10, () => fired.push('stopped'))
+    stop()
+    await vi.advanceTimersByTimeAsync(100)
+    stop()
+    expect(fired).toEqual(['overdue', 'kept'])
+  })
+})

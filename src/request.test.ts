@@ -49,8 +49,9 @@ describe('a request', () => {
   })
 
   test('whose store rejects with what is no error says so in words', async () => {
-    const send = (): Promise<never> => Promise.reject('NOAUTH')
-    await expect(request(new VirtualClock(), 100, send)).rejects.toMatchObject({
+    const { promise, reject } = Promise.withResolvers<never>()
+    reject('NOAUTH')
+    await expect(request(new VirtualClock(), 100, () => promise)).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: 'the store failed: NOAUTH',
       cause: 'NOAUTH',

@@ -97,9 +97,9 @@ test('with --json an error is an object of one line on standard error', async ()
 test('colours are for terminals, and NO_COLOR turns them off there too', async () => {
   expect((await holdfast(['nothing'])).err).not.toContain('\u001b')
   const command = [...HOLDFAST, 'nothing'].map(word => `'${word}'`).join(' ')
-  const terminal = await launch(['script', '-qec', command, '/dev/null']).ended
+  const terminal = await launch(['script', '-qec', command, '/dev/null'], { env: { TERM: 'xterm' } }).ended
   expect(terminal.out).toContain('\u001b[')
-  const plain = await launch(['script', '-qec', command, '/dev/null'], { env: { NO_COLOR: '1' } }).ended
+  const plain = await launch(['script', '-qec', command, '/dev/null'], { env: { TERM: 'xterm', NO_COLOR: '1' } }).ended
   expect(plain.out).toContain('there is no command nothing')
   expect(plain.out).not.toContain('\u001b[')
 })

@@ -67,11 +67,14 @@ class MemoryStore implements Store {
     this.#clock = clock
   }
 
-  async acquire(claim: Claim): Promise<Grant | Busy> {
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    signal.throwIfAborted()
     const now = this.#clock.now()
     if (this.#tombstones.has(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
     const entry = this.#entry(claim.name, now)
     const holding = entry.holding
+    // A copy of the request that comes late must not shorten what a renewal has made longer since.
+    if (holding?.claim.id === claim.id && holding.expires > now + claim.ttl) return grant(holding.token, claim.ttl)
     if (holding?.claim.id === claim.id) return this.#hold(entry, claim, holding.token, now)
 
     let ahead = entry.line.findIndex(place => place.claim.id === claim.id)
@@ -90,14 +93,16 @@ class MemoryStore implements Store {
     }
   }
 
-  async renew(claim: Claim): Promise<Grant | undefined> {
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    signal.throwIfAborted()
     const now = this.#clock.now()
     const entry = this.#entry(claim.name, now)
     const holding = entry.holding
     return holding?.claim.id === claim.id ? this.#hold(entry, claim, holding.token, now) : undefined
   }
 
-  async release({ name, id }: ClaimKey): Promise<'released' | 'gone'> {
+  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    signal.throwIfAborted()
     const now = this.#clock.now()
     const entry = this.#entry(name, now)
     const length = entry.line.length
@@ -111,11 +116,16 @@ class MemoryStore implements Store {
   }
 
   async watch({ id }: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
     this.#wakes.set(id, wake)
-    signal.addEventListener('abort', () => this.#wakes.delete(id), { once: true })
+    const end = (): void => {
+      if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
+    }
+    signal.addEventListener('abort', end, { once: true })
   }
 
-  async *inspect(query: Query): AsyncIterable<LeaseRecord> {
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    signal.throwIfAborted()
     const now = this.#clock.now()
     const names =
       'name' in query ? [query.name] : [...this.#entries.keys()].filter(name => name.startsWith(query.prefix))
@@ -129,7 +139,8 @@ class MemoryStore implements Store {
     }
   }
 
-  async break(name: string): Promise<bigint | undefined> {
+  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    signal.throwIfAborted()
     const now = this.#clock.now()
     const entry = this.#entry(name, now)
     if (!entry.holding) return undefined
@@ -152,7 +163,7 @@ class MemoryStore implements Store {
 
   #hold(entry: Entry, claim: Claim, token: number, now: number): Grant {
     entry.holding = { claim, token, expires: now + claim.ttl }
-    return { held: true, token: BigInt(token), ttl: claim.ttl }
+    return grant(token, claim.ttl)
   }
 
   #free(entry: Entry, now: number): void {
@@ -182,6 +193,10 @@ class MemoryStore implements Store {
     }
     this.#sweepAbove = Math.max(1_000, 2 * (this.#entries.size + this.#tombstones.size))
   }
+}
+
+function grant(token: number, ttl: number): Grant {
+  return { held: true, token: BigInt(token), ttl }
 }
 
 function expire(entry: Entry, now: number): void {

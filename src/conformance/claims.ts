@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { type Case, casesOf } from './case.ts'
+
+/** Acquire: what is granted, and what a refusal says and leaves. */
+export const claimCases: Case[] = casesOf(
+  {},
+  {
+    async 'grants a free name, with a token and at least the ttl that was asked for'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      const { token, ttl } = await client.hold(claim)
+      assert.equal(typeof token, 'bigint')
+      assert.ok(token > 0n, `the token is ${token}`)
+      assert.ok(ttl >= claim.ttl, `${ttl} ms of ${claim.ttl}`)
+    },
+
+    async 'answers a claim that asks again with the same lease'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      const { token } = await client.hold(claim)
+      assert.equal((await client.hold(claim)).token, token)
+      assert.equal((await client.inspect({ name: claim.name })).length, 1)
+    },
+
+    async 'answers a claim that asks again through another client with the same lease'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      const { token } = await one.hold(claim)
+      assert.equal((await two.hold(claim)).token, token)
+      assert.equal((await two.renew(claim))?.token, token)
+      assert.equal(await two.release(claim), 'released')
+    },
+
+    async 'refreshes the lease of a claim that asks again'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.long })
+      await client.hold(claim)
+      await client.hold({ ...claim, ttl: 10 * space.long })
+      const [record] = await client.inspect({ name: claim.name })
+      assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
+    },
+
+    async 'never shortens a lease by a late copy of the request that acquired it'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.long })
+      await client.hold(claim)
+      await client.renew({ ...claim, ttl: 10 * space.long })
+      await client.hold(claim)
+      const [record] = await client.inspect({ name: claim.name })
+      assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
+    },
+
+    async 'refuses a name that is held, and says by whom and when to ask again'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim({ owner: 'host:1:abc', note: 'the nightly run' })
+      const { token } = await one.hold(claim)
+      const { holder, retryAfter } = await two.isRefused(space.claim({ name: claim.name }))
+      assert.ok(holder, 'no holder is named')
+      const { remaining, ...rest } = holder
+      const expected = { name: claim.name, state: 'held', owner: 'host:1:abc', note: 'the nightly run', token }
+      for (const [field, value] of Object.entries(expected))
+        assert.equal(rest[field as keyof typeof rest], value, field)
+      assert.ok(remaining > 0, `${remaining} ms remain`)
+      assert.ok(retryAfter > 0 && Number.isFinite(retryAfter), `retryAfter is ${retryAfter}`)
+    },
+
+    async 'keeps nothing of a claim that does not queue'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      await client.hold(claim)
+      for (let tries = 0; tries < 3; tries += 1) await client.isRefused(space.claim({ name: claim.name }))
+      const records = await client.inspect({ name: claim.name })
+      assert.deepEqual(
+        records.map(record => record.state),
+        ['held'],
+      )
+      await client.release(claim)
+      await client.hold(space.claim({ name: claim.name }))
+    },
+
+    async 'holds names apart'(space) {
+      const client = await space.client()
+      const name = space.name()
+      const names = [name, `${name}/b`, `${name}:b`, `${name} `, `${name}b`, name.toUpperCase()]
+      const grants = await Promise.all(names.map(other => client.hold(space.claim({ name: other }))))
+      assert.equal(grants.length, names.length)
+    },
+
+    async 'lets one of many that ask at once hold'(space) {
+      const clients = await space.pair()
+      const name = space.name()
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, index) => clients[index % 2 ? 1 : 0].acquire(space.claim({ name }))),
+      )
+      assert.equal(answers.filter(answer => answer.held).length, 1)
+    },
+
+    async 'grants 500 names that are asked for at once'(space) {
+      const client = await space.client()
+      const prefix = space.name()
+      const claims = Array.from({ length: 500 }, (_, index) => space.claim({ name: `${prefix}/${index}` }))
+      await Promise.all(claims.map(claim => client.hold(claim)))
+      const renewed = await Promise.all(claims.map(claim => client.renew(claim)))
+      assert.ok(renewed.every(grant => grant?.held))
+      const released = await Promise.all(claims.map(claim => client.release(claim)))
+      assert.ok(released.every(answer => answer === 'released'))
+      assert.deepEqual(await client.inspect({ prefix }), [])
+    },
+
+    async 'takes the longest ttl and the shortest that it says is sensible'(space) {
+      const client = await space.client()
+      const longest = space.claim({ ttl: 2_147_483_647 })
+      await client.hold(longest)
+      const [record] = await client.inspect({ name: longest.name })
+      assert.ok(record && record.remaining > 2_147_000_000, `${record?.remaining} ms remain`)
+      const grant = await client.hold(space.claim({ ttl: client.store.guarantees.shortestTtl }))
+      assert.ok(grant.ttl >= client.store.guarantees.shortestTtl)
+    },
+  },
+)
+
+/** Release, also of what has not arrived yet. */
+export const releaseCases: Case[] = casesOf(
+  {},
+  {
+    async 'frees a name at its release, for anybody'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      await one.hold(claim)
+      assert.equal(await one.release(claim), 'released')
+      assert.deepEqual(await one.inspect({ name: claim.name }), [])
+      await two.hold(space.claim({ name: claim.name }))
+    },
+
+    async 'says that a claim is gone when it was released before, and when it never was'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      await client.hold(claim)
+      assert.equal(await client.release(claim), 'released')
+      assert.equal(await client.release(claim), 'gone')
+      assert.equal(await client.release(space.claim()), 'gone')
+    },
+
+    async 'never frees the next holder by a late release'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      await one.hold(claim)
+      await one.release(claim)
+      const next = space.claim({ name: claim.name })
+      const { token } = await two.hold(next)
+      assert.equal(await one.release(claim), 'gone')
+      assert.equal((await two.renew(next))?.token, token)
+    },
+
+    async 'frees only what the claim holds, not the name'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      await client.hold(claim)
+      assert.equal(await client.release(space.claim({ name: claim.name })), 'gone')
+      assert.ok(await client.renew(claim))
+    },
+
+    async 'refuses a claim that arrives after its withdrawal, and keeps nothing of it'(space) {
+      const [one, two] = await space.pair()
+      for (const queue of [false, true]) {
+        const claim = space.claim({ queue })
+        assert.equal(await one.release(claim), 'gone')
+        await two.isRefused(claim)
+        assert.deepEqual(await one.inspect({ name: claim.name }), [])
+        await one.hold(space.claim({ name: claim.name }))
+      }
+    },
+
+    async 'refuses a claim that arrives after its withdrawal in a line'(space) {
+      const client = await space.client()
+      const holder = space.claim()
+      await client.hold(holder)
+      const late = space.claim({ name: holder.name, queue: true })
+      assert.equal(await client.release(late), 'gone')
+      await client.isRefused(late)
+      assert.equal((await client.inspect({ name: holder.name })).length, 1)
+      await client.release(holder)
+      await client.hold(space.claim({ name: holder.name }))
+    },
+
+    async 'refuses a copy of a claim that was withdrawn until nothing was left of it'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      await client.hold(claim)
+      assert.equal(await client.release(claim), 'released')
+      assert.equal(await client.release(claim), 'gone')
+      await client.isRefused(claim)
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+    },
+  },
+)

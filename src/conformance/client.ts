@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { LeaseError } from '../errors.ts'
+import { createLocks, type Locks, type LocksDefaults } from '../locks.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store } from '../store.ts'
+import { sleep, within } from './timing.ts'
+
+/** A watch that a case has armed. */
+export interface Watch {
+  readonly wakes: number
+  stop(): void
+}
+
+/** Milliseconds: requests of a shorter ttl are asked again when they fail, as the core does, for it leaves them little time. */
+const BRIEF = 3_000
+
+/** One store, asked directly: every answer must come within 10 s. */
+export class Client {
+  readonly store: Store
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  acquire(claim: Claim): Promise<Grant | Busy> {
+    return asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
+  }
+
+  /** Acquires what must be had. */
+  async hold(claim: Claim): Promise<Grant> {
+    const answer = await this.acquire(claim)
+    if (!answer.held) assert.fail(`${claim.owner} should hold ${claim.name}, but it is held by ${who(answer)}`)
+    return answer
+  }
+
+  /** Acquires what must not be had. */
+  async isRefused(claim: Claim): Promise<Busy> {
+    const answer = await this.acquire(claim)
+    if (answer.held) assert.fail(`${claim.owner} holds ${claim.name} and should not`)
+    return answer
+  }
+
+  renew(claim: Claim): Promise<Grant | undefined> {
+    return asked(claim, `renew ${claim.name}`, signal => this.store.renew(claim, signal))
+  }
+
+  release({ name, id }: ClaimKey): Promise<'released' | 'gone'> {
+    return within(`release ${name}`, signal => this.store.release({ name, id }, signal))
+  }
+
+  async watch({ name, id }: ClaimKey): Promise<Watch> {
+    const controller = new AbortController()
+    const watch = { wakes: 0, stop: () => controller.abort() }
+    const wake = (): void => {
+      watch.wakes += 1
+    }
+    await within(`watch ${name}`, async () => this.store.watch?.({ name, id }, wake, controller.signal))
+    return watch
+  }
+
+  inspect(query: Query): Promise<LeaseRecord[]> {
+    return within('inspect', async signal => {
+      const records: LeaseRecord[] = []
+      for await (const record of this.store.inspect(query, signal)) records.push(record)
+      return records
+    })
+  }
+
+  break(name: string, by = 'an administrator'): Promise<bigint | undefined> {
+    return within(`break ${name}`, signal => this.store.break(name, by, signal))
+  }
+
+  locks(defaults: LocksDefaults = {}): Locks {
+    return createLocks(this.store, defaults)
+  }
+}
+
+function asked<Answer>({ ttl }: Claim, what: string, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+  return within(what, async signal => {
+    for (;;) {
+      try {
+        return await ask(signal)
+      } catch (error) {
+        if (ttl >= BRIEF || signal.aborted || !LeaseError.is(error) || !error.retryable) throw error
+        await sleep(5)
+      }
+    }
+  })
+}
+
+function who({ holder, ahead }: Busy): string {
+  return holder ? `${holder.owner} (token ${holder.token})` : `nobody, and ${ahead ?? 'perhaps some'} wait before it`
+}

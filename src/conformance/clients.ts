@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import type { Claim, Store } from '../store.ts'
+import { type Case, casesOf } from './case.ts'
+import { within } from './timing.ts'
+
+/** Many requests at once, requests that nobody waits for any more, and the end of a client. */
+export const clientCases: Case[] = [
+  ...casesOf(
+    {},
+    {
+      async 'says what it is and what it promises'(space) {
+        const { store } = await space.client()
+        const { lacks = {} } = space.harness
+        assert.ok(store.kind.length > 0)
+        const { order, waiting, shortestTtl, scope } = store.guarantees
+        assert.equal(order === 'not promised', lacks.line !== undefined, 'lacks.line and guarantees.order disagree')
+        assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
+        assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
+        assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
+        assert.ok(shortestTtl <= space.short, `the shortest ttl is ${shortestTtl}: give the harness a larger scale`)
+      },
+
+      async 'does not send what was given up before, and answers with the reason'(space) {
+        const client = await space.client()
+        const claim = space.claim()
+        const reason = new Error('given up')
+        for (const ask of requests(client.store, claim, AbortSignal.abort(reason)))
+          await assert.rejects(within('a rejection', ask), error => error === reason)
+        assert.deepEqual(await client.inspect({ name: claim.name }), [])
+        await client.hold(claim) // which a tombstone would refuse
+      },
+
+      async 'does not fail the neighbours of a request that was given up'(space) {
+        const { store } = await space.client()
+        const prefix = space.name()
+        const answers = await within('all answers', signal =>
+          Promise.allSettled(
+            Array.from({ length: 50 }, (_, index) =>
+              store.acquire(space.claim({ name: `${prefix}/${index}` }), index % 5 ? signal : AbortSignal.abort()),
+            ),
+          ),
+        )
+        for (const [index, { status }] of answers.entries())
+          assert.equal(status, index % 5 ? 'fulfilled' : 'rejected', `request ${index}`)
+      },
+
+      async 'answers different requests that are made at once each in its own way'(space) {
+        const client = await space.client()
+        const [held, free, never] = [space.claim(), space.claim(), space.claim()]
+        await client.hold(held)
+        const answers = await Promise.all([
+          client.acquire(space.claim({ name: held.name })),
+          client.acquire(free),
+          client.renew(held),
+          client.renew(never),
+          client.release(never),
+          client.break(space.name()),
+          client.inspect({ name: held.name }),
+        ])
+        const [busy, grant, renewed, unknown, gone, broken, records] = answers
+        assert.deepEqual([busy.held, grant.held, renewed?.held], [false, true, true])
+        assert.deepEqual([unknown, gone, broken, records.length], [undefined, 'gone', undefined, 1])
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['close'] },
+    {
+      async 'rejects CLOSED after its end, and may be ended twice'(space) {
+        const { store } = await space.client()
+        const claim = space.claim()
+        await within('an answer', signal => store.acquire(claim, signal))
+        await store[Symbol.asyncDispose]()
+        await store[Symbol.asyncDispose]()
+        for (const ask of requests(store, claim, new AbortController().signal))
+          await assert.rejects(within('a rejection', ask), { code: 'CLOSED' })
+      },
+
+      async 'rejects CLOSED although it was never used'(space) {
+        const store = await space.harness.open()
+        await store[Symbol.asyncDispose]()
+        await assert.rejects(
+          within('a rejection', signal => store.acquire(space.claim(), signal)),
+          { code: 'CLOSED' },
+        )
+      },
+
+      async 'ends one client and no other, and no lease'(space) {
+        const [one, two] = await space.pair()
+        const [claim, other] = [space.claim(), space.claim()]
+        await one.hold(claim)
+        await two.hold(other)
+        await one.store[Symbol.asyncDispose]()
+        assert.ok(await two.renew(other))
+        assert.ok(await two.renew(claim))
+      },
+    },
+  ),
+]
+
+/** One request of each kind. */
+function requests(store: Store, claim: Claim, signal: AbortSignal): (() => Promise<unknown>)[] {
+  const { watch } = store
+  return [
+    () => store.acquire(claim, signal),
+    () => store.renew(claim, signal),
+    () => store.release(claim, signal),
+    () => store.break(claim.name, 'test', signal),
+    async () => {
+      for await (const record of store.inspect({ name: claim.name }, signal)) assert.fail(`it shows ${record.name}`)
+    },
+    ...(watch && !signal.aborted ? [() => watch.call(store, claim, () => {}, signal)] : []),
+  ]
+}

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict'
+import { subscribe } from '../events.ts'
+import { createLocks, type Locks } from '../locks.ts'
+import { margin } from '../time.ts'
+import { type Case, casesOf } from './case.ts'
+import type { Client } from './client.ts'
+import type { Cure } from './harness.ts'
+import type { Space } from './space.ts'
+import { inTime, sleep, until } from './timing.ts'
+import { Wire } from './wire.ts'
+
+/** The core over this store while its server cannot be reached. */
+export const faultCases: Case[] = [
+  ...casesOf(
+    { needs: ['cut'] },
+    {
+      async 'tells a holder that is cut off before another holds'(space) {
+        const ttl = 2 * space.short
+        await inTime(margin(ttl) / 2, async () => {
+          const { client, cut } = await space.severable()
+          const rival = await space.client()
+          const { lease, lost } = await holding(space, client, ttl)
+          await cut()
+          const next = space.claim({ name: lease.name })
+          await until('it is passed on', async () => (await rival.acquire(next)).held)
+          assert.ok(lost.at < performance.now(), 'another holds, and the signal has not aborted')
+          assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
+          inTimeFor(lost, ttl)
+        })
+      },
+
+      async 'settles a wait, a release and a close when cut off'(space) {
+        const ttl = 2 * space.short
+        const { client, cut } = await space.severable()
+        const other = await space.client()
+        const holder = space.claim()
+        await other.hold(holder)
+        const locks = space.manage(createLocks(client.store, { ttl }))
+        const lease = await locks.acquire(space.name())
+        const controller = new AbortController()
+        const reason = new Error('enough')
+        const waiting = locks.acquire(holder.name, { signal: controller.signal })
+        const outcome = settled(waiting)
+        await until('it waits', async () => (await other.inspect({ name: holder.name })).length === 2 || !space.hasLine)
+        await cut()
+        controller.abort(reason)
+        assert.equal(await soon(outcome), reason)
+        const released = await settled(lease.release())
+        assert.match(code(released), /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN|LEASE_LOST)$/)
+        await locks.close()
+        await until('its place lapses', async () => (await other.inspect({ name: holder.name })).length === 1)
+      },
+
+      async 'rejects what cannot be asked when cut off, within a ttl'(space) {
+        const { client, cut } = await space.severable()
+        const locks = space.manage(createLocks(client.store, { ttl: space.short }))
+        await (await locks.acquire(space.name())).release()
+        await cut()
+        const name = space.name()
+        const calls = [locks.acquire(name), locks.tryAcquire(name), locks.acquire(name, { wait: 50 })]
+        for (const outcome of await Promise.all(calls.map(settled))) assert.equal(code(outcome), 'STORE_UNAVAILABLE')
+      },
+
+      async 'serves again after the cut is healed'(space) {
+        const { client, cut } = await space.severable()
+        const locks = space.manage(createLocks(client.store, { ttl: 4 * space.short }))
+        const name = space.name()
+        const lease = await locks.acquire(name)
+        const heal = await cut()
+        await until('the signal aborts', () => lease.signal.aborted)
+        await heal()
+        const again = await until('it serves', () => locks.acquire(name).catch(() => undefined))
+        assert.ok(again.token > lease.token)
+        await again.release()
+      },
+    },
+  ),
+  ...(['stop', 'pause'] as const).flatMap(fault => outages(fault)),
+  ...casesOf(
+    { needs: ['stop'], alone: true },
+    {
+      async 'raises tokens over a restart of the server, whatever it forgot'(space) {
+        const client = await space.client()
+        const claim = space.claim({ ttl: space.short })
+        const { token } = await client.hold(claim)
+        const cure = await space.stop()
+        await cure()
+        const again = await space.client()
+        const next = space.claim({ name: claim.name })
+        const later = await until('it is passed on', async () => {
+          const answer = await again.acquire(next)
+          return answer.held ? answer.token : undefined
+        })
+        assert.ok(later > token, `${later} after ${token}`)
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['pause'], alone: true },
+    {
+      async 'refuses what arrives after its sender gave up, when the server goes on'(space) {
+        const [one, two] = [await space.client(), await space.client()]
+        const locks = space.manage(createLocks(one.store, { ttl: 2 * space.short }))
+        await (await locks.acquire(space.name())).release()
+        await two.inspect({ name: space.name() })
+        const resume = await space.pause()
+        const names = [space.name(), space.name(), space.name()]
+        const calls = names.map(name => settled(locks.tryAcquire(name)))
+        for (const outcome of await Promise.all(calls)) assert.equal(code(outcome), 'STORE_UNAVAILABLE')
+        await resume()
+        await until('the client is served again', () => locks.tryAcquire(space.name()).catch(() => undefined))
+        for (const name of names) assert.deepEqual(await two.inspect({ name }), [])
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['jump'], alone: true },
+    {
+      async 'keeps leases that have not run out, and serves, when the clock of the server jumps'(space) {
+        const locks = await space.locks({ ttl: space.long })
+        const lease = await locks.acquire(space.name())
+        for (const jump of [space.long / 2, -space.long / 2, -3_600_000, 3_600_000]) {
+          if (jump > space.long) await lease.extend(4 * jump) // else it runs out by the server's clock
+          await space.jump(jump)
+          await lease.extend(space.long)
+          const other = await locks.acquire(space.name())
+          await other.extend()
+          await other.release()
+          lease.assertHeld()
+        }
+        await lease.release()
+      },
+    },
+  ),
+]
+
+/** What must be true when the server dies, and when it only stands still. */
+function outages(fault: 'stop' | 'pause'): Case[] {
+  const down = fault === 'stop' ? 'dead' : 'stopped'
+  return casesOf(
+    { needs: [fault], alone: true },
+    {
+      async [`tells holders in time when the server is ${down}, and settles release and close`](space) {
+        const ttl = 2 * space.short
+        await inTime(margin(ttl) / 2, async () => {
+          const client = await space.client()
+          const { lease, lost, locks } = await holding(space, client, ttl)
+          const cure = await space[fault]()
+          await until('the signal aborts', () => lost.at < Number.POSITIVE_INFINITY)
+          assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
+          assert.match(code(await settled(lease.release())), /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN|LEASE_LOST)$/)
+          await locks.close()
+          await cure()
+          inTimeFor(lost, ttl)
+        })
+      },
+
+      async [`answers the result of work whose lease cannot be released as the server is ${down}`](space) {
+        const locks = await space.locks({ ttl: 2 * space.short })
+        const failed: string[] = []
+        const stop = subscribe('release_failed', ({ name }) => failed.push(name))
+        const name = space.name()
+        let cure: Cure | undefined
+        const outcome = await locks
+          .using(name, async () => {
+            cure = await space[fault]()
+            return 42
+          })
+          .catch((error: { code: string; result: unknown }) => {
+            assert.equal(error.code, 'LEASE_LOST') // on a slow machine
+            return error.result
+          })
+        assert.equal(outcome, 42)
+        assert.deepEqual(failed, [name])
+        stop()
+        await cure?.()
+      },
+
+      async [`waits for a server that is ${down} for less than a ttl`](space) {
+        const locks = await space.locks({ ttl: 10 * space.short })
+        await (await locks.acquire(space.name())).release()
+        const cure = await space[fault]()
+        const waiting = locks.acquire(space.name())
+        await sleep(space.short)
+        await cure()
+        await (await waiting).release()
+      },
+    },
+  )
+}
+
+interface Lost {
+  /** By `performance.now()`; infinite until the signal aborts. */
+  at: number
+  readonly wire: Wire
+}
+
+/** A lease that was renewed at least once, and when its signal aborts. */
+async function holding(
+  space: Space,
+  client: Client,
+  ttl: number,
+): Promise<{ lease: Awaited<ReturnType<Locks['acquire']>>; lost: Lost; locks: Locks }> {
+  const wire = new Wire(client.store)
+  const locks = space.manage(createLocks(wire, { ttl }))
+  const lease = await locks.acquire(space.name())
+  const lost: Lost = { at: Number.POSITIVE_INFINITY, wire }
+  lease.signal.addEventListener('abort', () => {
+    lost.at = performance.now()
+  })
+  await until('it is renewed', () => wire.answered('renew') > 0)
+  return { lease, lost, locks }
+}
+
+/** The signal aborted before a ttl had passed since the last good request left. */
+function inTimeFor({ at, wire }: Lost, ttl: number): void {
+  const after = at - wire.lastGood
+  assert.ok(after < ttl, `the signal aborted ${after} ms after the last good request left, of ${ttl}`)
+}
+
+/** What it rejects with, if it does. */
+function settled(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+}
+
+/** What it resolves to without anything else that takes time. */
+function soon(promise: Promise<unknown>): Promise<unknown> {
+  const late = new Promise(resolve => setImmediate(() => resolve(new Error('not at once'))))
+  return Promise.race([promise, late])
+}
+
+function code(error: unknown): string {
+  return (error as { code?: string } | undefined)?.code ?? String(error)
+}

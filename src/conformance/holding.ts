@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict'
+import { createLocks } from '../locks.ts'
+import { margin } from '../time.ts'
+import { type Case, casesOf } from './case.ts'
+import { block, inTime, sleep, until } from './timing.ts'
+import { Wire } from './wire.ts'
+
+/** The core over this store: a lease while it is held, and how it ends. */
+export const holdingCases: Case[] = [
+  ...casesOf(
+    {},
+    {
+      async 'keeps a lease by its heartbeat, with one token, until it is released'(space) {
+        const ttl = 4 * space.short
+        await inTime(ttl / 3, async () => {
+          const [locks, rival] = [await space.locks({ ttl }), await space.client()]
+          const name = space.name()
+          const lease = await locks.acquire(name)
+          const end = performance.now() + 2 * ttl
+          while (performance.now() < end) {
+            const { holder } = await rival.isRefused(space.claim({ name }))
+            assert.equal(holder?.token, lease.token)
+            await sleep(ttl / 20)
+          }
+          lease.assertHeld()
+          await lease.release()
+          await rival.hold(space.claim({ name }))
+        })
+      },
+
+      async 'ends a lease without heartbeat at its ttl, before another can hold'(space) {
+        const [locks, rival] = [await space.locks({ ttl: space.short, heartbeat: false }), await space.client()]
+        const name = space.name()
+        const lease = await locks.acquire(name)
+        let aborted = false
+        lease.signal.addEventListener('abort', () => {
+          aborted = true
+        })
+        const next = space.claim({ name })
+        await until('it is passed on', async () => (await rival.acquire(next)).held)
+        assert.ok(aborted, 'another holds, and the signal has not aborted')
+        assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
+        assert.equal(lease.remaining, 0)
+        await assert.rejects(lease.release(), { code: 'LEASE_LOST' })
+        assert.ok(await rival.renew(next), 'the late release freed the next holder')
+      },
+
+      async 'tells a holder whose lease was broken'(space) {
+        const [locks, other] = [await space.locks({ ttl: 4 * space.short }), await space.client()]
+        const lease = await locks.acquire(space.name())
+        const outranks = (await other.break(lease.name)) ?? assert.fail('nobody held')
+        assert.ok(outranks > lease.token)
+        await until('the signal aborts', () => lease.signal.aborted)
+        assert.equal(lease.signal.reason.code, 'LEASE_LOST')
+        assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
+        await assert.rejects(lease.extend(), { code: 'LEASE_LOST' })
+      },
+
+      async 'says at the release that the lease was broken'(space) {
+        const [locks, other] = [await space.locks({ ttl: space.long }), await space.client()]
+        const lease = await locks.acquire(space.name())
+        await other.break(lease.name)
+        await assert.rejects(lease.release(), { code: 'LEASE_LOST' })
+      },
+
+      async 'renews no longer than maxHold'(space) {
+        const [locks, rival] = [await space.locks({ ttl: 2 * space.short }), await space.client()]
+        const lease = await locks.acquire(space.name(), { maxHold: 3 * space.short })
+        await until('the signal aborts', () => lease.signal.aborted)
+        if (lease.signal.reason.code === 'MAX_HOLD') assert.throws(() => lease.assertHeld(), { code: 'MAX_HOLD' })
+        const next = space.claim({ name: lease.name })
+        await until('it is passed on', async () => (await rival.acquire(next)).held)
+      },
+
+      async 'extends a lease, for a longer ttl and for a shorter one'(space) {
+        const [locks, other] = [await space.locks({ ttl: space.long }), await space.client()]
+        const lease = await locks.acquire(space.name())
+        assert.ok((await lease.extend(100 * space.long)) > 50 * space.long)
+        assert.equal(lease.ttl, 100 * space.long)
+        const remains = await lease.extend(2 * space.long)
+        const [record] = await other.inspect({ name: lease.name })
+        assert.ok(remains <= 2 * space.long && record && record.remaining <= 3 * space.long)
+        lease.assertHeld()
+        await lease.release()
+        await assert.rejects(lease.extend(), { code: 'CLOSED' })
+      },
+
+      async 'ends a lease that was extended for a shorter ttl at that'(space) {
+        const [locks, rival] = [await space.locks({ ttl: space.long, heartbeat: false }), await space.client()]
+        const lease = await locks.acquire(space.name())
+        await lease.extend(space.short)
+        const next = space.claim({ name: lease.name })
+        await until('it is passed on', async () => (await rival.acquire(next)).held)
+        assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
+      },
+
+      async 'is released once, without an abort, and held no more'(space) {
+        const locks = await space.locks({ ttl: space.long })
+        const lease = await locks.acquire(space.name())
+        const { signal } = lease
+        await Promise.all([lease.release(), lease.release()])
+        await lease[Symbol.asyncDispose]()
+        assert.throws(() => lease.assertHeld(), { code: 'CLOSED' })
+        assert.equal(lease.remaining, 0)
+        assert.equal(signal.aborted, false)
+      },
+
+      async 'raises the token from lease to lease'(space) {
+        const [one, two] = [await space.locks(), await space.locks()]
+        const name = space.name()
+        let last = 0n
+        for (const locks of [one, two, one, two]) {
+          await using lease = await locks.acquire(name)
+          assert.ok(lease.token > last)
+          last = lease.token
+        }
+      },
+
+      async 'shows who holds, and breaks it, through another client'(space) {
+        const [one, two] = [await space.locks({ owner: 'one', note: 'why' }), await space.locks()]
+        const lease = await one.acquire(space.name())
+        const { holder } = await two.inspect(lease.name)
+        assert.deepEqual([holder?.owner, holder?.note, holder?.token], ['one', 'why', lease.token])
+        for await (const record of two.list(lease.name)) assert.equal(record.token, lease.token)
+        assert.ok(((await two.break(lease.name)) ?? 0n) > lease.token)
+        assert.equal((await two.inspect(lease.name)).holder, undefined)
+      },
+    },
+  ),
+  ...casesOf(
+    { alone: true },
+    {
+      async 'knows just after the event loop was blocked for 2 x ttl that the lease is lost'(space) {
+        for (const heartbeat of [true, false]) {
+          const locks = await space.locks({ ttl: space.short, heartbeat })
+          const [first, second, third] = await Promise.all([1, 2, 3].map(() => locks.acquire(space.name())))
+          assert.ok(first && second && third)
+          block(2 * space.short)
+          assert.throws(() => first.assertHeld(), { code: 'LEASE_LOST' })
+          assert.equal(second.remaining, 0)
+          assert.equal(third.signal.aborted, true)
+        }
+      },
+
+      async 'keeps a lease whose renewals come late but in time'(space) {
+        const ttl = 5 * space.short
+        const locks = await space.locks({ ttl })
+        const lease = await locks.acquire(space.name())
+        for (let turn = 0; turn < 2; turn += 1) {
+          block(ttl / 2)
+          await until('it is renewed', () => lease.remaining > ttl / 2)
+        }
+        await lease.release()
+      },
+
+      async 'counts a lease from before its request left'(space) {
+        const wire = new Wire((await space.client()).store)
+        wire.onReply = () => sleep(space.short / 3)
+        const locks = space.manage(createLocks(wire, { ttl: 2 * space.short, heartbeat: false }))
+        const lease = await locks.acquire(space.name())
+        const { remaining } = lease
+        assert.ok(remaining <= wire.lastGood + lease.ttl - margin(lease.ttl) - performance.now() + 1)
+      },
+    },
+  ),
+]

@@ -1,0 +1,104 @@
+import type { Case } from './case.ts'
+import { claimCases, releaseCases } from './claims.ts'
+import { clientCases } from './clients.ts'
+import { faultCases } from './faults.ts'
+import { checkHarness, type Harness, type Need } from './harness.ts'
+import { holdingCases } from './holding.ts'
+import { inspectionCases } from './inspection.ts'
+import { lineCases, watchCases } from './line.ts'
+import { messageCases } from './messages.ts'
+import { renewalCases, tokenCases } from './renewals.ts'
+import { Space } from './space.ts'
+import { usingCases } from './using.ts'
+import { waitingCases } from './waiting.ts'
+
+export type { Cure, Faults, Harness, Need, Severable } from './harness.ts'
+
+const groups: Readonly<Record<string, readonly Case[]>> = {
+  acquire: claimCases,
+  release: releaseCases,
+  'renewal, expiry and break': renewalCases,
+  tokens: tokenCases,
+  'the line': lineCases,
+  wakes: watchCases,
+  'inspect and names': inspectionCases,
+  'requests and clients': clientCases,
+  'holding a lease': holdingCases,
+  waiting: waitingCases,
+  'using and close': usingCases,
+  'lost and late messages': messageCases,
+  faults: faultCases,
+}
+
+/** One test of the suite. */
+export interface NamedCase {
+  readonly group: string
+  /** A sentence about behaviour. */
+  readonly name: string
+  /** Must it be the only one that runs in this process and against this server? The others may run side by side. */
+  readonly alone: boolean
+  /** Resolves when the store behaves so; takes up to some ten seconds on a slow machine. */
+  run(): Promise<void>
+}
+
+/** A test that a harness cannot run, and why, as the harness says. */
+export interface ExcludedCase {
+  readonly group: string
+  readonly name: string
+  readonly need: Need
+  readonly why: string
+}
+
+/** What a test runner offers: Vitest, Jest, Mocha and `node:test` all do. */
+export interface Runner {
+  readonly describe: (name: string, body: () => void) => unknown
+  readonly test: (name: string, body: () => Promise<void>) => unknown
+  /** For the cases that may run side by side, which come first; such as Vitest's `test.concurrent`. @default test */
+  readonly concurrent?: (name: string, body: () => Promise<void>) => unknown
+}
+
+/**
+ * Registers the suite that every store passes with a test runner. Give each test 60 s.
+ *
+ *     import { describe, test } from 'node:test'
+ *     conformance({ name: 'mine', open: async () => myStore(), lacks: { cut: 'there is no network' } }, { describe, test })
+ *
+ * Throws a `TypeError` if the harness neither has a fault nor says why.
+ */
+export function conformance(harness: Harness, runner: Runner): void {
+  const { describe, test, concurrent = test } = runner
+  const cases = conformanceCases(harness)
+  describe(harness.name, () => {
+    for (const { group, name, run } of cases.filter(({ alone }) => !alone)) concurrent(`${group}: ${name}`, run)
+    for (const { group, name, run } of cases.filter(({ alone }) => alone)) test(`${group}: ${name}`, run)
+  })
+}
+
+/** The cases that a store with this harness must pass, for runners of another kind. */
+export function conformanceCases(harness: Harness): NamedCase[] {
+  checkHarness(harness)
+  return allCases()
+    .filter(({ needs = [] }) => needs.every(need => harness.lacks?.[need] === undefined))
+    .map(({ group, name, alone = false, run }) => ({
+      group,
+      name,
+      alone,
+      async run() {
+        await using space = new Space(harness)
+        await run(space)
+      },
+    }))
+}
+
+/** The cases that do not apply to this harness, by what it says that it lacks. */
+export function excludedCases(harness: Harness): ExcludedCase[] {
+  checkHarness(harness)
+  return allCases().flatMap(({ group, name, needs = [] }) => {
+    const need = needs.find(each => harness.lacks?.[each] !== undefined)
+    return need ? [{ group, name, need, why: harness.lacks?.[need] ?? '' }] : []
+  })
+}
+
+function allCases(): (Case & { readonly group: string })[] {
+  return Object.entries(groups).flatMap(([group, cases]) => cases.map(each => ({ ...each, group })))
+}

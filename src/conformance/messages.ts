@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { createLocks } from '../locks.ts'
+import { type Case, casesOf } from './case.ts'
+import type { Client } from './client.ts'
+import type { Space } from './space.ts'
+import { block, until } from './timing.ts'
+import { gate, loseFirst, Wire } from './wire.ts'
+
+/** The core over this store, when requests and replies are lost or late. */
+export const messageCases: Case[] = [
+  ...casesOf(
+    {},
+    {
+      async 'recovers a lease whose reply was lost: it is the same, with the same token'(space) {
+        const { wire, locks, client } = await wired(space)
+        wire.onReply = loseFirst('acquire')
+        const name = space.name()
+        const lease = await locks.acquire(name)
+        assert.equal(wire.sent('acquire'), 2)
+        const records = await client.inspect({ name })
+        assert.deepEqual(
+          records.map(({ state, token }) => [state, token]),
+          [['held', lease.token]],
+        )
+        await lease.release()
+        assert.deepEqual(await client.inspect({ name }), [])
+      },
+
+      async 'keeps a lease when a reply to its renewal was lost'(space) {
+        const { wire, locks } = await wired(space)
+        const lease = await locks.acquire(space.name())
+        wire.onReply = loseFirst('renew')
+        await assert.rejects(lease.extend(), { code: 'STORE_UNAVAILABLE' })
+        lease.assertHeld()
+        assert.ok((await lease.extend()) > 0)
+        await lease.release()
+      },
+
+      async 'has released a lease when a reply to that was lost'(space) {
+        const { wire, locks, client } = await wired(space)
+        const name = space.name()
+        const lease = await locks.acquire(name)
+        wire.onReply = loseFirst('release')
+        await lease.release()
+        assert.equal(wire.sent('release'), 2)
+        assert.deepEqual(await client.inspect({ name }), [])
+      },
+
+      async 'leaves nothing behind by an acquire that arrives after its withdrawal'(space) {
+        for (const wait of [0, 60_000]) {
+          const { wire, locks, client } = await wired(space)
+          const { hook, open } = gate()
+          wire.onRequest = verb => (verb === 'acquire' ? hook(verb) : undefined)
+          const name = space.name()
+          const controller = new AbortController()
+          const waiting = locks.acquire(name, { wait, signal: controller.signal })
+          controller.abort(new Error('given up'))
+          await assert.rejects(waiting, /given up/)
+          await until('it is withdrawn', () => wire.answered('release') === 1)
+          open()
+          await until('it arrives', () => wire.answered('acquire') === 1)
+          assert.deepEqual(await client.inspect({ name }), [])
+          await client.hold(space.claim({ name }))
+        }
+      },
+
+      async 'leaves no place in line behind by an acquire that arrives after its withdrawal'(space) {
+        const { wire, locks, client } = await wired(space)
+        const holder = space.claim()
+        await client.hold(holder)
+        const { hook, open } = gate()
+        wire.onRequest = verb => (verb === 'acquire' ? hook(verb) : undefined)
+        const controller = new AbortController()
+        const waiting = locks.acquire(holder.name, { signal: controller.signal })
+        controller.abort(new Error('given up'))
+        await assert.rejects(waiting, /given up/)
+        await until('it is withdrawn', () => wire.answered('release') === 1)
+        open()
+        await until('it arrives', () => wire.answered('acquire') === 1)
+        assert.equal((await client.inspect({ name: holder.name })).length, 1)
+      },
+
+      async 'leaves nothing behind by a renewal that arrives after the release'(space) {
+        const { wire, locks, client } = await wired(space)
+        const name = space.name()
+        const lease = await locks.acquire(name, { ttl: 2 * space.short, heartbeat: false })
+        const { hook, open } = gate()
+        wire.onRequest = verb => (verb === 'renew' ? hook(verb) : undefined)
+        await assert.rejects(lease.extend())
+        await lease.release().catch(() => {}) // on a slow machine it is lost by now
+        open()
+        await until('it arrives', () => wire.answered('renew') === 1)
+        assert.deepEqual(await client.inspect({ name }), [])
+      },
+
+      async 'releases a lease of which a copy of its request arrives meanwhile'(space) {
+        const { wire, locks, client } = await wired(space)
+        const { hook, open } = gate()
+        let first = true
+        wire.onRequest = verb => {
+          if (verb !== 'acquire' || !first) return
+          first = false
+          return hook(verb)
+        }
+        const name = space.name()
+        const lease = await locks.acquire(name, { ttl: 2 * space.short })
+        await lease.release()
+        open()
+        await until('the copy arrives', () => wire.answered('acquire') === 2)
+        assert.deepEqual(await client.inspect({ name }), [])
+      },
+    },
+  ),
+  ...casesOf(
+    { alone: true },
+    {
+      async 'takes no lease from a reply that comes after its ttl'(space) {
+        const { wire, locks, client } = await wired(space)
+        const name = space.name()
+        let first = true
+        wire.onReply = () => {
+          if (first) block(2 * space.short)
+          first = false
+        }
+        const [acquired] = await Promise.allSettled([locks.acquire(name, { ttl: space.short, heartbeat: false })])
+        if (acquired.status === 'rejected') assert.equal(acquired.reason.code, 'STORE_UNAVAILABLE')
+        else assert.ok(wire.sent('acquire') > 1, 'it did not ask again')
+        const next = space.claim({ name })
+        await until('the name is free', async () => (await client.acquire(next)).held)
+        if (acquired.status === 'fulfilled') assert.throws(() => acquired.value.assertHeld(), { code: 'LEASE_LOST' })
+      },
+    },
+  ),
+]
+
+async function wired(space: Space): Promise<{ wire: Wire; locks: ReturnType<typeof createLocks>; client: Client }> {
+  const [client, other] = await space.pair()
+  const wire = new Wire(other.store)
+  return { wire, client, locks: space.manage(createLocks(wire, { ttl: space.long })) }
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { type Case, casesOf } from './case.ts'
+import type { Client } from './client.ts'
+import type { Space } from './space.ts'
+import { inTime, TooSlow, until } from './timing.ts'
+
+// Milliseconds: a server may count whole ones, against a finer clock here. The core's margin covers it.
+const EARLY = 2
+
+/** Renewal, expiry and break. */
+export const renewalCases: Case[] = casesOf(
+  {},
+  {
+    async 'renews a lease with the same token'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      const { token } = await client.hold(claim)
+      for (let turn = 0; turn < 3; turn += 1) {
+        const grant = await client.renew(claim)
+        assert.equal(grant?.token, token)
+        assert.ok(grant.ttl >= claim.ttl)
+      }
+    },
+
+    async 'renews for a longer and for a shorter ttl'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.long })
+      await client.hold(claim)
+      const remaining = async (): Promise<number> => (await client.inspect({ name: claim.name }))[0]?.remaining ?? 0
+      await client.renew({ ...claim, ttl: 100 * space.long })
+      assert.ok((await remaining()) > 50 * space.long, 'longer')
+      const { ttl } = (await client.renew({ ...claim, ttl: 2 * space.long })) ?? { ttl: 0 }
+      assert.ok(ttl >= 2 * space.long && (await remaining()) <= ttl, 'shorter')
+    },
+
+    async 'renews nothing that it does not know, that waits, or that was released'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      assert.equal(await client.renew(claim), undefined)
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+      const held = space.claim()
+      await client.hold(held)
+      const waiting = space.claim({ name: held.name, queue: true })
+      await client.isRefused(waiting)
+      assert.equal(await client.renew(waiting), undefined)
+      await client.release(waiting)
+      await client.release(held)
+      assert.equal(await client.renew(held), undefined)
+      assert.deepEqual(await client.inspect({ name: held.name }), [])
+    },
+
+    async 'passes a lease on when it ran out, not before, and with a higher token'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim({ ttl: space.short })
+      const sent = performance.now()
+      const { token } = await one.hold(claim)
+      const next = await taken(space, two, claim.name)
+      assert.ok(next.at >= sent + space.short - EARLY, `it was passed on after ${next.at - sent} ms`)
+      assert.ok(next.token > token, `${next.token} after ${token}`)
+    },
+
+    async 'counts the ttl from the last renewal, and from the last time that the claim asked'(space) {
+      const [one, two] = await space.pair()
+      for (const again of ['renew', 'acquire'] as const) {
+        await inTime(space.short / 2, async () => {
+          const ttl = 2 * space.short
+          const claim = space.claim({ ttl })
+          const first = performance.now()
+          await one.hold(claim)
+          await new Promise(resolve => setTimeout(resolve, ttl / 3))
+          const sent = performance.now()
+          await one[again](claim)
+          if (performance.now() > first + ttl) throw new TooSlow('the renewal took a whole ttl')
+          const { at } = await taken(space, two, claim.name)
+          assert.ok(at >= sent + ttl - EARLY, `it was passed on ${at - sent} ms after ${again}`)
+        })
+      }
+    },
+
+    async 'does not bring back a lease that ran out, neither by renewal nor by release'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.short })
+      await client.hold(claim)
+      await until('the lease runs out', async () => (await client.inspect({ name: claim.name })).length === 0)
+      assert.equal(await client.renew(claim), undefined)
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+      assert.equal(await client.release(claim), 'gone')
+    },
+
+    async 'does not take a name back from its next holder by renewal or release'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim({ ttl: space.short })
+      await one.hold(claim)
+      const { next, token } = await taken(space, two, claim.name)
+      assert.equal(await one.renew(claim), undefined)
+      assert.equal(await one.release(claim), 'gone')
+      assert.equal((await two.renew(next))?.token, token)
+    },
+
+    async 'gives a claim that asks again after its lease ran out a new lease with a higher token'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim({ ttl: space.short })
+      const { token } = await one.hold(claim)
+      const { next, token: between } = await taken(space, two, claim.name)
+      await two.release(next)
+      const again = await one.hold({ ...claim, ttl: space.long })
+      assert.ok(token < between && between < again.token, `${token}, ${between}, ${again.token}`)
+    },
+
+    async 'breaks a lease: the name is free and the old holder outranked'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      const { token } = await one.hold(claim)
+      const broken = await two.break(claim.name)
+      assert.ok(broken !== undefined && broken > token, `${broken} after ${token}`)
+      assert.equal(await one.renew(claim), undefined)
+      assert.equal(await one.release(claim), 'gone')
+      const next = await two.hold(space.claim({ name: claim.name }))
+      assert.ok(next.token > broken, `${next.token} after ${broken}`)
+    },
+
+    async 'breaks nothing where nobody holds'(space) {
+      const client = await space.client()
+      assert.equal(await client.break(space.name()), undefined)
+      const claim = space.claim()
+      await client.hold(claim)
+      await client.release(claim)
+      assert.equal(await client.break(claim.name), undefined)
+    },
+
+    async 'breaks one name and no other'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      const other = space.claim({ name: `${claim.name}/b` })
+      await client.hold(claim)
+      await client.hold(other)
+      await client.break(claim.name)
+      assert.ok(await client.renew(other))
+    },
+  },
+)
+
+/** Tokens, over everything that happens to a name. */
+export const tokenCases: Case[] = casesOf(
+  {},
+  {
+    async 'raises the token at each grant, through whatever client'(space) {
+      const clients = await space.pair()
+      const name = space.name()
+      let last = 0n
+      for (let turn = 0; turn < 20; turn += 1) {
+        const client = clients[turn % 2 ? 1 : 0]
+        const claim = space.claim({ name })
+        const { token } = await client.hold(claim)
+        assert.ok(token > last, `${token} after ${last}`)
+        last = token
+        if (turn % 5 === 4) last = (await client.break(name)) ?? assert.fail('nobody held')
+        else await client.release(claim)
+      }
+    },
+
+    async 'raises the tokens of many names that come and go'(space) {
+      const client = await space.client()
+      const prefix = space.name()
+      const names = Array.from({ length: 300 }, (_, index) => `${prefix}/${index}`)
+      const round = (): Promise<bigint[]> =>
+        Promise.all(
+          names.map(async name => {
+            const claim = space.claim({ name })
+            const { token } = await client.hold(claim)
+            await client.release(claim)
+            return token
+          }),
+        )
+      const [first, second] = [await round(), await round()]
+      for (const [index, token] of second.entries()) assert.ok(token > (first[index] ?? token), names[index])
+    },
+
+    async 'shows the same token to all who look'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      const { token } = await one.hold(claim)
+      const [record] = await two.inspect({ name: claim.name })
+      const { holder } = await two.isRefused(space.claim({ name: claim.name }))
+      assert.deepEqual([record?.token, holder?.token], [token, token])
+    },
+  },
+)
+
+/** Asks until the name is had, and says when the answer came. */
+async function taken(
+  space: Space,
+  client: Client,
+  name: string,
+): Promise<{ next: ReturnType<Space['claim']>; token: bigint; at: number }> {
+  const next = space.claim({ name })
+  const token = await until(`${name} is passed on`, async () => {
+    const answer = await client.acquire(next)
+    return answer.held ? answer.token : undefined
+  })
+  return { next, token, at: performance.now() }
+}

@@ -1,0 +1,76 @@
+/** Milliseconds within which every request must be answered and every state be reached, on the slowest machine. */
+const LIMIT = 10_000
+
+/** What `ask` answers; rejects after 10 s. */
+export async function within<Answer>(what: string, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+  const controller = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${LIMIT} ms: ${what}`)), LIMIT)
+  })
+  try {
+    return await Promise.race([ask(controller.signal), late])
+  } finally {
+    clearTimeout(timer)
+    controller.abort()
+  }
+}
+
+/** Looks again and again until `condition` answers something true; rejects after 10 s. */
+export async function until<T>(what: string, condition: () => T | Promise<T>): Promise<NonNullable<T>> {
+  const end = performance.now() + LIMIT
+  for (;;) {
+    const answer = await condition()
+    if (answer) return answer
+    if (performance.now() > end) throw new Error(`not within ${LIMIT} ms: ${what}`)
+    await sleep(5)
+  }
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}
+
+/** Thrown by an attempt that came too late to show anything. */
+export class TooSlow extends Error {}
+
+/**
+ * For what can only be seen in time: repeats an attempt that was `TooSlow`, or that failed while this process stood
+ * still for more than `patience` ms, so that a busy machine proves nothing wrong. Each attempt takes fresh names.
+ */
+export async function inTime<T>(patience: number, attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 8; ; tries -= 1) {
+    const stalls = new Stalls()
+    try {
+      return await attempt()
+    } catch (error) {
+      await sleep(0) // a stall that ends here is seen
+      if (tries === 1 || !(error instanceof TooSlow || stalls.longest > patience)) throw error
+    } finally {
+      stalls.stop()
+    }
+  }
+}
+
+/** The longest time for which the event loop of this process did not turn. */
+class Stalls {
+  longest = 0
+  #last = performance.now()
+  readonly #timer = setInterval(() => this.#tick(), 2)
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    this.longest = Math.max(this.longest, now - this.#last)
+    this.#last = now
+  }
+}
+
+/** Blocks the event loop, as a long computation does. */
+export function block(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}

@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import { createLocks } from '../locks.ts'
+import { type Case, casesOf } from './case.ts'
+import { sleep, until } from './timing.ts'
+import { gate, Wire } from './wire.ts'
+
+/** The core over this store: waiting, and giving up. */
+export const waitingCases: Case[] = [
+  ...casesOf(
+    {},
+    {
+      async 'serves all who wait through two clients, each once and one at a time'(space) {
+        const clients = [await space.locks({ ttl: space.long }), await space.locks({ ttl: space.long })] as const
+        const name = space.name()
+        let inside = 0
+        let served = 0
+        const tokens: bigint[] = []
+        const work = async (index: number): Promise<void> => {
+          await clients[index % 2 ? 1 : 0].using(name, async lease => {
+            inside += 1
+            assert.equal(inside, 1, 'two hold at once')
+            tokens.push(lease.token)
+            await sleep(index % 3)
+            lease.assertHeld()
+            served += 1
+            inside -= 1
+          })
+        }
+        await Promise.all(Array.from({ length: 40 }, (_, index) => work(index)))
+        assert.equal(served, 40)
+        assert.deepEqual(
+          tokens,
+          tokens.toSorted((a, b) => (a < b ? -1 : 1)),
+        )
+        assert.equal(new Set(tokens).size, 40)
+      },
+
+      async 'settles a wait that is aborted at once, with the reason, and leaves no claim and no listener'(space) {
+        const [locks, client] = [await space.locks(), await space.client()]
+        const holder = space.claim()
+        await client.hold(holder)
+        const controller = new AbortController()
+        const { signal } = controller
+        const waiting = locks.acquire(holder.name, { signal })
+        let reason: unknown
+        waiting.catch((error: unknown) => {
+          reason = error
+        })
+        await sleep(50)
+        const expected = { a: 'reason of any kind' }
+        controller.abort(expected)
+        await new Promise(resolve => setImmediate(resolve))
+        assert.equal(reason, expected)
+        assert.equal(getEventListeners(signal, 'abort').length, 0)
+        const onlyHolder = async (): Promise<boolean> => (await client.inspect({ name: holder.name })).length === 1
+        await until('the claim is withdrawn', onlyHolder)
+      },
+
+      async 'asks for nothing when the signal aborted before'(space) {
+        const wire = new Wire((await space.client()).store)
+        const locks = space.manage(createLocks(wire))
+        const reason = new Error('before')
+        await assert.rejects(
+          locks.acquire(space.name(), { signal: AbortSignal.abort(reason) }),
+          error => error === reason,
+        )
+        assert.deepEqual(wire.exchanges, [])
+      },
+
+      async 'gives up at the end of the wait, names the holder and leaves nothing behind'(space) {
+        const [locks, client] = [await space.locks(), await space.client()]
+        const holder = space.claim({ owner: 'the holder' })
+        await client.hold(holder)
+        for (const wait of [0, 100]) {
+          const failed = locks.acquire(holder.name, { wait })
+          await assert.rejects(failed, error => {
+            const {
+              code,
+              holder: named,
+              message,
+            } = error as { code?: string; holder?: { owner: string }; message: string }
+            assert.equal(code, 'ACQUIRE_TIMEOUT')
+            assert.equal(named?.owner, 'the holder')
+            assert.match(message, /the holder/)
+            return true
+          })
+        }
+        await until('nothing is left', async () => (await client.inspect({ name: holder.name })).length === 1)
+      },
+
+      async 'tries once without a wait: a lease, or undefined and nothing left behind'(space) {
+        const [one, two] = [await space.locks(), await space.locks()]
+        const name = space.name()
+        const lease = await one.tryAcquire(name)
+        assert.ok(lease)
+        assert.equal(await two.tryAcquire(name), undefined)
+        assert.equal((await two.inspect(name)).waiters.length, 0)
+        await lease.release()
+        assert.ok(await two.tryAcquire(name))
+      },
+
+      async 'takes a name that falls free by itself'(space) {
+        const [locks, client] = [await space.locks(), await space.client()]
+        const holder = space.claim({ ttl: space.short })
+        const sent = performance.now()
+        const { token } = await client.hold(holder)
+        const lease = await locks.acquire(holder.name)
+        assert.ok(lease.token > token)
+        assert.ok(performance.now() >= sent + space.short - 2)
+      },
+
+      async 'takes a name whose holder is broken'(space) {
+        const [locks, client] = [await space.locks(), await space.client()]
+        const holder = space.claim()
+        await client.hold(holder)
+        const waiting = locks.acquire(holder.name)
+        await sleep(50)
+        const broken = (await client.break(holder.name)) ?? assert.fail('nobody held')
+        assert.ok((await waiting).token > broken)
+      },
+
+      async 'waits no longer than it takes for a process that died while it waited'(space) {
+        const wire = new Wire((await space.client()).store)
+        const [dead, locks, client] = [createLocks(wire), await space.locks({ ttl: space.short }), await space.client()]
+        const holder = space.claim()
+        await client.hold(holder)
+        const controller = new AbortController()
+        const never = dead.acquire(holder.name, { ttl: space.short, signal: controller.signal })
+        never.catch(() => {})
+        await until('it waits', () => wire.answered('acquire') > 0)
+        wire.onRequest = gate().hook
+        const waiting = locks.acquire(holder.name)
+        await client.release(holder)
+        await waiting
+        controller.abort()
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['line'] },
+    {
+      async 'wakes its waiters in the order in which they came'(space) {
+        const [one, two, client] = [await space.locks(), await space.locks(), await space.client()]
+        const holder = space.claim()
+        await client.hold(holder)
+        const served: number[] = []
+        const waits: Promise<void>[] = []
+        for (let index = 0; index < 10; index += 1) {
+          const work = (): void => void served.push(index)
+          waits.push((index % 2 ? one : two).using(holder.name, work, { ttl: space.long }))
+          const joined = async (): Promise<boolean> =>
+            (await client.inspect({ name: holder.name })).length === index + 2
+          await until(`waiter ${index} has joined the line`, joined)
+        }
+        await client.release(holder)
+        await Promise.all(waits)
+        assert.deepEqual(served, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['line'], alone: true },
+    {
+      async 'leaves nothing of 1,000 waiters that are cancelled at once'(space) {
+        const [locks, client] = [await space.locks({ ttl: space.long }), await space.client()]
+        const holder = space.claim()
+        await client.hold(holder)
+        await locks.inspect(holder.name)
+        const before = timers()
+        const controller = new AbortController()
+        const { signal } = controller
+        const waits = Array.from({ length: 1_000 }, () => locks.acquire(holder.name, { signal }))
+        const settled = Promise.allSettled(waits)
+        await until('all wait', async () => (await client.inspect({ name: holder.name })).length === 1_001)
+        assert.equal(getEventListeners(signal, 'abort').length, 1)
+        const reason = new Error('all of you')
+        controller.abort(reason)
+        for (const result of await settled) assert.equal(result.status === 'rejected' && result.reason, reason)
+        assert.equal(getEventListeners(signal, 'abort').length, 0)
+        await until('all are withdrawn', async () => (await client.inspect({ name: holder.name })).length === 1)
+        await until('no timer is left', () => timers() <= before)
+        await client.release(holder)
+        await client.hold(space.claim({ name: holder.name }))
+      },
+    },
+  ),
+  ...casesOf(
+    { alone: true },
+    {
+      async 'leaks nothing over many leases'(space) {
+        const [locks, client] = [await space.locks(), await space.client()]
+        const { signal } = new AbortController()
+        const prefix = space.name()
+        const { cycles = 1_000 } = space.harness
+        const cycle = async (index: number): Promise<void> => {
+          await using lease = await locks.acquire(`${prefix}/${index}`, { signal })
+          lease.assertHeld()
+        }
+        await cycle(0)
+        const before = timers()
+        for (let index = 0; index < cycles; index += 20)
+          await Promise.all(Array.from({ length: 20 }, (_, k) => cycle(index + k)))
+        assert.equal(getEventListeners(signal, 'abort').length, 0)
+        assert.deepEqual(await client.inspect({ prefix }), [])
+        await until('no timer is left', () => timers() <= before)
+      },
+    },
+  ),
+]
+
+/** Timers of this process that keep it alive. */
+function timers(): number {
+  return process.getActiveResourcesInfo().filter(type => type === 'Timeout').length
+}

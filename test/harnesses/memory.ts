@@ -1,0 +1,110 @@
+import { setTimeout } from 'node:timers/promises'
+import { LeaseError } from '../../src/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../src/store.ts'
+import { memory } from '../../src/stores/memory.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import type { StoreHarness } from './harness.ts'
+
+/** The store inside this process, as if there were a server: it can be reached, or not. */
+export function memoryHarness(): StoreHarness {
+  const server: Server = { store: memory(), dead: false, running: Promise.resolve() }
+  return {
+    name: 'memory',
+    store: 'memory',
+    cycles: 10_000,
+    open: async () => new Reached(server),
+    faults: {
+      async severable() {
+        const store = new Reached(server)
+        return {
+          store,
+          async cut() {
+            store.isCut = true
+            return async () => {
+              store.isCut = false
+            }
+          },
+        }
+      },
+      async stop() {
+        server.dead = true
+        return async () => {
+          await setTimeout(2) // a restart takes longer than the wall clock's step, which is the floor of tokens
+          server.store = memory()
+          server.dead = false
+        }
+      },
+      async pause() {
+        const { promise, resolve } = Promise.withResolvers<void>()
+        server.running = promise
+        return async () => resolve()
+      },
+    },
+    lacks: {
+      close: 'all who are given the store share it, and nothing is open',
+      jump: "its clock is the process's own, whose jumps the core sees as well",
+    },
+    end: async () => {},
+  }
+}
+
+interface Server {
+  store: Store
+  dead: boolean
+  running: Promise<void>
+}
+
+class Reached implements Store {
+  readonly kind = 'memory'
+  readonly guarantees: Guarantees
+  isCut = false
+  readonly #server: Server
+
+  constructor(server: Server) {
+    this.#server = server
+    this.guarantees = server.store.guarantees
+  }
+
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    return this.#reach(requestLimit(claim.ttl), store => store.acquire(claim, signal))
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    return this.#reach(requestLimit(claim.ttl), store => store.renew(claim, signal))
+  }
+
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#reach(LONGEST_REQUEST, store => store.release(key, signal))
+  }
+
+  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    const heard = (): void => {
+      if (!this.isCut) wake()
+    }
+    return this.#reach(LONGEST_REQUEST, async store => store.watch?.(key, heard, signal))
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    yield* await this.#reach(LONGEST_REQUEST, async store => store.inspect(query, signal))
+  }
+
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#reach(LONGEST_REQUEST, store => store.break(name, by, signal))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.store[Symbol.asyncDispose]()
+  }
+
+  async #reach<Answer>(limit: number, ask: (store: Store) => Promise<Answer>): Promise<Answer> {
+    const server = this.#server
+    const deadline = performance.now() + limit
+    if (this.isCut) await new Promise(() => {})
+    if (server.dead) throw new LeaseError('STORE_UNAVAILABLE', 'the server is dead')
+    await server.running
+    if (performance.now() > deadline) throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')
+    const answer = await ask(server.store)
+    if (this.isCut) await new Promise(() => {})
+    return answer
+  }
+}

@@ -1,0 +1,190 @@
+import { GlideClient } from '@valkey/valkey-glide'
+import { Cluster, Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
+import { Redis as Valkey } from 'iovalkey'
+import { createClient, createCluster } from 'redis'
+import { createClient as createClient4 } from 'redis4'
+import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
+import { startClock } from '../servers/clock.ts'
+import { startCluster } from '../servers/cluster.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { startRedis } from '../servers/redis.ts'
+import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
+import type { StoreHarness } from './harness.ts'
+
+/** A client as a user has it, with its defaults, and how to close it. The store opens connections of its own from it. */
+export interface Owned {
+  readonly client: RedisClient
+  close(): Promise<void> | void
+}
+
+const host = '127.0.0.1'
+
+/** Every client library, over one server. */
+export const clients: Readonly<Record<string, (port: number) => Promise<Owned>>> = {
+  async ioredis(port) {
+    const client = new Redis({ port, lazyConnect: true })
+    return { client, close: () => client.disconnect() }
+  },
+  async ioredis5(port) {
+    const client = new Redis5({ port, lazyConnect: true })
+    return { client, close: () => client.disconnect() }
+  },
+  async iovalkey(port) {
+    const client = new Valkey({ port, lazyConnect: true })
+    return { client, close: () => client.disconnect() }
+  },
+  'node-redis': async port => {
+    const client = createClient({ socket: { host, port } })
+    return { client, close: () => {} }
+  },
+  'node-redis4': async port => {
+    const client = createClient4({ socket: { host, port } })
+    return { client, close: () => {} }
+  },
+  async glide(port) {
+    const client = await GlideClient.createClient({ addresses: [{ host, port }] })
+    return { client, close: () => client.close() }
+  },
+}
+
+/** Every client library over one server, and those of clusters and Sentinel over theirs. */
+export function redisHarnesses(): StoreHarness[] {
+  return [
+    ...Object.entries(clients).map(([name, create]) => nodeHarness(name, create)),
+    clusterHarness('redis cluster (ioredis)', ports => {
+      const client = new Cluster(
+        ports.map(port => ({ host, port })),
+        { lazyConnect: true },
+      )
+      return { client, close: () => client.disconnect() }
+    }),
+    clusterHarness('redis cluster (node-redis)', ports => {
+      const client = createCluster({ rootNodes: ports.map(port => ({ socket: { host, port } })) })
+      return { client, close: () => {} }
+    }),
+    sentinelHarness(),
+  ]
+}
+
+function nodeHarness(client: string, create: (port: number) => Promise<Owned>): StoreHarness {
+  const started = new Lazy(async stack => {
+    const clock = stack.use(startClock())
+    const server = stack.use(await startRedis({ clock }))
+    const { client } = stack.adopt(await create(server.port), owned => owned.close())
+    return { server, clock, client }
+  })
+  return {
+    name: `redis (${client})`,
+    store: 'redis',
+    open: async () => redis((await started.value).client),
+    faults: {
+      async severable() {
+        const { server } = await started.value
+        const proxy = started.stack.use(await startProxy(server))
+        const { client } = started.stack.adopt(await create(proxy.port), owned => owned.close())
+        return {
+          store: redis(client),
+          async cut() {
+            proxy.up.drop()
+            proxy.down.drop()
+            return async () => {
+              proxy.up.pass()
+              proxy.down.pass()
+            }
+          },
+        }
+      },
+      async stop() {
+        const { server } = await started.value
+        await server.kill()
+        return () => server.start()
+      },
+      async pause() {
+        const { server } = await started.value
+        await server.pause()
+        return async () => server.resume()
+      },
+      async jump(ms) {
+        const { clock } = await started.value
+        clock.jumpWall(ms)
+      },
+    },
+    lacks: client === 'glide' ? { watch: 'a client of valkey-glide hears only what it was created for' } : {},
+    end: () => started.end(),
+  }
+}
+
+function clusterHarness(name: string, create: (ports: number[]) => Owned): StoreHarness {
+  const started = new Lazy(async stack => {
+    const cluster = stack.use(await startCluster())
+    const owned = stack.adopt(create(cluster.nodes.map(node => node.port)), ({ close }) => close())
+    return { cluster, client: owned.client }
+  })
+  return {
+    name,
+    store: 'redis',
+    open: async () => redis((await started.value).client),
+    faults: {
+      async stop() {
+        const { cluster } = await started.value
+        await Promise.all(cluster.nodes.map(node => node.kill()))
+        return async () => {
+          await Promise.all(cluster.nodes.map(node => node.start()))
+          await cluster.agreed()
+        }
+      },
+      async pause() {
+        const { cluster } = await started.value
+        await Promise.all(cluster.nodes.map(node => node.pause()))
+        return async () => {
+          for (const node of cluster.nodes) node.resume()
+          await cluster.agreed()
+        }
+      },
+    },
+    lacks: {
+      cut: 'its nodes name their own addresses, past any proxy; the cut is tested with one server',
+      jump: 'the clock is tested with one server',
+    },
+    end: () => started.end(),
+  }
+}
+
+function sentinelHarness(): StoreHarness {
+  const started = new Lazy(async stack => {
+    const set = stack.use(await startSentinel())
+    const sentinels = set.sentinels.map(({ port }) => ({ host, port }))
+    const client = new Redis({ sentinels, name: SentinelSet.group, lazyConnect: true })
+    stack.defer(() => client.disconnect())
+    return { set, client }
+  })
+  const failover = 'a master that is gone is replaced: test/redis/sentinel.test.ts looks at that'
+  return {
+    name: 'redis sentinel (ioredis)',
+    store: 'redis',
+    open: async () => redis((await started.value).client),
+    lacks: { stop: failover, pause: failover, cut: failover, jump: 'the clock is tested with one server' },
+    end: () => started.end(),
+  }
+}
+
+/** Servers that start when a test first needs them. */
+class Lazy<Value> {
+  readonly stack = new AsyncDisposableStack()
+  readonly #start: (stack: AsyncDisposableStack) => Promise<Value>
+  #value: Promise<Value> | undefined
+
+  constructor(start: (stack: AsyncDisposableStack) => Promise<Value>) {
+    this.#start = start
+  }
+
+  get value(): Promise<Value> {
+    this.#value ??= this.#start(this.stack)
+    return this.#value
+  }
+
+  async end(): Promise<void> {
+    await this.stack.disposeAsync()
+  }
+}

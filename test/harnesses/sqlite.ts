@@ -1,0 +1,30 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { sqlite } from '../../src/stores/sqlite.ts'
+import { newFolder } from '../servers/folder.ts'
+import type { StoreHarness } from './harness.ts'
+
+/** One file, with a connection for each client. */
+export function sqliteHarness(): StoreHarness {
+  const path = join(newFolder('sqlite'), 'leases.db')
+  const noServer = 'it is a file: there is no server'
+  return {
+    name: 'sqlite',
+    store: 'sqlite',
+    open: async () => sqlite(path),
+    faults: {
+      // A process that stopped in the middle of a transaction.
+      async pause() {
+        const stopped = new DatabaseSync(path)
+        stopped.exec('pragma busy_timeout = 5000; begin immediate')
+        return async () => stopped.close()
+      },
+    },
+    lacks: {
+      cut: noServer,
+      stop: noServer,
+      jump: "its clock is the machine's, whose jumps the core sees as well",
+    },
+    end: async () => {},
+  }
+}

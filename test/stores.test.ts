@@ -1,0 +1,56 @@
+import { globSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { afterAll, describe, expect, test, vi } from 'vitest'
+import { conformance, conformanceCases, excludedCases } from '../src/conformance/index.ts'
+import type { StoreHarness } from './harnesses/harness.ts'
+import { memoryHarness } from './harnesses/memory.ts'
+import { redisHarnesses } from './harnesses/redis.ts'
+import { sqliteHarness } from './harnesses/sqlite.ts'
+
+const all: StoreHarness[] = [memoryHarness(), sqliteHarness(), ...redisHarnesses()]
+
+/** `STORES=redis,memory` narrows, by the name of a store or of a harness. */
+const wanted = process.env.STORES?.split(',')
+const harnesses = all.filter(({ name, store }) => !wanted || wanted.includes(store) || wanted.includes(name))
+
+const root = join(import.meta.dirname, '..')
+const manifest: { exports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const timeout = 60_000
+
+// Most of them wait most of the time.
+vi.setConfig({ maxConcurrency: 10 })
+
+for (const harness of harnesses) {
+  conformance(harness, {
+    describe,
+    test: (name, body) => test(name, { timeout }, body), // Vitest keeps and changes the options: one object each
+    concurrent: (name, body) => test.concurrent(name, { timeout }, body),
+  })
+}
+
+afterAll(() => Promise.all(harnesses.map(harness => harness.end())))
+
+describe('the table of harnesses', () => {
+  test('has a harness for every store', () => {
+    const stores = Object.keys(manifest.exports)
+      .map(path => basename(path))
+      .filter(name => globSync(`src/stores/{${name}.ts,${name}/index.ts}`, { cwd: root }).length > 0)
+    expect(stores).toContain('memory')
+    expect(stores.filter(store => !all.some(harness => harness.store === store))).toEqual([])
+  })
+
+  // To accept a change: npm test -- test/stores.test.ts --update
+  test('excludes what test/excluded-cases.txt lists, and why', async () => {
+    const report = all.map(harness => {
+      const excluded = excludedCases(harness).map(
+        ({ group, name, need, why }) => `  ${group}: ${name} (${need}: ${why})`,
+      )
+      return [`${harness.name}: ${conformanceCases(harness).length} cases, ${excluded.length} excluded`, ...excluded]
+    })
+    await expect(`${report.flat().join('\n')}\n`).toMatchFileSnapshot('excluded-cases.txt')
+  })
+
+  test('narrows to harnesses that there are', () => {
+    expect(harnesses.length).toBeGreaterThan(0)
+  })
+})

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 /** Sends a signal to every process of the group. `denied`: none that this user may signal. */
 export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'gone' | 'denied' {
@@ -17,7 +17,9 @@ export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'go
 export async function endGroup(group: number): Promise<'gone' | 'denied'> {
   for (let pause = 1; ; pause = Math.min(pause * 2, 50)) {
     const answer = signalGroup(group, 'SIGKILL')
-    if (answer !== 'sent') return answer
+    if (answer === 'gone') return answer
+    // macOS says the same of a group in which all are dead and some not yet noticed by their parent.
+    if (answer === 'denied') return process.platform === 'darwin' ? 'gone' : 'denied'
     // Dead members stay listed until their parent looks; a parent that is process 1 of a container may never do so.
     if (pause === 50 && onlyZombies(group)) return 'gone'
     await new Promise(resolve => setTimeout(resolve, pause))
@@ -25,7 +27,7 @@ export async function endGroup(group: number): Promise<'gone' | 'denied'> {
 }
 
 function onlyZombies(group: number): boolean {
-  if (process.platform !== 'linux') return false
+  if (process.platform !== 'linux' || !existsSync('/proc/self')) return false
   for (const pid of readdirSync('/proc')) {
     if (!/^\d+$/.test(pid)) continue
     try {

@@ -1,7 +1,7 @@
 import { connect, type Lease, LeaseError, type Locks, subscribe } from '../index.ts'
 import { heldBy } from './describe.ts'
 import { formatDuration } from './duration.ts'
-import { EXIT } from './failure.ts'
+import { EXIT, Failure } from './failure.ts'
 import { hold } from './hold.ts'
 import { close } from './open.ts'
 import { Output } from './output.ts'
@@ -12,6 +12,9 @@ import { storeUrl } from './where.ts'
 /** `holdfast run`: holds a lease while a command runs. Answers the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   const options = parseRun(args)
+  if (process.platform === 'win32') {
+    throw new Failure(EXIT.unavailable, 'UNSUPPORTED', 'holdfast run needs process groups: it runs on Linux and macOS')
+  }
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals()

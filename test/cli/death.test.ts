@@ -186,12 +186,25 @@ describe('the command is ended at once, long before its lease', () => {
 
   test('by SIGKILL when the machine slept, which only the wall clock shows', async () => {
     using clock = startClock()
-    const options = ['run', 'job', '--ttl', '1h', '--', ...NODE, BEATING, log(), 'first', 'ignore-term']
+    const options = [
+      'run',
+      'job',
+      '--ttl',
+      '1h',
+      '--grace',
+      '10m',
+      '--',
+      ...NODE,
+      BEATING,
+      log(),
+      'first',
+      'ignore-term',
+    ]
     const running = start(options, { env: clock.env })
     await until(() => beats('first').length > 0, 'the first beat')
     const { command } = family(running)
     await freeze(running)
-    clock.jumpWall(3_600_000)
+    clock.jumpWall(58 * 60_000) // what is left is less than the 5 % at which SIGKILL is due
     await until(() => !alive(command), 'the end of the command')
     running.kill('SIGCONT')
     expect((await running.ended).code).toBe(76)

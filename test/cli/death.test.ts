@@ -167,11 +167,14 @@ describe('the command is dead before the lease passes on', () => {
 })
 
 describe('the command is ended at once, long before its lease', () => {
-  test('by SIGTERM when holdfast is killed', async () => {
+  test.each([
+    ['', (pid: number) => pid],
+    [' with its process group', (pid: number) => -pid],
+  ])('by SIGTERM when holdfast is killed%s', async (_, target) => {
     const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
     const running = start(['run', 'job', '--ttl', '1h', '--', 'sh', '-c', script])
     await running.says('ready')
-    running.kill('SIGKILL')
+    kill(target(running.pid), 'SIGKILL')
     await running.says('asked')
     expect((await running.ended).signal).toBe('SIGKILL')
   })

@@ -77,9 +77,10 @@ function cluster(client: Cluster): Driver {
     keyPrefix: String(keyPrefix || redisOptions?.keyPrefix || ''),
     canListen: true,
     open: async () => {
-      const { retryStrategy: _, enableOfflineQueue: __, maxRetriesPerRequest: ___, ...node } = SAFE
+      // A node connects at its first request, which waits for that; every request of ours has a deadline.
+      const node = { ...SAFE, enableOfflineQueue: true }
       const own = client.duplicate([], {
-        ...SAFE,
+        ...node,
         clusterRetryStrategy: () => null,
         // Else a request that was cut off is sent again.
         retryDelayOnFailover: 0,

@@ -24,6 +24,8 @@ export interface Reply {
  */
 export class Session {
   readonly link: Link
+  /** Does the server, or one node of the cluster, have the script? */
+  #isLoaded = false
   /** Of a cluster by slot, for each node has a clock of its own. */
   readonly #offsets: Map<number, number> | undefined
   /** Of a slot that has not answered yet: the lowest, so that its first request is refused rather than too late. */
@@ -63,11 +65,13 @@ export class Session {
 
   async #evaluate(rest: readonly string[], key: string | undefined): Promise<unknown> {
     try {
-      return await this.link.call(['evalsha', sha, ...rest], key)
+      if (this.#isLoaded) return await this.link.call(['evalsha', sha, ...rest], key)
     } catch (error) {
       if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
-      return this.link.call(['eval', source, ...rest], key)
     }
+    const answer = await this.link.call(['eval', source, ...rest], key)
+    this.#isLoaded = true
+    return answer
   }
 
   /** The server answered at some moment between `sent` and now. An idea of it that fits is kept, else the earliest. */

@@ -12,8 +12,11 @@ import { Requests } from './requests.ts'
 import { COUNTER_LIFETIME } from './script.ts'
 import { Wakes } from './wakes.ts'
 
-/** Milliseconds after which a waiter asks again that nobody can wake, and at random up to twice as much more. */
-const POLL = 50
+/**
+ * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
+ * the first two then ask at least once in every turn, which keeps the order, and the others leave Redis in peace.
+ */
+const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
 
 /** Names looked at by one request of `inspect`. */
 const PAGE = 1_000
@@ -90,7 +93,7 @@ export class RedisStore implements Store {
     const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, queue)
     return {
       held: false,
-      retryAfter: queue && !this.#wakes.isListening ? Math.min(retryAfter, POLL * (1 + 2 * Math.random())) : retryAfter,
+      retryAfter: queue && !this.#wakes.isListening ? Math.min(retryAfter, poll(ahead)) : retryAfter,
       ahead,
       holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
     }
@@ -129,6 +132,11 @@ export class RedisStore implements Store {
     await Promise.all((await link.masters()).map(scan))
     return [...found].sort()
   }
+}
+
+function poll(ahead: number): number {
+  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
 }
 
 function tokenOf(value: unknown): bigint | undefined {

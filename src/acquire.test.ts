@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { follow, lost, refused, stage } from '../test/scripted-store.ts'
+import { follow, lost, refused, stage, unanswered } from '../test/scripted-store.ts'
 import { LeaseError } from './errors.ts'
 
 test.each([0, -5, Number.NaN, undefined])(
@@ -83,4 +83,208 @@ test.each([
   const wait = follow(locks.acquire('a', { wait: 100 }))
   await clock.advance(200)
   expect(wait.error).toMatchObject({ name: 'LeaseError', code: 'STORE_UNAVAILABLE' })
+})
+
+test('a lost reply that is recovered by asking again is the same lease with the same token', async () => {
+  const { locks, other, clock, store } = stage({ ttl: 9_000 })
+  store.rule('acquire', unanswered)
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(2_999)
+  const { holder } = await other.inspect('a')
+  store.mend('acquire')
+  await clock.advance(50)
+  expect(acquiring.value?.token).toBe(holder?.token)
+  expect(acquiring.value?.remaining).toBeGreaterThan(8_800)
+})
+
+test('a grant whose answer comes after its ttl is no lease: the claim asks again', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  const answer = store.holdReplies('acquire')
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(0)
+  answer()
+  const blocked = clock.block(2_970) // the answer is there when the event loop goes on, and its time is over
+  store.mend('acquire')
+  await blocked
+  expect(acquiring.settled).toBe(false)
+  await clock.advance(20)
+  expect(store.count('acquire')).toBe(2)
+  expect(acquiring.value?.remaining).toBeGreaterThan(2_900)
+})
+
+test('without a wait a late grant is told as an unavailable store, and withdrawn', async () => {
+  const { locks, other, clock, store } = stage({ ttl: 3_000 })
+  const answer = store.holdReplies('acquire')
+  const attempt = follow(locks.tryAcquire('a'))
+  await clock.advance(0)
+  answer()
+  await clock.block(2_980)
+  expect(attempt.error).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringContaining('the store granted 3000 ms, and its answer took 2980 ms'),
+  })
+  expect((await other.inspect('a')).holder).toBeUndefined()
+})
+
+test('a waiter is woken by the release, before its own time to ask', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(1_000)
+  expect(store.calls).toEqual(['acquire', 'watch', 'acquire'])
+  await held.release()
+  await clock.advance(0)
+  expect(wait.value?.token).toBeGreaterThan(held.token)
+  expect(clock.pending).toBe(2) // the deadline and the heartbeat
+})
+
+test('a name that falls free while the watch is being armed is asked for right after', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  const arm = store.holdRequests('watch')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(10)
+  await held.release()
+  await clock.advance(10)
+  expect(wait.settled).toBe(false)
+  arm()
+  await clock.advance(0)
+  expect(wait.settled).toBe(true)
+})
+
+test('a wake during a request is not lost', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(0)
+  const answer = store.holdReplies('acquire')
+  await clock.advance(3_400) // it asks again to keep its place, and is told that the name is held
+  expect(store.count('acquire')).toBe(3)
+  store.mend('acquire')
+  await held.release()
+  answer()
+  await clock.advance(0)
+  expect(wait.settled).toBe(true)
+})
+
+test('a holder that died is succeeded when its ttl ends, wake or no wake', async () => {
+  for (const watch of [true, false]) {
+    const { locks, other, clock, store } = stage()
+    if (!watch) Object.defineProperty(store, 'watch', { value: undefined })
+    await other.acquire('a', { heartbeat: false })
+    const wait = follow(locks.acquire('a'))
+    await clock.advance(9_999)
+    expect(wait.settled).toBe(false)
+    await clock.advance(1)
+    expect(wait.settled).toBe(true)
+    expect(store.count('acquire')).toBeLessThan(6)
+  }
+})
+
+test('a waiter whose watch cannot be armed asks every second, and arms it when it can', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  store.rule('watch', refused)
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(5_500)
+  expect(store.count('acquire')).toBe(6)
+  store.mend('watch')
+  await clock.advance(1_000)
+  await held.release()
+  await clock.advance(0)
+  expect(wait.settled).toBe(true)
+})
+
+test('a store that does not answer is asked for one ttl, then given up', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  store.ruleAll(lost)
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(2_999)
+  expect(acquiring.settled).toBe(false)
+  await clock.advance(2_000)
+  expect(acquiring.error).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    lease: 'a',
+    retryable: true,
+    cause: { code: 'OUTCOME_UNKNOWN' },
+    message: 'the store did not answer within 1000 ms; if it granted "a" all the same, that ends within 3000 ms',
+  })
+})
+
+test('a store that is back within one ttl is waited for', async () => {
+  const { locks, clock, store } = stage()
+  store.ruleAll(refused)
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(9_000)
+  store.mend('acquire')
+  await clock.advance(1_000)
+  expect(acquiring.settled).toBe(true)
+  expect(acquiring.value?.name).toBe('a')
+})
+
+test('an error that asking again cannot mend ends the wait at once', async () => {
+  const { locks, store } = stage()
+  const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
+  store.rule('acquire', () => Promise.reject(error))
+  await expect(locks.acquire('a')).rejects.toBe(error)
+  expect(store.count('acquire')).toBe(1)
+})
+
+test('a store that says when it serves again is waited for if the wait is long enough, else not at all', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  const error = new LeaseError('STORE_UNAVAILABLE', 'votes in 8 s', { retryAfter: 8_000 })
+  store.rule('acquire', () => Promise.reject(error))
+  const patient = follow(locks.acquire('a'))
+  await expect(locks.acquire('b', { wait: 5_000 })).rejects.toBe(error)
+  await clock.advance(7_999)
+  store.mend('acquire')
+  expect(store.count('acquire')).toBe(2)
+  await clock.advance(1)
+  expect(patient.settled).toBe(true)
+})
+
+test('a wait that ends while the store fails names the last holder that was seen', async () => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('a')
+  const wait = follow(locks.acquire('a', { wait: 4_000 }))
+  await clock.advance(1_000)
+  store.ruleAll(refused)
+  await clock.advance(3_000)
+  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
+})
+
+test('a wait that is over gives its place back, and says who holds and for how long', async () => {
+  const { locks, other, clock } = stage()
+  const { token } = await other.acquire('a', { ttl: 60_000, note: 'deploy' })
+  const wait = follow(locks.acquire('a', { wait: 250 }))
+  await clock.advance(249)
+  expect(wait.settled).toBe(false)
+  await clock.advance(1)
+  expect(wait.error).toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    message: '"a" was not had within 250 ms: it is held by other, for another 59750 ms unless renewed',
+    holder: { name: 'a', state: 'held', owner: 'other', note: 'deploy', token, remaining: 59_750 },
+  })
+  expect((await other.inspect('a')).waiters).toEqual([])
+})
+
+test('a wait beyond 2^31 ms is one', async () => {
+  const { locks, other, clock } = stage()
+  await other.acquire('a', { ttl: 2_147_483_647, heartbeat: false })
+  const wait = follow(locks.acquire('a', { wait: 2 ** 33, ttl: 1_000_000_000 }))
+  await clock.advance(2_147_483_646)
+  expect(wait.settled).toBe(false)
+  await clock.advance(1)
+  expect(wait.settled).toBe(true)
+})
+
+test('time that jumps past the end of a wait ends it after one more request', async () => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('a', { ttl: 1_000_000 })
+  const wait = follow(locks.acquire('a', { wait: 5_000 }))
+  await clock.advance(0)
+  const asked = store.count('acquire')
+  await clock.block(600_000)
+  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(store.count('acquire')).toBe(asked + 1)
 })

@@ -11,7 +11,7 @@ import { type Order, type Reply, Session } from './session.ts'
 export class Connection {
   readonly #driver: Driver
   readonly #channel: string
-  /** Told the first connection. */
+  /** Told the first connection that served. */
   readonly #onServed: (link: Link) => void
   #current: Session | undefined
   /** Replaced, and not yet idle. */
@@ -40,10 +40,17 @@ export class Connection {
       timers.push(setTimeout(replace, patience).unref(), setTimeout(giveUp, LONGEST_REQUEST).unref())
     })
     try {
-      return await Promise.race([answer, silence])
+      const reply = await Promise.race([answer, silence])
+      const refusal = reply.answers.find(each => String(each).startsWith('!'))
+      if (refusal !== undefined) this.#doubt(session, refusal)
+      else if (!this.#served) this.#onServed(session.link)
+      this.#served ||= refusal === undefined
+      return reply
     } catch (error) {
       this.#doubt(session, error)
-      throw this.#failure(error, true)
+      // A connection that ended knows better why, such as for a wrong password.
+      const knows = !isReply(error) && !this.#driver.isCluster
+      throw this.failure((knows && session.link.failure()) || error)
     } finally {
       for (const timer of timers) clearTimeout(timer)
     }
@@ -52,6 +59,12 @@ export class Connection {
   /** A connection that seems to work. Rejects with a `LeaseError` if none can be had now. */
   async link(): Promise<Link> {
     return (await this.#session()).link
+  }
+
+  /** The error that a caller sees; of a request that left, unless `sent` is false. */
+  failure(error: unknown, sent = true): LeaseError {
+    if (this.#closed) return closed()
+    return failure(error, { sent, served: this.#served, isCluster: this.#driver.isCluster })
   }
 
   close(): void {
@@ -74,7 +87,7 @@ export class Connection {
 
   async #tryToOpen(): Promise<Session> {
     const session = await Session.open(this.#driver).catch(error => {
-      throw this.#failure(error, false)
+      throw this.failure(error, false)
     })
     if (this.#closed) {
       session.link.close()
@@ -82,8 +95,6 @@ export class Connection {
     }
     this.#retire()
     this.#current = session
-    if (!this.#served) this.#onServed(session.link)
-    this.#served = true
     return session
   }
 
@@ -109,11 +120,6 @@ export class Connection {
       session.link.close()
       this.#retired.delete(session)
     }, LONGEST_REQUEST).unref()
-  }
-
-  #failure(error: unknown, sent: boolean): LeaseError {
-    if (this.#closed) return closed()
-    return failure(error, { sent, served: this.#served, isCluster: this.#driver.isCluster })
   }
 }
 

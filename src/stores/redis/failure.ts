@@ -26,7 +26,7 @@ const refusals: readonly Refusal[] = [
     says: 'Redis refused the user name or password: correct them in the client or the URL',
   },
   {
-    text: /\bNOPERM\b|ACL failure|can't run this command|can't access|NoPermission/,
+    text: /\bNOPERM\b|ACL failure|can't run this command|can't access|PermissionDenied/,
     code: 'INVALID_ARGUMENT',
     says: 'the Redis user may not do what leases need: grant the permissions listed in docs/stores/redis.md',
   },
@@ -41,7 +41,7 @@ const refusals: readonly Refusal[] = [
     says: 'the server does not have a command that leases need: Redis 5 or later, or Valkey, is needed',
   },
   {
-    text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR|MOVED|ASK|NOSCRIPT)\b/,
+    text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR)\b|signalled by the server/,
     code: 'STORE_UNAVAILABLE',
     says: 'Redis cannot serve now',
   },
@@ -70,7 +70,7 @@ export function failure(error: unknown, { sent, served, isCluster }: Circumstanc
   const refusal = refusalOf(text)
   if (!refusal)
     return sent
-      ? new LeaseError('OUTCOME_UNKNOWN', `the connection to Redis ended before the answer came: ${text}`, { cause })
+      ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from Redis: ${text}`, { cause })
       : new LeaseError('STORE_UNAVAILABLE', `Redis cannot be reached: ${text}`, { cause })
   const passing = refusal.code === 'INVALID_ARGUMENT' && (served || isCluster) && /READONLY|MOVED|ASK/.test(text)
   return new LeaseError(passing ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })

@@ -2,7 +2,6 @@ import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
 import { requestLimit } from '../../time.ts'
 import type { Connection } from './connection.ts'
-import { failure } from './failure.ts'
 import { slotOf } from './keys.ts'
 import type { Order } from './session.ts'
 
@@ -98,7 +97,7 @@ export class Requests {
       if (performance.now() < (request.until ?? 0)) this.#add(request)
       else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached Redis too late and was refused'))
     } else if (typeof text === 'string' && text.startsWith('!')) {
-      request.reject(failure(text.slice(1), { sent: true, served: true, isCluster: this.#isCluster }))
+      request.reject(this.#connection.failure(text.slice(1)))
     } else request.resolve({ now, value: text })
   }
 }

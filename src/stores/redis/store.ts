@@ -117,10 +117,8 @@ export class RedisStore implements Store {
     const scan = async (send: (args: readonly string[]) => Promise<unknown>): Promise<void> => {
       for (let cursor = '0'; ; ) {
         signal.throwIfAborted()
-        const [next, keys] = (await send(['SCAN', cursor, 'MATCH', this.#keys.pattern(prefix), 'COUNT', '1000'])) as [
-          unknown,
-          unknown[],
-        ]
+        const reply = await send(['SCAN', cursor, 'MATCH', this.#keys.pattern(prefix), 'COUNT', '1000'])
+        const [next, keys] = reply as [unknown, unknown[]]
         for (const key of keys) {
           const name = this.#keys.nameOf(String(key))
           if (name?.startsWith(prefix)) found.add(name) // the key of `a{` matches the pattern of `a{}`
@@ -129,7 +127,11 @@ export class RedisStore implements Store {
         if (cursor === '0') return
       }
     }
-    await Promise.all((await link.masters()).map(scan))
+    try {
+      await Promise.all((await link.masters()).map(scan))
+    } catch (error) {
+      throw signal.aborted ? signal.reason : this.#connection.failure(error)
+    }
     return [...found].sort()
   }
 }

@@ -272,8 +272,8 @@ export class StoreLocks implements Locks {
       }
     } finally {
       controller.abort()
-      // Nobody waits for it: the end queues behind a record that may never come.
-      request(clock, limit, async () => records?.return?.(), { background: true }).catch(() => {})
+      const end = async (): Promise<unknown> => records?.return?.()
+      end().catch(() => {}) // nobody waits for it: it queues behind a record that may never come
     }
   }
 

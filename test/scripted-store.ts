@@ -56,9 +56,9 @@ export class ScriptedStore implements Store {
     for (const verb of verbs) this.#rules.delete(verb)
   }
 
-  /** All verbs by one rule. */
+  /** Everything that is asked about a claim, by one rule. */
   ruleAll(rule: Rule): void {
-    for (const verb of ['acquire', 'renew', 'release', 'watch', 'inspect', 'break'] as const) this.rule(verb, rule)
+    for (const verb of ['acquire', 'renew', 'release', 'watch', 'break'] as const) this.rule(verb, rule)
   }
 
   /** Calls made from now on reach the server only when the function that this answers is called. */

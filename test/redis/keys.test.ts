@@ -1,0 +1,162 @@
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { Store } from '../../src/store.ts'
+import { LONGEST_REQUEST } from '../../src/time.ts'
+import { type RedisServer, startRedis } from '../servers/redis.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
+
+const DAY = 86_400_000
+
+let server: RedisServer
+let client: Redis
+let store: Store
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  client = new Redis(server.port)
+  await client.flushall()
+  store = storeOf(client)
+})
+afterEach(async () => {
+  await store[Symbol.asyncDispose]()
+  client.disconnect()
+})
+
+/** Milliseconds that each key lives on, by what follows the name. */
+async function lives(name: string): Promise<Record<string, number>> {
+  const keys = await client.keys('*')
+  const lease = `holdfast:{:${name}}`
+  const own = keys.filter(key => key.startsWith(lease)).map(key => key.slice(lease.length))
+  return Object.fromEntries(await Promise.all(own.map(async kind => [kind, await client.pttl(lease + kind)])))
+}
+
+test('writes the keys that docs/format.md describes, and each ends by itself', async () => {
+  const claim = claimOf('a', { owner: 'host:1:abc', note: 'n "1"', ttl: 5_000 })
+  const token = await hold(store, claim)
+  expect(await client.get('holdfast:{:a}')).toBe(`1 ${claim.id} ${token} 5000 ["host:1:abc","n \\"1\\""]`)
+  expect(await client.get('holdfast:{:a}:state')).toBe(`1 ${token}`)
+  const waiting = claimOf('a', { queue: true, ttl: 8_000, owner: 'second' })
+  await acquire(store, waiting)
+  expect(await client.get('holdfast:{:a}:state')).toMatch(new RegExp(`^1 ${token} \\d{13}$`))
+  expect(await client.call('ZRANGE', 'holdfast:{:a}:line', '0', '-1', 'WITHSCORES')).toEqual([waiting.id, '1'])
+  expect(await client.hget('holdfast:{:a}:waiter', waiting.id)).toMatch(/^holdfast:wake:[\da-f-]{36} \["second",""\]$/)
+  const never = claimOf('a')
+  await store.release(never, signal)
+  await store.break('a', 'me', signal)
+  expect(await client.get('holdfast:{:a}:broken')).toMatch(/^1 \d{16} \d{13} me$/)
+  expect(await client.get(`holdfast:{:a}:gone:${never.id}`)).toBe('1')
+  const left = await lives('a')
+  const expected = {
+    state: DAY,
+    broken: DAY,
+    line: 10_000,
+    lapse: 10_000,
+    waiter: 10_000,
+    [`gone:${never.id}`]: LONGEST_REQUEST,
+  }
+  for (const [kind, life] of Object.entries(expected)) {
+    expect(left[`:${kind}`], kind).toBeGreaterThan(life - 2_000)
+    expect(left[`:${kind}`], kind).toBeLessThanOrEqual(life + 10_000)
+  }
+  expect(Object.keys(left)).toHaveLength(Object.keys(expected).length)
+})
+
+test('leaves one key of a name that was let go, which ends after a day', async () => {
+  const claim = claimOf('a')
+  await hold(store, claim)
+  await store.renew(claim, signal)
+  await store.release(claim, signal)
+  const left = await lives('a')
+  expect(Object.keys(left)).toEqual([':state'])
+  expect(left[':state']).toBeLessThanOrEqual(DAY + claim.ttl)
+})
+
+test('outlives a lease of 24 days with its counter', async () => {
+  const claim = claimOf('a', { ttl: 2_147_483_647 })
+  await hold(store, claim)
+  expect((await lives('a'))[':state']).toBeGreaterThan(claim.ttl + DAY - 10_000)
+  await acquire(store, claimOf('a', { ttl: 2_147_483_647, queue: true }))
+  const left = await lives('a')
+  expect(left[':state']).toBeGreaterThan((left[':line'] ?? 0) + DAY - 20_000)
+  await store.release(claim, signal)
+})
+
+test('holds 10,000 names, renews and lists them, and leaves nothing that does not end', async () => {
+  const claims = Array.from({ length: 10_000 }, (_, index) => claimOf(`job ${index}`, { ttl: 60_000 }))
+  await Promise.all(claims.map(claim => hold(store, claim)))
+  const renewed = await Promise.all(claims.map(claim => store.renew(claim, signal)))
+  expect(renewed.every(grant => grant?.held)).toBe(true)
+  expect(await look(store, { prefix: 'job ' })).toHaveLength(claims.length)
+  await Promise.all(claims.map(claim => store.release(claim, signal)))
+  const info = await client.info('keyspace')
+  const [, keys, expires] = /keys=(\d+),expires=(\d+)/.exec(info) ?? []
+  expect(keys).toBe(String(claims.length))
+  expect(expires).toBe(keys)
+})
+
+test('keeps every name to itself', async () => {
+  const names = [
+    'a',
+    'a:b',
+    '{a}',
+    '}',
+    '{',
+    '{}',
+    '}{',
+    'a}',
+    'a}:state',
+    'a}:line',
+    ':a',
+    '*',
+    'a*',
+    '\\',
+    '[a]',
+    'ä',
+    ' ',
+  ]
+  const claims = names.map(name => claimOf(name))
+  const tokens = await Promise.all(claims.map(claim => hold(store, claim)))
+  expect((await look(store, { prefix: '' })).map(record => record.name)).toEqual([...names].sort())
+  for (const [index, claim] of claims.entries())
+    expect(await store.renew(claim, signal)).toMatchObject({ token: tokens[index] })
+  for (const claim of claims) expect(await store.release(claim, signal)).toBe('released')
+})
+
+test('raises tokens over FLUSHALL', async () => {
+  const claim = claimOf('a')
+  const token = await hold(store, claim)
+  await client.flushall()
+  expect(await store.renew(claim, signal)).toBeUndefined()
+  expect(await hold(store, claimOf('a'))).toBeGreaterThan(token)
+})
+
+test('works on after SCRIPT FLUSH', async () => {
+  await hold(store, claimOf('a'))
+  await client.script('FLUSH')
+  await hold(store, claimOf('b'))
+})
+
+test('refuses what another version wrote, in its place and nowhere else', async () => {
+  await client.set('holdfast:{:new lease}', '2 something else')
+  await client.set('holdfast:{:new state}:state', '2:17')
+  for (const name of ['new lease', 'new state']) {
+    const error = await failureOf(hold(store, claimOf(name)))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error.message).toMatch(/written in format 2\S* by another version of Holdfast/)
+  }
+  expect(await client.get('holdfast:{:new lease}')).toBe('2 something else')
+  const [outcome] = await Promise.all([failureOf(hold(store, claimOf('new lease'))), hold(store, claimOf('a'))])
+  expect(outcome.code).toBe('STORE_UNAVAILABLE')
+})
+
+test('loses no token when the counter alone was thrown away', async () => {
+  const claim = claimOf('a')
+  await client.set('holdfast:{:a}:state', '1 8000000000000000')
+  const token = await hold(store, claim)
+  await client.del('holdfast:{:a}:state')
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+  expect(await store.break('a', 'test', signal)).toBe(token + 1n)
+})

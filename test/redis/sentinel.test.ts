@@ -1,0 +1,98 @@
+import { Redis } from 'ioredis'
+import { createSentinel } from 'redis'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createLocks } from '../../src/index.ts'
+import type { Store } from '../../src/store.ts'
+import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
+import { until } from '../servers/until.ts'
+import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
+
+let set: SentinelSet
+
+beforeEach(async () => {
+  set = await startSentinel()
+})
+afterEach(() => set.stop())
+
+const stores: Record<string, () => Store> = {
+  ioredis() {
+    const sentinels = set.sentinels.map(({ port }) => ({ host, port }))
+    return storeOf(new Redis({ sentinels, name: SentinelSet.group, lazyConnect: true }))
+  },
+  'node-redis'() {
+    const sentinelRootNodes = set.sentinels.map(({ port }) => ({ host, port }))
+    return storeOf(createSentinel({ name: SentinelSet.group, sentinelRootNodes }))
+  },
+}
+
+describe.each(Object.entries(stores))('%s', (_, open) => {
+  test('keeps a lease over a failover that lost nothing, and its holder renews it', { timeout: 60_000 }, async () => {
+    const store = open()
+    const locks = createLocks(store, { ttl: 20_000 })
+    const lease = await locks.acquire('a')
+    const [master, replica] = [await set.master(), await set.replica()]
+    await until('the replica has it', async () => {
+      const { master_repl_offset: written } = await master.info('replication')
+      return (await replica.info('replication')).slave_repl_offset === written
+    })
+    await set.failover()
+    await until('it is renewed', () => lease.extend().catch(() => undefined), { limit: 15_000 })
+    expect(lease.signal.aborted).toBe(false)
+    expect((await look(store, { name: 'a' }))[0]?.token).toBe(lease.token)
+    await lease.release()
+    const next = await locks.acquire('a')
+    expect(next.token).toBeGreaterThan(lease.token)
+    await next.release()
+    await locks.close()
+  })
+
+  test('tells the holder whose lease a failover forgot, and the next token is higher', {
+    timeout: 60_000,
+  }, async () => {
+    const store = open()
+    const warm = claimOf('warm')
+    await hold(store, warm)
+    const claim = claimOf('a', { ttl: 20_000 })
+    let token = 0n
+    await set.staleFailover(async () => {
+      token = await hold(store, claim)
+    })
+    const renewal = await until(
+      'the new master answers',
+      () => store.renew(claim, signal).then(String, () => undefined),
+      { limit: 15_000 },
+    )
+    expect(renewal).toBe('undefined')
+    expect(await hold(store, claimOf('a'))).toBeGreaterThan(token)
+    await store[Symbol.asyncDispose]()
+  })
+
+  test('wakes a waiter after a failover', { timeout: 60_000 }, async () => {
+    const [one, two] = [open(), open()]
+    const [holder, waiter] = [createLocks(one, { ttl: 30_000 }), createLocks(two, { ttl: 30_000 })]
+    const lease = await holder.acquire('a')
+    const waiting = waiter.acquire('a')
+    await until('it waits', async () => (await look(one, { name: 'a' })).length === 2)
+    await set.failover()
+    await until('the holder is served', () => lease.extend().catch(() => undefined), { limit: 15_000 })
+    await until('it waits again', async () => (await look(one, { name: 'a' })).length === 2, { limit: 15_000 })
+    await lease.release()
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(lease.token)
+    await next.release()
+    await holder.close()
+    await waiter.close()
+  })
+})
+
+test('what is refused in a failover may be asked again', { timeout: 60_000 }, async () => {
+  const store = stores.ioredis?.() as Store
+  await hold(store, claimOf('a'))
+  const master = await set.master()
+  // As a master that learns late that it is one no more.
+  await master.call('REPLICAOF', host, (await set.replica()).port)
+  const error = await failureOf(hold(store, claimOf('b')))
+  expect(error).toMatchObject({ retryable: true })
+  expect(error.code).toMatch(/STORE_UNAVAILABLE|OUTCOME_UNKNOWN/)
+  await store[Symbol.asyncDispose]()
+})

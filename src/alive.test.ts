@@ -1,0 +1,136 @@
+import { execFile } from 'node:child_process'
+import { pathToFileURL } from 'node:url'
+import { expect, test } from 'vitest'
+
+interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+const index = pathToFileURL(`${import.meta.dirname}/index.ts`)
+
+/** Runs a module in a process of its own, in which an unhandled rejection is an error, until it ends by itself. */
+function run(body: string): Promise<Ended> {
+  const source = `
+    import { createLocks, memory, subscribe } from ${JSON.stringify(index)}
+    const locks = createLocks(memory(), { ttl: 60_000 })
+    const never = new Promise(() => {})
+    ${body}
+  `
+  return new Promise(resolve => {
+    const given = ['--unhandled-rejections=strict', '--no-warnings', '--input-type=module', '-e', source]
+    const child = execFile(process.execPath, given, { timeout: 25_000 }, (_, out, err) =>
+      resolve({ code: child.exitCode ?? -1, out: out.trim(), err }),
+    )
+  })
+}
+
+test('a process that has nothing else to do ends, although it holds leases that are renewed', async () => {
+  const ended = await run(`
+    await locks.acquire('a')
+    await locks.acquire('b', { heartbeat: false, maxHold: 50_000 })
+    console.log('done')
+  `)
+  expect(ended).toEqual({ code: 0, out: 'done', err: '' })
+})
+
+test('a process that waits for a lease does not end, nor one that gives it up', async () => {
+  const ended = await run(`
+    await locks.acquire('a')
+    const started = performance.now()
+    await locks.acquire('a', { wait: 200 }).catch(error => console.log(error.code))
+    console.log(performance.now() - started >= 199)
+    await Promise.race([never, new Promise(resolve => locks.acquire('a', { wait: 100 }).catch(resolve))])
+  `)
+  expect(ended).toEqual({ code: 0, out: 'ACQUIRE_TIMEOUT\ntrue', err: '' })
+})
+
+test('a process that releases to a store that never answers lives until the release is given up', async () => {
+  const ended = await run(`
+    const store = memory()
+    store.release = () => never
+    const mute = createLocks(store, { ttl: 1_000 })
+    const lease = await mute.acquire('a', { heartbeat: false })
+    await lease.release().catch(error => console.log(error.code))
+    await mute.close()
+  `)
+  expect(ended).toEqual({ code: 0, out: 'OUTCOME_UNKNOWN', err: '' })
+})
+
+test('after the event loop was blocked for twice the ttl the first look at the lease is right', async () => {
+  const ended = await run(`
+    const lease = await locks.acquire('a', { ttl: 100 })
+    const told = []
+    lease.signal.addEventListener('abort', () => told.push(lease.signal.reason.code))
+    const until = performance.now() + 200
+    while (performance.now() < until);
+    try { lease.assertHeld() } catch (error) { console.log(error.code, lease.remaining, ...told) }
+    await lease.release().catch(error => console.log(error.code))
+    const job = locks.using('b', () => {
+      const until = performance.now() + 200
+      while (performance.now() < until);
+      return 'done'
+    }, { ttl: 100 })
+    await job.catch(error => console.log(error.code, error.result))
+  `)
+  expect(ended).toEqual({ code: 0, out: 'LEASE_LOST 0 LEASE_LOST\nLEASE_LOST\nLEASE_LOST done', err: '' })
+})
+
+test('a lease is renewed on the real clocks, and its loss is told without anybody looking', async () => {
+  const ended = await run(`
+    const lease = await locks.acquire('a', { ttl: 1_000 })
+    const { signal } = lease
+    await new Promise(resolve => setTimeout(resolve, 1_200))
+    lease.assertHeld()
+    await locks.break('a')
+    const server = setInterval(() => {}, 1_000) // leases alone keep no process alive
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    console.log(signal.reason.code)
+    clearInterval(server)
+  `)
+  expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
+})
+
+test('no loss, failure or close that nobody looks at is an unhandled rejection', async () => {
+  const ended = await run(`
+    const server = setInterval(() => {}, 1_000) // leases alone keep no process alive
+    const store = memory()
+    const fragile = createLocks(store, { ttl: 1_000 })
+    await fragile.acquire('lost')
+    await fragile.acquire('abandoned')
+    const job = fragile.using('used', ({ signal }) => new Promise(resolve => signal.addEventListener('abort', resolve)))
+    const wait = fragile.acquire('lost', { signal: AbortSignal.timeout(20) })
+    await wait.catch(error => console.log(error.name))
+    for (const verb of ['acquire', 'renew', 'release', 'watch', 'break']) store[verb] = () => Promise.reject(new Error(verb))
+    await job.catch(error => console.log(error.code))
+    await fragile.tryAcquire('x').catch(error => console.log(error.code))
+    await fragile.close({ grace: 10 })
+    clearInterval(server)
+  `)
+  expect(ended).toEqual({ code: 0, out: 'TimeoutError\nLEASE_LOST\nSTORE_UNAVAILABLE', err: '' })
+})
+
+test('a listener that throws is an uncaught exception, and the lease goes on', async () => {
+  const ended = await run(`
+    process.on('uncaughtException', error => console.log('uncaught', error.message))
+    const boom = at => { throw new Error(at) }
+    subscribe('lease_acquired', () => boom('acquired'))
+    subscribe('lease_lost', () => boom('lost'))
+    const lease = await locks.acquire('a')
+    lease.assertHeld()
+    lease.signal.addEventListener('abort', () => boom('abort'))
+    await locks.break('a')
+    await lease.release().catch(error => console.log(error.code))
+    await locks.close()
+    console.log((await Promise.allSettled([locks.acquire('b')]))[0].reason.code)
+  `)
+  expect(ended.code).toBe(0)
+  expect(ended.out.split('\n').sort()).toEqual([
+    'CLOSED',
+    'LEASE_LOST',
+    'uncaught abort',
+    'uncaught acquired',
+    'uncaught lost',
+  ])
+})

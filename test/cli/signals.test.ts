@@ -68,7 +68,7 @@ describe('while the command runs', () => {
   test('Ctrl-C in a terminal reaches the command once, through holdfast', async () => {
     const count = `trap 'n=$((n + 1))' INT; echo ready; while [ $n = 40 ]; do sleep 0.05; done; sleep 0.3; exit $n`
     writeFileSync(join(folder, 'job.sh'), `n=40; ${count}`)
-    const command = [...HOLDFAST, 'run', 'job', '--', 'sh', 'job.sh'].join(' ')
+    const command = ['exec', ...HOLDFAST, 'run', 'job', '--', 'sh', 'job.sh'].join(' ')
     const terminal = launch(['script', '-qec', command, '/dev/null'], { pipe: true })
     await terminal.says('ready')
     terminal.child.stdin?.write('\u0003')

@@ -11,6 +11,7 @@ import { startProxy } from '../servers/proxy.ts'
 import { startRedis } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
 import type { StoreHarness } from './harness.ts'
+import { Stack } from './stack.ts'
 
 /** A client as a user has it, with its defaults, and how to close it. The store opens connections of its own from it. */
 export interface Owned {
@@ -171,11 +172,11 @@ function sentinelHarness(): StoreHarness {
 
 /** Servers that start when a test first needs them. */
 class Lazy<Value> {
-  readonly stack = new AsyncDisposableStack()
-  readonly #start: (stack: AsyncDisposableStack) => Promise<Value>
+  readonly stack = new Stack()
+  readonly #start: (stack: Stack) => Promise<Value>
   #value: Promise<Value> | undefined
 
-  constructor(start: (stack: AsyncDisposableStack) => Promise<Value>) {
+  constructor(start: (stack: Stack) => Promise<Value>) {
     this.#start = start
   }
 
@@ -185,6 +186,6 @@ class Lazy<Value> {
   }
 
   async end(): Promise<void> {
-    await this.stack.disposeAsync()
+    await this.stack.end()
   }
 }

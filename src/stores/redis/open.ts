@@ -62,6 +62,8 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
     if (key !== 'prefix')
       throw invalid(`the URL of a Redis store has no option ${JSON.stringify(key)}; there is prefix`)
   }
+  const prefixes = parsed.searchParams.getAll('prefix')
+  if (prefixes.length > 1) throw invalid('the prefix is given twice in the URL of the Redis store')
   return {
     target: {
       host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -71,7 +73,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
       password: decode(parsed.password),
       database: Number(database),
     },
-    prefix: parsed.searchParams.get('prefix') ?? undefined,
+    prefix: prefixes[0],
   }
 }
 

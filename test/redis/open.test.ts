@@ -1,0 +1,134 @@
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { openStore } from '../../src/url.ts'
+import { ROOT, scriptNode } from '../script-node.ts'
+import { newFolder } from '../servers/folder.ts'
+import { type RedisServer, startRedis } from '../servers/redis.ts'
+import { claimOf, failureOf, hold } from './support.ts'
+
+const password = 'p@ss:w/rd#%?'
+
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis({ password, users: ['app on >pw ~* &* +@all'] })
+})
+afterAll(() => server.stop())
+
+test('opens what the URL names: user, password, database, prefix', async () => {
+  const at = `127.0.0.1:${server.port}`
+  const claim = claimOf('a')
+  {
+    await using store = await openStore(`redis://:${encodeURIComponent(password)}@${at}/3?prefix=team%20a`)
+    expect(store.kind).toBe('redis')
+    await hold(store, claim)
+  }
+  await using again = await openStore(`redis://app:pw@${at}/3?prefix=team%20a`)
+  await hold(again, claim)
+  await using elsewhere = await openStore(`redis://app:pw@${at}`)
+  await hold(elsewhere, claimOf('a'))
+  const info = await server.info('keyspace')
+  expect(Object.keys(info).filter(name => name.startsWith('db'))).toEqual(['db0', 'db3'])
+})
+
+test('says what is wrong with a URL, and never what the password is', async () => {
+  const wrong: Record<string, RegExp> = {
+    'redis://': /names no host/,
+    'redis:': /names no host/,
+    'redis:localhost': /names no host/,
+    'redis://user:s3cret@host:99999': /cannot be read/,
+    'redis://user:s3cret@ho st': /cannot be read/,
+    'redis://user:s3cret@host/zero': /database of a Redis store is a number/,
+    'redis://user:s3cret@host/1/2': /database of a Redis store is a number/,
+    'redis://user:s3cret@host/-1': /database of a Redis store is a number/,
+    'redis://user:s3cret@host#1': /has a #/,
+    'redis://user:s3cret%@host': /a % that encodes nothing/,
+    'redis://user:s3cret@host?ttl=5': /no option "ttl"; there is prefix/,
+    'redis://user:s3cret@host?prefix=': /prefix is empty/,
+    'redis://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
+  }
+  for (const [url, message] of Object.entries(wrong)) {
+    const error = await failureOf(openStore(url))
+    expect(error, url).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) })
+    expect(error.message).not.toMatch('s3cret')
+  }
+})
+
+test('says that the password in a URL is wrong, and that nobody answers', async () => {
+  await using wrong = await openStore(`redis://app:s3cret@127.0.0.1:${server.port}`)
+  const refused = await failureOf(hold(wrong, claimOf('a')))
+  expect(refused).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching('correct them in the client'),
+  })
+  expect(`${refused.message}${refused.stack}`).not.toMatch('s3cret')
+  await using down = await startRedis()
+  await down.kill()
+  await using nobody = await openStore(`redis://app:s3cret@127.0.0.1:${down.port}`)
+  const failed = await failureOf(hold(nobody, claimOf('a')))
+  expect(failed).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching('ECONNREFUSED') })
+  expect(failed.message).not.toMatch('s3cret')
+})
+
+describe('the client library', () => {
+  // The package in a place from which none is to be seen, as when npx brings it.
+  const home = newFolder('alone')
+  const project = join(home, 'project')
+
+  beforeAll(() => {
+    cpSync(join(ROOT, 'src'), join(home, 'package/src'), { recursive: true })
+    writeFileSync(join(home, 'package/package.json'), '{ "type": "module" }')
+    mkdirSync(join(project, 'node_modules'), { recursive: true })
+    writeFileSync(
+      join(home, 'try.mjs'),
+      // A folder above may have libraries that are none of this test's.
+      `import { registerHooks } from 'node:module'
+      const [url, installed] = process.argv.slice(2)
+      registerHooks({
+        resolve(specifier, context, next) {
+          const isDriver = ['ioredis', 'redis', 'iovalkey'].includes(specifier)
+          if (!isDriver || (specifier === installed && !context.parentURL.includes('/package/')))
+            return next(specifier, context)
+          throw Object.assign(new Error("Cannot find module '" + specifier + "'"), { code: 'MODULE_NOT_FOUND' })
+        },
+      })
+      const { connect } = await import('${home}/package/src/index.ts')
+      try {
+        const locks = await connect(url)
+        const lease = await locks.acquire('x')
+        console.log('held', lease.token > 0n)
+        await lease.release()
+        await locks.close()
+      } catch (error) {
+        console.log(error.code + ': ' + error.message)
+      }`,
+    )
+  })
+
+  const attempt = async (scheme: string, installed = ''): Promise<string> => {
+    const url = `${scheme}://app:pw@127.0.0.1:${server.port}`
+    const { code, stdout, stderr } = await scriptNode([join(home, 'try.mjs'), url, installed], { folder: project })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout.trim()
+  }
+
+  test('is named with the line that installs it when there is none', async () => {
+    expect(await attempt('redis')).toBe('DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis')
+    expect(await attempt('rediss')).toMatch('npm i ioredis')
+  })
+
+  test.each(['iovalkey', 'redis', 'ioredis'])('is %s if the project of the current folder has it', async name => {
+    symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
+    expect(await attempt('redis', name)).toBe('held true')
+  })
+
+  test('is reported as it is when it is there and broken', async () => {
+    const other = join(home, 'broken')
+    mkdirSync(join(other, 'node_modules/ioredis'), { recursive: true })
+    writeFileSync(join(other, 'node_modules/ioredis/index.js'), 'throw new Error("half installed")')
+    const url = `redis://app:pw@127.0.0.1:${server.port}`
+    const { stdout } = await scriptNode([join(home, 'try.mjs'), url, 'ioredis'], { folder: other })
+    expect(stdout).toMatch('half installed')
+  })
+})

@@ -1,0 +1,34 @@
+import { describe, expect, test } from 'vitest'
+import { simulate, type Variant } from './simulate.ts'
+import { variants } from './variants.ts'
+
+/** A check that needs more runs than this to notice is no check. */
+const RUNS = 60
+
+const flaws = Object.entries(variants)
+
+describe('the simulation notices', () => {
+  test.for(flaws)('%s', async ([, { variant, caught }]) => {
+    expect(await firstViolation(variant, caught)).toMatch(caught)
+  })
+})
+
+describe('processes and resources alone notice', () => {
+  const visible = flaws.filter(([, { isSeenByClients }]) => isSeenByClients)
+
+  test.for(visible)('%s', async ([, { variant, caught }]) => {
+    expect(await firstViolation({ ...variant, isSeenByClientsOnly: true }, caught)).toMatch(caught)
+  })
+})
+
+/** Of the kind that is looked for, or what else the runs say. */
+async function firstViolation(variant: Variant, kind: RegExp): Promise<string> {
+  const others: string[] = []
+  for (let seed = 0; seed < RUNS; seed += 1) {
+    const { violations } = await simulate(seed, variant)
+    const violation = violations.find(each => kind.test(each))
+    if (violation) return violation
+    others.push(...violations)
+  }
+  return others[0] ?? `nothing in ${RUNS} runs`
+}

@@ -1,0 +1,257 @@
+import type { Lease } from '../../src/lease.ts'
+import type { Busy, Claim, ClaimKey, Grant } from '../../src/store.ts'
+import { placeLifetime, TURN } from '../../src/stores/line.ts'
+import { requestLimit } from '../../src/time.ts'
+import type { Machine } from './machine.ts'
+import { Reference } from './reference.ts'
+import type { World } from './world.ts'
+
+/** What may be seen in a run, as numbers; each must be seen often enough over all runs. */
+export type Count =
+  | 'grants'
+  | 'takeovers'
+  | 'losses'
+  | 'recovered'
+  | 'refusedLate'
+  | 'refusedWithdrawn'
+  | 'refusedWrites'
+  | 'writes'
+  | 'breaks'
+  | 'stops'
+  | 'crashes'
+  | 'timeouts'
+  | 'unavailable'
+  | 'aborted'
+  | 'extended'
+  | 'lostReplies'
+
+/** A lease that was handed to a job. */
+export class Held {
+  readonly lease: Lease
+  /** Which acquisition it came from; its note too. */
+  readonly operation: number
+  readonly machine: Machine
+  isAborted = false
+  isReleased = false
+
+  /** `mustLast`: is it renewed for as long as the store can be reached? */
+  readonly mustLast: boolean
+
+  constructor(lease: Lease, operation: number, machine: Machine, mustLast: boolean) {
+    this.lease = lease
+    this.operation = operation
+    this.machine = machine
+    this.mustLast = mustLast
+  }
+
+  /** Does its process run, and believe to hold it? */
+  get isBelieved(): boolean {
+    return !this.isAborted && !this.isReleased && this.machine.state === 'running'
+  }
+}
+
+/** Milliseconds: of any lease in a run. */
+export const LONGEST_TTL = 1_500
+
+/**
+ * Milliseconds for which a name may be free while it is waited for: a waiter learns of a holder with a shorter ttl than
+ * the last one's when it next asks to keep its place, then it may be another's turn.
+ */
+const LONGEST_IDLE = placeLifetime(LONGEST_TTL) / 3 + TURN + 10
+
+interface Granted {
+  readonly seq: number
+  readonly token: bigint
+}
+
+/** All that happened in one run, and what of it must not have. */
+export class Ledger {
+  readonly violations: string[] = []
+  readonly counts: Record<Count, number>
+  /** The server's clock went back: what was too late may be in time again. */
+  mayBeLate = false
+  readonly #world: World
+  readonly #reference: Reference
+  readonly #live = new Map<string, Set<Held>>()
+  readonly #handedOut = new Map<string, { token: bigint; at: number }[]>()
+  /** The latest grant of each operation, by the server. */
+  readonly #granted = new Map<number, Granted>()
+  readonly #writers = new Map<string, Granted>()
+  readonly #givenUp = new Map<number, number>()
+  /** Operations that cannot know: the server's time leapt, it forgot, or the lease was broken. */
+  readonly #excused = new Set<number>()
+  /** Nothing goes wrong: then a lease that is renewed is not lost, and waiters are served when it is time. */
+  isCalm = false
+  #operations = 0
+  #serverNow: () => number = () => 0
+
+  /** Without `judgesAnswers` only what processes and resources see counts, not what the server answers. */
+  constructor(world: World, judgesAnswers = true) {
+    this.#world = world
+    this.#reference = new Reference(what => judgesAnswers && this.fail(what))
+    this.counts = {
+      grants: 0,
+      takeovers: 0,
+      losses: 0,
+      recovered: 0,
+      refusedLate: 0,
+      refusedWithdrawn: 0,
+      refusedWrites: 0,
+      writes: 0,
+      breaks: 0,
+      stops: 0,
+      crashes: 0,
+      timeouts: 0,
+      unavailable: 0,
+      aborted: 0,
+      extended: 0,
+      lostReplies: 0,
+    }
+  }
+
+  /** The clock by which leases run out. */
+  set serverNow(now: () => number) {
+    this.#serverNow = now
+  }
+
+  fail(what: string): void {
+    this.violations.push(`at ${this.#world.now.toFixed(1)} ms: ${what}`)
+  }
+
+  /** The number of a new acquisition. */
+  begin(): number {
+    this.#operations += 1
+    return this.#operations
+  }
+
+  /** The caller was told that it holds nothing. */
+  gaveUp(operation: number): void {
+    this.#givenUp.set(operation, this.#world.now)
+  }
+
+  /** The caller was given a lease, by a call that began at `started`. */
+  handOut(held: Held, started: number): void {
+    const { name, token } = held.lease
+    const earlier = this.#handedOut.get(name) ?? []
+    for (const other of earlier) {
+      if (other.token === token) this.fail(`${name}: token ${token} was handed out twice`)
+      if (other.at < started && other.token > token)
+        this.fail(`${name}: token ${token} was handed out after ${other.token}`)
+    }
+    earlier.push({ token, at: this.#world.now })
+    this.#handedOut.set(name, earlier)
+    const live = this.#live.get(name) ?? new Set()
+    this.#live.set(name, live.add(held))
+    held.lease.signal.addEventListener('abort', () => this.#abort(held))
+    this.check(held)
+  }
+
+  /** What the lease says at this moment must be so. Answers what it says. */
+  check(held: Held): boolean {
+    const { lease, operation } = held
+    try {
+      lease.assertHeld()
+    } catch {
+      return false
+    }
+    if (!this.#isHolder(held) && !this.#excused.has(operation))
+      this.fail(`${lease.name}: ${operation} is told that it holds, and it does not by the server`)
+    return true
+  }
+
+  /** All leases of a machine, at the moment when it runs again. */
+  checkAll(machine: Machine): void {
+    for (const live of this.#live.values())
+      for (const held of live) if (held.machine === machine && !held.isReleased) this.check(held)
+  }
+
+  /** The holder is done with it. */
+  put(held: Held): void {
+    held.isReleased = true
+    this.#live.get(held.lease.name)?.delete(held)
+  }
+
+  /** A write that arrives at the resource, which knows the highest token that it has seen. */
+  write(held: Held): void {
+    const { name, token } = held.lease
+    const own = this.#granted.get(held.operation)
+    const last = this.#writers.get(name)
+    if (last && token < last.token) {
+      this.counts.refusedWrites += 1
+      if (this.#isHolder(held)) this.fail(`${name}: a write of its holder was refused`)
+      return
+    }
+    this.counts.writes += 1
+    if (!own || (last && own.seq < last.seq)) this.fail(`${name}: a write of an older holder came after a newer one's`)
+    this.#writers.set(name, { seq: own?.seq ?? 0, token })
+  }
+
+  acquired(claim: Claim, answer: Grant | Busy, now: number): void {
+    const operation = Number(claim.note)
+    if (!answer.held && answer.ahead === undefined) this.counts.refusedWithdrawn += 1
+    const idle = this.#reference.acquired(claim, answer, now)
+    if (!answer.held) return
+    if (idle === undefined) {
+      this.counts.recovered += 1
+      return
+    }
+    if (this.isCalm && idle > LONGEST_IDLE)
+      this.fail(`${claim.name}: it was free for ${idle.toFixed(1)} ms although it was waited for`)
+    this.counts.grants += 1
+    const late = this.#world.now - (this.#givenUp.get(operation) ?? Number.POSITIVE_INFINITY)
+    if (late > requestLimit(claim.ttl) + 20 && !this.mayBeLate)
+      this.fail(
+        `${claim.name}: ${operation} was granted ${late.toFixed(1)} ms after its caller was told that it is not`,
+      )
+    this.#granted.set(operation, { seq: this.counts.grants, token: answer.token })
+    for (const held of this.#live.get(claim.name) ?? []) {
+      if (held.operation === operation) continue
+      if (held.isBelieved && !this.#excused.has(held.operation))
+        this.fail(`${claim.name}: granted to ${operation} while ${held.operation} believes to hold it`)
+      this.counts.takeovers += 1
+    }
+  }
+
+  renewed(claim: Claim, answer: Grant | undefined, now: number): void {
+    this.#reference.renewed(claim, answer, now)
+  }
+
+  released(key: ClaimKey, answer: 'released' | 'gone', now: number): void {
+    this.#reference.released(key, answer, now)
+  }
+
+  broken(name: string, token: bigint | undefined, now: number): void {
+    const holder = this.#reference.holder(name, now)
+    if (holder) this.#excused.add(Number(holder.claim.note))
+    if (token !== undefined) this.counts.breaks += 1
+    this.#reference.broken(name, token, now)
+  }
+
+  /** Leases run out earlier than their holders can know. */
+  leapt(): void {
+    for (let operation = 1; operation <= this.#operations; operation += 1) this.#excused.add(operation)
+  }
+
+  forgot(): void {
+    this.leapt()
+    this.#reference.forgot()
+  }
+
+  #abort(held: Held): void {
+    const { lease, mustLast, isReleased } = held
+    held.isAborted = true
+    if (this.isCalm && mustLast && !isReleased && lease.signal.reason.code === 'LEASE_LOST')
+      this.fail(`${lease.name}: ${held.operation} was lost although nothing was wrong`)
+  }
+
+  /** By the server. */
+  #isHolder({ lease, operation }: Held): boolean {
+    const holder = this.#reference.holder(lease.name, this.#serverNow())
+    return holder?.claim.note === String(operation) && holder.token === lease.token
+  }
+
+  /** Names that are held or waited for by the server. */
+  left(): string[] {
+    return this.#reference.left(this.#serverNow())
+  }
+}

@@ -1,0 +1,107 @@
+import type { Clock } from '../../src/time.ts'
+import type { Random } from './random.ts'
+import { settled, type World } from './world.ts'
+
+/** Milliseconds since 1970 at which every world begins. */
+export const BEGINNING: number = Date.UTC(2026, 0, 1)
+
+/**
+ * A process with its clock, which runs a little fast or slow. While it stands still (stopped, suspended, or its event
+ * loop blocked) nothing of it runs and its clock goes on; then all that fell due runs late.
+ */
+export class Machine implements Clock {
+  readonly name: string
+  state: 'running' | 'stopped' | 'dead' = 'running'
+  /** Did it ever stand still? */
+  hasStopped = false
+  /** Called first, sometimes, when it runs again, before anything that fell due. */
+  onResume: () => void = () => {}
+  readonly #world: World
+  readonly #random: Random
+  readonly #rate: number
+  readonly #started: number
+  readonly #skew: number
+  #slept = 0
+  #isSleepy = false
+  #timers: (() => void)[] = []
+  #messages: (() => void)[] = []
+
+  constructor(name: string, world: World, random: Random) {
+    this.name = name
+    this.#world = world
+    this.#random = random
+    this.#rate = random.between(0.997, 1.003)
+    this.#started = random.between(0, 1e6)
+    this.#skew = random.between(-1e6, 1e6)
+  }
+
+  now(): number {
+    return this.#started + (this.#world.now - this.#slept) * this.#rate
+  }
+
+  wall(): number {
+    return BEGINNING + this.#skew + this.#world.now * this.#rate
+  }
+
+  after(delay: number, action: () => void): () => void {
+    let isOff = false
+    const run = (): void => {
+      if (!isOff) action()
+    }
+    const stop = this.#world.after(delay / this.#rate, () => this.#run(run, this.#timers))
+    return () => {
+      isOff = true
+      stop()
+    }
+  }
+
+  /** Runs what came over the network, now or when the machine runs again. */
+  deliver(action: () => void): void {
+    this.#run(action, this.#messages)
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise(resolve => this.after(ms, resolve))
+  }
+
+  /** Stands still for `ms`. */
+  stop(ms: number): void {
+    if (this.state !== 'running') return
+    this.state = 'stopped'
+    this.hasStopped = true
+    this.#world.after(ms, () => {
+      if (this.#isSleepy) this.#slept += ms
+      return this.#resume()
+    })
+  }
+
+  /** Ends without a word. */
+  crash(): void {
+    this.state = 'dead'
+  }
+
+  /** A clock of this machine that, wrongly, does not count the time for which it stood still. */
+  sleeping(): Clock {
+    this.#isSleepy = true
+    return this
+  }
+
+  async #resume(): Promise<void> {
+    if (this.state !== 'stopped') return
+    this.state = 'running'
+    if (this.#random.chance(0.5)) this.onResume()
+    const late = [this.#timers, this.#messages]
+    this.#timers = []
+    this.#messages = []
+    if (this.#random.chance(0.5)) late.reverse()
+    for (const action of late.flat()) {
+      action()
+      await settled()
+    }
+  }
+
+  #run(action: () => void, queue: (() => void)[]): void {
+    if (this.state === 'running') action()
+    else if (this.state === 'stopped') queue.push(action)
+  }
+}

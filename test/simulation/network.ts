@@ -1,0 +1,76 @@
+import { LeaseError } from '../../src/errors.ts'
+import type { Machine } from './machine.ts'
+import type { Random } from './random.ts'
+import type { World } from './world.ts'
+
+/** How bad the network is. */
+export interface Weather {
+  /** Chance that one message is lost. */
+  readonly loss: number
+  /** Chance that a request arrives twice. */
+  readonly copies: number
+  /** Chance that a message takes up to `longest` ms, and not a few. */
+  readonly slow: number
+  readonly longest: number
+}
+
+export const fair: Weather = { loss: 0, copies: 0, slow: 0, longest: 0 }
+
+/** Loses, delays, copies and thereby re-orders messages between machines and the server. */
+export class Network {
+  weather: Weather = fair
+  /** Machines from which, and to which, nothing passes. */
+  readonly cutUp: Set<Machine> = new Set()
+  readonly cutDown: Set<Machine> = new Set()
+  readonly counts: { lostRequests: number; lostReplies: number; lostWakes: number; copies: number } = {
+    lostRequests: 0,
+    lostReplies: 0,
+    lostWakes: 0,
+    copies: 0,
+  }
+  readonly #world: World
+  readonly #random: Random
+
+  constructor(world: World, random: Random) {
+    this.#world = world
+    this.#random = random
+  }
+
+  /** What `serve` answers, which may be never. `serve` runs at the server, perhaps twice, perhaps much later. */
+  exchange<Answer>(machine: Machine, serve: () => Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const arrive = async (): Promise<void> => {
+        let reply: () => void
+        try {
+          const answer = await serve()
+          reply = () => resolve(answer)
+        } catch (error) {
+          reply = () => reject(LeaseError.is(error) ? error : new Error('the server failed', { cause: error }))
+        }
+        if (this.#isLost(this.cutDown, machine)) this.counts.lostReplies += 1
+        else this.#world.after(this.#delay(), () => machine.deliver(reply))
+      }
+      if (this.#random.chance(this.weather.copies)) {
+        this.counts.copies += 1
+        this.#world.after(this.#delay() + this.#delay(), () => void arrive())
+      }
+      if (this.#isLost(this.cutUp, machine)) this.counts.lostRequests += 1
+      else this.#world.after(this.#delay(), () => void arrive())
+    })
+  }
+
+  /** A message from the server that nobody answers. */
+  wake(machine: Machine, wake: () => void): void {
+    if (this.#isLost(this.cutDown, machine)) this.counts.lostWakes += 1
+    else this.#world.after(this.#delay(), () => machine.deliver(wake))
+  }
+
+  #isLost(cut: Set<Machine>, machine: Machine): boolean {
+    return cut.has(machine) || this.#random.chance(this.weather.loss)
+  }
+
+  #delay(): number {
+    if (this.#random.chance(this.weather.slow)) return this.#random.between(0, this.weather.longest)
+    return this.#random.between(0.2, 3)
+  }
+}

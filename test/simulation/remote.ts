@@ -1,0 +1,134 @@
+import { LeaseError } from '../../src/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../src/store.ts'
+import { memory } from '../../src/stores/memory.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import type { Machine } from './machine.ts'
+import type { Network } from './network.ts'
+import type { Late, Server } from './server.ts'
+
+/** What a reply always carries: the time of the server when it was sent. */
+interface Reply<Answer> {
+  readonly answer: Answer | Late
+  readonly time: number
+}
+
+/** Changes what the store does with the server's answers, to see that the checks notice. */
+export interface Mistake {
+  /** Milliseconds more that a grant is said to last, of those that its request took. */
+  ttl?(elapsed: number): number
+  /** What a renewal that failed is taken for. */
+  failedRenewal?(claim: Claim, last: Grant | undefined): Grant | undefined
+}
+
+/**
+ * The store of one process, as the protocol demands: each request carries a deadline in the server's time. It knows
+ * that time from replies, as the least that it can be; a request that is refused as late brings it along and is sent
+ * again.
+ */
+export class RemoteStore implements Store {
+  readonly kind = 'simulated'
+  readonly guarantees: Guarantees = memory().guarantees
+  readonly #machine: Machine
+  readonly #network: Network
+  readonly #server: Server
+  readonly #mistake: Mistake
+  /** The server's time less the machine's. */
+  #offset: number | undefined
+  #lastGrant: Grant | undefined
+
+  constructor(machine: Machine, network: Network, server: Server, mistake: Mistake) {
+    this.#machine = machine
+    this.#network = network
+    this.#server = server
+    this.#mistake = mistake
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const sent = this.#machine.now()
+    const answer = await this.#ask(requestLimit(claim.ttl), signal, deadline =>
+      this.#server.acquire(claim, deadline, never),
+    )
+    return answer.held ? this.#granted(answer, sent) : answer
+  }
+
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const sent = this.#machine.now()
+    try {
+      const answer = await this.#ask(requestLimit(claim.ttl), signal, deadline =>
+        this.#server.renew(claim, deadline, never),
+      )
+      return answer && this.#granted(answer, sent)
+    } catch (error) {
+      const grant = this.#mistake.failedRenewal?.(claim, this.#lastGrant)
+      if (grant) return grant
+      throw error
+    }
+  }
+
+  release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#ask(LONGEST_REQUEST, signal, () => this.#server.release({ name, id }, never))
+  }
+
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, by, deadline, never))
+  }
+
+  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    const atServer = new AbortController()
+    const heard = (): void => {
+      if (!signal.aborted) wake()
+    }
+    signal.addEventListener('abort', () => this.#network.exchange(this.#machine, async () => atServer.abort()))
+    return this.#ask(LONGEST_REQUEST, signal, () =>
+      this.#server.watch(key, () => this.#network.wake(this.#machine, heard), atServer.signal),
+    )
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    yield* await this.#ask(LONGEST_REQUEST, signal, () => this.#server.inspect(query, never))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  #granted(grant: Grant, sent: number): Grant {
+    const more = this.#mistake.ttl?.(this.#machine.now() - sent) ?? 0
+    this.#lastGrant = { ...grant, ttl: grant.ttl + more }
+    return this.#lastGrant
+  }
+
+  async #ask<Answer>(
+    limit: number,
+    signal: AbortSignal,
+    serve: (deadline: number) => Promise<Answer | Late>,
+  ): Promise<Answer> {
+    const giveUp = this.#machine.now() + limit
+    for (;;) {
+      signal.throwIfAborted()
+      const offset = this.#offset ?? (await this.#askTime())
+      const { answer, time } = await this.#exchange(() => serve(giveUp + offset))
+      this.#offset = time - this.#machine.now()
+      if (!isLate(answer)) return answer
+      if (this.#machine.now() >= giveUp) throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late')
+    }
+  }
+
+  async #askTime(): Promise<number> {
+    const { time } = await this.#exchange(async () => undefined)
+    return time - this.#machine.now()
+  }
+
+  #exchange<Answer>(serve: () => Promise<Answer | Late>): Promise<Reply<Answer>> {
+    const server = this.#server
+    return this.#network.exchange(this.#machine, async () => {
+      await server.reached()
+      return { answer: await serve(), time: server.time() }
+    })
+  }
+}
+
+/** The server carries out what arrived, whoever has given up meanwhile. */
+const never: AbortSignal = new AbortController().signal
+
+function isLate(answer: unknown): answer is Late {
+  return typeof answer === 'object' && answer !== null && 'late' in answer
+}

@@ -1,0 +1,141 @@
+import { LeaseError } from '../../src/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store } from '../../src/store.ts'
+import { memory } from '../../src/stores/memory.ts'
+import type { Clock } from '../../src/time.ts'
+import type { Ledger } from './ledger.ts'
+import { BEGINNING } from './machine.ts'
+import type { World } from './world.ts'
+
+/** What a late request is answered: with the server's time, so that its sender can mend its own. */
+export interface Late {
+  readonly late: true
+}
+
+/** Changes what the server does, to see that the checks notice. */
+export interface Flaw {
+  /** Carries out requests that came too late. */
+  readonly takesLate?: boolean
+  wrap?(store: Store): Store
+}
+
+/** One server, over the memory store, which tells the ledger all that it does. */
+export class Server {
+  refusedLate = 0
+  readonly #world: World
+  readonly #ledger: Ledger
+  readonly #flaw: Flaw
+  readonly #clock: Clock
+  #isRefusing = false
+  #running: Promise<void> = Promise.resolve()
+  #leap = 0
+  #step = 0
+  #store: Store
+
+  constructor(world: World, ledger: Ledger, flaw: Flaw) {
+    this.#world = world
+    this.#ledger = ledger
+    this.#flaw = flaw
+    this.#clock = {
+      now: () => world.now + this.#leap,
+      wall: () => this.time(),
+      after: () => {
+        throw new Error('a store keeps no timers')
+      },
+    }
+    this.#store = this.#newStore()
+    ledger.serverNow = () => this.#clock.now()
+  }
+
+  /** Refuses connections for `ms`. */
+  refuse(ms: number): void {
+    this.#isRefusing = true
+    this.#world.after(ms, () => {
+      this.#isRefusing = false
+    })
+  }
+
+  /** Stands still for `ms`: what arrives meanwhile is carried out after. */
+  stop(ms: number): void {
+    this.#running = this.#world.sleep(ms)
+  }
+
+  /** Resolves when a request that arrives now is read; rejects if nobody listens. */
+  async reached(): Promise<void> {
+    if (this.#isRefusing) throw new LeaseError('STORE_UNAVAILABLE', 'the connection was refused')
+    await this.#running
+  }
+
+  /** By which requests are late. */
+  time(): number {
+    return BEGINNING + this.#world.now + this.#leap + this.#step
+  }
+
+  /** The wall clock is set; leases run on. */
+  step(ms: number): void {
+    this.#step += ms
+  }
+
+  /** Time passes at once: leases run out early. */
+  leap(ms: number): void {
+    this.#leap += ms
+    this.#ledger.leapt()
+  }
+
+  /** Restarts without data. */
+  forget(): void {
+    this.#store = this.#newStore()
+    this.#ledger.forgot()
+  }
+
+  async acquire(claim: Claim, deadline: number, signal: AbortSignal): Promise<Grant | Busy | Late> {
+    if (this.#isLate(deadline)) return { late: true }
+    const now = this.#clock.now()
+    const answer = await this.#store.acquire(claim, signal)
+    this.#ledger.acquired(claim, answer, now)
+    return answer
+  }
+
+  async renew(claim: Claim, deadline: number, signal: AbortSignal): Promise<Grant | undefined | Late> {
+    if (this.#isLate(deadline)) return { late: true }
+    const now = this.#clock.now()
+    const answer = await this.#store.renew(claim, signal)
+    this.#ledger.renewed(claim, answer, now)
+    return answer
+  }
+
+  async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const now = this.#clock.now()
+    const answer = await this.#store.release(key, signal)
+    this.#ledger.released(key, answer, now)
+    return answer
+  }
+
+  async break(name: string, by: string, deadline: number, signal: AbortSignal): Promise<bigint | undefined | Late> {
+    if (this.#isLate(deadline)) return { late: true }
+    const now = this.#clock.now()
+    const token = await this.#store.break(name, by, signal)
+    this.#ledger.broken(name, token, now)
+    return token
+  }
+
+  async watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+    await this.#store.watch?.(key, wake, signal)
+  }
+
+  async inspect(query: Query, signal: AbortSignal): Promise<LeaseRecord[]> {
+    const records: LeaseRecord[] = []
+    for await (const record of this.#store.inspect(query, signal)) records.push(record)
+    return records
+  }
+
+  #isLate(deadline: number): boolean {
+    if (this.time() <= deadline) return false
+    this.refusedLate += 1
+    return !this.#flaw.takesLate
+  }
+
+  #newStore(): Store {
+    const store = memory({ clock: this.#clock })
+    return this.#flaw.wrap?.(store) ?? store
+  }
+}

@@ -1,0 +1,222 @@
+import { StoreLocks } from '../../src/locks.ts'
+import { LONGEST_REQUEST } from '../../src/time.ts'
+import { type Surroundings, work } from './job.ts'
+import { type Count, Ledger, LONGEST_TTL } from './ledger.ts'
+import { Machine } from './machine.ts'
+import { fair, Network } from './network.ts'
+import { Random } from './random.ts'
+import { type Mistake, RemoteStore } from './remote.ts'
+import { type Flaw, Server } from './server.ts'
+import { World } from './world.ts'
+
+/** What goes wrong in a run. */
+export const climates = ['calm', 'lossy', 'stopping', 'outages', 'lawless'] as const
+type Climate = (typeof climates)[number]
+
+/** A deliberate error, of the server, of the clients' store or of their clocks. */
+export interface Variant {
+  readonly flaw?: Flaw
+  readonly mistake?: Mistake
+  /** Process clocks that do not count the time for which they stood still. */
+  readonly sleepingClocks?: boolean
+  /** Leave out the comparison with what a server must answer? */
+  readonly isSeenByClientsOnly?: boolean
+}
+
+export interface Outcome {
+  readonly climate: Climate
+  readonly violations: readonly string[]
+  readonly counts: Readonly<Record<Count, number>>
+  /** Virtual milliseconds, and events. */
+  readonly time: number
+  readonly events: number
+}
+
+const DURATION = 4_000
+
+/** All of a run follows from its seed. */
+export async function simulate(seed: number, variant: Variant = {}): Promise<Outcome> {
+  const climate = climates[seed % climates.length] as Climate
+  const run = new Run(seed, climate, variant)
+  await run.live()
+  return run.outcome
+}
+
+class Run {
+  readonly #climate: Climate
+  readonly #random: Random
+  readonly #variant: Variant
+  readonly #world: World = new World()
+  readonly #ledger: Ledger
+  readonly #network: Network
+  readonly #server: Server
+  readonly #processes: Process[] = []
+  #isOver = false
+
+  constructor(seed: number, climate: Climate, variant: Variant) {
+    this.#climate = climate
+    this.#random = new Random(seed)
+    this.#variant = variant
+    this.#ledger = new Ledger(this.#world, !variant.isSeenByClientsOnly)
+    this.#network = new Network(this.#world, this.#random)
+    this.#server = new Server(this.#world, this.#ledger, variant.flaw ?? {})
+  }
+
+  get outcome(): Outcome {
+    const { violations, counts } = this.#ledger
+    counts.refusedLate = this.#server.refusedLate
+    counts.lostReplies = this.#network.counts.lostReplies
+    return { climate: this.#climate, violations, counts, time: this.#world.now, events: this.#world.events }
+  }
+
+  async live(): Promise<void> {
+    const random = this.#random
+    for (let count = random.integer(2, 4); count > 0; count -= 1) this.#start()
+    this.#ledger.isCalm = this.#climate === 'calm'
+    if (this.#climate !== 'calm')
+      this.#network.weather = {
+        loss: random.pick([0.01, 0.05, 0.2]),
+        copies: random.pick([0, 0.05, 0.2]),
+        slow: random.pick([0.01, 0.05, 0.2]),
+        longest: random.pick([50, 400, 8_000]),
+      }
+    this.#plan()
+    await this.#world.run(() => false, DURATION)
+    await this.#end()
+  }
+
+  #start(): void {
+    const machine = new Machine(`process ${this.#processes.length}`, this.#world, this.#random)
+    const { sleepingClocks = false } = this.#variant
+    const clock = sleepingClocks ? machine.sleeping() : machine
+    const environment = { clock, random: this.#random.next }
+    const open = (): StoreLocks =>
+      new StoreLocks(
+        new RemoteStore(machine, this.#network, this.#server, this.#variant.mistake ?? {}),
+        {},
+        environment,
+      )
+    const process = new Process(machine, open)
+    this.#processes.push(process)
+    machine.onResume = () => this.#ledger.checkAll(machine)
+    const around: Surroundings = {
+      world: this.#world,
+      machine,
+      random: this.#random,
+      ledger: this.#ledger,
+      names: ['a', 'b'],
+      locks: () => process.locks,
+      isOver: () => this.#isOver,
+    }
+    for (let jobs = this.#random.integer(1, 3); jobs > 0; jobs -= 1) {
+      process.working += 1
+      void work(around).then(() => {
+        process.working -= 1
+      })
+    }
+  }
+
+  /** Strikes again and again, at random. */
+  #plan(): void {
+    const strike = this.#strikes[this.#climate]
+    if (!strike) return
+    this.#world.after(this.#random.between(50, 500), () => {
+      if (this.#isOver) return
+      strike()
+      this.#plan()
+    })
+  }
+
+  readonly #strikes: Partial<Record<Climate, () => void>> = {
+    lossy: () => this.#cut(),
+    stopping: () => this.#stopOrCrash(),
+    outages: () => this.#outage(),
+    lawless: () => this.#lawless(),
+  }
+
+  #cut(): void {
+    const { cutUp, cutDown } = this.#network
+    const { machine } = this.#random.pick(this.#processes)
+    const ways = this.#random.pick([[cutUp], [cutDown], [cutUp, cutDown]])
+    for (const way of ways) way.add(machine)
+    this.#world.after(this.#random.between(10, 900), () => {
+      for (const way of ways) way.delete(machine)
+    })
+  }
+
+  #stopOrCrash(): void {
+    const process = this.#random.pick(this.#processes)
+    const { machine } = process
+    if (this.#random.chance(0.75)) {
+      this.#ledger.counts.stops += 1
+      machine.stop(this.#random.pick([30, 150, 600, 2_000]) * this.#random.between(0.5, 1.5))
+    } else if (this.#random.chance(0.5)) {
+      this.#ledger.counts.crashes += 1
+      machine.crash()
+      this.#processes.splice(this.#processes.indexOf(process), 1)
+      this.#start()
+    } else if (machine.state === 'running') process.reopen(this.#random.pick([0, 50, 1_000]))
+  }
+
+  #outage(): void {
+    const random = this.#random
+    const ms = random.pick([20, 100, 500, 1_000])
+    const choice = random.next()
+    if (choice < 0.3) this.#server.refuse(ms)
+    else if (choice < 0.6) this.#server.stop(ms)
+    else {
+      const step = random.pick([-60_000, -400, 30, 400, 60_000])
+      if (step < 0) this.#ledger.mayBeLate = true
+      this.#server.step(step)
+    }
+  }
+
+  #lawless(): void {
+    const choice = this.#random.next()
+    if (choice < 0.5) void this.#administer()
+    else if (choice < 0.6) this.#server.leap(this.#random.pick([50, 300, 5_000]))
+    else if (choice < 0.7) this.#server.forget()
+    else if (choice < 0.85) this.#stopOrCrash()
+    else this.#cut()
+  }
+
+  async #administer(): Promise<void> {
+    const { locks } = this.#random.pick(this.#processes)
+    await locks.break(this.#random.pick(['a', 'b'])).catch(() => {})
+  }
+
+  /** The faults end; whoever waits must be served, and nothing may be left. */
+  async #end(): Promise<void> {
+    this.#isOver = true
+    this.#network.weather = fair
+    this.#network.cutUp.clear()
+    this.#network.cutDown.clear()
+    const served = (): boolean => this.#processes.every(({ working }) => working === 0)
+    if (!(await this.#world.run(served, this.#world.now + 60_000)))
+      this.#ledger.fail(`${this.#processes.filter(({ working }) => working > 0).length} processes wait for ever`)
+    // A late copy of a request may come just in time still, and hold for its ttl.
+    const rest = LONGEST_REQUEST + LONGEST_TTL + 100
+    await this.#world.run(() => false, this.#world.now + rest)
+    for (const name of this.#ledger.left()) this.#ledger.fail(`${name} is held or waited for ${rest} ms after the end`)
+  }
+}
+
+/** One process, and its locks, which may be closed and opened anew. */
+class Process {
+  readonly machine: Machine
+  /** Jobs that have not ended. */
+  working = 0
+  locks: StoreLocks
+  readonly #open: () => StoreLocks
+
+  constructor(machine: Machine, open: () => StoreLocks) {
+    this.machine = machine
+    this.#open = open
+    this.locks = open()
+  }
+
+  reopen(grace: number): void {
+    void this.locks.close({ grace })
+    this.locks = this.#open()
+  }
+}

@@ -1,0 +1,89 @@
+interface Event {
+  readonly at: number
+  readonly order: number
+  action: (() => void | Promise<void>) | undefined
+}
+
+/** True time, in ms, and all that is going to happen, in one thread. Every clock of the simulation is made from it. */
+export class World {
+  now = 0
+  /** How much has happened. */
+  events = 0
+  readonly #heap: Event[] = []
+  #order = 0
+
+  /** Calls `action` after `delay` ms of true time; answers how to call that off. */
+  after(delay: number, action: () => void | Promise<void>): () => void {
+    const event: Event = { at: this.now + Math.max(delay, 0), order: this.#order, action }
+    this.#order += 1
+    this.#push(event)
+    return () => {
+      event.action = undefined
+    }
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise(resolve => this.after(ms, resolve))
+  }
+
+  /** Lets everything happen until `isOver`, or until `limit`; answers whether it was over. */
+  async run(isOver: () => boolean, limit: number): Promise<boolean> {
+    await settled()
+    while (!isOver()) {
+      const event = this.#heap[0]
+      if (!event || event.at > limit) {
+        this.now = limit
+        return false
+      }
+      this.#pop()
+      if (!event.action) continue
+      this.now = event.at
+      this.events += 1
+      const going = event.action()
+      await settled()
+      await going
+    }
+    return true
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap
+    let index = heap.push(event) - 1
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      const above = heap[parent] as Event
+      if (!isBefore(event, above)) break
+      heap[index] = above
+      index = parent
+    }
+    heap[index] = event
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()
+    if (!last || heap.length === 0) return
+    let index = 0
+    for (;;) {
+      const [left, right] = [heap[2 * index + 1], heap[2 * index + 2]]
+      if (!left) break
+      const isRight = right !== undefined && isBefore(right, left)
+      const child = isRight ? right : left
+      if (!isBefore(child, last)) break
+      heap[index] = child
+      index = 2 * index + (isRight ? 2 : 1)
+    }
+    heap[index] = last
+  }
+}
+
+function isBefore(one: Event, other: Event): boolean {
+  return one.at === other.at ? one.order < other.order : one.at < other.at
+}
+
+/** Resolves when no promise can go on by itself. */
+export function settled(): Promise<void> {
+  return new Promise(resolve => {
+    setImmediate(resolve)
+  })
+}

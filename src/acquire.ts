@@ -141,7 +141,7 @@ class Waiting {
     if (retryAfter > 0) this.#heardAt = now
     if (!error.retryable) throw error
     const timedOut = now + retryAfter >= this.#giveUpAt
-    if (timedOut && this.#busy && this.#giveUpAt > this.#started) throw this.#timeout(this.#busy)
+    if (timedOut && this.#busy) throw this.#timeout(this.#busy)
     if (!timedOut && now < this.#heardAt + this.#claim.ttl) return
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
     const { name, ttl } = this.#claim
@@ -152,8 +152,7 @@ class Waiting {
   /** True when the watch was armed just now. */
   async #arm(): Promise<boolean> {
     const { clock, store } = this.#core
-    const { ttl, queue } = this.#claim
-    if (this.#armed || this.#failures > 0 || !queue || !store.watch) return false
+    if (this.#armed || this.#failures > 0 || !store.watch) return false
     const wake = (): void => {
       this.#woken = true
       this.#wake?.()
@@ -161,7 +160,7 @@ class Waiting {
     this.#watch ??= new AbortController()
     const { signal } = this.#watch
     const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
-    const limit = Math.min(requestLimit(ttl), this.#giveUpAt - clock.now())
+    const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
     try {
       await request(clock, limit, arm, { cancel: this.#cancel })
       this.#armed = true
@@ -178,9 +177,10 @@ class Waiting {
     if (this.#woken) return
     const { clock } = this.#core
     const delay = Math.min(this.#retryAfter, this.#giveUpAt - clock.now())
-    await pause(clock, delay, this.#cancel, wake => {
+    const arm = (wake: () => void): void => {
       this.#wake = wake
-    })
+    }
+    await pause(clock, delay, { cancel: this.#cancel, arm })
     this.#wake = undefined
   }
 

@@ -282,10 +282,10 @@ export class StoreLocks implements Locks {
     for (const wait of this.#waits.keys()) wait.cancel(closed)
     for (const lease of this.#core.leases) lease.abort(closed)
     const { clock } = this.#core
-    if (this.#core.leases.size > 0 || this.#bodies > 0)
-      await pause(clock, grace, new Cancel(), wake => {
-        this.#onIdle = wake
-      })
+    const arm = (wake: () => void): void => {
+      this.#onIdle = wake
+    }
+    if (this.#core.leases.size > 0 || this.#bodies > 0) await pause(clock, grace, { arm })
     for (const lease of this.#core.leases) lease.abandon()
     await Promise.allSettled(this.#waits.values()) // each leaves its withdrawal in the background
     await Promise.all(this.#background)

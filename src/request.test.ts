@@ -107,11 +107,13 @@ describe('a request', () => {
 describe('a pause', () => {
   test('ends after its time, or when it is woken, and leaves no timer', async () => {
     const clock = new VirtualClock()
-    const slept = follow(pause(clock, 50, new Cancel(), () => {}))
+    const slept = follow(pause(clock, 50))
     let wake = (): void => {}
     const woken = follow(
-      pause(clock, 1_000, new Cancel(), given => {
-        wake = given
+      pause(clock, 1_000, {
+        arm: given => {
+          wake = given
+        },
       }),
     )
     await clock.advance(50)
@@ -126,9 +128,10 @@ describe('a pause', () => {
   test('that is cancelled, before or meanwhile, rejects with the reason', async () => {
     const clock = new VirtualClock()
     const cancel = new Cancel()
-    const meanwhile = follow(pause(clock, 50, cancel, () => {}))
+    const meanwhile = follow(pause(clock, 50, { cancel }))
     cancel.cancel('enough')
-    const before = follow(pause(clock, 50, cancel, () => {}))
+    cancel.cancel('again')
+    const before = follow(pause(clock, 50, { cancel }))
     await clock.advance(0)
     expect([meanwhile.error, before.error]).toEqual(['enough', 'enough'])
     expect(clock.pending).toBe(0)

@@ -84,21 +84,27 @@ export function request<Answer>(
   })
 }
 
-/** Waits `delay` ms; a call of the function given to `arm` ends the wait early, `cancel` rejects it. */
-export function pause(clock: Clock, delay: number, cancel: Cancel, arm: (wake: () => void) => void): Promise<void> {
+export interface PauseOptions {
+  readonly cancel?: Cancel | undefined
+  /** Is given the function that ends the pause early. */
+  readonly arm?: (wake: () => void) => void
+}
+
+/** Waits `delay` ms. A cancelled pause rejects at once with the reason. */
+export function pause(clock: Clock, delay: number, { cancel, arm }: PauseOptions = {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    cancel.throwIfCancelled()
+    cancel?.throwIfCancelled()
     const wake = (): void => {
       stopTimer()
-      endStep()
+      endStep?.()
       resolve()
     }
     const stopTimer = clock.after(delay, wake)
-    const endStep = cancel.step(reason => {
+    const endStep = cancel?.step(reason => {
       stopTimer()
       reject(reason)
     })
-    arm(wake)
+    arm?.(wake)
   })
 }
 

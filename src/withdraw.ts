@@ -1,7 +1,7 @@
 import type { Core } from './core.ts'
 import type { LeaseError } from './errors.ts'
 import { events } from './events.ts'
-import { backoff, Cancel, pause, request } from './request.ts'
+import { backoff, pause, request } from './request.ts'
 import type { Claim } from './store.ts'
 import { LAST_REQUEST, LONGEST_REQUEST, requestLimit } from './time.ts'
 
@@ -16,7 +16,6 @@ const MOST_REPEATS = 3
 export async function withdraw(core: Core, claim: Claim, unsettled: boolean): Promise<'released' | 'gone'> {
   const { clock, store } = core
   const giveUp = clock.now() + Math.min(LONGEST_REQUEST, claim.ttl)
-  const cancel = new Cancel() // never used: a withdrawal outlives whoever gave up
   let released = false
   let repeats = unsettled ? MOST_REPEATS : 0
   for (let failures = 0; ; ) {
@@ -36,7 +35,7 @@ export async function withdraw(core: Core, claim: Claim, unsettled: boolean): Pr
         if (events.release_failed.hasSubscribers) events.release_failed.publish({ name, owner, error })
         throw error
       }
-      await pause(clock, delay, cancel, () => {})
+      await pause(clock, delay)
     }
   }
 }

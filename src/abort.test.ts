@@ -105,7 +105,8 @@ test('a request that arrives after its wait was aborted and withdrawn is refused
 })
 
 test('a grant whose answer comes in the very turn of the abort, or after it, is withdrawn', async () => {
-  for (const turns of [-1, 0, 1, 2, 3, 4, 5, 6]) {
+  const outcomes = new Set<string>()
+  for (let turns = -1; turns < 20; turns += 1) {
     const staged = stage()
     const { locks, clock, store } = staged
     const answer = store.holdReplies('acquire')
@@ -118,6 +119,7 @@ test('a grant whose answer comes in the very turn of the abort, or after it, is 
     abort('enough')
     await clock.advance(0)
     // It is either given before, and then kept, or aborted and withdrawn.
+    outcomes.add(`${wait.value ? 'given' : 'aborted'} after ${store.count('release')} releases`)
     if (wait.value) {
       wait.value.assertHeld()
       expect(store.count('release')).toBe(0)
@@ -125,6 +127,31 @@ test('a grant whose answer comes in the very turn of the abort, or after it, is 
     } else expect(wait.error).toBe('enough')
     await expectNothingLeft(staged, signal)
   }
+  // Unsettled while its answer is awaited, known to be held in the few turns after that.
+  expect([...outcomes].sort()).toEqual([
+    'aborted after 1 releases',
+    'aborted after 2 releases',
+    'given after 0 releases',
+  ])
+})
+
+test('a request for a place in line that arrives after the wait was aborted gets none', async () => {
+  const staged = stage()
+  const { locks, other, clock, store } = staged
+  await other.acquire('a')
+  const { signal, abort } = controlled()
+  const wait = follow(locks.acquire('a', { signal }))
+  await clock.advance(3_000)
+  const deliver = store.holdRequests('acquire')
+  await clock.advance(1_000)
+  expect(store.count('acquire')).toBe(3)
+  abort('enough')
+  await clock.advance(0)
+  expect(wait.error).toBe('enough')
+  expect(store.count('release')).toBe(2) // it gave its place back, then left a mark that it is gone
+  deliver()
+  await clock.advance(0)
+  expect((await other.inspect('a')).waiters).toEqual([])
 })
 
 test('an abort after the lease was given changes nothing about it', async () => {

@@ -119,6 +119,17 @@ test('a retry does not renew those that are well', async () => {
   expect([well.at.length, ill.at.length]).toEqual([1, 2])
 })
 
+test('a lease that leaves while its renewal fails takes the timer with it', async () => {
+  const { clock, heartbeat } = setUp()
+  const lease = new Beaten(clock, 9_000)
+  lease.well = false
+  heartbeat.join(lease)
+  clock.after(3_000, () => heartbeat.leave(lease)) // in the turn of the beat
+  await clock.advance(3_000)
+  expect(lease.at).toEqual([3_000])
+  expect(clock.pending).toBe(0)
+})
+
 test('leaving twice, or without having joined, does nothing', async () => {
   const { clock, heartbeat } = setUp()
   const [one, two] = [new Beaten(clock, 9_000), new Beaten(clock, 9_000)]
@@ -190,4 +201,27 @@ test('a failing store is asked for many leases at most some twenty times each be
   expect(store.count('renew') / 50).toBeGreaterThan(10)
   expect(store.count('renew') / 50).toBeLessThan(20)
   expect(clock.pending).toBe(0)
+})
+
+test('a lease that was just extended is not renewed at the next beat', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  await clock.advance(2_000)
+  await lease.extend()
+  await clock.advance(1_000) // the beat comes at 2,625
+  expect(store.count('renew')).toBe(1)
+  await clock.advance(2_700)
+  expect(store.count('renew')).toBe(2)
+})
+
+test('a store that takes long to answer is asked as often as one that does not', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', async forward => {
+    await new Promise<void>(resolve => clock.after(2_900, resolve))
+    return forward()
+  })
+  await clock.advance(2_625 + 10 * 3_000)
+  expect(store.count('renew')).toBe(11)
+  lease.assertHeld()
 })

@@ -178,6 +178,27 @@ test('a renewal that is answered after the deadline revives nothing', async () =
   expect(clock.pending).toBe(0)
 })
 
+test('a renewal that says so after the deadline passed is no second loss', async () => {
+  const { locks, clock, store, other } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  const { signal } = lease
+  let told = 0
+  const stop = subscribe('lease_lost', () => {
+    told += 1
+  })
+  store.rule('renew', refused)
+  await clock.advance(8_000)
+  const deliver = store.holdRequests('renew')
+  await clock.advance(1_000)
+  await other.acquire('a')
+  const { reason } = signal
+  deliver()
+  await clock.advance(0)
+  stop()
+  expect(told).toBe(1)
+  expect(() => lease.assertHeld()).toThrow(reason)
+})
+
 test('maxHold ends a lease that is renewed, at its time and with its own code', async () => {
   const { locks, clock, other } = stage({ ttl: 3_000, maxHold: 10_000 })
   const lease = await locks.acquire('a')

@@ -29,6 +29,16 @@ test('another process of the same owner is not taken for this one', async () => 
   })
 })
 
+test('nor is another process of the same owner that took over what was broken here', async () => {
+  const { locks, server, clock } = stage({ owner: 'billing' })
+  const twin = new StoreLocks(server, { owner: 'billing' }, { clock, random: () => 0.5 })
+  const lease = await locks.acquire('a')
+  await twin.break('a')
+  await twin.acquire('a')
+  lease.assertHeld() // it has not learned of it yet
+  await expect(locks.acquire('a', { wait: 0 })).rejects.toThrow('"a" is held by billing, for another')
+})
+
 test('two Locks in one process exclude each other, and by default say which process they are', async () => {
   const { locks, server, clock } = stage()
   const second = new StoreLocks(server, {}, { clock, random: () => 0.5 })

@@ -186,3 +186,15 @@ test('a lease ends with the block that uses it', async () => {
   }
   expect(await other.tryAcquire('a')).toBeDefined()
 })
+
+test('a renewal that is answered with less during the release leaves no timer', async () => {
+  const { locks, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  store.rule('renew', async forward => ({ ...((await forward()) as object), ttl: 1_000 }))
+  const extension = follow(lease.extend())
+  const release = follow(lease.release())
+  await clock.advance(0)
+  expect(extension.error).toMatchObject({ code: 'CLOSED' })
+  expect(release).toMatchObject({ settled: true, error: undefined })
+  expect(clock.pending).toBe(0)
+})

@@ -72,6 +72,7 @@ describe('a request', () => {
     cancel.cancel('again')
     await clock.advance(0)
     expect(asked.error).toBe('enough')
+    expect(() => cancel.throwIfCancelled()).toThrow('enough')
     expect(clock.pending).toBe(0)
     resolve('late')
     await clock.advance(0)

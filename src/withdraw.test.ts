@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, type Stage, stage, unanswered } from '../test/scripted-store.ts'
+import { LeaseError } from './errors.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { Claim } from './store.ts'
 import { withdraw } from './withdraw.ts'
@@ -101,4 +102,12 @@ test('a withdrawal whose time passed while the event loop was blocked asks once 
     if (rule) expect(withdrawal.error).toMatchObject({ message: 'the store did not answer within 50 ms' })
     else expect(withdrawal.value).toBe('released')
   }
+})
+
+test('an error that asking again cannot mend ends the withdrawal at once', async () => {
+  const staged = await held()
+  const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
+  staged.store.rule('release', () => Promise.reject(error))
+  await expect(withdraw(core(staged), claim, false)).rejects.toBe(error)
+  expect(staged.store.count('release')).toBe(1)
 })

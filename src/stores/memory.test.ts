@@ -69,6 +69,15 @@ test('waiters are let in one after the other, a turn apart, and a claim that doe
   expect((await all(store.inspect({ name: 'a' }, signal))).map(({ owner }) => owner)).toEqual(['3', '2', '4'])
 })
 
+test('the turns of the line count from when the lease ran out, not from when somebody asked', async () => {
+  const { put, clock } = open()
+  await put(claim('a', '1'))
+  for (const id of ['2', '3', '4']) await put(claim('a', id, { ttl: 60_000 }))
+  await clock.advance(1_150)
+  expect(await put(claim('a', '4', { ttl: 60_000 }))).toMatchObject({ held: false, ahead: 2, retryAfter: 50 })
+  expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: true })
+})
+
 test('a place in line lapses unless it is asked for again, and is given back by release', async () => {
   const { store, put, clock } = open()
   await put(claim('a', '1', { ttl: 60_000 }))

@@ -199,6 +199,17 @@ test('a renewal that says so after the deadline passed is no second loss', async
   expect(() => lease.assertHeld()).toThrow(reason)
 })
 
+test('the end of a term that was made shorter is told without anybody looking', async () => {
+  const { locks, clock } = stage({ heartbeat: false })
+  const lease = await locks.acquire('a', { ttl: 60_000 })
+  const { signal } = lease
+  await lease.extend(1_000)
+  await clock.advance(987)
+  expect(signal.aborted).toBe(false)
+  await clock.advance(1)
+  expect(signal.aborted).toBe(true)
+})
+
 test('maxHold ends a lease that is renewed, at its time and with its own code', async () => {
   const { locks, clock, other } = stage({ ttl: 3_000, maxHold: 10_000 })
   const lease = await locks.acquire('a')

@@ -58,7 +58,25 @@ test('a longer term counts only once it is granted', async () => {
   await clock.advance(5_000)
   expect(extension.error).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   expect(lease.remaining).toBe(4_898)
-  expect(lease.ttl).toBe(60_000)
+  expect(lease.ttl).toBe(10_000)
+})
+
+test('an extension for longer that fails leaves the heartbeat as it was', async () => {
+  for (const rule of [lost, unanswered, refused]) {
+    const { locks, clock, store } = stage({ ttl: 300 })
+    const lease = await locks.acquire('a')
+    await clock.advance(50)
+    store.rule('renew', rule)
+    const extension = follow(lease.extend(600_000))
+    await clock.advance(100)
+    expect(extension.error).toMatchObject({ retryable: true })
+    store.mend('renew')
+    await clock.advance(60_000)
+    lease.assertHeld()
+    expect(lease.ttl).toBe(300)
+    await lease.release()
+    expect(clock.pending).toBe(0)
+  }
 })
 
 test('extend with the store down rejects, and the lease is held until its deadline', async () => {

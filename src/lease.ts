@@ -35,8 +35,9 @@ export interface Lease extends AsyncDisposable {
    */
   assertHeld(): void
   /**
-   * Renews now and resolves to the milliseconds that remain. A `ttl` given here holds for later renewals too. Rejects
-   * `LEASE_LOST`, `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN` (then the lease is still held until its deadline).
+   * Renews now and resolves to the milliseconds that remain. A `ttl` that is granted holds for later renewals too; a
+   * shorter one counts from now on even if no answer comes. Rejects `LEASE_LOST`, `STORE_UNAVAILABLE` or
+   * `OUTCOME_UNKNOWN` (then the lease is still held until its deadline).
    */
   extend(ttl?: number): Promise<number>
   /**
@@ -138,12 +139,9 @@ export class HeldLease implements Lease {
     checkDuration(ttl, 'ttl')
     while (this.#renewing) await this.#renewing
     this.assertHeld()
-    if (ttl !== this.ttl) {
-      this.#core.heartbeat.leave(this)
-      this.#claim = { ...this.#claim, ttl }
-      if (this.#beats) this.#core.heartbeat.join(this)
-    }
-    const failure = await this.#renew(false)
+    // The longer term only once it is granted: until then the lease must be renewed as often as before.
+    if (ttl < this.ttl) this.#setTtl(ttl)
+    const failure = await this.#renew(false, ttl)
     this.assertHeld()
     if (failure) throw failure
     return this.remaining
@@ -152,7 +150,7 @@ export class HeldLease implements Lease {
   /** For the heartbeat: a renewal under way already counts as this one, and what is lost stays lost. */
   async renew(): Promise<boolean> {
     if (this.#renewing || this.#check()) return true
-    return (await this.#renew(true)) === undefined
+    return (await this.#renew(true, this.ttl)) === undefined
   }
 
   release(): Promise<void> {
@@ -207,28 +205,29 @@ export class HeldLease implements Lease {
   }
 
   /** Answers why it failed; rejects never. One at a time: the caller has looked that none is under way. */
-  #renew(background: boolean): Promise<LeaseError | undefined> {
-    const renewal = this.#askToRenew(background).finally(() => {
+  #renew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
+    const renewal = this.#askToRenew(background, ttl).finally(() => {
       this.#renewing = undefined
     })
     this.#renewing = renewal
     return renewal
   }
 
-  async #askToRenew(background: boolean): Promise<LeaseError | undefined> {
+  async #askToRenew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
     const { clock, store } = this.#core
-    const claim = this.#claim
+    const claim = { ...this.#claim, ttl }
     const sent = clock.now()
     const before = this.#deadline
     // Should the answer be lost, the server may have set this ttl: what is shorter counts from now on.
     this.#moveDeadline(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
     try {
-      const grant = await request(clock, requestLimit(claim.ttl), signal => store.renew(claim, signal), { background })
+      const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
-        if (!this.#releasing) this.#lose('LEASE_LOST', 'is held no more: it ran out at the store, or was broken')
+        this.#lose('LEASE_LOST', 'is held no more: it ran out at the store, or was broken')
         return undefined
       }
+      if (ttl !== this.ttl) this.#setTtl(ttl)
       const now = clock.now()
       this.#renewedAt = sent
       this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
@@ -242,6 +241,12 @@ export class HeldLease implements Lease {
         events.heartbeat_failed.publish({ lease: this, error })
       return error
     }
+  }
+
+  #setTtl(ttl: number): void {
+    this.#core.heartbeat.leave(this)
+    this.#claim = { ...this.#claim, ttl }
+    if (this.#beats && !this.#releasing) this.#core.heartbeat.join(this)
   }
 
   #moveDeadline(deadline: number): void {

@@ -20,6 +20,8 @@ export interface Surroundings {
   readonly random: Random
   readonly ledger: Ledger
   readonly names: readonly string[]
+  /** May it extend a lease for another ttl? */
+  readonly changesTtl: boolean
   /** The locks of its process, which may be closed and opened anew. */
   locks(): Locks
   isOver(): boolean
@@ -103,9 +105,9 @@ class Job {
   }
 
   async #extend(lease: Lease): Promise<void> {
-    const { random, ledger } = this.#around
+    const { random, ledger, changesTtl } = this.#around
     try {
-      await lease.extend(random.chance(0.5) ? random.pick(TTLS) : undefined)
+      await lease.extend(changesTtl && random.chance(0.5) ? random.pick(TTLS) : undefined)
       ledger.counts.extended += 1
     } catch (error) {
       this.#note(error)

@@ -34,6 +34,9 @@ export interface Outcome {
 
 const DURATION = 4_000
 
+/** The longest that a message is under way, in ms: longer than any request may be. */
+const SLOWEST = 8_000
+
 /** All of a run follows from its seed. */
 export async function simulate(seed: number, variant: Variant = {}): Promise<Outcome> {
   const climate = climates[seed % climates.length] as Climate
@@ -71,15 +74,15 @@ class Run {
 
   async live(): Promise<void> {
     const random = this.#random
-    for (let count = random.integer(2, 4); count > 0; count -= 1) this.#start()
     this.#ledger.isCalm = this.#climate === 'calm'
     if (this.#climate !== 'calm')
       this.#network.weather = {
         loss: random.pick([0.01, 0.05, 0.2]),
         copies: random.pick([0, 0.05, 0.2]),
         slow: random.pick([0.01, 0.05, 0.2]),
-        longest: random.pick([50, 400, 8_000]),
+        longest: random.pick([50, 400, SLOWEST]),
       }
+    for (let count = random.integer(2, 4); count > 0; count -= 1) this.#start()
     this.#plan()
     await this.#world.run(() => false, DURATION)
     await this.#end()
@@ -105,6 +108,8 @@ class Run {
       random: this.#random,
       ledger: this.#ledger,
       names: ['a', 'b'],
+      // A copy that comes after a renewal for longer would undo it: a store must not send again what was answered.
+      changesTtl: this.#network.weather.copies === 0,
       locks: () => process.locks,
       isOver: () => this.#isOver,
     }
@@ -195,7 +200,7 @@ class Run {
     if (!(await this.#world.run(served, this.#world.now + 60_000)))
       this.#ledger.fail(`${this.#processes.filter(({ working }) => working > 0).length} processes wait for ever`)
     // A late copy of a request may come just in time still, and hold for its ttl.
-    const rest = LONGEST_REQUEST + LONGEST_TTL + 100
+    const rest = Math.max(LONGEST_REQUEST, 2 * SLOWEST) + LONGEST_TTL + 100
     await this.#world.run(() => false, this.#world.now + rest)
     for (const name of this.#ledger.left()) this.#ledger.fail(`${name} is held or waited for ${rest} ms after the end`)
   }

@@ -3,7 +3,7 @@ import { simulate, type Variant } from './simulate.ts'
 import { variants } from './variants.ts'
 
 /** A check that needs more runs than this to notice is no check. */
-const RUNS = 60
+const RUNS = 250
 
 const flaws = Object.entries(variants)
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store.ts'
@@ -6,7 +8,7 @@ import { clients, type Owned } from '../harnesses/redis.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { until } from '../servers/until.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
+import { acquire, claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
 
 let server: RedisServer
 let proxy: TcpProxy
@@ -125,4 +127,28 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     proxy.up.pass()
     expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
+})
+
+test('rejects what is asked of a server that takes connections and says nothing, and asks it anew', async () => {
+  const mute = createServer(socket => socket.on('error', () => {}).resume()).listen(0, host)
+  await once(mute, 'listening')
+  const { port } = mute.address() as AddressInfo
+  await Promise.all(
+    Object.entries(clients).map(async ([name, create]) => {
+      if (name === 'glide') return // which does not make such a client at all
+      const { client, close } = await create(port)
+      const silent = storeOf(client)
+      expect(await failureOf(acquire(silent, claimOf('a')))).toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        message: 'Redis cannot be reached: not connected within 5000 ms',
+      })
+      const second = failureOf(acquire(silent, claimOf('a')))
+      await sleep(10)
+      await silent[Symbol.asyncDispose]()
+      expect(await within(1_000, second)).toMatchObject({ code: 'CLOSED' })
+      await close()
+    }),
+  )
+  await until('no connection is left', () => new Promise(resolve => mute.getConnections((_, count) => resolve(!count))))
+  mute.close()
 })

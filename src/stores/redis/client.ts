@@ -1,4 +1,5 @@
 import { invalid } from '../../check.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
 import { glide } from './glide.ts'
 import { ioredis } from './ioredis.ts'
 import { nodeRedis } from './node-redis.ts'
@@ -29,8 +30,8 @@ export interface Driver {
   readonly keyPrefix: string
   /** Can a connection of its own be had for messages? */
   readonly canListen: boolean
-  /** Opens a connection of our own where the client can be duplicated; rejects when it cannot be had now. */
-  open(): Promise<Link>
+  /** Opens a connection of our own where the client can be duplicated. `signal` ends the attempt. */
+  open(signal: AbortSignal): Promise<Link>
 }
 
 /** A connection; of a cluster, one to each node that is needed. */
@@ -49,6 +50,34 @@ export interface Link {
   failure(): unknown
   /** What is under way rejects. */
   close(): void
+}
+
+/**
+ * A connection on which `first` was done, all within the longest request, and none once `closing` aborts: a server that
+ * takes a connection and says no more, as one that stands still does, must not keep everybody waiting for ever.
+ */
+export async function openLink(
+  driver: Driver,
+  first: (link: Link) => Promise<void>,
+  closing: AbortSignal,
+): Promise<Link> {
+  const late = new AbortController()
+  const giveUp = (): void => late.abort()
+  const timer = setTimeout(giveUp, LONGEST_REQUEST).unref()
+  closing.addEventListener('abort', giveUp)
+  const isLate = new Promise<never>((_, reject) => late.signal.addEventListener('abort', reject, { once: true }))
+  let link: Link | undefined
+  try {
+    link = await Promise.race([driver.open(late.signal), isLate])
+    await Promise.race([first(link), isLate])
+    return link
+  } catch (error) {
+    link?.close()
+    throw late.signal.aborted ? new Error(`not connected within ${LONGEST_REQUEST} ms`) : (link?.failure() ?? error)
+  } finally {
+    clearTimeout(timer)
+    closing.removeEventListener('abort', giveUp)
+  }
 }
 
 /** Throws `INVALID_ARGUMENT` for what is no client of Redis. */

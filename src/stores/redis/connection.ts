@@ -4,6 +4,22 @@ import type { Driver, Link } from './client.ts'
 import { closed, failure, isReply } from './failure.ts'
 import { type Order, type Reply, Session } from './session.ts'
 
+/** Milliseconds of silence after which another connection is tried, unless a request has less time. */
+const PATIENCE = 1_000
+/** A server that stands still for less is not worth it. */
+const SHORTEST_PATIENCE = 100
+/** How often silence is looked for while something is under way. */
+const WATCH_INTERVAL = 50
+
+interface Flight {
+  readonly session: Session
+  readonly sent: number
+  readonly onSilent: () => void
+  readonly giveUp: (error: Error) => void
+  /** When to be impatient; infinite once that was done. */
+  impatientAt: number
+}
+
 /**
  * The store's own connection, opened by the first request that finds none. One that falls silent serves on until
  * another is open beside it, so that a dead path costs one request, and a slow server none.
@@ -17,8 +33,10 @@ export class Connection {
   /** Replaced, and not yet idle. */
   readonly #retired = new Set<Session>()
   #opening: Promise<Session> | undefined
+  readonly #flights = new Set<Flight>()
+  #watching = false
   #served = false
-  #closed = false
+  readonly #end = new AbortController()
 
   constructor(driver: Driver, channel: string, onServed: (link: Link) => void) {
     this.#driver = driver
@@ -26,22 +44,12 @@ export class Connection {
     this.#onServed = onServed
   }
 
-  /** Rejects with a `LeaseError`, after 5 s at the latest. `onSilent` is called if no answer came for `patience` ms. */
-  async carryOut(orders: readonly Order[], patience: number, onSilent: () => void): Promise<Reply> {
+  /** Rejects with a `LeaseError`, after 5 s at the latest. `onSilent` is called if there is no answer for long. */
+  async carryOut(orders: readonly Order[], onSilent: () => void): Promise<Reply> {
     const session = await this.#session()
-    const answer = session.carryOut(orders, this.#channel)
-    const timers: NodeJS.Timeout[] = []
-    const silence = new Promise<never>((_, reject) => {
-      const replace = (): void => {
-        this.#replace(session)
-        onSilent()
-      }
-      const giveUp = (): void => reject(new Silence(`no answer within ${LONGEST_REQUEST} ms`))
-      timers.push(setTimeout(replace, patience).unref(), setTimeout(giveUp, LONGEST_REQUEST).unref())
-    })
     try {
-      const reply = await Promise.race([answer, silence])
-      const refusal = reply.answers.find(each => String(each).startsWith('!'))
+      const reply = await this.#await(session, session.carryOut(orders, this.#channel), patienceOf(orders), onSilent)
+      const refusal = reply.answers.find(answer => String(answer).startsWith('!'))
       if (refusal !== undefined) this.#doubt(session, refusal)
       else if (!this.#served) this.#onServed(session.link)
       this.#served ||= refusal === undefined
@@ -51,8 +59,6 @@ export class Connection {
       // A connection that ended knows better why, such as for a wrong password.
       const knows = !isReply(error) && !this.#driver.isCluster
       throw this.failure((knows && session.link.failure()) || error)
-    } finally {
-      for (const timer of timers) clearTimeout(timer)
     }
   }
 
@@ -63,18 +69,18 @@ export class Connection {
 
   /** The error that a caller sees; of a request that left, unless `sent` is false. */
   failure(error: unknown, sent = true): LeaseError {
-    if (this.#closed) return closed()
+    if (this.#end.signal.aborted) return closed()
     return failure(error, { sent, served: this.#served, isCluster: this.#driver.isCluster })
   }
 
   close(): void {
-    this.#closed = true
+    this.#end.abort()
     this.#current?.link.close()
     for (const session of this.#retired) session.link.close()
   }
 
   async #session(): Promise<Session> {
-    if (this.#closed) throw closed()
+    if (this.#end.signal.aborted) throw closed()
     return this.#current?.link.isOpen() ? this.#current : this.#open()
   }
 
@@ -86,10 +92,10 @@ export class Connection {
   }
 
   async #tryToOpen(): Promise<Session> {
-    const session = await Session.open(this.#driver).catch(error => {
+    const session = await Session.open(this.#driver, this.#end.signal).catch(error => {
       throw this.failure(error, false)
     })
-    if (this.#closed) {
+    if (this.#end.signal.aborted) {
       session.link.close()
       throw closed()
     }
@@ -98,8 +104,41 @@ export class Connection {
     return session
   }
 
+  #await(session: Session, reply: Promise<Reply>, patience: number, onSilent: () => void): Promise<Reply> {
+    return new Promise((resolve, reject) => {
+      const sent = performance.now()
+      const flight: Flight = { session, sent, onSilent, giveUp: reject, impatientAt: sent + patience }
+      this.#flights.add(flight)
+      this.#watch()
+      reply.then(resolve, reject).finally(() => this.#flights.delete(flight))
+    })
+  }
+
+  /** One timer for all that is under way; none when nothing is. */
+  #watch(): void {
+    if (this.#watching || this.#flights.size === 0) return
+    this.#watching = true
+    setTimeout(() => {
+      this.#watching = false
+      const now = performance.now()
+      for (const flight of this.#flights) this.#check(flight, now)
+      this.#watch()
+    }, WATCH_INTERVAL).unref()
+  }
+
+  #check(flight: Flight, now: number): void {
+    if (now >= flight.impatientAt) {
+      flight.impatientAt = Number.POSITIVE_INFINITY
+      this.#replace(flight.session)
+      flight.onSilent()
+    }
+    if (now < flight.sent + LONGEST_REQUEST) return
+    this.#flights.delete(flight)
+    flight.giveUp(new Silence(`no answer within ${LONGEST_REQUEST} ms`))
+  }
+
   #replace(session: Session): void {
-    if (this.#current === session && !this.#closed) this.#open().catch(() => {}) // the next request says why
+    if (this.#current === session && !this.#end.signal.aborted) this.#open().catch(() => {}) // the next request says why
   }
 
   #doubt(session: Session, error: unknown): void {
@@ -124,3 +163,10 @@ export class Connection {
 }
 
 class Silence extends Error {}
+
+function patienceOf(orders: readonly Order[]): number {
+  const now = performance.now()
+  let patience = PATIENCE
+  for (const { until } of orders) if (until !== undefined) patience = Math.min(patience, until - now)
+  return Math.max(patience, SHORTEST_PATIENCE)
+}

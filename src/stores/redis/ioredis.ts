@@ -62,10 +62,10 @@ function single(client: Single): Driver {
     isCluster: false,
     keyPrefix: String(keyPrefix),
     canListen: true,
-    open: () => {
+    open: signal => {
       const own = client.duplicate({ ...SAFE, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
       unrefWhenConnected(own)
-      return open(own, ['close'], async () => [own])
+      return open({ own, signal, ends: ['close'], masters: () => [own] })
     },
   }
 }
@@ -76,7 +76,7 @@ function cluster(client: Cluster): Driver {
     isCluster: true,
     keyPrefix: String(keyPrefix || redisOptions?.keyPrefix || ''),
     canListen: true,
-    open: async () => {
+    open: async signal => {
       // A node connects at its first request, which waits for that; every request of ours has a deadline.
       const node = { ...SAFE, enableOfflineQueue: true }
       const own = client.duplicate([], {
@@ -89,7 +89,8 @@ function cluster(client: Cluster): Driver {
         redisOptions: { ...node, connectTimeout: LONGEST_REQUEST, socketTimeout: LONGEST_REQUEST },
       })
       own.on('+node', (node: Connection) => unrefWhenConnected(node))
-      const link = await open(own, ['end', 'node error', '-node'], async () => own.nodes('master'))
+      const ends = ['end', 'node error', '-node']
+      const link = await open({ own, signal, ends, masters: () => own.nodes('master') })
       return {
         ...link,
         async subscribe(channel, heard) {
@@ -101,8 +102,18 @@ function cluster(client: Cluster): Driver {
   }
 }
 
-async function open(own: Connection, ends: readonly string[], masters: () => Promise<Connection[]>): Promise<Link> {
+interface Opening {
+  readonly own: Connection
+  readonly signal: AbortSignal
+  /** Events that say that it, or any part of it, has ended. */
+  readonly ends: readonly string[]
+  masters(): Connection[]
+}
+
+async function open({ own, signal, ends, masters }: Opening): Promise<Link> {
   let failure: unknown
+  const giveUp = (): void => own.disconnect()
+  signal.addEventListener('abort', giveUp)
   own.on('error', (error: unknown) => {
     failure = error
   })
@@ -111,13 +122,15 @@ async function open(own: Connection, ends: readonly string[], masters: () => Pro
   } catch (error) {
     own.disconnect()
     throw failure ?? error
+  } finally {
+    signal.removeEventListener('abort', giveUp)
   }
   return {
     isOpen: () => own.status === 'ready',
     failure: () => failure,
     call: args => own.call(...args),
     async masters() {
-      return (await masters()).map(node => (args: readonly string[]) => node.call(...args))
+      return masters().map(node => (args: readonly string[]) => node.call(...args))
     },
     async subscribe(channel, heard) {
       own.on('message', (_: string, message: string) => heard(message))

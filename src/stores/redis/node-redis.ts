@@ -68,10 +68,10 @@ function single(client: Client): Driver {
     isCluster: false,
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
-    async open() {
+    async open(signal) {
       const own = client.duplicate(safe(client.options))
       own.unref?.()
-      return open(own, args => own.sendCommand(args))
+      return open(own, signal, args => own.sendCommand(args))
     },
   }
 }
@@ -84,9 +84,9 @@ function cluster(client: Client): Driver {
     isCluster: true,
     keyPrefix: options?.keyPrefix ?? '',
     canListen: true,
-    async open() {
+    async open(signal) {
       const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults) }) })
-      const link = await open(own, (args, key) => own.sendCommand(key, false, args))
+      const link = await open(own, signal, (args, key) => own.sendCommand(key, false, args))
       return {
         ...link,
         isOpen: () => true,
@@ -104,9 +104,9 @@ function sentinel(client: Client): Driver {
     isCluster: false,
     keyPrefix: client._options?.keyPrefix ?? '',
     canListen: true,
-    async open() {
+    async open(signal) {
       const own = client.duplicate({ commandOptions: {} })
-      const link = await open(own, args => own.sendCommand(false, args))
+      const link = await open(own, signal, args => own.sendCommand(false, args))
       return { ...link, isOpen: () => true }
     },
   }
@@ -127,8 +127,10 @@ function pool(client: Client): Driver {
   return { isCluster: false, keyPrefix: '', canListen: false, open: async () => link }
 }
 
-async function open(own: Connection, call: Link['call']): Promise<Link> {
+async function open(own: Connection, signal: AbortSignal, call: Link['call']): Promise<Link> {
   let failure: unknown
+  const giveUp = (): void => close(own)
+  signal.addEventListener('abort', giveUp)
   own.on('error', error => {
     failure = error
   })
@@ -137,6 +139,8 @@ async function open(own: Connection, call: Link['call']): Promise<Link> {
   } catch (error) {
     close(own)
     throw failure ?? error
+  } finally {
+    signal.removeEventListener('abort', giveUp)
   }
   return {
     isOpen: () => own.isReady === true,

@@ -1,4 +1,4 @@
-import type { Driver, Link } from './client.ts'
+import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
 import { sha, source } from './script.ts'
 
@@ -36,17 +36,16 @@ export class Session {
     this.#offsets = isCluster ? new Map() : undefined
   }
 
-  static async open(driver: Driver): Promise<Session> {
-    const link = await driver.open()
-    const session = new Session(link, driver.isCluster)
-    const sent = performance.now()
-    try {
+  static async open(driver: Driver, closing: AbortSignal): Promise<Session> {
+    let time = 0
+    let sent = 0
+    const askTime = async (link: Link): Promise<void> => {
+      sent = performance.now()
       const [seconds, micros] = (await link.call(['TIME'])) as [unknown, unknown]
-      session.#learn(undefined, Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), sent)
-    } catch (error) {
-      link.close()
-      throw link.failure() ?? error
+      time = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
     }
+    const session = new Session(await openLink(driver, askTime, closing), driver.isCluster)
+    session.#learn(undefined, time, sent)
     return session
   }
 

@@ -1,4 +1,4 @@
-import type { Driver, Link } from './client.ts'
+import { type Driver, type Link, openLink } from './client.ts'
 import { closed, failure } from './failure.ts'
 
 /** Milliseconds before the subscription is tried again; random, and doubled by each failure up to the longest. */
@@ -12,7 +12,7 @@ export class Wakes {
   readonly #wakes = new Map<string, () => void>()
   #listening: Promise<void> | undefined
   #link: Link | undefined
-  #closed = false
+  readonly #end = new AbortController()
 
   constructor(driver: Driver, channel: string) {
     this.#driver = driver
@@ -26,7 +26,7 @@ export class Wakes {
 
   /** Resolves once messages are heard; from then until `signal` aborts, `wake` is called as a hint. */
   async watch(id: string, wake: () => void, signal: AbortSignal): Promise<void> {
-    if (this.#closed) throw closed()
+    if (this.#end.signal.aborted) throw closed()
     this.#wakes.set(id, wake)
     const forget = (): void => {
       this.#wakes.delete(id)
@@ -42,7 +42,7 @@ export class Wakes {
   }
 
   close(): void {
-    this.#closed = true
+    this.#end.abort()
     this.#wakes.clear()
     this.#link?.close()
     this.#link = undefined
@@ -58,30 +58,26 @@ export class Wakes {
 
   async #subscribe(): Promise<void> {
     const { isCluster } = this.#driver
-    let link: Link | undefined
     let isLost = false
-    try {
-      link = await this.#driver.open()
+    const listen = async (link: Link): Promise<void> => {
       link.onEnd(() => {
         isLost = true
         this.#lose(link)
       })
       await link.subscribe(this.#channel, id => this.#wakes.get(id)?.())
       if (isLost) throw new Error('the connection ended')
+    }
+    try {
+      this.#link = await openLink(this.#driver, listen, this.#end.signal)
     } catch (error) {
-      link?.close()
-      throw failure(link?.failure() ?? error, { sent: false, served: true, isCluster })
+      throw this.#end.signal.aborted ? closed() : failure(error, { sent: false, served: true, isCluster })
     }
-    if (this.#closed) {
-      link.close()
-      throw closed()
-    }
-    this.#link = link
+    if (this.#end.signal.aborted) this.close()
   }
 
   /** What was said meanwhile is lost, so everybody asks: now, to learn how often, and once it is heard again. */
-  #lose(link: Link | undefined): void {
-    if (!link || this.#link !== link) return
+  #lose(link: Link): void {
+    if (this.#link !== link) return
     this.#link = undefined
     this.#listening = undefined
     link.close()
@@ -91,7 +87,7 @@ export class Wakes {
 
   #listenAgain(pause: number): void {
     const again = async (): Promise<void> => {
-      if (this.#closed || this.#wakes.size === 0) return
+      if (this.#end.signal.aborted || this.#wakes.size === 0) return
       try {
         await this.#listen()
         this.#wakeAll()

@@ -1,0 +1,54 @@
+import { join } from 'node:path'
+import type * as Main from '../src/index.ts'
+import type * as Redis from '../src/stores/redis/index.ts'
+import type * as Sqlite from '../src/stores/sqlite.ts'
+import type { Client } from './peer.ts'
+
+/** What `npm run build` makes, in a folder of its own: that is what users run. */
+export const BUILD: string = join(import.meta.dirname, 'dist')
+
+/** A build of Holdfast. */
+export class Build {
+  readonly #folder: string
+
+  constructor(folder: string = BUILD) {
+    this.#folder = folder
+  }
+
+  main(): Promise<typeof Main> {
+    return this.#load('index')
+  }
+
+  redis(): Promise<typeof Redis> {
+    return this.#load('redis')
+  }
+
+  sqlite(): Promise<typeof Sqlite> {
+    return this.#load('sqlite')
+  }
+
+  /** Holdfast over any store, with its defaults: every lease has a heartbeat and a deadline that is watched. */
+  async client(store: Main.Store, close: () => unknown = () => {}): Promise<Client> {
+    const { createLocks } = await this.main()
+    const locks = createLocks(store)
+    return {
+      async acquire(name, ttl) {
+        const lease = await locks.acquire(name, { ttl })
+        return () => lease.release()
+      },
+      async hold(name, ttl, onLost) {
+        const lease = await locks.acquire(name, { ttl })
+        lease.signal.addEventListener('abort', onLost, { once: true })
+        return { release: () => lease.release(), isHeld: () => lease.remaining > 0 }
+      },
+      async close() {
+        await locks.close({ grace: 0 })
+        await close()
+      },
+    }
+  }
+
+  async #load<Module>(name: string): Promise<Module> {
+    return (await import(join(this.#folder, `${name}.js`))) as Module
+  }
+}

@@ -1,0 +1,170 @@
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg, release } from 'node:os'
+import { basename, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { newFolder } from '../test/servers/folder.ts'
+import { startRedis } from '../test/servers/redis.ts'
+import { chart } from './chart.ts'
+import { Worker } from './launch.ts'
+import type { Peer, Place } from './peer.ts'
+import { type Measured, Report, type Results } from './report.ts'
+import type { Scenario, Trial, Variant } from './scenario.ts'
+import { targets } from './targets.ts'
+import { loadPeer } from './worker.ts'
+
+const SCENARIOS = ['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start']
+
+const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
+  --quick      under two minutes: one short round, to see that everything runs; the figures tell little
+  --only       ${SCENARIOS.join(', ')}
+  --peer       a file of bench/peers without .ts
+  --beside     another build of Holdfast, measured as one more peer
+  --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results
+`
+
+const { values: options } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true, default: [] },
+    peer: { type: 'string', multiple: true, default: [] },
+    rounds: { type: 'string' },
+    beside: { type: 'string' },
+    out: { type: 'string', default: join(import.meta.dirname, 'results') },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+async function bench(): Promise<void> {
+  if (options.help) return say(HELP)
+  if (options.beside) process.env.BENCH_BESIDE = options.beside
+  const names = globSync('*.ts', { cwd: join(import.meta.dirname, 'peers') }).map(file => basename(file, '.ts'))
+  const peers = new Map<string, Peer>()
+  for (const name of names.sort(floorsFirst)) {
+    const isWanted = options.peer.length === 0 || options.peer.includes(name)
+    if (isWanted && (name !== 'beside' || options.beside)) peers.set(name, await loadPeer(name))
+  }
+  const scenarios = new Map<string, Scenario>()
+  for (const name of options.only.length > 0 ? options.only : SCENARIOS) {
+    if (!SCENARIOS.includes(name)) throw new Error(`there is no scenario ${name}, only ${SCENARIOS.join(', ')}`)
+    scenarios.set(name, ((await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }).scenario)
+  }
+  const measured: Measured[] = []
+  for (const [name, scenario] of scenarios) measured.push(...(await new Run(name, scenario, peers).measure()))
+
+  const report = new Report({
+    machine: await machine(),
+    isQuick: options.quick,
+    labels: Object.fromEntries(Array.from(peers, ([name, { label }]) => [name, label])),
+    overs: Object.fromEntries(Array.from(peers, ([name, { over }]) => [name, over])),
+    floors: Object.fromEntries(
+      Array.from(peers, ([name, peer]) => [name, floorOf(peer, peers)]).filter(([, is]) => is),
+    ),
+    measured,
+  })
+  const text = [
+    describe(report.results),
+    ...Array.from(scenarios, ([name, scenario]) => report.markdown(name, scenario)),
+    targets(report),
+  ].join('\n')
+  mkdirSync(options.out, { recursive: true })
+  const path = join(options.out, options.quick ? 'quick' : 'latest')
+  writeFileSync(`${path}.json`, `${JSON.stringify(report.results, null, 1)}\n`)
+  writeFileSync(`${path}.md`, text)
+  writeFileSync(`${path}.svg`, chart(report))
+  say(`\n${text}\n${path}.json, .md, .svg\n`)
+}
+
+/** One scenario, in rounds. In each every peer has its turn, beginning with another one each time. */
+class Run {
+  readonly #name: string
+  readonly #scenario: Scenario
+  readonly #peers: [string, Peer][]
+
+  constructor(name: string, scenario: Scenario, peers: ReadonlyMap<string, Peer>) {
+    this.#name = name
+    this.#scenario = scenario
+    this.#peers = [...peers].filter(([, peer]) => scenario.takesPart(peer))
+  }
+
+  async measure(): Promise<Measured[]> {
+    const { rounds, variants, isSideBySide } = this.#scenario
+    const most = Number(options.rounds ?? (options.quick ? 1 : rounds))
+    const found: Measured[] = []
+    for (let round = 0; round < most; round += 1) {
+      for (const variant of variants(options.quick)) {
+        const all = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
+        const turn = all.length > 0 ? round % all.length : 0
+        const inTurn = [...all.slice(turn), ...all.slice(0, turn)]
+        if (isSideBySide) found.push(...(await Promise.all(inTurn.map(each => this.#trial(...each, variant, round)))))
+        else for (const each of inTurn) found.push(await this.#trial(...each, variant, round))
+      }
+    }
+    const order = this.#peers.map(([name]) => name)
+    return found.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
+  }
+
+  async #trial(name: string, peer: Peer, variant: Variant, round: number): Promise<Measured> {
+    const open: AsyncDisposable[] = []
+    const use: Trial['use'] = resource => {
+      open.push(resource)
+      return resource
+    }
+    try {
+      // A server for each trial: nothing is left of the one before.
+      const redis = use(await startRedis())
+      let place: Place = { host: redis.host, port: redis.port, folder: newFolder('bench') }
+      const { settings } = variant
+      const start: Trial['start'] = (task, at = place) =>
+        use(new Worker({ peer: name, scenario: this.#name, task, place: at, settings }))
+      if (peer.serve) place = { ...place, port: Number((await start('serve').values).port) }
+      const values = await this.#scenario.measure({ name, peer, place, settings, redis, start, use })
+      const shown = Object.entries(values).map(([key, value]) => `${key} ${Number(value).toPrecision(4)}`)
+      say(`${this.#name} ${variant.name} · ${name} · ${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}\n`)
+      return { scenario: this.#name, variant: variant.name, peer: name, round, values }
+    } finally {
+      for (const resource of open.reverse()) await resource[Symbol.asyncDispose]()
+    }
+  }
+}
+
+function floorsFirst(a: string, b: string): number {
+  const rank = (name: string): number => (name.startsWith('floor') ? 0 : name.startsWith('holdfast') ? 1 : 2)
+  return rank(a) - rank(b) || a.localeCompare(b)
+}
+
+function floorOf(peer: Peer, peers: ReadonlyMap<string, Peer>): string {
+  for (const [name, other] of peers) if (other.isFloor && other.over === peer.over) return name
+  return ''
+}
+
+async function machine(): Promise<Results['machine']> {
+  const redis = await startRedis()
+  const { redis_version } = await redis.info('server')
+  await redis.stop()
+  const manifest = JSON.parse(readFileSync(join(import.meta.dirname, 'package.json'), 'utf8'))
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    cpu: cpus()[0]?.model ?? '?',
+    cores: cpus().length,
+    system: `${process.platform} ${release()}`,
+    node: process.version,
+    redis: redis_version ?? '?',
+    ioredis: manifest.dependencies.ioredis,
+    load: loadavg()[0]?.toFixed(2) ?? '?',
+  }
+}
+
+function describe({ machine, isQuick }: Results): string {
+  const { date, cpu, cores, node, redis, ioredis } = machine
+  const caution = isQuick ? ' One short round: it shows that everything runs, the figures tell little.' : ''
+  return (
+    `Measured on ${date}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}. ` +
+    `Medians, and in brackets the range over the rounds; ratios are taken within a round.${caution}\n`
+  )
+}
+
+function say(text: string): void {
+  process.stdout.write(text)
+}
+
+await bench()

@@ -1,0 +1,50 @@
+/** Where a peer finds its server. */
+export interface Place {
+  readonly host: string
+  readonly port: number
+  /** An empty folder, for what is kept in files. */
+  readonly folder: string
+}
+
+/** A library, or a raw floor, as the scenarios see it. One file in `peers/` exports one as `peer`. */
+export interface Peer {
+  /** As tables and charts call it, with its version. */
+  readonly label: string
+  /** What it can be measured at, beside pairs; `held` is a lease that is renewed until it is released. */
+  readonly can: readonly Ability[]
+  /** What it keeps leases in; those of one kind are compared with one another. */
+  readonly over: 'redis' | 'sqlite' | 'memory' | 'broker'
+  /** The plain commands that others are measured against. */
+  readonly isFloor?: boolean
+  /** The key in Redis that is there as long as the lease is. */
+  key?(name: string): string
+  /** Starts a server of its own kind in this process and answers its port. */
+  serve?(): Promise<number>
+  open(place: Place): Promise<Client>
+}
+
+export type Ability = 'pairs' | 'wait' | 'held'
+
+/** One connection or store, as a process of a user has one. */
+export interface Client {
+  /** Waits for `name` without a limit, the way that the library does by default, and holds it for `ttl` ms. */
+  acquire(name: string, ttl: number): Promise<Release>
+  /** Holds a free name and keeps it until released; `onLost` is called when the library says that it is lost. */
+  hold?(name: string, ttl: number, onLost: () => void): Promise<Held>
+  close(): Promise<unknown>
+}
+
+export type Release = () => Promise<unknown>
+
+export interface Held {
+  release: Release
+  /** Asks the library, without a request, whether the lease is still held. */
+  isHeld?(): boolean
+}
+
+/** Of every ioredis here: what Holdfast, the floor and the peers are given is the same. */
+export function ioredisOptions({ host, port }: Place): { host: string; port: number; lazyConnect: boolean } {
+  return { host, port, lazyConnect: true }
+}
+
+export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

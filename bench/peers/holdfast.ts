@@ -1,0 +1,21 @@
+import { Redis } from 'ioredis'
+import { Build } from '../holdfast.ts'
+import { ioredisOptions, type Peer } from '../peer.ts'
+
+export const peer: Peer = holdfastOverRedis('Holdfast')
+
+export function holdfastOverRedis(label: string, folder?: string): Peer {
+  return {
+    label,
+    over: 'redis',
+    key: name => `holdfast:{:${name}}`,
+    can: ['pairs', 'wait', 'held'],
+    async open(place) {
+      const build = new Build(folder)
+      const { redis } = await build.redis()
+      // Never connected: the store opens connections of its own like it.
+      const client = new Redis(ioredisOptions(place))
+      return build.client(redis(client), () => client.disconnect())
+    },
+  }
+}

@@ -1,0 +1,122 @@
+import type { Column, Scenario } from './scenario.ts'
+import { median } from './statistics.ts'
+import type { Values } from './worker.ts'
+
+/** What one peer gave in one round. */
+export interface Measured {
+  readonly scenario: string
+  readonly variant: string
+  readonly peer: string
+  readonly round: number
+  readonly values: Values
+}
+
+/** All of one run. */
+export interface Results {
+  readonly machine: Readonly<Record<string, string | number>>
+  readonly isQuick: boolean
+  /** By name of the adapter. */
+  readonly labels: Readonly<Record<string, string>>
+  /** What each keeps leases in. */
+  readonly overs: Readonly<Record<string, string>>
+  /** Of each peer that is measured against one, its floor. */
+  readonly floors: Readonly<Record<string, string>>
+  readonly measured: readonly Measured[]
+}
+
+export interface Summary {
+  readonly middle: number
+  readonly least: number
+  readonly most: number
+}
+
+/** The median and the range of one value over the rounds; `undefined` if it could not be told in most of them. */
+export function summary(values: readonly (number | undefined)[]): Summary | undefined {
+  const known = values.filter(value => value !== undefined).filter(value => !Number.isNaN(value))
+  if (known.length * 2 <= values.length) return undefined
+  return { middle: median(known), least: Math.min(...known), most: Math.max(...known) }
+}
+
+export class Report {
+  readonly results: Results
+
+  constructor(results: Results) {
+    this.results = results
+  }
+
+  /** Of one peer, by round. */
+  values(scenario: string, variant: string, peer: string, value: string): (number | undefined)[] {
+    return this.#of(scenario, variant, peer).map(({ values }) => one(values[value]))
+  }
+
+  /** The same in relation to another peer, in each round on its own: what the machine did meanwhile cancels out. */
+  ratios(scenario: string, variant: string, peer: string, other: string, value: string): (number | undefined)[] {
+    const others = this.#of(scenario, variant, other)
+    return this.#of(scenario, variant, peer).map(({ round, values }) => {
+      const base = one(others.find(measured => measured.round === round)?.values[value])
+      const own = one(values[value])
+      return own === undefined || base === undefined ? undefined : own / base
+    })
+  }
+
+  peers(scenario: string, variant: string): string[] {
+    const measured = this.results.measured.filter(each => each.scenario === scenario && each.variant === variant)
+    return [...new Set(measured.map(({ peer }) => peer))]
+  }
+
+  variants(scenario: string): string[] {
+    return [...new Set(this.results.measured.filter(each => each.scenario === scenario).map(({ variant }) => variant))]
+  }
+
+  /** One section for one scenario, a table for each of its variants. */
+  markdown(name: string, scenario: Scenario): string {
+    const tables = this.variants(name).map(variant => {
+      const heading = variant ? `**${variant}**\n\n` : ''
+      return heading + this.#table(name, variant, scenario.columns)
+    })
+    return `### ${scenario.title}\n\n${scenario.about}\n\n${tables.join('\n\n')}\n`
+  }
+
+  #of(scenario: string, variant: string, peer: string): Measured[] {
+    return this.results.measured.filter(
+      measured => measured.scenario === scenario && measured.variant === variant && measured.peer === peer,
+    )
+  }
+
+  #table(scenario: string, variant: string, columns: readonly Column[]): string {
+    const peers = this.peers(scenario, variant)
+    const told = columns.filter(({ value }) =>
+      peers.some(peer => summary(this.values(scenario, variant, peer, value)) !== undefined),
+    )
+    const head = ['', ...told.flatMap(({ title, isRatio }) => (isRatio ? [title, 'to the floor'] : [title]))]
+    const rows = peers.map(peer => {
+      const cells = told.flatMap(column => {
+        const cell = this.#cell(this.values(scenario, variant, peer, column.value), column)
+        return column.isRatio ? [cell, this.#ratio(scenario, variant, peer, column.value)] : [cell]
+      })
+      const label = this.results.labels[peer] ?? peer
+      return [peer === 'holdfast' ? `**${label}**` : label, ...cells]
+    })
+    return [head, head.map((_, index) => (index === 0 ? '---' : '---:')), ...rows]
+      .map(cells => `| ${cells.join(' | ')} |`)
+      .join('\n')
+  }
+
+  #cell(values: readonly (number | undefined)[], { format, none = '–' }: Column): string {
+    const told = summary(values)
+    if (!told) return none
+    const [middle, least, most] = [format(told.middle), format(told.least), format(told.most)]
+    return least === most ? middle : `${middle} (${least}–${most})`
+  }
+
+  #ratio(scenario: string, variant: string, peer: string, value: string): string {
+    const floor = this.results.floors[peer]
+    if (floor === undefined || floor === peer) return '1'
+    const told = summary(this.ratios(scenario, variant, peer, floor, value))
+    return told ? `${told.middle.toFixed(2)} (${told.least.toFixed(2)}–${told.most.toFixed(2)})` : '–'
+  }
+}
+
+function one(value: number | number[] | undefined): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}

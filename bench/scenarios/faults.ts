@@ -1,0 +1,65 @@
+import { startRedis } from '../../test/servers/redis.ts'
+import { pause } from '../peer.ts'
+import { block, moment, rounded, type Scenario } from '../scenario.ts'
+import type { Stage, Values } from '../worker.ts'
+
+const TTL = 2_500
+/** For which a holder is watched. */
+const WATCH = 7_500
+
+export const scenario: Scenario = {
+  title: 'When things go wrong: is the holder told, and when',
+  about:
+    `One lease of ${TTL / 1_000} s that is renewed. The server forgets it, or another may have it, at the latest ` +
+    `${TTL} ms after the last renewal, so that whoever is told later was not told in time. Each client has the ` +
+    'settings that its library comes with.',
+  rounds: 1,
+  isSideBySide: true,
+  variants: () => [
+    { name: 'the event loop is busy for twice the ttl', settings: { block: 1 } },
+    { name: 'the server is killed', settings: { kill: 1 } },
+    { name: 'the server is stopped', settings: { stop: 1 } },
+  ],
+  takesPart: peer => peer.can.includes('held') && peer.over === 'redis',
+  async measure(trial) {
+    const { kill, stop } = trial.settings
+    // Its own, for it is not left standing.
+    const redis = trial.use(await startRedis())
+    const worker = trial.start('work', { ...trial.place, port: redis.port })
+    await worker.reached('held')
+    // Renewed once at least, so that it is a lease in the middle of its life.
+    await pause(TTL)
+    const struckAt = moment()
+    if (kill) await redis.kill()
+    if (stop) await redis.pause()
+    worker.go()
+    const { lostAt, ...values } = await worker.values
+    return { ...values, told: typeof lostAt === 'number' ? lostAt - struckAt : undefined }
+  },
+  columns: [
+    { title: 'told after ms', value: 'told', format: rounded, none: `not in ${WATCH} ms` },
+    {
+      title: 'asked right after it',
+      value: 'asked',
+      format: value => (value ? 'says held: wrong' : 'says lost: right'),
+      none: 'cannot be asked',
+    },
+    { title: 'errors that nobody caught', value: 'uncaught', format: rounded },
+  ],
+}
+
+export async function work({ peer, place, settings, reached, uncaught }: Stage): Promise<Values> {
+  const client = await peer.open(place)
+  let lostAt: number | undefined
+  const held = await client.hold?.('faults', TTL, () => {
+    lostAt ??= moment()
+  })
+  await reached('held')
+  let asked: boolean | undefined
+  if (settings.block) {
+    block(2 * TTL)
+    asked = held?.isHeld?.()
+  }
+  await pause(WATCH - (settings.block ? 2 * TTL : 0))
+  return { lostAt, asked: asked === undefined ? undefined : Number(asked), uncaught: uncaught() }
+}

@@ -1,0 +1,78 @@
+import { pause } from '../peer.ts'
+import { numberOf, ownCpu, rough, rounded, type Scenario, serverCpu } from '../scenario.ts'
+import { quantile } from '../statistics.ts'
+import type { Stage, Values } from '../worker.ts'
+
+const TTL = 10_000
+
+/** Each loop takes its own names in turn, so that nobody waits and no name is always the same. */
+const NAMES = 64
+
+export const scenario: Scenario = {
+  title: 'Acquire and release, nobody else wants the name',
+  about:
+    'One process with so many loops, each of which takes and gives back names of its own. Client CPU is that of the ' +
+    'whole process, server CPU that of Redis.',
+  rounds: 5,
+  variants: isQuick =>
+    [1, 64, 256].map(loops => ({
+      name: `${loops} at a time`,
+      settings: { loops, warm: isQuick ? 250 : 1_000, time: isQuick ? 500 : 3_000 },
+    })),
+  takesPart: peer => peer.can.includes('pairs'),
+  async measure(trial) {
+    const worker = trial.start('work')
+    await worker.reached('warm')
+    const before = await serverCpu(trial)
+    worker.go()
+    await worker.reached('measured')
+    const server = (await serverCpu(trial)) - before
+    worker.go()
+    const values = await worker.values
+    return { ...values, serverCpu: (server * 1_000) / numberOf(values, 'pairs') }
+  },
+  columns: [
+    { title: 'pairs/s', value: 'rate', isRatio: true, format: rounded },
+    { title: 'p50 ms', value: 'p50', format: rough },
+    { title: 'p99 ms', value: 'p99', format: rough },
+    { title: 'client CPU us/pair', value: 'clientCpu', isRatio: true, format: rough },
+    { title: 'server CPU us/pair', value: 'serverCpu', format: rough },
+  ],
+}
+
+export async function work({ peer, place, settings, reached }: Stage): Promise<Values> {
+  const { loops = 1, warm = 0, time = 0 } = settings
+  const client = await peer.open(place)
+  let latencies: number[] = []
+  let running = true
+  const loop = async (own: number): Promise<void> => {
+    for (let turn = 0; running; turn += 1) {
+      const started = performance.now()
+      const release = await client.acquire(`pairs:${own}:${turn % NAMES}`, TTL)
+      await release()
+      latencies.push(performance.now() - started)
+      // A store that never leaves the thread would else let no timer run.
+      if (turn % 256 === 255) await new Promise(setImmediate)
+    }
+  }
+  const loopsEnded = Promise.all(Array.from({ length: loops }, (_, own) => loop(own)))
+  await pause(warm)
+  await reached('warm')
+  latencies = []
+  const [started, cpu] = [performance.now(), ownCpu()]
+  await Promise.race([pause(time), loopsEnded])
+  const [elapsed, used, measured] = [performance.now() - started, ownCpu() - cpu, latencies]
+  latencies = []
+  running = false
+  const pairs = measured.length
+  await reached('measured')
+  await loopsEnded
+  await client.close()
+  return {
+    pairs,
+    rate: (pairs * 1_000) / elapsed,
+    p50: quantile(measured, 0.5),
+    p99: quantile(measured, 0.99),
+    clientCpu: (used * 1_000) / pairs,
+  }
+}

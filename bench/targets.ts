@@ -1,0 +1,183 @@
+import { type Report, summary } from './report.ts'
+
+interface Target {
+  readonly what: string
+  readonly wanted: string
+  /** `undefined`: not measured in this run. */
+  measured(report: Report): number | undefined
+  isMet(value: number): boolean
+}
+
+const OWN = 'holdfast'
+const FLOOR = 'floor'
+
+const atLeast = (least: number) => (value: number) => value >= least
+const atMost = (most: number) => (value: number) => value <= most
+
+/** What the project set itself. Ratios are medians of the ratios within each round. */
+const all: readonly Target[] = [
+  ...[
+    { loops: 1, least: 0.85 },
+    { loops: 64, least: 1.2 },
+    { loops: 256, least: 1.5 },
+  ].map(({ loops, least }) => ({
+    what: `pairs/s, ${loops} at a time, to the floor`,
+    wanted: `>= ${least}`,
+    measured: (report: Report) => ratio(report, 'pairs', `${loops} at a time`, FLOOR, 'rate'),
+    isMet: atLeast(least),
+  })),
+  {
+    what: 'client CPU per pair, 64 at a time, to the floor',
+    wanted: '<= 0.5',
+    measured: report => ratio(report, 'pairs', '64 at a time', FLOOR, 'clientCpu'),
+    isMet: atMost(0.5),
+  },
+  ...[
+    { loops: 1, least: 0.85 },
+    { loops: 64, least: 1 },
+    { loops: 256, least: 1 },
+  ].map(({ loops, least }) => ({
+    what: `pairs/s, ${loops} at a time, to the best Redis peer`,
+    wanted: `>= ${least}`,
+    measured: (report: Report) => toTheBest(report, 'pairs', `${loops} at a time`, 'rate', Math.max, 'redis'),
+    isMet: atLeast(least),
+  })),
+  {
+    what: 'handoffs/s, to the best Redis peer',
+    wanted: '>= 2',
+    measured: report => toTheBest(report, 'handoffs', '', 'rate', Math.max, 'redis'),
+    isMet: atLeast(2),
+  },
+  {
+    what: "handoffs/s, to live-mutex's own broker",
+    wanted: '>= 0.9',
+    measured: report => ratio(report, 'handoffs', '', 'live-mutex', 'rate'),
+    isMet: atLeast(0.9),
+  },
+  {
+    what: 'gap p50, to one publish and one script',
+    wanted: '<= 1.5',
+    measured: report => ratio(report, 'handoffs', '', 'floor-push', 'gap50'),
+    isMet: atMost(1.5),
+  },
+  {
+    what: 'requests per handoff, 32 waiters',
+    wanted: '<= 4',
+    measured: report => middle(report, 'handoffs', '', 'requests'),
+    isMet: atMost(4),
+  },
+  {
+    what: 'requests per handoff, 1,000 waiters',
+    wanted: '<= 4',
+    measured: report => middle(report, 'crowd', '', 'requestsEach'),
+    isMet: atMost(4),
+  },
+  {
+    what: 'fairness (Jain), 32 waiters',
+    wanted: '>= 0.99',
+    measured: report => middle(report, 'handoffs', '', 'fairness'),
+    isMet: atLeast(0.99),
+  },
+  {
+    what: 'starved, 32 waiters',
+    wanted: '0',
+    measured: report => middle(report, 'handoffs', '', 'starved'),
+    isMet: atMost(0),
+  },
+  {
+    what: '1,000 waiters: requests/s',
+    wanted: '<= 100',
+    measured: report => middle(report, 'crowd', '', 'requests'),
+    isMet: atMost(100),
+  },
+  {
+    what: '1,000 waiters: client CPU %',
+    wanted: '<= 3',
+    measured: report => middle(report, 'crowd', '', 'clientCpu'),
+    isMet: atMost(3),
+  },
+  {
+    what: '1,000 waiters: all through, ms',
+    wanted: '<= 700',
+    measured: report => middle(report, 'crowd', '', 'through'),
+    isMet: atMost(700),
+  },
+  ...['5,000 leases of 10 s', '5,000 leases of 10 s, one stall of 1.5 s'].flatMap(variant => [
+    {
+      what: `${variant}: requests/s`,
+      wanted: '<= 100',
+      measured: (report: Report) => middle(report, 'renewals', variant, 'requests'),
+      isMet: atMost(100),
+    },
+    {
+      what: `${variant}: client CPU, to the best peer`,
+      wanted: '<= 0.5',
+      measured: (report: Report) => toTheBest(report, 'renewals', variant, 'clientCpu', Math.min, 'redis'),
+      isMet: atMost(0.5),
+    },
+    {
+      what: `${variant}: lost`,
+      wanted: '0',
+      measured: (report: Report) => middle(report, 'renewals', variant, 'lost'),
+      isMet: atMost(0),
+    },
+  ]),
+  {
+    what: '100,000 leases of 30 s: lost',
+    wanted: '0',
+    measured: report => middle(report, 'renewals', '100,000 leases of 30 s', 'lost'),
+    isMet: atMost(0),
+  },
+  {
+    what: "import 'holdfast', ms over bare Node",
+    wanted: '<= 30',
+    measured: report => middle(report, 'cold-start', "import 'holdfast', as it is published", 'over'),
+    isMet: atMost(30),
+  },
+  {
+    what: 'holdfast run over SQLite, ms over bare Node',
+    wanted: '<= 150',
+    measured: report =>
+      middle(report, 'cold-start', 'holdfast run NAME -- true, over SQLite, as it is published', 'over'),
+    isMet: atMost(150),
+  },
+]
+
+/** The table of targets, each with what this run gave. */
+export function targets(report: Report): string {
+  const rows = all.flatMap(({ what, wanted, measured, isMet }) => {
+    const value = measured(report)
+    if (value === undefined) return []
+    return [`| ${what} | ${wanted} | ${Number(value.toPrecision(3))} | ${isMet(value) ? 'yes' : '**no**'} |`]
+  })
+  return ['### Targets', '', '| | target | measured | met |', '| --- | ---: | ---: | --- |', ...rows, ''].join('\n')
+}
+
+function middle(report: Report, scenario: string, variant: string, value: string): number | undefined {
+  return summary(report.values(scenario, variant, OWN, value))?.middle
+}
+
+function ratio(report: Report, scenario: string, variant: string, other: string, value: string): number | undefined {
+  return summary(report.ratios(scenario, variant, OWN, other, value))?.middle
+}
+
+/** To whichever peer, floors aside, gave the best median. */
+function toTheBest(
+  report: Report,
+  scenario: string,
+  variant: string,
+  value: string,
+  better: (...values: number[]) => number,
+  over: string,
+): number | undefined {
+  const { floors, overs } = report.results
+  const middles = new Map<string, number>()
+  for (const peer of report.peers(scenario, variant)) {
+    if (overs[peer] !== over || floors[peer] === peer || /^(holdfast|beside|floor)/.test(peer)) continue
+    const told = summary(report.values(scenario, variant, peer, value))
+    if (told) middles.set(peer, told.middle)
+  }
+  const best = better(...middles.values())
+  for (const [peer, told] of middles) if (told === best) return ratio(report, scenario, variant, peer, value)
+  return undefined
+}

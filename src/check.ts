@@ -2,7 +2,7 @@ import { LeaseError } from './errors.ts'
 import { LONGEST_DELAY } from './time.ts'
 
 /** Milliseconds; below this the margin and the event loop's own delays leave nothing to work in. */
-export const SHORTEST_TTL = 10
+const SHORTEST_TTL = 10
 
 const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
 const control = /\p{Cc}/u

@@ -3,7 +3,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { memory } from '../src/stores/memory.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 
-export type Verb = 'acquire' | 'renew' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
+type Verb = 'acquire' | 'renew' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
 
 /** Decides what becomes of a call. `forward` lets the server carry it out. */
 export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
@@ -26,7 +26,7 @@ export const unanswered: Rule = async forward => {
 export const refused: Rule = () => Promise.reject(new Error('connect ECONNREFUSED'))
 
 /** A store whose requests and replies a test holds back, loses or makes up. */
-export class ScriptedStore implements Store {
+class ScriptedStore implements Store {
   readonly kind = 'scripted'
   readonly guarantees: Guarantees
   /** The verbs of all calls, in order. */

@@ -96,7 +96,7 @@ test('subscribes once for all waiters of a process, and once for each process', 
   const claims = Array.from({ length: 100 }, (_, index) => claimOf(index % 2 ? 'a' : 'b', { queue: true }))
   await Promise.all(claims.map(claim => acquire(far, claim)))
   const controller = new AbortController()
-  await Promise.all(claims.map(claim => far.watch?.(claim, () => {}, controller.signal)))
+  await Promise.all(claims.map(async claim => far.watch?.(claim, () => {}, controller.signal)))
   expect(await server.call('PUBSUB', 'CHANNELS')).toHaveLength(1)
   expect(proxy.connections).toBe(2)
   controller.abort()

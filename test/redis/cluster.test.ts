@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { GlideClusterClient } from '@valkey/valkey-glide'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as ValkeyCluster } from 'iovalkey'
@@ -145,5 +147,31 @@ test('says that a cluster needs a cluster client', async () => {
       expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
       expect(error.message).toMatch('the server is part of a Redis Cluster: pass a cluster client')
     }
+  }
+})
+
+test('does everything with the permissions that the documentation lists for a cluster', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/stores/redis.md'), 'utf8')
+  const least = /^(~holdfast:\S+ .*)$/m.exec(page)?.[1] ?? ''
+  const [username, password] = ['least', 'secret']
+  for (const node of cluster.nodes)
+    await node.call('ACL', 'SETUSER', username, 'on', `>${password}`, ...least.split(' '), '+cluster|slots')
+  const nodes = cluster.nodes.map(({ port }) => ({ host, port }))
+  for (const client of [
+    new Cluster(nodes, { lazyConnect: true, redisOptions: { username, password } }),
+    createCluster({ rootNodes: nodes.map(socket => ({ socket })), defaults: { username, password } }),
+    createCluster4({ rootNodes: nodes.map(socket => ({ socket })), defaults: { username, password } }),
+  ]) {
+    await using store = storeOf(client)
+    const claims = names.map(each => claimOf(each))
+    await Promise.all(claims.map(claim => hold(store, claim)))
+    const waiting = claimOf('a', { queue: true })
+    expect(await store.acquire(waiting, signal)).toMatchObject({ held: false, ahead: 0 })
+    let woken = false
+    await store.watch?.(waiting, () => (woken = true), signal)
+    expect(await look(store, { prefix: '' })).toHaveLength(names.length + 1)
+    await Promise.all(claims.map(claim => store.release(claim, signal)))
+    await until('the waiter is woken', () => woken)
+    expect(await store.release(waiting, signal)).toBe('released')
   }
 })

@@ -41,7 +41,7 @@ test('writes the keys that docs/format.md describes, and each ends by itself', a
   const waiting = claimOf('a', { queue: true, ttl: 8_000, owner: 'second' })
   await acquire(store, waiting)
   expect(await client.get('holdfast:{:a}:state')).toMatch(new RegExp(`^1 ${token} \\d{13}$`))
-  expect(await client.zrange('holdfast:{:a}:line', 0, -1)).toEqual([waiting.id])
+  expect(await client.zrange('holdfast:{:a}:line', '0', '-1')).toEqual([waiting.id])
   expect(await client.zscore('holdfast:{:a}:line', waiting.id)).toBe('1')
   expect(await client.hget('holdfast:{:a}:waiter', waiting.id)).toMatch(/^holdfast:wake:[\da-f-]{36} \["second",""\]$/)
   const never = claimOf('a')

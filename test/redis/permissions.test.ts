@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { GlideClient } from '@valkey/valkey-glide'
 import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
 import { Redis as Valkey } from 'iovalkey'
 import { createClient } from 'redis'
 import { createClient as createClient4 } from 'redis4'
@@ -29,6 +30,7 @@ beforeAll(async () => {
       `nothing on >${secret} ~* &* +time +evalsha +eval +info`,
       `elsewhere on >${secret} ${without('~holdfast:*')} ~other:*`,
       `deaf on >${secret} ${without('&holdfast:*')} resetchannels`,
+      `selects on >${secret} ${least} +select`,
       `blind on >${secret} ${without('+scan')}`,
     ],
   })
@@ -114,6 +116,32 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
       blind: expect.stringMatching(/scan/),
     })
   })
+})
+
+test('needs one more permission for another database, and never uses database 0 instead', async () => {
+  const options = { port: server.port, password: secret, db: 1, lazyConnect: true }
+  const inDatabase = (username: string): RedisClient[] => [
+    new Redis({ ...options, username }),
+    new Redis5({ ...options, username }),
+    new Valkey({ ...options, username }),
+    createClient({ socket: { host, port: server.port }, database: 1, username, password: secret }),
+    createClient4({ socket: { host, port: server.port }, database: 1, username, password: secret }),
+  ]
+  for (const client of inDatabase('selects')) {
+    await using store = storeOf(client)
+    const claim = claimOf('a')
+    await hold(store, claim)
+    expect(await server.info('keyspace')).toMatchObject({ db1: expect.anything() })
+    await store.release(claim, signal)
+  }
+  for (const client of inDatabase('least')) {
+    await using store = storeOf(client)
+    expect(await failureOf(hold(store, claimOf('elsewhere')))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/permissions to run the 'select' command/),
+    })
+  }
+  expect(await server.call('KEYS', '*elsewhere*')).toEqual([])
 })
 
 test('waits by asking where it may not listen, and its holders need not tell', async () => {

@@ -85,6 +85,17 @@ describe.each(Object.entries(stores))('%s', (_, open) => {
   })
 })
 
+test('serves while a sentinel is dead, and finds the master past it', async () => {
+  await set.sentinels[0]?.kill()
+  for (const open of Object.values(stores)) {
+    await using store = open()
+    const claim = claimOf('a')
+    await hold(store, claim)
+    await store.watch?.(claim, () => {}, signal)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+})
+
 test('what is refused in a failover may be asked again', { timeout: 60_000 }, async () => {
   const store = stores.ioredis?.() as Store
   await hold(store, claimOf('a'))

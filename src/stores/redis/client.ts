@@ -46,7 +46,7 @@ export interface Link {
   onEnd(ended: () => void): void
   /** False when a command would certainly fail. */
   isOpen(): boolean
-  /** Why it ended, where the client told. */
+  /** What the client said is wrong with this one connection, if it said so; it must then not be used. */
   failure(): unknown
   /** What is under way rejects. */
   close(): void
@@ -70,6 +70,8 @@ export async function openLink(
   try {
     link = await Promise.race([driver.open(late.signal), isLate])
     await Promise.race([first(link), isLate])
+    // ioredis goes on in database 0 when it may not select another.
+    if (link.failure() !== undefined) throw link.failure()
     return link
   } catch (error) {
     link?.close()

@@ -57,8 +57,7 @@ export class Connection {
     } catch (error) {
       this.#doubt(session, error)
       // A connection that ended knows better why, such as for a wrong password.
-      const knows = !isReply(error) && !this.#driver.isCluster
-      throw this.failure((knows && session.link.failure()) || error)
+      throw this.failure((!isReply(error) && session.link.failure()) || error)
     }
   }
 

@@ -93,6 +93,7 @@ function cluster(client: Cluster): Driver {
       const link = await open({ own, signal, ends, masters: () => own.nodes('master') })
       return {
         ...link,
+        failure: () => undefined,
         async subscribe(channel, heard) {
           await link.subscribe(channel, heard)
           own.subscriber?.getInstance?.()?.stream?.unref?.()

@@ -90,6 +90,7 @@ function cluster(client: Client): Driver {
       return {
         ...link,
         isOpen: () => true,
+        failure: () => undefined,
         async masters() {
           const nodes = await Promise.all((own.masters ?? []).map(async node => own.nodeClient(node)))
           return nodes.map(node => (args: readonly string[]) => node.sendCommand(args))
@@ -107,7 +108,7 @@ function sentinel(client: Client): Driver {
     async open(signal) {
       const own = client.duplicate({ commandOptions: {} })
       const link = await open(own, signal, args => own.sendCommand(false, args))
-      return { ...link, isOpen: () => true }
+      return { ...link, isOpen: () => true, failure: () => undefined }
     },
   }
 }

@@ -1,0 +1,79 @@
+import { inspect } from 'node:util'
+import { expect, test } from 'vitest'
+import { LeaseError } from '../../errors.ts'
+import { failure, isReply } from './failure.ts'
+
+const circumstances = { sent: true, served: false, isCluster: false }
+
+// As Redis 7.0 and Valkey 8.0 say it, and valkey-glide in its own words.
+const texts: Record<string, [code: string, retryable: boolean]> = {
+  "READONLY You can't write against a read only replica.": ['INVALID_ARGUMENT', false],
+  'WRONGPASS invalid username-password pair or user is disabled.': ['INVALID_ARGUMENT', false],
+  'NOAUTH Authentication required.': ['INVALID_ARGUMENT', false],
+  'Password authentication failed- AuthenticationFailed: Invalid password': ['INVALID_ARGUMENT', false],
+  "NOPERM this user has no permissions to run the 'evalsha' command": ['INVALID_ARGUMENT', false],
+  "ERR The user executing the script can't run this command or subcommand": ['INVALID_ARGUMENT', false],
+  "ACL failure in script: User app has no permissions to run the 'mget' command": ['INVALID_ARGUMENT', false],
+  'An error was signalled by the server: - PermissionDenied: …': ['INVALID_ARGUMENT', false],
+  'MOVED 3999 127.0.0.1:6381': ['INVALID_ARGUMENT', false],
+  "CROSSSLOT Keys in request don't hash to the same slot": ['INVALID_ARGUMENT', false],
+  "ERR unknown command 'evalsha', with args beginning with: ": ['INVALID_ARGUMENT', false],
+  'LOADING Redis is loading the dataset in memory': ['STORE_UNAVAILABLE', true],
+  'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.': ['STORE_UNAVAILABLE', true],
+  "OOM command not allowed when used memory > 'maxmemory'.": ['STORE_UNAVAILABLE', true],
+  'MISCONF Redis is configured to save RDB snapshots, but …': ['STORE_UNAVAILABLE', true],
+  'MASTERDOWN Link with MASTER is down': ['STORE_UNAVAILABLE', true],
+  'CLUSTERDOWN Hash slot not served': ['STORE_UNAVAILABLE', true],
+  'NOREPLICAS Not enough good replicas to write.': ['STORE_UNAVAILABLE', true],
+  'ERR max number of clients reached': ['STORE_UNAVAILABLE', true],
+  'FORMAT 2': ['STORE_UNAVAILABLE', false],
+  'user_script:18: TOKEN 9007199254740992': ['STORE_UNAVAILABLE', false],
+  'Connection is closed.': ['OUTCOME_UNKNOWN', true],
+  'Socket closed unexpectedly': ['OUTCOME_UNKNOWN', true],
+  'read ECONNRESET': ['OUTCOME_UNKNOWN', true],
+  'timed out': ['OUTCOME_UNKNOWN', true],
+}
+
+test.each(Object.entries(texts))('%s', (text, [code, retryable]) => {
+  const error = failure(new Error(text), circumstances)
+  expect(error).toMatchObject({ code, retryable })
+  expect(isReply(new Error(text))).toBe(!/closed|RESET|timed|FORMAT|TOKEN/.test(text))
+})
+
+test('what was not sent is not in doubt', () => {
+  const error = failure(new Error('connect ECONNREFUSED'), { ...circumstances, sent: false })
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+})
+
+test('a server that served before and then refuses is in a failover', () => {
+  for (const text of ['READONLY …', 'MOVED 1 host:1'])
+    expect(failure(new Error(text), { ...circumstances, served: true })).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: true,
+    })
+  expect(failure(new Error('MOVED 1 host:1'), { ...circumstances, isCluster: true })).toMatchObject({ retryable: true })
+  expect(failure(new Error('NOPERM …'), { ...circumstances, served: true })).toMatchObject({ retryable: false })
+})
+
+test('the cause keeps the text and the code, not the command with its password', () => {
+  const thrown = Object.assign(new Error('WRONGPASS invalid username-password pair'), {
+    code: 'WRONGPASS',
+    command: { name: 'auth', args: ['app', 'secret'] },
+  })
+  const error = failure(thrown, circumstances)
+  expect(error.cause).toMatchObject({ message: thrown.message, code: 'WRONGPASS' })
+  expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch('secret')
+})
+
+test('a failed connection to all addresses of a host says so', () => {
+  const thrown = new AggregateError([
+    new Error('connect ECONNREFUSED ::1:1'),
+    new Error('connect ECONNREFUSED 127.0.0.1:1'),
+  ])
+  expect(failure(thrown, circumstances).message).toMatch('ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
+})
+
+test('our own errors pass', () => {
+  const error = new LeaseError('CLOSED', 'the store is closed')
+  expect(failure(error, circumstances)).toBe(error)
+})

@@ -80,7 +80,7 @@ class Job {
     } catch (error) {
       this.#note(error)
       if (this.#held) return
-      ledger.gaveUp(this.#operation)
+      ledger.gaveUp(this.#operation, this.#name)
       this.#checkInTime(error)
     }
   }
@@ -117,8 +117,13 @@ class Job {
   async #release(lease: Lease): Promise<void> {
     const { machine, ledger } = this.#around
     const began = machine.now()
+    const wasHeld = this.#held?.isAborted === false
     try {
       await lease.release()
+      ledger.settled(this.#operation)
+    } catch (error) {
+      if (wasHeld && LeaseError.is(error) && error.code === 'LEASE_LOST') ledger.wasLost(this.#operation, this.#name)
+      throw error
     } finally {
       const took = machine.now() - began
       if (took > lease.ttl + requestLimit(lease.ttl) + LAST_REQUEST + GRACE && !machine.hasStopped)

@@ -59,6 +59,12 @@ export const LONGEST_TTL = 1_500
  */
 const LONGEST_IDLE = placeLifetime(LONGEST_TTL) / 3 + TURN + 10
 
+/** The same after a release, of which the first in line hears at once. */
+const LONGEST_HANDOFF = 30
+
+/** Milliseconds after which nothing is left of a claim that was given up, if no message is lost. */
+const LONGEST_WITHDRAWAL = 50
+
 interface Granted {
   readonly seq: number
   readonly token: bigint
@@ -78,8 +84,14 @@ export class Ledger {
   readonly #granted = new Map<number, Granted>()
   readonly #writers = new Map<string, Granted>()
   readonly #givenUp = new Map<number, number>()
-  /** Operations that cannot know: the server's time leapt, it forgot, or the lease was broken. */
-  readonly #excused = new Set<number>()
+  /** Operations that cannot know, and since when: the server's time leapt, it forgot, or the lease was broken. */
+  readonly #excused = new Map<number, number>()
+  /** Operations whose release was confirmed. */
+  readonly #settled = new Set<number>()
+  /** Operations that held until they released. */
+  readonly #gaveBack = new Set<number>()
+  /** No message is ever delivered twice. */
+  isExact = false
   /** Nothing goes wrong: then a lease that is renewed is not lost, and waiters are served when it is time. */
   isCalm = false
   #operations = 0
@@ -125,8 +137,32 @@ export class Ledger {
   }
 
   /** The caller was told that it holds nothing. */
-  gaveUp(operation: number): void {
+  gaveUp(operation: number, name: string): void {
     this.#givenUp.set(operation, this.#world.now)
+    if (!this.isCalm) return
+    this.#world.after(LONGEST_WITHDRAWAL, () => {
+      if (this.#reference.knows(name, String(operation), this.#serverNow()))
+        this.fail(`${name}: ${operation} holds or waits although it was given up`)
+    })
+  }
+
+  /** A release was confirmed: nothing of this operation may come after it. */
+  settled(operation: number): void {
+    this.#settled.add(operation)
+  }
+
+  /** A release of what was held so far said that it was lost before. */
+  wasLost(operation: number, name: string): void {
+    if (this.isExact && this.#gaveBack.has(operation))
+      this.fail(`${name}: ${operation} held until it released, and was told that it did not`)
+  }
+
+  /** A renewal leaves; what it answers is to be called when its answer is heard: what was not known before is then. */
+  asks(operation: number): () => void {
+    const sent = this.#world.now
+    return () => {
+      if (sent > (this.#excused.get(operation) ?? Number.POSITIVE_INFINITY)) this.#excused.delete(operation)
+    }
   }
 
   /** The caller was given a lease, by a call that began at `started`. */
@@ -143,7 +179,8 @@ export class Ledger {
     const live = this.#live.get(name) ?? new Set()
     this.#live.set(name, live.add(held))
     held.lease.signal.addEventListener('abort', () => this.#abort(held))
-    this.check(held)
+    if (!this.check(held) && held.lease.signal.reason.code === 'LEASE_LOST')
+      this.fail(`${name}: ${held.operation} was handed out when its time was over`)
   }
 
   /** What the lease says at this moment must be so. Answers what it says. */
@@ -189,13 +226,14 @@ export class Ledger {
   acquired(claim: Claim, answer: Grant | Busy, now: number): void {
     const operation = Number(claim.note)
     if (!answer.held && answer.ahead === undefined) this.counts.refusedWithdrawn += 1
-    const idle = this.#reference.acquired(claim, answer, now)
+    const grant = this.#reference.acquired(claim, answer, now)
     if (!answer.held) return
-    if (idle === undefined) {
+    if (!grant) {
       this.counts.recovered += 1
       return
     }
-    if (this.isCalm && idle > LONGEST_IDLE)
+    const { idle, wasReleased } = grant
+    if (this.isCalm && idle > (wasReleased ? LONGEST_HANDOFF : LONGEST_IDLE))
       this.fail(`${claim.name}: it was free for ${idle.toFixed(1)} ms although it was waited for`)
     this.counts.grants += 1
     const late = this.#world.now - (this.#givenUp.get(operation) ?? Number.POSITIVE_INFINITY)
@@ -203,6 +241,8 @@ export class Ledger {
       this.fail(
         `${claim.name}: ${operation} was granted ${late.toFixed(1)} ms after its caller was told that it is not`,
       )
+    if (this.#settled.has(operation) && this.isExact)
+      this.fail(`${claim.name}: ${operation} was granted after its release was confirmed`)
     this.#granted.set(operation, { seq: this.counts.grants, token: answer.token })
     for (const held of this.#live.get(claim.name) ?? []) {
       if (held.operation === operation) continue
@@ -217,23 +257,26 @@ export class Ledger {
   }
 
   released(key: ClaimKey, answer: 'released' | 'gone', now: number): void {
+    const holder = this.#reference.holder(key.name, now)
+    if (holder?.claim.id === key.id) this.#gaveBack.add(Number(holder.claim.note))
     this.#reference.released(key, answer, now)
   }
 
   broken(name: string, token: bigint | undefined, now: number): void {
     const holder = this.#reference.holder(name, now)
-    if (holder) this.#excused.add(Number(holder.claim.note))
+    if (holder) this.#excused.set(Number(holder.claim.note), this.#world.now)
     if (token !== undefined) this.counts.breaks += 1
     this.#reference.broken(name, token, now)
   }
 
   /** Leases run out earlier than their holders can know. */
   leapt(): void {
-    for (let operation = 1; operation <= this.#operations; operation += 1) this.#excused.add(operation)
+    for (let operation = 1; operation <= this.#operations; operation += 1) this.#excused.set(operation, this.#world.now)
   }
 
   forgot(): void {
     this.leapt()
+    this.#settled.clear()
     this.#reference.forgot()
   }
 

@@ -30,7 +30,7 @@ export class Machine implements Clock {
     this.name = name
     this.#world = world
     this.#random = random
-    this.#rate = random.between(0.997, 1.003)
+    this.#rate = random.between(0.992, 1.008) // the margin of a deadline is for 1 %
     this.#started = random.between(0, 1e6)
     this.#skew = random.between(-1e6, 1e6)
   }

@@ -17,6 +17,8 @@ interface Place {
 interface Name {
   holder: Holder | undefined
   freeSince: number
+  /** Did its last holder give it back, so that a waiter was woken? */
+  wasReleased: boolean
   places: Place[]
   /** The highest token that was given for it. */
   token: bigint
@@ -35,8 +37,8 @@ export class Reference {
     this.#fail = fail
   }
 
-  /** Answers, of a new grant, for how long the name had been free while the claim waited for it. */
-  acquired(claim: Claim, answer: Grant | Busy, now: number): number | undefined {
+  /** Answers, of a new grant, for how long the name had been free while the claim waited for it, and why it was. */
+  acquired(claim: Claim, answer: Grant | Busy, now: number): { idle: number; wasReleased: boolean } | undefined {
     const { name, id } = claim
     const state = this.#at(name, now)
     const { holder } = state
@@ -67,7 +69,7 @@ export class Reference {
     state.token = answer.token
     state.places = state.places.filter(place => place.claim.id !== id)
     state.holder = { claim, token: answer.token, expires: now + claim.ttl }
-    return now - Math.max(since, state.freeSince)
+    return { idle: now - Math.max(since, state.freeSince), wasReleased: state.wasReleased }
   }
 
   renewed(claim: Claim, answer: Grant | undefined, now: number): void {
@@ -86,7 +88,7 @@ export class Reference {
     const waits = state.places.some(place => place.claim.id === id)
     if ((isHolder || waits) !== (answer === 'released')) this.#fail(`${name}: a release was answered ${answer}`)
     state.places = state.places.filter(place => place.claim.id !== id)
-    if (isHolder) free(state, now)
+    if (isHolder) free(state, now, true)
     if (answer === 'gone') this.#withdrawn.add(id)
   }
 
@@ -96,7 +98,7 @@ export class Reference {
     if (token === undefined) return
     if (token <= state.token) this.#fail(`${name}: token ${token} was given by a break after ${state.token}`)
     state.token = token
-    free(state, now)
+    free(state, now, true)
   }
 
   /** The server forgot everything but that tokens rise. */
@@ -112,6 +114,12 @@ export class Reference {
   /** Who holds the name by the server. */
   holder(name: string, now: number): Holder | undefined {
     return this.#at(name, now).holder
+  }
+
+  /** Does a claim with this note hold or wait? */
+  knows(name: string, note: string, now: number): boolean {
+    const { holder, places } = this.#at(name, now)
+    return holder?.claim.note === note || places.some(({ claim }) => claim.note === note)
   }
 
   /** The state, owner and position of each record of one name. */
@@ -137,16 +145,17 @@ export class Reference {
   #at(name: string, now: number): Name {
     let state = this.#names.get(name)
     if (!state) {
-      state = { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, places: [], token: 0n }
+      state = { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, wasReleased: false, places: [], token: 0n }
       this.#names.set(name, state)
     }
-    if (state.holder && state.holder.expires <= now) free(state, state.holder.expires)
+    if (state.holder && state.holder.expires <= now) free(state, state.holder.expires, false)
     state.places = state.places.filter(place => place.lapses > now)
     return state
   }
 }
 
-function free(state: Name, since: number): void {
+function free(state: Name, since: number, wasReleased: boolean): void {
   state.holder = undefined
+  state.wasReleased = wasReleased
   state.freeSince = since
 }

@@ -2,6 +2,7 @@ import { LeaseError } from '../../src/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../src/store.ts'
 import { memory } from '../../src/stores/memory.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import type { Ledger } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Late, Server } from './server.ts'
@@ -32,11 +33,13 @@ export class RemoteStore implements Store {
   readonly #network: Network
   readonly #server: Server
   readonly #mistake: Mistake
+  readonly #ledger: Ledger
   /** The server's time less the machine's. */
   #offset: number | undefined
   #lastGrant: Grant | undefined
 
-  constructor(machine: Machine, network: Network, server: Server, mistake: Mistake) {
+  constructor(machine: Machine, network: Network, server: Server, ledger: Ledger, mistake: Mistake) {
+    this.#ledger = ledger
     this.#machine = machine
     this.#network = network
     this.#server = server
@@ -53,10 +56,12 @@ export class RemoteStore implements Store {
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const sent = this.#machine.now()
+    const isHeard = this.#ledger.asks(Number(claim.note))
     try {
       const answer = await this.#ask(requestLimit(claim.ttl), signal, deadline =>
         this.#server.renew(claim, deadline, never),
       )
+      if (!signal.aborted) isHeard()
       return answer && this.#granted(answer, sent)
     } catch (error) {
       const grant = this.#mistake.failedRenewal?.(claim, this.#lastGrant)

@@ -82,6 +82,7 @@ class Run {
         slow: random.pick([0.01, 0.05, 0.2]),
         longest: random.pick([50, 400, SLOWEST]),
       }
+    this.#ledger.isExact = this.#network.weather.copies === 0
     for (let count = random.integer(2, 4); count > 0; count -= 1) this.#start()
     this.#plan()
     await this.#world.run(() => false, DURATION)
@@ -93,12 +94,7 @@ class Run {
     const { sleepingClocks = false } = this.#variant
     const clock = sleepingClocks ? machine.sleeping() : machine
     const environment = { clock, random: this.#random.next }
-    const open = (): StoreLocks =>
-      new StoreLocks(
-        new RemoteStore(machine, this.#network, this.#server, this.#variant.mistake ?? {}),
-        {},
-        environment,
-      )
+    const open = (): StoreLocks => new StoreLocks(this.#storeOf(machine), {}, environment)
     const process = new Process(machine, open)
     this.#processes.push(process)
     machine.onResume = () => this.#ledger.checkAll(machine)
@@ -109,7 +105,7 @@ class Run {
       ledger: this.#ledger,
       names: ['a', 'b'],
       // A copy that comes after a renewal for longer would undo it: a store must not send again what was answered.
-      changesTtl: this.#network.weather.copies === 0,
+      changesTtl: this.#ledger.isExact,
       locks: () => process.locks,
       isOver: () => this.#isOver,
     }
@@ -119,6 +115,10 @@ class Run {
         process.working -= 1
       })
     }
+  }
+
+  #storeOf(machine: Machine): RemoteStore {
+    return new RemoteStore(machine, this.#network, this.#server, this.#ledger, this.#variant.mistake ?? {})
   }
 
   /** Strikes again and again, at random. */

@@ -4,6 +4,9 @@ interface Event {
   action: (() => void | Promise<void>) | undefined
 }
 
+/** A run has some thousands; with more something goes round in circles. */
+const MOST_EVENTS = 200_000
+
 /** True time, in ms, and all that is going to happen, in one thread. Every clock of the simulation is made from it. */
 export class World {
   now = 0
@@ -39,6 +42,7 @@ export class World {
       if (!event.action) continue
       this.now = event.at
       this.events += 1
+      if (this.events > MOST_EVENTS) throw new Error(`more than ${MOST_EVENTS} events in ${this.now} ms`)
       const going = event.action()
       await settled()
       await going

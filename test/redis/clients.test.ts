@@ -1,6 +1,7 @@
+import { Decoder, GlideClient } from '@valkey/valkey-glide'
 import { Redis } from 'ioredis'
 import { Redis as Valkey } from 'iovalkey'
-import { createClient, createClientPool } from 'redis'
+import { createClient, createClientPool, RESP_TYPES } from 'redis'
 import { createClient as createClient4 } from 'redis4'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { driverOf } from '../../src/stores/redis/client.ts'
@@ -114,6 +115,25 @@ test('uses a pool of node-redis as it is, and waiters poll', async () => {
   await pool.close()
 })
 
+test('reads what a client answers in bytes', async () => {
+  const addresses = [{ host, port: server.port }]
+  const glide = await GlideClient.createClient({ addresses, defaultDecoder: Decoder.Bytes })
+  const mapped = createClient({
+    socket: { host, port: server.port },
+    commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },
+  })
+  for (const client of [glide, mapped]) {
+    const store = storeOf(client)
+    const claim = claimOf('ä', { note: 'ü' })
+    const token = await hold(store, claim)
+    expect(await store.acquire(claimOf('ä'), signal)).toMatchObject({ held: false, holder: { token, note: 'ü' } })
+    expect(await look(store, { prefix: 'ä' })).toMatchObject([{ name: 'ä', token }])
+    expect(await store.release(claim, signal)).toBe('released')
+    await store[Symbol.asyncDispose]()
+  }
+  glide.close()
+})
+
 test('refuses what is no client, and says what would be', () => {
   const client = new Redis({ lazyConnect: true })
   const wrong = [
@@ -125,6 +145,7 @@ test('refuses what is no client, and says what would be', () => {
     client.pipeline(),
     client.multi(),
     createClient().multi(),
+    createClient().legacy(),
   ]
   for (const thing of wrong) {
     expect(() => redis(thing as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

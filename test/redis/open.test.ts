@@ -87,8 +87,9 @@ describe('the client library', () => {
       const [url, installed] = process.argv.slice(2)
       registerHooks({
         resolve(specifier, context, next) {
-          const isDriver = ['ioredis', 'redis', 'iovalkey'].includes(specifier)
-          if (!isDriver || (specifier === installed && !context.parentURL.includes('/package/')))
+          const isDriver = ['ioredis', 'redis', '@redis/client', 'iovalkey'].includes(specifier)
+          const isNested = context.parentURL?.includes('/node_modules/')
+          if (!isDriver || isNested || (specifier === installed && !context.parentURL.includes('/package/')))
             return next(specifier, context)
           throw Object.assign(new Error("Cannot find module '" + specifier + "'"), { code: 'MODULE_NOT_FOUND' })
         },
@@ -118,10 +119,14 @@ describe('the client library', () => {
     expect(await attempt('rediss')).toMatch('npm i ioredis')
   })
 
-  test.each(['iovalkey', 'redis', 'ioredis'])('is %s if the project of the current folder has it', async name => {
-    symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
-    expect(await attempt('redis', name)).toBe('held true')
-  })
+  test.each(['iovalkey', '@redis/client', 'redis', 'ioredis'])(
+    'is %s if the project of the current folder has it',
+    async name => {
+      mkdirSync(join(project, 'node_modules/@redis'), { recursive: true })
+      symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
+      expect(await attempt('redis', name)).toBe('held true')
+    },
+  )
 
   test('is reported as it is when it is there and broken', async () => {
     const other = join(home, 'broken')

@@ -34,7 +34,7 @@ interface Client extends Connection {
 export function nodeRedis(client: object): Driver | undefined {
   if (!can(client, 'sendCommand')) return undefined
   const known = client as unknown as Client
-  if (!can(client, 'duplicate')) return pool(known)
+  if (!can(client, 'duplicate')) return can(client, 'execute') ? pool(known) : undefined
   if (can(client, 'getMasterNode')) return sentinel(known)
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }

@@ -21,16 +21,19 @@ type Constructor = new (options: object) => RedisClient
 // In this order; only what makes an instance, for the store opens connections of its own from it.
 const drivers: Record<string, (module: Module, target: Target) => RedisClient> = {
   ioredis: fromConstructor,
-  redis({ createClient }, { host, port, tls, username, password, database }) {
-    const create = createClient as (options: object) => RedisClient
-    return create({ socket: { host, port, ...(tls && { tls }) }, username, password, database })
-  },
+  redis: fromFunction,
+  '@redis/client': fromFunction,
   iovalkey: fromConstructor,
 }
 
 function fromConstructor(module: Module, { host, port, tls, username, password, database }: Target): RedisClient {
   const Redis = (module.Redis ?? module.default) as Constructor
   return new Redis({ host, port, username, password, db: database, lazyConnect: true, ...(tls && { tls: {} }) })
+}
+
+function fromFunction(module: Module, { host, port, tls, username, password, database }: Target): RedisClient {
+  const create = module.createClient as (options: object) => RedisClient
+  return create({ socket: { host, port, ...(tls && { tls }) }, username, password, database })
 }
 
 /**

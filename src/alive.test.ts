@@ -15,6 +15,7 @@ function run(body: string): Promise<Ended> {
   const source = `
     import { createLocks, memory, subscribe } from ${JSON.stringify(index)}
     const locks = createLocks(memory(), { ttl: 60_000 })
+    const say = (...words) => process.stdout.write(words.join(' ') + String.fromCharCode(10))
     const never = new Promise(() => {})
     ${body}
   `
@@ -30,7 +31,7 @@ test('a process that has nothing else to do ends, although it holds leases that 
   const ended = await run(`
     await locks.acquire('a')
     await locks.acquire('b', { heartbeat: false, maxHold: 50_000 })
-    console.log('done')
+    say('done')
   `)
   expect(ended).toEqual({ code: 0, out: 'done', err: '' })
 })
@@ -39,8 +40,8 @@ test('a process that waits for a lease does not end, nor one that gives it up', 
   const ended = await run(`
     await locks.acquire('a')
     const started = performance.now()
-    await locks.acquire('a', { wait: 200 }).catch(error => console.log(error.code))
-    console.log(performance.now() - started >= 199)
+    await locks.acquire('a', { wait: 200 }).catch(error => say(error.code))
+    say(performance.now() - started >= 199)
     await Promise.race([never, new Promise(resolve => locks.acquire('a', { wait: 100 }).catch(resolve))])
   `)
   expect(ended).toEqual({ code: 0, out: 'ACQUIRE_TIMEOUT\ntrue', err: '' })
@@ -52,7 +53,7 @@ test('a process that releases to a store that never answers lives until the rele
     store.release = () => never
     const mute = createLocks(store, { ttl: 1_000 })
     const lease = await mute.acquire('a', { heartbeat: false })
-    await lease.release().catch(error => console.log(error.code))
+    await lease.release().catch(error => say(error.code))
     await mute.close()
   `)
   expect(ended).toEqual({ code: 0, out: 'OUTCOME_UNKNOWN', err: '' })
@@ -65,14 +66,14 @@ test('after the event loop was blocked for twice the ttl the first look at the l
     lease.signal.addEventListener('abort', () => told.push(lease.signal.reason.code))
     const until = performance.now() + 200
     while (performance.now() < until);
-    try { lease.assertHeld() } catch (error) { console.log(error.code, lease.remaining, ...told) }
-    await lease.release().catch(error => console.log(error.code))
+    try { lease.assertHeld() } catch (error) { say(error.code, lease.remaining, ...told) }
+    await lease.release().catch(error => say(error.code))
     const job = locks.using('b', () => {
       const until = performance.now() + 200
       while (performance.now() < until);
       return 'done'
     }, { ttl: 100 })
-    await job.catch(error => console.log(error.code, error.result))
+    await job.catch(error => say(error.code, error.result))
   `)
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST 0 LEASE_LOST\nLEASE_LOST\nLEASE_LOST done', err: '' })
 })
@@ -86,7 +87,7 @@ test('a lease is renewed on the real clocks, and its loss is told without anybod
     await locks.break('a')
     const server = setInterval(() => {}, 1_000) // leases alone keep no process alive
     await new Promise(resolve => signal.addEventListener('abort', resolve))
-    console.log(signal.reason.code)
+    say(signal.reason.code)
     clearInterval(server)
   `)
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
@@ -101,10 +102,10 @@ test('no loss, failure or close that nobody looks at is an unhandled rejection',
     await fragile.acquire('abandoned')
     const job = fragile.using('used', ({ signal }) => new Promise(resolve => signal.addEventListener('abort', resolve)))
     const wait = fragile.acquire('lost', { signal: AbortSignal.timeout(20) })
-    await wait.catch(error => console.log(error.name))
+    await wait.catch(error => say(error.name))
     for (const verb of ['acquire', 'renew', 'release', 'watch', 'break']) store[verb] = () => Promise.reject(new Error(verb))
-    await job.catch(error => console.log(error.code))
-    await fragile.tryAcquire('x').catch(error => console.log(error.code))
+    await job.catch(error => say(error.code))
+    await fragile.tryAcquire('x').catch(error => say(error.code))
     await fragile.close({ grace: 10 })
     clearInterval(server)
   `)
@@ -113,7 +114,7 @@ test('no loss, failure or close that nobody looks at is an unhandled rejection',
 
 test('a listener that throws is an uncaught exception, and the lease goes on', async () => {
   const ended = await run(`
-    process.on('uncaughtException', error => console.log('uncaught', error.message))
+    process.on('uncaughtException', error => say('uncaught', error.message))
     const boom = at => { throw new Error(at) }
     subscribe('lease_acquired', () => boom('acquired'))
     subscribe('lease_lost', () => boom('lost'))
@@ -121,9 +122,9 @@ test('a listener that throws is an uncaught exception, and the lease goes on', a
     lease.assertHeld()
     lease.signal.addEventListener('abort', () => boom('abort'))
     await locks.break('a')
-    await lease.release().catch(error => console.log(error.code))
+    await lease.release().catch(error => say(error.code))
     await locks.close()
-    console.log((await Promise.allSettled([locks.acquire('b')]))[0].reason.code)
+    say((await Promise.allSettled([locks.acquire('b')]))[0].reason.code)
   `)
   expect(ended.code).toBe(0)
   expect(ended.out.split('\n').sort()).toEqual([

@@ -42,8 +42,8 @@ export interface Lease extends AsyncDisposable {
   extend(ttl?: number): Promise<number>
   /**
    * Gives the name back. Settles within 5 s plus a renewal under way, also when the store is gone. Rejects `LEASE_LOST`
-   * when the lease was over before, `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN` when the store did not confirm: then the
-   * ttl frees the name. Calling it again answers the same.
+   * or `MAX_HOLD` when the lease was over before, whatever the store says; else `STORE_UNAVAILABLE` or
+   * `OUTCOME_UNKNOWN` when the store did not confirm: then the ttl frees the name. Calling it again answers the same.
    */
   release(): Promise<void>
   /** Releases, and never throws: a failure is the event `release_failed`. */

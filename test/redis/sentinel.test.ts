@@ -14,6 +14,16 @@ beforeEach(async () => {
 })
 afterEach(() => set.stop())
 
+/** Waits until the replica has all that the master has. */
+async function inStep(): Promise<void> {
+  const [master, replica] = [await set.master(), await set.replica()]
+  const { master_repl_offset: written } = await master.info('replication')
+  await until('the replica is in step', async () => {
+    const { slave_repl_offset: applied } = await replica.info('replication')
+    return Number(applied) >= Number(written)
+  })
+}
+
 const stores: Record<string, () => Store> = {
   ioredis() {
     const sentinels = set.sentinels.map(({ port }) => ({ host, port }))
@@ -30,11 +40,7 @@ describe.each(Object.entries(stores))('%s', (_, open) => {
     const store = open()
     const locks = createLocks(store, { ttl: 20_000 })
     const lease = await locks.acquire('a')
-    const [master, replica] = [await set.master(), await set.replica()]
-    await until('the replica has it', async () => {
-      const { master_repl_offset: written } = await master.info('replication')
-      return (await replica.info('replication')).slave_repl_offset === written
-    })
+    await inStep()
     await set.failover()
     await until('it is renewed', () => lease.extend().catch(() => undefined), { limit: 15_000 })
     expect(lease.signal.aborted).toBe(false)
@@ -73,6 +79,7 @@ describe.each(Object.entries(stores))('%s', (_, open) => {
     const lease = await holder.acquire('a')
     const waiting = waiter.acquire('a')
     await until('it waits', async () => (await look(one, { name: 'a' })).length === 2)
+    await inStep()
     await set.failover()
     await until('the holder is served', () => lease.extend().catch(() => undefined), { limit: 15_000 })
     await until('it waits again', async () => (await look(one, { name: 'a' })).length === 2, { limit: 15_000 })

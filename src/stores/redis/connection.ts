@@ -109,7 +109,16 @@ export class Connection {
       const flight: Flight = { session, sent, onSilent, giveUp: reject, impatientAt: sent + patience }
       this.#flights.add(flight)
       this.#watch()
-      reply.then(resolve, reject).finally(() => this.#flights.delete(flight))
+      reply.then(
+        answer => {
+          this.#flights.delete(flight)
+          resolve(answer)
+        },
+        error => {
+          this.#flights.delete(flight)
+          reject(error)
+        },
+      )
     })
   }
 

@@ -46,7 +46,7 @@ export interface Harness {
    * What this store or harness has not, and why, in a sentence each. Whatever is not named here is tested; naming what
    * it promises all the same is an error.
    */
-  readonly lacks?: Readonly<Partial<Record<Need, string>>> | undefined
+  readonly lacks?: { readonly [Lacked in Need]?: string | undefined } | undefined
   /** Multiplies every ttl, for engines that count in seconds. @default 1 */
   readonly scale?: number | undefined
   /** How often the case that looks for leaks acquires and releases. @default 1,000 */

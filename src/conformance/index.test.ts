@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import { memory } from '../stores/memory.ts'
+import { conformance, conformanceCases, excludedCases, type Harness, type Need } from './index.ts'
+
+const why = 'it is all in this process'
+const lacks: Partial<Record<Need, string>> = { close: why, cut: why, stop: why, pause: why, jump: why }
+
+function harness(changes: Partial<Harness> = {}): Harness {
+  const store = memory()
+  return { name: 'mine', open: async () => store, lacks, ...changes }
+}
+
+test('a harness that can do less and does not say why is refused', () => {
+  expect(() => conformanceCases(harness({ lacks: { ...lacks, stop: undefined } }))).toThrow(
+    /no faults.stop: add it, or say in lacks.stop why/,
+  )
+  expect(() => conformanceCases(harness({ faults: { pause: async () => async () => {} } }))).toThrow(/remove one/)
+})
+
+test('every case is run or excluded with its reason, and has a name of its own', () => {
+  const run = conformanceCases(harness())
+  const excluded = excludedCases(harness())
+  expect(excluded.length).toBeGreaterThan(10)
+  for (const each of excluded) expect(each).toMatchObject({ why, need: expect.any(String) })
+  const names = [...run, ...excluded].map(({ group, name }) => `${group}: ${name}`)
+  expect(new Set(names).size).toBe(names.length)
+  expect(excludedCases(harness({ lacks: { ...lacks, line: 'no line' } })).length).toBeGreaterThan(excluded.length)
+})
+
+test('a runner gets the cases that may run side by side first, then the others one by one', () => {
+  const registered: string[] = []
+  const register =
+    (kind: string) =>
+    (name: string): void =>
+      void registered.push(`${kind} ${name}`)
+  conformance(harness(), {
+    describe: (name, body) => {
+      registered.push(`begin ${name}`)
+      body()
+    },
+    test: register('alone'),
+    concurrent: register('beside'),
+  })
+  expect(registered[0]).toBe('begin mine')
+  expect(registered[1]).toMatch(/^beside acquire: /)
+  expect(registered.at(-1)).toMatch(/^alone /)
+  expect(registered).toHaveLength(conformanceCases(harness()).length + 1)
+})
+
+test('a store that promises what its harness says it lacks fails', async () => {
+  const polled = harness({ lacks: { ...lacks, watch: 'it is polled' } })
+  const promise = conformanceCases(polled).find(({ name }) => name === 'says what it is and what it promises')
+  await expect(promise?.run()).rejects.toThrow(/lacks.watch and guarantees.waiting disagree/)
+})
+
+test('a store that does not keep its word fails', async () => {
+  const forgetful = harness({
+    open: async () => {
+      const store = memory()
+      return new Proxy(store, {
+        get(target, key) {
+          if (key === 'release') return async () => 'released'
+          const value = target[key as keyof typeof target]
+          return typeof value === 'function' ? value.bind(target as never) : value
+        },
+      })
+    },
+  })
+  const frees = conformanceCases(forgetful).find(({ name }) => name.startsWith('frees a name at its release'))
+  await expect(frees?.run()).rejects.toThrow()
+})

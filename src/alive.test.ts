@@ -135,3 +135,24 @@ test('a listener that throws is an uncaught exception, and the lease goes on', a
     'uncaught lost',
   ])
 })
+
+test('a process whose work waits for nothing but the signal of its lease lives until that aborts', async () => {
+  const ended = await run(`
+    const work = lease => new Promise((_, reject) => lease.signal.addEventListener('abort', () => reject(lease.signal.reason)))
+    await locks.using('a', work, { ttl: 300, heartbeat: false }).catch(error => say(error.code))
+  `)
+  expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
+})
+
+test('a process that releases while a renewal hangs lives until the release settles', async () => {
+  const ended = await run(`
+    const store = memory()
+    store.renew = () => never
+    const slow = createLocks(store, { ttl: 600 })
+    const lease = await slow.acquire('a')
+    await new Promise(resolve => setTimeout(resolve, 250))
+    await lease.release()
+    say('released')
+  `)
+  expect(ended).toEqual({ code: 0, out: 'released', err: '' })
+})

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { follow, lost, type Rule, refused, stage, unanswered } from '../test/scripted-store.ts'
@@ -248,4 +249,10 @@ test('a lease can be written as JSON, with its token as decimal digits', async (
   expect(JSON.parse(JSON.stringify({ lease }))).toEqual({ lease: written })
   await lease.release()
   expect(JSON.parse(JSON.stringify(lease))).toEqual({ ...written, remaining: 0 })
+})
+
+test('a lease that is printed shows what it is, in whole milliseconds', async () => {
+  const { locks } = stage({ ttl: 1_000 })
+  const lease = await locks.acquire('a', { owner: 'me' })
+  expect(inspect(lease)).toBe(`{ name: 'a', token: '${lease.token}', owner: 'me', ttl: 1000, remaining: 988 }`)
 })

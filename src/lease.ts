@@ -1,10 +1,11 @@
+import { inspect } from 'node:util'
 import { checkDuration } from './check.ts'
 import type { Core } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events } from './events.ts'
 import { request } from './request.ts'
 import type { Claim, Grant } from './store.ts'
-import { margin, requestLimit } from './time.ts'
+import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
 /** A name that is held, for as long as it is renewed. */
@@ -66,6 +67,8 @@ export interface Acquired {
 
 export interface HoldOptions {
   readonly heartbeat: boolean
+  /** Does the process end although the lease is held? */
+  readonly background: boolean
   readonly maxHold: number | undefined
   /** Called once, when the lease is released or lost. */
   readonly onEnd: () => void
@@ -175,7 +178,7 @@ export class HeldLease implements Lease {
 
   toJSON(): Record<string, unknown> {
     const { name, owner, ttl, remaining } = this
-    return { name, token: this.token.toString(), owner, ttl, remaining }
+    return { name, token: this.token.toString(), owner, ttl, remaining: Math.round(remaining) }
   }
 
   /** Aborts the signal although the lease is held: the work should end, then the lease is released. */
@@ -191,7 +194,10 @@ export class HeldLease implements Lease {
 
   async #release(): Promise<void> {
     this.#stop()
+    // A renewal keeps no process alive, but whoever waits for a release must see it settle.
+    const stopTimer = this.#core.clock.after(LONGEST_REQUEST, () => {})
     await this.#renewing
+    stopTimer()
     try {
       const answer = await withdraw(this.#core, this.#claim, this.#unsettled)
       if (answer === 'gone' && !this.#error) this.#lose('LEASE_LOST', 'was gone when it was released')
@@ -261,7 +267,7 @@ export class HeldLease implements Lease {
     const { clock } = this.#core
     this.#stopTimer?.()
     const delay = Math.min(this.#deadline, this.#endsAt) - clock.now()
-    this.#stopTimer = clock.after(delay, () => this.#check() ?? this.#watchDeadline(), true)
+    this.#stopTimer = clock.after(delay, () => this.#check() ?? this.#watchDeadline(), this.#options.background)
   }
 
   /** Why the lease is lost, found out now if need be. */
@@ -292,3 +298,10 @@ export class HeldLease implements Lease {
     return new LeaseError(code, `the lease ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
   }
 }
+
+// What console.log shows: all but the token is behind accessors and would be missing.
+Object.defineProperty(HeldLease.prototype, inspect.custom, {
+  value(this: HeldLease) {
+    return this.toJSON()
+  },
+})

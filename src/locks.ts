@@ -156,7 +156,7 @@ export class StoreLocks implements Locks {
     checkKeys(options, acquireKeys, 'using')
     if (typeof work !== 'function')
       throw invalid('using needs the work as its second argument: a function of the lease')
-    const lease = await this.#acquire(name, options)
+    const lease = await this.#acquire(name, options, false)
     const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
     this.#bodies += 1
     let lost: LeaseError | undefined
@@ -217,7 +217,8 @@ export class StoreLocks implements Locks {
     return undefined
   }
 
-  async #acquire(name: string, options: AcquireOptions): Promise<HeldLease> {
+  /** Work that runs keeps the process alive; a lease that was only handed out does not: `background`. */
+  async #acquire(name: string, options: AcquireOptions, background = true): Promise<HeldLease> {
     checkName(name)
     checkOptions(options)
     this.#assertOpen()
@@ -242,7 +243,7 @@ export class StoreLocks implements Locks {
         this.#core.leases.delete(lease)
         this.#whenIdle()
       }
-      const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, maxHold, onEnd })
+      const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, background, maxHold, onEnd })
       this.#core.leases.add(lease)
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.

@@ -129,6 +129,22 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
+test('keeps its connection when only its own event loop stood still', async () => {
+  const { client, close } = (await clients.ioredis?.(server.port)) ?? expect.fail()
+  await using near = storeOf(client)
+  await hold(near, claimOf('warm too'))
+  const connections = async (): Promise<number> => Number((await server.info('stats')).total_connections_received)
+  const before = await connections()
+  const answer = hold(near, claimOf('alone', { ttl: 600 }))
+  await new Promise(resolve => setImmediate(resolve))
+  const end = performance.now() + 400
+  while (performance.now() < end);
+  await answer
+  await sleep(100)
+  expect((await connections()) - before).toBe(1) // that which asks
+  await close()
+})
+
 test('rejects what is asked of a server that takes connections and says nothing, and asks it anew', async () => {
   const mute = createServer(socket => socket.on('error', () => {}).resume()).listen(0, host)
   await once(mute, 'listening')

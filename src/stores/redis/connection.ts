@@ -126,12 +126,15 @@ export class Connection {
   #watch(): void {
     if (this.#watching || this.#flights.size === 0) return
     this.#watching = true
-    setTimeout(() => {
-      this.#watching = false
-      const now = performance.now()
-      for (const flight of this.#flights) this.#check(flight, now)
-      this.#watch()
-    }, WATCH_INTERVAL).unref()
+    // Answers that came while the event loop was blocked are read before they count as missing.
+    setTimeout(() => setImmediate(() => this.#lookForSilence()), WATCH_INTERVAL).unref()
+  }
+
+  #lookForSilence(): void {
+    this.#watching = false
+    const now = performance.now()
+    for (const flight of this.#flights) this.#check(flight, now)
+    this.#watch()
   }
 
   #check(flight: Flight, now: number): void {

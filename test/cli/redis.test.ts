@@ -36,9 +36,10 @@ describe('over Redis', () => {
     expect(performance.now() - stopped).toBeLessThan(1_000)
     const { code, err } = await running.ended
     expect(code).toBe(76)
-    expect(err).toMatch(/^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n/)
-    expect(err).toMatch(/job was not given back and is free after its ttl: .*\n$/)
-    expect(err.trim().split('\n')).toHaveLength(2)
+    // Once the lease is over, there is nothing to give back.
+    expect(err).toMatch(
+      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: job was not given back and is free after its ttl: .*\n)?$/,
+    )
   })
 
   test('a short outage is nothing that the command notices', async () => {

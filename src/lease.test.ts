@@ -254,5 +254,7 @@ test('a lease can be written as JSON, with its token as decimal digits', async (
 test('a lease that is printed shows what it is, in whole milliseconds', async () => {
   const { locks } = stage({ ttl: 1_000 })
   const lease = await locks.acquire('a', { owner: 'me' })
-  expect(inspect(lease, { breakLength: 200 })).toBe(`{ name: 'a', token: '${lease.token}', owner: 'me', ttl: 1000, remaining: 988 }`)
+  expect(inspect(lease, { breakLength: 200 })).toBe(
+    `{ name: 'a', token: '${lease.token}', owner: 'me', ttl: 1000, remaining: 988 }`,
+  )
 })

@@ -299,7 +299,7 @@ export class HeldLease implements Lease {
   }
 }
 
-// What console.log shows: all but the token is behind accessors and would be missing.
+// What people see when they print a lease: all but the token is behind accessors and would be missing.
 Object.defineProperty(HeldLease.prototype, inspect.custom, {
   value(this: HeldLease) {
     return this.toJSON()

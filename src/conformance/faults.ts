@@ -146,6 +146,8 @@ function outages(fault: 'stop' | 'pause'): Case[] {
           const client = await space.client()
           const { lease, lost, locks } = await holding(space, client, ttl)
           const cure = await space[fault]()
+          const extended = await settled(lease.extend())
+          assert.match(code(extended), /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN|LEASE_LOST)$/)
           await until('the signal aborts', () => lost.at < Number.POSITIVE_INFINITY)
           assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
           assert.match(code(await settled(lease.release())), /^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN|LEASE_LOST)$/)

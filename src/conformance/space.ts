@@ -12,6 +12,8 @@ export class Space implements AsyncDisposable {
   readonly short: number
   /** Milliseconds: of a lease that must not run out on the slowest machine. */
   readonly long: number
+  /** Milliseconds: how long after its ttl a lease must be had by who waits for it. */
+  readonly latest: number
   readonly #clients: Client[] = []
   readonly #claims: Claim[] = []
   readonly #locks: Locks[] = []
@@ -22,6 +24,7 @@ export class Space implements AsyncDisposable {
     const scale = harness.scale ?? 1
     this.short = 300 * scale
     this.long = 30_000 * scale
+    this.latest = 1_000 * scale
   }
 
   get hasLine(): boolean {

@@ -251,8 +251,8 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
 
 test('what dead processes left behind is swept away as new names and withdrawals come', async () => {
   for (let index = 0; index < 100; index += 1) {
-    await ask(newClaim(`dead ${index}`, { ttl: 100 }))
-    await ask(newClaim(`dead ${index}`, { ttl: 100, queue: true }))
+    await ask(newClaim(`dead ${index}`, { ttl: 9_000 }))
+    await ask(newClaim(`dead ${index}`, { ttl: 9_000, queue: true }))
     await store.release(newClaim('never arrives'), never)
   }
   now += 100_000

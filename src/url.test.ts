@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest'
-import { openMemory } from './stores/memory.ts'
 import { connect, openStore } from './url.ts'
 
 test('connect closes the store that it opened when the defaults are bad', async () => {
-  const store = await openMemory('memory:bad-defaults')
+  const store = await openStore('memory:bad-defaults')
   const close = vi.spyOn(store, Symbol.asyncDispose)
   await expect(connect('memory:bad-defaults', { ttl: 1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   expect(close).toHaveBeenCalledOnce()

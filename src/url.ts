@@ -2,14 +2,12 @@ import { invalid } from './check.ts'
 import { createLocks, type Locks, type LocksDefaults } from './locks.ts'
 import type { Store } from './store.ts'
 
-type Open = (url: string) => Promise<Store>
-
 // Each engine is loaded when it is asked for: a program that uses one does not wait for the others.
-const schemes: Record<string, Open> = {
-  'sqlite:': async url => (await import('./stores/sqlite.ts')).openSqlite(url),
-  'memory:': async url => (await import('./stores/memory.ts')).openMemory(url),
-  'redis:': async url => (await import('./stores/redis/index.ts')).openRedis(url),
-  'rediss:': async url => (await import('./stores/redis/index.ts')).openRedis(url),
+const schemes: Record<string, (url: string) => Promise<Store>> = {
+  'sqlite:': openSqlite,
+  'memory:': openMemory,
+  'redis:': openRedis,
+  'rediss:': openRedis,
 }
 
 /**
@@ -40,4 +38,27 @@ export async function openStore(url: string): Promise<Store> {
   const known = Object.keys(schemes).join(' ')
   const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
   throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+}
+
+/** The path is taken as it stands, from the current folder if it is relative. */
+async function openSqlite(url: string): Promise<Store> {
+  if (/^sqlite:\/\/(?!\/)/i.test(url))
+    throw invalid(`${JSON.stringify(url)} names a host: write sqlite:PATH, such as sqlite:./leases.db`)
+  const { sqlite } = await import('./stores/sqlite.ts')
+  return sqlite(url.slice('sqlite:'.length))
+}
+
+const spaces = new Map<string, Store>()
+
+/** All who open `memory:` in this process share one store; `memory:other` is another. */
+async function openMemory(url: string): Promise<Store> {
+  const { memory } = await import('./stores/memory.ts')
+  const store = spaces.get(url) ?? memory()
+  spaces.set(url, store)
+  return store
+}
+
+async function openRedis(url: string): Promise<Store> {
+  const { openRedis } = await import('./stores/redis/open.ts')
+  return openRedis(url)
 }

@@ -43,15 +43,6 @@ export function memory(options: MemoryOptions = {}): Store {
   return new MemoryStore(options.clock ?? systemClock())
 }
 
-const shared = new Map<string, Store>()
-
-/** The store of this process for a URL: all who open `memory:` share one, and `memory:other` is another. */
-export async function openMemory(url: string): Promise<Store> {
-  const store = shared.get(url) ?? memory()
-  shared.set(url, store)
-  return store
-}
-
 class MemoryStore implements Store {
   readonly kind = 'memory'
   readonly guarantees: Guarantees = guarantees

@@ -5,8 +5,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../store.ts'
 import { type Clock, systemClock } from '../time.ts'
+import { openStore } from '../url.ts'
 import { TURN } from './line.ts'
-import { openSqlite, sqlite } from './sqlite.ts'
+import { sqlite } from './sqlite.ts'
 
 let folder: string
 let path: string
@@ -334,10 +335,10 @@ test('the file is made when it is first used', async () => {
 
 test('a URL names the path as it stands, but no host', async () => {
   for (const url of [`sqlite:${path}`, `sqlite://${path}`]) {
-    const other = openSqlite(url)
+    const other = await openStore(url)
     await other.acquire(newClaim(url), never)
     await other[Symbol.asyncDispose]()
     expect(await records({ name: url })).toHaveLength(1)
   }
-  expect(() => openSqlite('sqlite://leases.db')).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  await expect(openStore('sqlite://leases.db')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
 })

@@ -46,17 +46,6 @@ export function sqlite(path: string, options: SqliteOptions = {}): Store {
   return new SqliteStore(resolve(path), options.clock ?? systemClock())
 }
 
-/** The store that `sqlite:PATH` names. The path is taken as it stands, from the current folder if it is relative. */
-export function openSqlite(url: string): Store {
-  const path = url.slice('sqlite:'.length)
-  if (/^\/\/(?!\/)/.test(path))
-    throw new LeaseError(
-      'INVALID_ARGUMENT',
-      `${JSON.stringify(url)} names a host: write sqlite:PATH, such as sqlite:./leases.db`,
-    )
-  return sqlite(path)
-}
-
 class SqliteStore implements Store {
   readonly kind = 'sqlite'
   readonly guarantees: Guarantees = guarantees

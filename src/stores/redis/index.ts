@@ -4,7 +4,6 @@ import { driverOf, type RedisClient } from './client.ts'
 import { RedisStore } from './store.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from './client.ts'
-export { openRedis } from './open.ts'
 
 export interface RedisOptions {
   /**

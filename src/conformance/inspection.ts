@@ -34,7 +34,7 @@ export const inspectionCases: Case[] = casesOf(
       const client = await space.client()
       const a = space.name()
       const under = [`${a}/b`, `${a}/b/c`, `${a}:b`, `${a}b`].sort()
-      const claims = [a, ...under].map(name => space.claim({ name }))
+      const claims = [a, ...under, `before-${a}`].map(name => space.claim({ name }))
       await Promise.all(claims.map(claim => client.hold(claim)))
       const found = async (query: { name: string } | { prefix: string }): Promise<string[]> =>
         (await client.inspect(query)).map(({ name }) => name).sort()

@@ -49,22 +49,33 @@ export const lineCases: Case[] = [
 
       async 'keeps the place of a waiter that asks when it was told to'(space) {
         const client = await space.client()
-        const holder = space.claim()
-        await client.hold(holder)
-        const [first, second] = [0, 1].map(() => space.claim({ name: holder.name, queue: true, ttl: space.short }))
-        assert.ok(first && second)
-        await client.isRefused(first)
         await inTime(space.short, async () => {
-          const end = performance.now() + 5 * space.short
-          const follow = async (claim: Claim, place: number): Promise<void> => {
+          const holder = space.claim()
+          await client.hold(holder)
+          const end = performance.now() + 6 * space.short
+          const follow = async (place: number): Promise<void> => {
+            const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
             while (performance.now() < end) {
-              const { ahead, retryAfter } = await client.isRefused(claim)
+              const { ahead, retryAfter } = await client.isRefused(waiter)
               assert.equal(ahead, place)
               await sleep(retryAfter)
             }
           }
-          await Promise.all([follow(first, 0), follow(second, 1)])
+          const first = follow(0)
+          await sleep(space.short)
+          await Promise.all([first, follow(1)])
         })
+      },
+
+      async 'takes a waiter that is served out of the line'(space) {
+        const { clients, holder, waiters } = await lineOf(space, 1)
+        await clients[1].release(holder)
+        await clients[0].hold(waiters[0] as Claim)
+        const records = await clients[1].inspect({ name: holder.name })
+        assert.deepEqual(
+          records.map(({ state }) => state),
+          ['held'],
+        )
       },
 
       async 'closes the gap that a waiter leaves'(space) {

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import {
   copyFileSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -69,9 +70,10 @@ export class Project {
 
 /** Builds and packs this checkout; answers the path of the tarball. */
 export async function pack(folder: string): Promise<string> {
-  const { stdout } = succeed(await run('npm', ['pack', '--json', '--pack-destination', folder], ROOT))
-  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
-  return join(folder, filename)
+  succeed(await run('npm', ['pack', '--pack-destination', folder], ROOT))
+  const [tarball] = globSync(join(folder, '*.tgz'))
+  if (!tarball) throw new Error('npm pack left no tarball')
+  return tarball
 }
 
 /** Installs what fixtures/package.json names, once per version of its lock file. */
@@ -103,6 +105,6 @@ function run(command: string, args: readonly string[], cwd: string, env: NodeJS.
 
 /** Without what Vitest and an npm script around it say to their children. */
 function clean(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const foreign = /^(npm_(?!config_)|NODE_ENV$|NODE_OPTIONS$|VITEST|TEST$|JEST_)/
+  const foreign = /^(npm_(?!config_)|NODE_ENV$|NODE_OPTIONS$|VITEST|TEST$|JEST_|FORCE_COLOR$|CI$)/
   return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)))
 }

@@ -21,6 +21,12 @@ export function guaranteesOf(driver: Driver): Guarantees {
       'A step back of the wall clock of the server lets a request that was held up on the way be carried out for as much longer.',
       'An eviction policy other than noeviction may drop leases.',
       'WAIT is not used: it narrows the window of a failover and does not close it.',
+      'A waiter at the head of the line that is stopped, but still connected, holds up the next by up to a third of its ttl.',
+      ...(driver.canListen
+        ? []
+        : [
+            'Waiters that poll may overtake each other from the third place on: they ask less often than turns change.',
+          ]),
     ],
   }
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { startClock } from '../servers/clock.ts'
 import { holdFile } from './busy-file.ts'
 import {
   alive,
@@ -185,32 +184,6 @@ describe('the command is ended at once, long before its lease', () => {
     running.kill('SIGKILL')
     await until(() => !alive(command) && !alive(supervisor), 'the end of command and supervisor')
     expect(members(command)).toEqual([])
-  })
-
-  test('by SIGKILL when the machine slept, which only the wall clock shows', async () => {
-    using clock = startClock()
-    const options = [
-      'run',
-      'job',
-      '--ttl',
-      '1h',
-      '--grace',
-      '10m',
-      '--',
-      ...NODE,
-      BEATING,
-      log(),
-      'first',
-      'ignore-term',
-    ]
-    const running = start(options, { env: clock.env })
-    await until(() => beats('first').length > 0, 'the first beat')
-    const { command } = family(running)
-    await freeze(running)
-    clock.jumpWall(58 * 60_000) // what is left is less than the 5 % at which SIGKILL is due
-    await until(() => !alive(command), 'the end of the command')
-    running.kill('SIGCONT')
-    expect((await running.ended).code).toBe(76)
   })
 
   test('when everything was frozen past the deadline', async () => {

@@ -212,3 +212,18 @@ test('whatever is asked, one claim holds a name at most, and tokens rise from gr
     { numRuns: 200 },
   )
 })
+
+test('tokens rise over a million names, of which nothing stays', async () => {
+  const { store, put } = open()
+  let last = 0n
+  for (let index = 0; index < 1_000_000; index += 1) {
+    const name = `name ${index}`
+    const answer = await put(claim(name, String(index), { queue: false }))
+    if (!answer.held || answer.token <= last) throw new Error(`${name} has no token above ${last}`)
+    last = answer.token
+    await store.release({ name, id: String(index) }, signal)
+  }
+  const again = await put(claim('name 0', 'again'))
+  expect(again.held && again.token > last).toBe(true)
+  expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
+}, 30_000)

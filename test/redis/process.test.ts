@@ -2,6 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
+import { startClock } from '../servers/clock.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { until } from '../servers/until.ts'
@@ -15,9 +16,9 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** A program that uses the package from source. */
-async function run(program: string): Promise<{ code: number | null; stdout: string; stderr: string }> {
+async function run(program: string, env = {}): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const text = program.replaceAll('PORT', String(server.port)).replaceAll('ROOT', ROOT)
-  return scriptNode(['--input-type=module', '--eval', text], { folder: ROOT, env: {} })
+  return scriptNode(['--input-type=module', '--eval', text], { folder: ROOT, env })
 }
 
 const setup = {
@@ -136,4 +137,31 @@ test('serves on without memory: what is held is released, what is new is refused
   await lease.release()
   await full.call('CONFIG', 'SET', 'maxmemory', '0')
   await (await locks.acquire('b')).release()
+})
+
+test('a client whose clock is in the year 2100 poisons no token, and loses no lease by it', async () => {
+  using clock = startClock()
+  clock.jumpWall(74 * 365 * 86_400_000)
+  const { code, stdout } = await run(
+    `
+      ${setup.ioredis}
+      import { createLocks } from 'ROOT/src/index.ts'
+      import { redis } from 'ROOT/src/stores/redis/index.ts'
+      const locks = createLocks(redis(client), { ttl: 600 })
+      const lease = await locks.acquire('century')
+      await new Promise(resolve => setTimeout(resolve, 900)) // more than its ttl
+      lease.assertHeld()
+      await lease.release()
+      await locks.close()
+      console.log(new Date().getFullYear(), String(lease.token))
+      await end()`,
+    clock.env,
+  )
+  const [year, token = ''] = stdout.trim().split(' ')
+  expect({ code, year }).toEqual({ code: 0, year: expect.stringMatching(/^2(099|100)$/) })
+  const store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  const next = await hold(store, claimOf('century'))
+  await store[Symbol.asyncDispose]()
+  expect(next).toBeGreaterThan(BigInt(token))
+  expect(next).toBeLessThan(BigInt(Date.now() + 3_600_000) * 1_000n)
 })

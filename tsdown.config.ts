@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { defineConfig, type UserConfig } from 'tsdown'
 
 // The entry points of `exports` in package.json.
-const library = present({
+const subpaths = present({
   index: 'src/index.ts',
   redis: store('redis'),
   sqlite: store('sqlite'),
@@ -13,12 +13,12 @@ const library = present({
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 
 const config: UserConfig = defineConfig({
-  entry: library,
-  format: { esm: { entry: { ...library, ...commandLine } }, cjs: {} },
+  entry: subpaths,
+  format: { esm: { entry: { ...subpaths, ...commandLine } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  dts: { entry: Object.values(library) },
+  dts: { entry: Object.values(subpaths) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
   // Jest runs CommonJS.

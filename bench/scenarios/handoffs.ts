@@ -17,8 +17,8 @@ export const scenario: Scenario = {
     'Each waiter asks again before it gives the name back: so there are always 32 who wait, and nobody takes it back ' +
     'from itself. The gap is from the call of one release to the next grant. Requests are those of both processes; a ' +
     'script is one. Starved are those who held never in 0.4 s, the mean of all such spans.',
-  rounds: 5,
-  variants: isQuick => [{ name: '', settings: { warm: isQuick ? 300 : 1_000, time: isQuick ? 800 : 4_000 } }],
+  rounds: 3,
+  variants: isQuick => [{ name: '', settings: { warm: isQuick ? 250 : 2_000, time: isQuick ? 800 : 4_000 } }],
   takesPart: peer => peer.can.includes('wait'),
   async measure(trial) {
     const workers = Array.from({ length: PROCESSES }, () => trial.start('work'))

@@ -74,7 +74,9 @@ async function bench(): Promise<void> {
   say(`\n${text}\n${path}.json, .md, .svg\n`)
 }
 
-/** One scenario, in rounds. In each every peer has its turn, beginning with another one each time. */
+const ATTEMPTS = 2
+
+/** One scenario, in rounds, in each of which every peer has its turn. */
 class Run {
   readonly #name: string
   readonly #scenario: Scenario
@@ -91,16 +93,29 @@ class Run {
     const most = Number(options.rounds ?? (options.quick ? 1 : rounds))
     const found: Measured[] = []
     for (let round = 0; round < most; round += 1) {
-      for (const variant of variants(options.quick)) {
-        const all = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
-        const turn = all.length > 0 ? round % all.length : 0
-        const inTurn = [...all.slice(turn), ...all.slice(0, turn)]
-        if (isSideBySide) found.push(...(await Promise.all(inTurn.map(each => this.#trial(...each, variant, round)))))
-        else for (const each of inTurn) found.push(await this.#trial(...each, variant, round))
-      }
+      const trials = variants(options.quick).flatMap(variant => this.#inTurn(variant, round))
+      if (isSideBySide) found.push(...(await Promise.all(trials.map(trial => trial()))).flat())
+      else for (const trial of trials) found.push(...(await trial()))
     }
     const order = this.#peers.map(([name]) => name)
     return found.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
+  }
+
+  /** Beginning with another one in each round. */
+  #inTurn(variant: Variant, round: number): (() => Promise<Measured[]>)[] {
+    const all = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
+    const first = all.length > 0 ? round % all.length : 0
+    return [...all.slice(first), ...all.slice(0, first)].map(([name, peer]) => async () => {
+      // Something else on the machine may disturb one of hundreds of trials.
+      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+        try {
+          return [await this.#trial(name, peer, variant, round)]
+        } catch (error) {
+          say(`${this.#name} ${variant.name} · ${name} · failed: ${error instanceof Error ? error.stack : error}\n`)
+        }
+      }
+      return []
+    })
   }
 
   async #trial(name: string, peer: Peer, variant: Variant, round: number): Promise<Measured> {

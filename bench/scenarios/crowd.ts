@@ -15,7 +15,7 @@ export const scenario: Scenario = {
     'had it, if all had it within the limit.',
   rounds: 3,
   variants: isQuick => [
-    { name: '', settings: { waiters: 1_000, time: isQuick ? 1_000 : 4_000, limit: isQuick ? 3_000 : 6_000 } },
+    { name: '', settings: { waiters: 1_000, time: isQuick ? 500 : 4_000, limit: isQuick ? 1_500 : 6_000 } },
   ],
   takesPart: peer => peer.can.includes('wait') && peer.over !== 'sqlite',
   async measure(trial) {

@@ -18,7 +18,7 @@ export const scenario: Scenario = {
     [1, 64, 256].map(loops => ({
       name: `${loops} at a time`,
       // 30,000 calls or more, also of the slowest: until then they get faster with every second.
-      settings: { loops, warm: isQuick ? 250 : loops === 1 ? 5_000 : 2_000, time: isQuick ? 400 : 2_500 },
+      settings: { loops, warm: isQuick ? 200 : loops === 1 ? 5_000 : 2_000, time: isQuick ? 300 : 2_500 },
     })),
   takesPart: peer => peer.can.includes('pairs'),
   async measure(trial) {

@@ -4,7 +4,7 @@ import { events } from './events.ts'
 import type { Acquired } from './lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
-import type { Busy, Claim, Grant, LeaseRecord } from './store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Wake } from './store.ts'
 import { LAST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -52,11 +52,11 @@ class Waiting {
   #heardAt: number
   #requests = 0
   #failures = 0
-  #retryAfter = 0
+  /** When to ask again. */
+  #askAt = 0
   #busy: Busy | undefined
   #armed = false
-  #woken = false
-  #wake: (() => void) | undefined
+  #endPause: (() => void) | undefined
 
   constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
@@ -70,7 +70,7 @@ class Waiting {
   async untilHeld(): Promise<Acquired> {
     for (;;) {
       this.#cancel.throwIfCancelled()
-      this.#woken = false
+      this.#askAt = Number.POSITIVE_INFINITY
       const acquired = await this.#ask()
       if (acquired) return acquired
       // Whoever let the name go before the watch was armed could not wake us: so ask once more right after.
@@ -125,7 +125,7 @@ class Waiting {
     this.#heardAt = now
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
-    this.#retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
+    this.#askWithin(answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE)
     if (queue) this.mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
@@ -137,7 +137,7 @@ class Waiting {
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
-    this.#retryAfter = Math.max(retryAfter, backoff(this.#failures, this.#core.random))
+    this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
     if (retryAfter > 0) this.#heardAt = now
     if (!error.retryable) throw error
     const timedOut = now + retryAfter >= this.#giveUpAt
@@ -149,14 +149,12 @@ class Waiting {
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
   }
 
-  /** True when the watch was armed just now. */
+  /** True when the watch was armed just now and may have missed a wake. */
   async #arm(): Promise<boolean> {
     const { clock, store } = this.#core
     if (this.#armed || this.#failures > 0 || !store.watch) return false
-    const wake = (): void => {
-      this.#woken = true
-      this.#wake?.()
-    }
+    const wake: Wake = (delay = 0) => this.#askWithin(delay)
+    const missesNothing = this.#busy?.listens === true
     this.#watch ??= new AbortController()
     const { signal } = this.#watch
     const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
@@ -168,20 +166,29 @@ class Waiting {
       this.#cancel.throwIfCancelled()
       this.#watch.abort()
       this.#watch = undefined
-      this.#retryAfter = Math.min(this.#retryAfter, POLL)
+      this.#askWithin(POLL)
     }
-    return this.#armed
+    return this.#armed && !missesNothing
+  }
+
+  #askWithin(delay: number): void {
+    const at = this.#core.clock.now() + delay
+    if (at >= this.#askAt) return
+    this.#askAt = at
+    this.#endPause?.()
   }
 
   async #sleep(): Promise<void> {
-    if (this.#woken) return
     const { clock } = this.#core
-    const delay = Math.min(this.#retryAfter, this.#giveUpAt - clock.now())
     const arm = (wake: () => void): void => {
-      this.#wake = wake
+      this.#endPause = wake
     }
-    await pause(clock, delay, { cancel: this.#cancel, arm })
-    this.#wake = undefined
+    for (;;) {
+      const delay = Math.min(this.#askAt, this.#giveUpAt) - clock.now()
+      if (delay <= 0) return
+      await pause(clock, delay, { cancel: this.#cancel, arm })
+      this.#endPause = undefined
+    }
   }
 
   #timeout({ holder, ahead }: Busy): LeaseError {

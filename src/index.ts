@@ -11,7 +11,7 @@ export {
   type TryOptions,
 } from './locks.ts'
 export type { NameState } from './record.ts'
-export type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from './store.ts'
+export type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from './store.ts'
 export { type MemoryOptions, memory } from './stores/memory.ts'
 export type { Clock } from './time.ts'
 export { connect, openStore } from './url.ts'

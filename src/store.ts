@@ -34,7 +34,15 @@ export interface Busy {
   /** How many waiters stand before this claim, where the store keeps a line. */
   readonly ahead?: number | undefined
   readonly holder?: LeaseRecord | undefined
+  /**
+   * Since before this request the store hears who wakes the claim, and keeps what it hears until `watch`: then the claim
+   * need not be asked again after that. @default false
+   */
+  readonly listens?: boolean | undefined
 }
+
+/** A hint to a waiter: ask again after `delay` ms. @default at once */
+export type Wake = (delay?: number) => void
 
 /** What anybody may see of a lease or of a waiter. */
 export interface LeaseRecord {
@@ -92,8 +100,8 @@ export interface Store extends AsyncDisposable {
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
   /** Withdraws a claim that holds, waits, or has not arrived yet (then it is refused when it does). Idempotent. */
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
-  /** Resolves once armed; from then until `signal` aborts, `wake` may be called as a hint to ask again. */
-  watch?(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void>
+  /** Resolves once armed; from then until `signal` aborts, `wake` may be called. */
+  watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Holders, each followed by its waiters in order where the store keeps a line. */
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
   /** Frees the name and answers the token that now outranks the old holder, or `undefined` if nobody held it. */

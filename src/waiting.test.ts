@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, stage } from '../test/scripted-store.ts'
+import type { Busy, Wake } from './store.ts'
 
 test('a watch that cannot be armed does not make the wait longer', async () => {
   const { locks, other, clock, store } = stage()
@@ -121,6 +122,45 @@ test('a wake that was none costs one request', async () => {
   await clock.advance(1_000)
   expect(store.count('acquire')).toBe(3)
   expect(wait.settled).toBe(false)
+})
+
+test('a wake with a delay makes the wait shorter, never longer', async () => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('a')
+  let wake: Wake = () => {}
+  Object.defineProperty(store, 'watch', {
+    value: async (_: unknown, given: Wake) => {
+      wake = given
+    },
+  })
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(10)
+  expect(store.count('acquire')).toBe(2)
+  wake(100)
+  wake(5_000)
+  await clock.advance(99)
+  expect(store.count('acquire')).toBe(2)
+  await clock.advance(1)
+  expect(store.count('acquire')).toBe(3)
+  wake(100)
+  wake()
+  await clock.advance(0)
+  expect(store.count('acquire')).toBe(4)
+  await clock.advance(1_000)
+  expect(store.count('acquire')).toBe(4)
+  expect(wait.settled).toBe(false)
+})
+
+test('a waiter that the store listens for from the start is asked once', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  store.rule('acquire', async forward => ({ ...((await forward()) as Busy), listens: true }))
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(1_000)
+  expect(store.calls).toEqual(['acquire', 'watch'])
+  await held.release()
+  await clock.advance(0)
+  expect(wait.settled).toBe(true)
 })
 
 test('a watch is armed after failures, and ended with the wait', async () => {

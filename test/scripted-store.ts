@@ -1,5 +1,5 @@
 import { type LocksDefaults, StoreLocks } from '../src/locks.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../src/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../src/store.ts'
 import { memory } from '../src/stores/memory.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 
@@ -92,7 +92,7 @@ class ScriptedStore implements Store {
     return this.#call('release', () => this.#server.release(key, sent), signal)
   }
 
-  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     return this.#call('watch', async () => this.#server.watch?.(key, wake, signal), signal)
   }
 

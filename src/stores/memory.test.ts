@@ -99,17 +99,19 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
   expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 })
 
-test('a waiter that leaves the head of a free line wakes the next', async () => {
+test('who is let in wakes at once, and the next after its turn', async () => {
   const { store, put } = open()
   const woken: string[] = []
   await put(claim('a', '1'))
-  for (const id of ['2', '3']) {
+  for (const id of ['2', '3', '4', '5']) {
     await put(claim('a', id))
-    await store.watch?.({ name: 'a', id }, () => woken.push(id), signal)
+    if (id === '3') continue // it cannot be woken, but has its turn
+    await store.watch?.({ name: 'a', id }, (delay = 0) => woken.push(`${id} after ${delay}`), signal)
   }
   await store.release({ name: 'a', id: '1' }, signal)
+  expect(woken).toEqual(['2 after 0', '4 after 200'])
   await store.release({ name: 'a', id: '2' }, signal)
-  expect(woken).toEqual(['2', '3'])
+  expect(woken.slice(2)).toEqual(['4 after 0', '5 after 200'])
   expect(await put(claim('a', '3'))).toMatchObject({ held: true })
 })
 

@@ -1,6 +1,6 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { type Clock, LONGEST_REQUEST, systemClock } from '../time.ts'
-import { askAgainAfter, mayTake, placeLifetime } from './line.ts'
+import { askAgainAfter, mayTake, placeLifetime, TURN } from './line.ts'
 
 export interface MemoryOptions {
   /** @default the clocks of this process */
@@ -48,7 +48,7 @@ class MemoryStore implements Store {
   readonly guarantees: Guarantees = guarantees
   readonly #clock: Clock
   readonly #entries = new Map<string, Entry>()
-  readonly #wakes = new Map<string, () => void>()
+  readonly #wakes = new Map<string, Wake>()
   /** Ids that were withdrawn before they arrived, and until when a late arrival is possible. */
   readonly #tombstones = new Map<string, number>()
   #counter = 0
@@ -106,7 +106,7 @@ class MemoryStore implements Store {
     return 'released'
   }
 
-  async watch({ id }: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  async watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     if (signal.aborted) return
     this.#wakes.set(id, wake)
     const end = (): void => {
@@ -165,8 +165,13 @@ class MemoryStore implements Store {
 
   /** The first who can be woken: the one before it may be between its request and its watch, and asks again anyway. */
   #wakeHead({ line }: Entry): void {
-    const head = line.find(place => this.#wakes.has(place.claim.id))
-    if (head) this.#wakes.get(head.claim.id)?.()
+    const isWatched = ({ claim }: Place): boolean => this.#wakes.has(claim.id)
+    const head = line.findIndex(isWatched)
+    if (head < 0) return
+    this.#wakes.get(line[head]?.claim.id ?? '')?.()
+    // Should the head not take its turn, the next is there when that is over.
+    const next = line.findIndex((place, index) => index > head && isWatched(place))
+    if (next > 0) this.#wakes.get(line[next]?.claim.id ?? '')?.(next * TURN)
   }
 
   #nextToken(): number {

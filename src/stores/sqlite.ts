@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { LeaseError } from '../errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit, systemClock } from '../time.ts'
 import type { Leases } from './sqlite/leases.ts'
 import { Requests } from './sqlite/requests.ts'
@@ -77,7 +77,7 @@ class SqliteStore implements Store {
     return this.#requests.add({ name: key.name, signal, limit: LONGEST_REQUEST, write })
   }
 
-  async watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     await this.#read(signal, () => true) // opens the file
     this.#wakes.add(key, wake, signal)
   }

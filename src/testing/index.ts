@@ -1,7 +1,7 @@
 import { LeaseError } from '../errors.ts'
 import type { Lease } from '../lease.ts'
 import { type CloseOptions, type LeaseOptions, type Locks, type LocksDefaults, StoreLocks } from '../locks.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { memory } from '../stores/memory.ts'
 import { VirtualClock } from './clock.ts'
 
@@ -128,7 +128,7 @@ class StagedStore implements Store {
     return this.#reached().release(key, signal)
   }
 
-  async watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     return this.#reached().watch?.(key, wake, signal)
   }
 

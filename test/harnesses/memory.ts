@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../src/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
 import { memory } from '../../src/stores/memory.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
 import type { StoreHarness } from './harness.ts'
@@ -77,9 +77,9 @@ class Reached implements Store {
     return this.#reach(LONGEST_REQUEST, store => store.release(key, signal))
   }
 
-  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
-    const heard = (): void => {
-      if (!this.isCut) wake()
+  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    const heard: Wake = delay => {
+      if (!this.isCut) wake(delay)
     }
     return this.#reach(LONGEST_REQUEST, async store => store.watch?.(key, heard, signal))
   }

@@ -1,5 +1,5 @@
 import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../src/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
 import { memory } from '../../src/stores/memory.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
 import type { Ledger } from './ledger.ts'
@@ -78,14 +78,14 @@ export class RemoteStore implements Store {
     return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, by, deadline, never))
   }
 
-  watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     const atServer = new AbortController()
-    const heard = (): void => {
-      if (!signal.aborted) wake()
+    const heard: Wake = delay => {
+      if (!signal.aborted) wake(delay)
     }
     signal.addEventListener('abort', () => this.#network.exchange(this.#machine, async () => atServer.abort()))
     return this.#ask(LONGEST_REQUEST, signal, () =>
-      this.#server.watch(key, () => this.#network.wake(this.#machine, heard), atServer.signal),
+      this.#server.watch(key, delay => this.#network.wake(this.#machine, () => heard(delay)), atServer.signal),
     )
   }
 

@@ -1,5 +1,5 @@
 import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store } from '../../src/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
 import { memory } from '../../src/stores/memory.ts'
 import type { Clock } from '../../src/time.ts'
 import type { Ledger } from './ledger.ts'
@@ -118,7 +118,7 @@ export class Server {
     return token
   }
 
-  async watch(key: ClaimKey, wake: () => void, signal: AbortSignal): Promise<void> {
+  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     await this.#store.watch?.(key, wake, signal)
   }
 

@@ -1,3 +1,4 @@
+import type { Wake } from '../../store.ts'
 import { type Driver, type Link, openLink } from './client.ts'
 import { closed, failure } from './failure.ts'
 
@@ -25,7 +26,7 @@ export class Wakes {
   }
 
   /** Resolves once messages are heard; from then until `signal` aborts, `wake` is called as a hint. */
-  async watch(id: string, wake: () => void, signal: AbortSignal): Promise<void> {
+  async watch(id: string, wake: Wake, signal: AbortSignal): Promise<void> {
     if (this.#end.signal.aborted) throw closed()
     this.#wakes.set(id, wake)
     const forget = (): void => {

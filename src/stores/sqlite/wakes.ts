@@ -1,10 +1,10 @@
 import { type FSWatcher, realpathSync, watch as watchFile } from 'node:fs'
-import type { ClaimKey } from '../../store.ts'
+import type { ClaimKey, Wake } from '../../store.ts'
 import type { Clock } from '../../time.ts'
 import type { Leases } from './leases.ts'
 
 interface Watch {
-  readonly wake: () => void
+  readonly wake: Wake
   /** The moment of the release for which it was woken last. */
   wokenFor: number | undefined
 }
@@ -45,7 +45,7 @@ export class Wakes {
     this.#look = look
   }
 
-  add({ id }: ClaimKey, wake: () => void, signal: AbortSignal): void {
+  add({ id }: ClaimKey, wake: Wake, signal: AbortSignal): void {
     if (signal.aborted || this.#closed) return
     const watch: Watch = { wake, wokenFor: undefined }
     this.#watches.set(id, watch)

@@ -1,115 +1,118 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { follow } from '../test/scripted-store.ts'
 import { Batch } from './batch.ts'
 
 const { signal } = new AbortController()
 
-const fulfilled = <Value>(value: Value): PromiseSettledResult<Value> => ({ status: 'fulfilled', value })
-
 /** Lets every promise go on that can. */
 const turn = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
 
-test('what is asked in one turn, or while a batch is under way, is sent together', async () => {
+interface Entry {
+  readonly value: number
+  readonly signal: AbortSignal
+  reject(reason: unknown): void
+}
+
+interface Stage {
+  readonly batch: Batch<Entry>
+  /** What was sent, in the order in which it was. */
+  readonly sent: number[][]
+  /** Lets the next leave after the first of those that are under way. */
+  answer(): void
+  add(...values: number[]): void
+}
+
+function stage(limit = 64): Stage {
   const sent: number[][] = []
-  let answer = (): void => {}
-  const batch = new Batch<number, number>(10, async requests => {
-    sent.push(requests)
-    await new Promise<void>(resolve => {
-      answer = resolve
-    })
-    return requests.map(request => fulfilled(request * 2))
-  })
-  const first = [1, 2].map(request => batch.add(request, signal))
-  await turn()
-  const second = [3, 4, 5].map(request => batch.add(request, signal))
+  const underWay: (() => void)[] = []
+  const send = (entries: Entry[], next: () => void): void => {
+    sent.push(entries.map(({ value }) => value))
+    underWay.push(next)
+  }
+  const batch = new Batch<Entry>({ limit, send })
+  const add = (...values: number[]): void => {
+    for (const value of values) batch.add({ value, signal, reject: () => {} })
+  }
+  return { batch, sent, answer: () => underWay.shift()?.(), add }
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
+
+test('what is added in one turn of the event loop is sent together', async () => {
+  const { sent, add } = stage()
+  add(1)
+  await Promise.resolve().then(() => Promise.resolve().then(() => add(2)))
+  expect(sent).toEqual([])
   await turn()
   expect(sent).toEqual([[1, 2]])
+})
+
+test('two are under way at most; what is added meanwhile shares the next', async () => {
+  const { sent, add, answer } = stage()
+  for (const value of upTo(5)) {
+    add(value)
+    await turn()
+  }
+  expect(sent).toEqual([[0], [1]])
   answer()
-  expect(await Promise.all(first)).toEqual([2, 4])
   await turn()
-  expect(sent).toEqual([
-    [1, 2],
-    [3, 4, 5],
-  ])
+  expect(sent).toEqual([[0], [1], [2, 3, 4]])
   answer()
-  expect(await Promise.all(second)).toEqual([6, 8, 10])
+  answer()
+  add(5)
+  await turn()
+  expect(sent.slice(3)).toEqual([[5]])
 })
 
-test('a request that is refused does not fail its neighbours', async () => {
-  const batch = new Batch<number, number>(10, async requests =>
-    requests.map(request => (request === 2 ? { status: 'rejected', reason: 'two' } : fulfilled(request))),
-  )
-  const outcomes = await Promise.allSettled([1, 2, 3].map(request => batch.add(request, signal)))
-  expect(outcomes).toEqual([fulfilled(1), { status: 'rejected', reason: 'two' }, fulfilled(3)])
-})
-
-test.each([
-  ['rejects', async () => Promise.reject(new Error('cut off'))],
-  [
-    'throws',
-    () => {
-      throw new Error('cut off')
-    },
-  ],
-])('a batch whose sending %s fails all that were in it, and none after', async (_, fail) => {
-  let failing = true
-  const batch = new Batch<number, number>(10, requests => (failing ? fail() : Promise.resolve(requests.map(fulfilled))))
-  const outcomes = await Promise.allSettled([batch.add(1, signal), batch.add(2, signal)])
-  expect(outcomes).toMatchObject([{ reason: { message: 'cut off' } }, { reason: { message: 'cut off' } }])
-  failing = false
-  expect(await batch.add(3, signal)).toBe(3)
-})
-
-test('too few answers fail those that got none', async () => {
-  const batch = new Batch<number, number>(10, async () => [fulfilled(1)])
-  const outcomes = await Promise.allSettled([batch.add(1, signal), batch.add(2, signal)])
-  expect(outcomes).toMatchObject([{ value: 1 }, { reason: { message: 'a batch has more requests than answers' } }])
+test('many at once are shared between two, so that both sides are at work', async () => {
+  const { sent, add } = stage()
+  add(...upTo(50))
+  await turn()
+  expect(sent.map(entries => entries.length)).toEqual([25, 25])
 })
 
 test('a request that was given up before its turn is not sent', async () => {
-  const sent: number[][] = []
-  const batch = new Batch<number, number>(10, async requests => {
-    sent.push(requests)
-    return requests.map(fulfilled)
-  })
+  const { batch, sent, add } = stage()
   const controller = new AbortController()
-  const given = follow(batch.add(1, controller.signal))
-  const kept = batch.add(2, signal)
+  const reasons: unknown[] = []
+  const reject = (reason: unknown): void => {
+    reasons.push(reason)
+  }
+  batch.add({ value: 1, signal: controller.signal, reject })
+  add(2)
+  batch.add({ value: 3, signal: AbortSignal.abort('before'), reject })
   controller.abort('enough')
-  expect(await kept).toBe(2)
-  expect(given.error).toBe('enough')
-  const early = follow(batch.add(3, AbortSignal.abort('before')))
   await turn()
-  expect(early.error).toBe('before')
   expect(sent).toEqual([[2]])
+  expect(reasons).toEqual(['enough', 'before'])
 })
 
-test('whatever comes when, every request is answered once, in order, in batches within the limit', async () => {
-  const step = fc.oneof(fc.constant('turn' as const), fc.nat(1_000))
+test('whatever comes when, every entry is sent once, in order, within the limits', async () => {
+  const step = fc.oneof(fc.constantFrom('turn' as const, 'answer' as const), fc.integer({ min: 1, max: 100 }))
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 7 }), async (steps, limit) => {
-      const sent: number[] = []
-      const batch = new Batch<number, string>(limit, async requests => {
-        expect(requests.length).toBeLessThanOrEqual(limit)
-        expect(requests.length).toBeGreaterThan(0)
-        sent.push(...requests)
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 40 }), async (steps, limit) => {
+      const { sent, add, answer } = stage(limit)
+      let [count, answers] = [0, 0]
+      const isWithinLimits = (): void => {
+        expect(sent.length - answers).toBeLessThanOrEqual(2)
+        expect(Math.max(0, ...sent.map(entries => entries.length))).toBeLessThanOrEqual(limit)
+      }
+      const answerOne = async (): Promise<void> => {
+        if (sent.length > answers) answers += 1
+        answer()
         await turn()
-        if (requests.includes(13)) throw new Error('unlucky')
-        return requests.map(request => fulfilled(`answer to ${request}`))
-      })
-      const answers: Promise<string>[] = []
-      const asked = steps.filter(each => each !== 'turn')
+        isWithinLimits()
+      }
       for (const each of steps) {
         if (each === 'turn') await turn()
-        else answers.push(batch.add(each, signal))
+        else if (each === 'answer') await answerOne()
+        else add(...upTo(each).map(() => count++))
+        isWithinLimits()
       }
-      const outcomes = await Promise.allSettled(answers)
-      expect(sent).toEqual(asked)
-      for (const [index, outcome] of outcomes.entries())
-        if (outcome.status === 'fulfilled') expect(outcome.value).toBe(`answer to ${asked[index]}`)
-        else expect(outcome.reason).toMatchObject({ message: 'unlucky' })
+      await turn()
+      while (sent.length > answers) await answerOne()
+      expect(sent.flat()).toEqual(upTo(count))
     }),
-    { numRuns: 50 },
+    { numRuns: 100 },
   )
 })

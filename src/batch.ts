@@ -1,60 +1,70 @@
-interface Entry<Request, Answer> {
-  readonly request: Request
+interface Wanted {
+  /** Aborts when nobody waits for it any more. */
   readonly signal: AbortSignal
-  readonly resolve: (answer: Answer) => void
-  readonly reject: (error: unknown) => void
+  reject(reason: unknown): void
 }
 
-/**
- * Joins the calls that are made while one is in flight, or in one turn of the event loop, into the next: a thousand
- * claims cost a few round trips or transactions. One bad request never fails its neighbours.
- */
-export class Batch<Request, Answer> {
-  readonly #limit: number
-  readonly #send: (requests: Request[]) => Promise<PromiseSettledResult<Answer>[]>
-  #waiting: Entry<Request, Answer>[] = []
-  #running = false
+export interface BatchOptions<Entry> {
+  /** The largest number of entries sent at once. */
+  readonly limit: number
+  /** Carries out some entries, and calls `next` once, when the next may leave. Must not throw. */
+  readonly send: (entries: Entry[], next: () => void) => void
+}
 
-  /**
-   * `send` answers each request at its own index; if it rejects, all that it was given reject with its error.
-   * `limit` is the largest number of requests sent at once.
-   */
-  constructor(limit: number, send: (requests: Request[]) => Promise<PromiseSettledResult<Answer>[]>) {
+/** Two under way keep both sides at work: the server carries out one while the other is written or read. */
+const UNDER_WAY = 2
+
+/** Fewer are not shared between two: a request more costs either side about as much as twenty entries. */
+const WORTH_SENDING = 16
+
+/**
+ * Joins what is added in one turn of the event loop, or while two requests are under way, into the next: a thousand
+ * claims cost a few round trips or transactions.
+ */
+export class Batch<Entry extends Wanted> {
+  readonly #limit: number
+  readonly #send: BatchOptions<Entry>['send']
+  #waiting: Entry[] = []
+  #underWay = 0
+  #scheduled = false
+
+  constructor({ limit, send }: BatchOptions<Entry>) {
     this.#limit = limit
     this.#send = send
   }
 
-  /** A request whose `signal` has aborted by the time its turn comes is not sent and rejects with the reason. */
-  add(request: Request, signal: AbortSignal): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, signal, resolve, reject })
-      if (this.#running) return
-      this.#running = true
-      void this.#run()
-    })
+  /** An entry whose `signal` has aborted by the time its turn comes is not sent and rejects with the reason. */
+  add(entry: Entry): void {
+    this.#waiting.push(entry)
+    this.#schedule()
   }
 
-  async #run(): Promise<void> {
-    await Promise.resolve() // what else is asked in this turn of the event loop joins
-    while (this.#waiting.length > 0) await this.#flush(this.#waiting.splice(0, this.#limit))
-    this.#running = false
+  #schedule(): void {
+    if (this.#scheduled || this.#underWay === UNDER_WAY || this.#waiting.length === 0) return
+    this.#scheduled = true
+    process.nextTick(this.#flush) // after all promises that go on in this turn
   }
 
-  async #flush(entries: Entry<Request, Answer>[]): Promise<void> {
-    const live = entries.filter(entry => {
-      if (entry.signal.aborted) entry.reject(entry.signal.reason)
-      return !entry.signal.aborted
-    })
-    if (live.length === 0) return
-    try {
-      const answers = await this.#send(live.map(entry => entry.request))
-      live.forEach((entry, index) => {
-        const answer = answers[index]
-        if (answer?.status === 'fulfilled') entry.resolve(answer.value)
-        else entry.reject(answer?.reason ?? new Error('a batch has more requests than answers'))
+  readonly #flush = (): void => {
+    this.#scheduled = false
+    const waiting = this.#waiting.filter(isWanted)
+    const share = Math.max(Math.ceil(waiting.length / (UNDER_WAY - this.#underWay)), WORTH_SENDING)
+    let sent = 0
+    while (this.#underWay < UNDER_WAY && sent < waiting.length) {
+      const entries = waiting.slice(sent, sent + Math.min(share, this.#limit))
+      sent += entries.length
+      this.#underWay += 1
+      this.#send(entries, () => {
+        this.#underWay -= 1
+        this.#schedule()
       })
-    } catch (error) {
-      for (const entry of live) entry.reject(error)
     }
+    this.#waiting = waiting.slice(sent)
   }
+}
+
+function isWanted(entry: Wanted): boolean {
+  const { aborted, reason } = entry.signal
+  if (aborted) entry.reject(reason)
+  return !aborted
 }

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../errors.ts'
 import { createLocks, type Locks, type LocksDefaults } from '../locks.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store } from '../store.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { sleep, within } from './timing.ts'
 
 /** A watch that a case has armed. */
 export interface Watch {
+  /** How often it was told to ask at once. */
   readonly wakes: number
+  /** When else it was told to ask, in milliseconds. */
+  readonly delays: readonly number[]
   stop(): void
 }
 
@@ -49,9 +52,10 @@ export class Client {
 
   async watch({ name, id }: ClaimKey): Promise<Watch> {
     const controller = new AbortController()
-    const watch = { wakes: 0, stop: () => controller.abort() }
-    const wake = (): void => {
-      watch.wakes += 1
+    const watch = { wakes: 0, delays: [] as number[], stop: () => controller.abort() }
+    const wake: Wake = (delay = 0) => {
+      if (delay > 0) watch.delays.push(delay)
+      else watch.wakes += 1
     }
     await within(`watch ${name}`, async () => this.store.watch?.({ name, id }, wake, controller.signal))
     return watch

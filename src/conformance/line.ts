@@ -217,6 +217,17 @@ export const watchCases: Case[] = casesOf(
       for (const watch of watches) watch.stop()
     },
 
+    async 'lets the next know in time, should the head not take its turn'(space) {
+      const { clients, holder, waiters } = await lineOf(space, 2)
+      const [first, second] = waiters as [Claim, Claim]
+      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
+      await clients[1].release(holder)
+      // At once, and to come when the turn of the head is over; or when it is.
+      await until('the next is told', () => watches[1].wakes + watches[1].delays.length > 0)
+      await followUntilHeld(clients[1], second)
+      for (const watch of watches) watch.stop()
+    },
+
     async 'wakes nobody whose watch was stopped'(space) {
       const { clients, holder, waiters } = await lineOf(space, 3)
       const [first, second, third] = waiters as [Claim, Claim, Claim]

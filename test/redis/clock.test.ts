@@ -4,6 +4,7 @@ import { createLocks } from '../../src/index.ts'
 import type { Store } from '../../src/store.ts'
 import { type ShiftedClock, startClock } from '../servers/clock.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
+import { until } from '../servers/until.ts'
 import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 const HOUR = 3_600_000
@@ -49,10 +50,9 @@ test('ends a lease that a clock set back has stretched after one more ttl, once 
   const claim = claimOf('a', { ttl: 1_000 })
   await hold(store, claim)
   clock.jumpWall(-HOUR)
-  expect(await server.call('PTTL', 'holdfast:{:a}')).toBeGreaterThan(HOUR / 2)
   const busy = await acquire(store, claimOf('a'))
   expect(busy).toMatchObject({ held: false, holder: { remaining: 1_000 } })
-  expect(await server.call('PTTL', 'holdfast:{:a}')).toBeLessThanOrEqual(1_000)
+  await until('it has ended', async () => (await acquire(store, claimOf('a'))).held)
 })
 
 test('raises tokens although the clock went back, as long as the counter lives', async () => {
@@ -77,13 +77,13 @@ test('a server whose clock was in the year 2100 goes on counting from there', as
   expect(await hold(store, claim)).toBe(token + 1n)
   expect(await store.renew(claim, signal)).toMatchObject({ token: token + 1n })
   // Until the day after that token, or another server with the right time would repeat it.
-  expect(await server.call('PTTL', 'holdfast:{:a}:state')).toBeGreaterThan(YEARS - HOUR)
+  expect(await server.call('PTTL', 'holdfast:{:a}')).toBeGreaterThan(YEARS - HOUR)
   expect(await hold(store, claimOf('b'))).toBeLessThan(token)
   expect((await look(store, { name: 'a' }))[0]).toMatchObject({ token: token + 1n })
 })
 
 test('refuses a token beyond what every number holds exactly', async () => {
-  await server.call('SET', 'holdfast:{:a}:state', '1 9007199254740990')
+  await server.call('SET', 'holdfast:{:a}', '1 0000000000000 free 0 9007199254740990 1000 - []')
   const last = claimOf('a')
   expect(await hold(store, last)).toBe(9_007_199_254_740_991n)
   await store.release(last, signal)

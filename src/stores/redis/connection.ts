@@ -45,20 +45,10 @@ export class Connection {
   }
 
   /** Rejects with a `LeaseError`, after 5 s at the latest. `onSilent` is called if there is no answer for long. */
-  async carryOut(orders: readonly Order[], onSilent: () => void): Promise<Reply> {
-    const session = await this.#session()
-    try {
-      const reply = await this.#await(session, session.carryOut(orders, this.#channel), patienceOf(orders), onSilent)
-      const refusal = reply.answers.find(answer => String(answer).startsWith('!'))
-      if (refusal !== undefined) this.#doubt(session, refusal)
-      else if (!this.#served) this.#onServed(session.link)
-      this.#served ||= refusal === undefined
-      return reply
-    } catch (error) {
-      this.#doubt(session, error)
-      // A connection that ended knows better why, such as for a wrong password.
-      throw this.failure((!isReply(error) && session.link.failure()) || error)
-    }
+  carryOut(orders: readonly Order[], onSilent: () => void): Promise<Reply> {
+    const session = this.#current
+    if (session?.link.isOpen() && !this.#end.signal.aborted) return this.#fly(session, orders, onSilent)
+    return this.#session().then(opened => this.#fly(opened, orders, onSilent))
   }
 
   /** A connection that seems to work. Rejects with a `LeaseError` if none can be had now. */
@@ -103,23 +93,36 @@ export class Connection {
     return session
   }
 
-  #await(session: Session, reply: Promise<Reply>, patience: number, onSilent: () => void): Promise<Reply> {
+  #fly(session: Session, orders: readonly Order[], onSilent: () => void): Promise<Reply> {
     return new Promise((resolve, reject) => {
       const sent = performance.now()
-      const flight: Flight = { session, sent, onSilent, giveUp: reject, impatientAt: sent + patience }
+      const land = (): void => {
+        this.#flights.delete(flight)
+      }
+      const fail = (error: unknown): void => {
+        land()
+        this.#doubt(session, error)
+        // A connection that ended knows better why, such as for a wrong password.
+        reject(this.failure((!isReply(error) && session.link.failure()) || error))
+      }
+      const flight: Flight = { session, sent, onSilent, giveUp: fail, impatientAt: sent + patienceOf(orders, sent) }
       this.#flights.add(flight)
       this.#watch()
-      reply.then(
-        answer => {
-          this.#flights.delete(flight)
-          resolve(answer)
-        },
-        error => {
-          this.#flights.delete(flight)
-          reject(error)
-        },
-      )
+      session.carryOut(orders, this.#channel, sent).then(reply => {
+        land()
+        this.#judge(session, reply)
+        resolve(reply)
+      }, fail)
     })
+  }
+
+  #judge(session: Session, { answers }: Reply): void {
+    const refusal = answers.find(isRefusal)
+    if (refusal !== undefined) this.#doubt(session, refusal)
+    else if (!this.#served) {
+      this.#served = true
+      this.#onServed(session.link)
+    }
   }
 
   /** One timer for all that is under way; none when nothing is. */
@@ -143,9 +146,7 @@ export class Connection {
       this.#replace(flight.session)
       flight.onSilent()
     }
-    if (now < flight.sent + LONGEST_REQUEST) return
-    this.#flights.delete(flight)
-    flight.giveUp(new Silence(`no answer within ${LONGEST_REQUEST} ms`))
+    if (now >= flight.sent + LONGEST_REQUEST) flight.giveUp(new Silence(`no answer within ${LONGEST_REQUEST} ms`))
   }
 
   #replace(session: Session): void {
@@ -175,8 +176,12 @@ export class Connection {
 
 class Silence extends Error {}
 
-function patienceOf(orders: readonly Order[]): number {
-  const now = performance.now()
+/** A request that failed alone. */
+function isRefusal(answer: unknown): boolean {
+  return typeof answer === 'string' && answer.startsWith('!')
+}
+
+function patienceOf(orders: readonly Order[], now: number): number {
   let patience = PATIENCE
   for (const { until } of orders) if (until !== undefined) patience = Math.min(patience, until - now)
   return Math.max(patience, SHORTEST_PATIENCE)

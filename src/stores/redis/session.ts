@@ -2,13 +2,14 @@ import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
 import { sha, source } from './script.ts'
 
-/** One request as the server sees it: a key, and a text that names the moment after which it is refused. */
+/** One request as the server sees it: a key, and what is to be done with it. */
 export interface Order {
   readonly key: string
+  /** The verb and the id, and all that follows the moment after which it is refused. */
+  readonly verb: string
+  readonly wishes: string
   /** That moment by `performance.now()`; `undefined`: it does no harm however late. */
   readonly until: number | undefined
-  /** The same with the moment in the server's time; 0: none. */
-  text(deadline: number): string
 }
 
 /** The server's time when it answered, and what it answered to each order. */
@@ -50,24 +51,32 @@ export class Session {
   }
 
   /** Carries out orders, in a cluster of one slot. Rejects if nobody knows whether it did. */
-  async carryOut(orders: readonly Order[], channel: string): Promise<Reply> {
-    const keys = orders.map(order => order.key)
-    const slot = this.#offsets && slotOf(keys[0] ?? '')
+  carryOut(orders: readonly Order[], channel: string, sent: number): Promise<Reply> {
+    const key = orders[0]?.key ?? ''
+    const slot = this.#offsets && slotOf(key)
     const offset = this.#offsets?.get(slot ?? 0) ?? this.#offset
-    const texts = orders.map(order => order.text(order.until === undefined ? 0 : Math.floor(order.until + offset)))
-    const rest = [String(keys.length), ...keys, channel, this.#offsets ? '1' : '0', ...texts]
-    const sent = performance.now()
-    const [now, ...answers] = (await this.#evaluate(rest, keys[0])) as unknown[]
-    this.#learn(slot, Number(now), sent)
-    return { now: Number(now), answers }
+    const args = ['evalsha', sha, String(orders.length)]
+    for (const order of orders) args.push(order.key)
+    args.push(channel, this.#offsets ? '1' : '0')
+    for (const { verb, wishes, until } of orders)
+      args.push(`${verb} ${until === undefined ? 0 : Math.floor(until + offset)} ${wishes}`)
+    return this.#evaluate(args, key).then(reply => {
+      const [time, ...answers] = reply as unknown[]
+      const now = Number(time)
+      this.#learn(slot, now, sent)
+      return { now, answers }
+    })
   }
 
-  async #evaluate(rest: readonly string[], key: string | undefined): Promise<unknown> {
-    try {
-      if (this.#isLoaded) return await this.link.call(['evalsha', sha, ...rest], key)
-    } catch (error) {
+  #evaluate(args: string[], key: string): Promise<unknown> {
+    if (!this.#isLoaded) return this.#load(args, key)
+    return this.link.call(args, key).catch(error => {
       if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
-    }
+      return this.#load(args, key)
+    })
+  }
+
+  async #load([, , ...rest]: readonly string[], key: string): Promise<unknown> {
     const answer = await this.link.call(['eval', source, ...rest], key)
     this.#isLoaded = true
     return answer

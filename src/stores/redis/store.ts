@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
-import { askAgainAfter, placeLifetime } from '../line.ts'
+import { askAgainAfter } from '../line.ts'
 import type { Driver } from './client.ts'
 import { Connection } from './connection.ts'
 import { warnOfEviction } from './eviction.ts'
@@ -9,7 +9,7 @@ import { guaranteesOf } from './guarantees.ts'
 import { Keys } from './keys.ts'
 import { detailsOf, holderOf, waiterOf } from './record.ts'
 import { Requests } from './requests.ts'
-import { COUNTER_LIFETIME } from './script.ts'
+import { MEMORY } from './script.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -17,6 +17,9 @@ import { Wakes } from './wakes.ts'
  * the first two then ask at least once in every turn, which keeps the order, and the others leave Redis in peace.
  */
 const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+
+/** What a release says of a claim that is unknown: for how long it is refused. */
+const FORGET = `${LONGEST_REQUEST} 0 0 `
 
 /** Names looked at by one request of `inspect`. */
 const PAGE = 1_000
@@ -44,24 +47,24 @@ export class RedisStore implements Store {
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, ttl, queue } = claim
-    const wishes = `${ttl} ${placeLifetime(ttl)} ${queue ? 1 : 0} ${detailsOf(claim)}`
-    const text = (deadline: number): string => `acquire ${id} ${deadline} ${wishes}`
-    const { now, value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    const ears = this.#wakes.ears
+    const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${detailsOf(claim)}`
+    const { now, value } = await this.#requests.put(this.#keys.lease(name), `acquire ${id}`, wishes, { ttl, signal })
     const answer = String(value)
     if (answer === 'x') return { held: false, retryAfter: LONGEST_REQUEST }
-    return answer.startsWith('+') ? { held: true, token: BigInt(answer.slice(1)), ttl } : this.#busy(claim, now, answer)
+    if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }
+    return this.#busy(claim, now, answer, ears !== undefined && ears === this.#wakes.ears)
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const text = (deadline: number): string => `renew ${id} ${deadline} ${ttl} 0 0 `
-    const { value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    const wishes = `${ttl} ${ttl + MEMORY} 0 `
+    const { value } = await this.#requests.put(this.#keys.lease(name), `renew ${id}`, wishes, { ttl, signal })
     const token = tokenOf(value)
     return token === undefined ? undefined : { held: true, token, ttl }
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const text = (): string => `release ${id} 0 ${LONGEST_REQUEST} 0 0 `
-    const { value } = await this.#requests.put(this.#keys.lease(name), text, { signal })
+    const { value } = await this.#requests.put(this.#keys.lease(name), `release ${id}`, FORGET, { signal })
     return String(value) === '1' ? 'released' : 'gone'
   }
 
@@ -75,9 +78,11 @@ export class RedisStore implements Store {
   }
 
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    const text = (deadline: number): string => `break - ${deadline} ${COUNTER_LIFETIME} 0 0 ${by}`
     const ttl = 3 * LONGEST_REQUEST
-    const { value } = await this.#requests.put(this.#keys.lease(name), text, { ttl, signal })
+    const { value } = await this.#requests.put(this.#keys.lease(name), 'break -', `${MEMORY} 0 0 ${by}`, {
+      ttl,
+      signal,
+    })
     return tokenOf(value)
   }
 
@@ -86,21 +91,22 @@ export class RedisStore implements Store {
     this.#wakes.close()
   }
 
-  #busy({ name, ttl, queue }: Claim, now: number, answer: string): Busy {
+  #busy({ name, ttl, queue }: Claim, now: number, answer: string, listens: boolean): Busy {
     const [free = '', place = ''] = answer.slice(1).split(' ', 2)
     const lease = answer.slice(free.length + place.length + 3)
     const [freeAt, ahead] = [Number(free), Number(place)]
     const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, queue)
     return {
       held: false,
-      retryAfter: queue && !this.#wakes.isListening ? Math.min(retryAfter, poll(ahead)) : retryAfter,
+      retryAfter: queue && !this.#wakes.ears ? Math.min(retryAfter, poll(ahead)) : retryAfter,
       ahead,
+      listens,
       holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
     }
   }
 
   async #look(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
-    const { now, value } = await this.#requests.put(this.#keys.lease(name), () => 'inspect - 0 0 0 0 ', { signal })
+    const { now, value } = await this.#requests.put(this.#keys.lease(name), 'inspect -', '0 0 0 ', { signal })
     const [lease = '', remaining = '', ...line] = (value as unknown[]).map(String)
     const records = lease ? [holderOf(name, lease, Number(remaining))] : []
     for (let index = 0; index < line.length; index += 2) {

@@ -6,11 +6,16 @@ import { closed, failure } from './failure.ts'
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2_000
 
+/** Nearly all are of claims that were withdrawn; those that somebody will watch are the newest. */
+const MOST_EARLY = 1_000
+
 /** Hears on one channel, on a connection of its own, which of this store's waiters should ask again. */
 export class Wakes {
   readonly #driver: Driver
   readonly #channel: string
-  readonly #wakes = new Map<string, () => void>()
+  readonly #wakes = new Map<string, Wake>()
+  /** When to ask, of those who were woken and are not watched yet, which takes one turn of the event loop. */
+  readonly #early = new Map<string, number>()
   #listening: Promise<void> | undefined
   #link: Link | undefined
   readonly #end = new AbortController()
@@ -20,9 +25,9 @@ export class Wakes {
     this.#channel = channel
   }
 
-  /** While false, nobody is woken and waiters must ask often. */
-  get isListening(): boolean {
-    return this.#link !== undefined
+  /** What hears messages; another one after a gap. While there is none, nobody is woken and waiters must ask often. */
+  get ears(): object | undefined {
+    return this.#link
   }
 
   /** Resolves once messages are heard; from then until `signal` aborts, `wake` is called as a hint. */
@@ -34,8 +39,11 @@ export class Wakes {
     }
     signal.addEventListener('abort', forget, { once: true })
     if (signal.aborted) forget()
+    const early = this.#early.get(id)
+    if (early !== undefined) this.#hear(id, early - performance.now())
+    this.#early.delete(id)
     try {
-      await this.#listen()
+      if (!this.#link) await this.#listen()
     } catch (error) {
       forget()
       throw error
@@ -47,6 +55,13 @@ export class Wakes {
     this.#wakes.clear()
     this.#link?.close()
     this.#link = undefined
+  }
+
+  #hear(id: string, delay: number): void {
+    const wake = this.#wakes.get(id)
+    if (wake) wake(Math.max(delay, 0))
+    else this.#early.set(id, performance.now() + delay)
+    if (this.#early.size > MOST_EARLY) for (const oldest of this.#early.keys()) return void this.#early.delete(oldest)
   }
 
   #listen(): Promise<void> {
@@ -65,7 +80,10 @@ export class Wakes {
         isLost = true
         this.#lose(link)
       })
-      await link.subscribe(this.#channel, id => this.#wakes.get(id)?.())
+      await link.subscribe(this.#channel, message => {
+        const [id = '', delay = '0'] = message.split(' ')
+        this.#hear(id, Number(delay))
+      })
       if (isLost) throw new Error('the connection ended')
     }
     try {

@@ -221,6 +221,7 @@ export const watchCases: Case[] = casesOf(
       const { clients, holder, waiters } = await lineOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
+      await sleep(TURN) // a head that asked just now may be trusted to be there
       await clients[1].release(holder)
       // At once, and to come when the turn of the head is over; or when it is.
       await until('the next is told', () => watches[1].wakes + watches[1].delays.length > 0)

@@ -49,7 +49,9 @@ test('writes the keys that docs/format.md describes, and each ends by itself', a
   expect(await value('a')).toBe(`held 1 ${token} ${lease}`)
   expect(await client.zrange('holdfast:{:a}:line', '0', '-1')).toEqual([waiting.id])
   expect(await client.zscore('holdfast:{:a}:line', waiting.id)).toBe('1')
-  expect(await client.hget('holdfast:{:a}:waiter', waiting.id)).toMatch(/^holdfast:wake:[\da-f-]{36} \["second",""\]$/)
+  expect(await client.hget('holdfast:{:a}:waiter', waiting.id)).toMatch(
+    /^holdfast:wake:[\da-f-]{36} \d{13} \["second",""\]$/,
+  )
   const never = claimOf('a')
   await store.release(never, signal)
   const broken = await store.break('a', 'me', signal)

@@ -107,26 +107,26 @@ local function queue(key, id, isNew, ttl, details)
     call('ZADD', key .. ':line', (last[2] or 0) + 1, id)
   end
   call('ZADD', key .. ':lapse', now + lifetime, id)
-  call('HSET', key .. ':waiter', id, channel .. ' ' .. details)
+  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
   -- A second longer than the last place, so that none of the three is missed while there is one.
   if call('PTTL', key .. ':lapse') < lifetime + 1000 then
     for _, kind in ipairs({ ':line', ':lapse', ':waiter' }) do call('PEXPIRE', key .. kind, lifetime + 2000) end
   end
 end
 
--- Wakes the first of the line whose process listens. That may be one that stands still: so the first of another process
--- is told to ask when the turns before it are over. In a cluster, receivers are counted on one node only.
+-- Wakes the first of the line whose process listens. If that did not ask just now it may stand still: so the first of
+-- another process is told to ask when the turns before it are over. In a cluster, receivers are counted on one node only.
 local function wake(key)
   lapse(key)
   local ids = call('ZRANGE', key .. ':line', 0, 9)
   if #ids == 0 then return end
   local first
   for place, waiter in ipairs(call('HMGET', key .. ':waiter', unpack(ids))) do
-    local target = match(waiter or '-', '^[^ ]+')
+    local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
     if target ~= '-' and target ~= first then
       local heard = redis.pcall('PUBLISH', target, ids[place] .. (first and ' ' .. (place - 1) * TURN or ''))
       if cluster or type(heard) ~= 'number' or heard > 0 then
-        if first then return end
+        if first or now - asked < TURN then return end
         first = target
       end
     end
@@ -185,7 +185,7 @@ function verbs.release(key, id, memory)
   local value = call('GET', key)
   local held, _, line, _, _, start = parse(key, value)
   local own = held and isOf(id, value, start)
-  local waited = line == '1' and leave(key, { id })
+  local waited = not own and line == '1' and leave(key, { id })
   if own then mark(key, endOf('0') .. ' free ' .. line) end
   if line == '1' and (own or waited and not held) then wake(key) end
   if own or waited then return '1' end

@@ -16,8 +16,10 @@ export interface Peer {
   readonly over: 'redis' | 'sqlite' | 'memory' | 'broker'
   /** The plain commands that others are measured against. */
   readonly isFloor?: boolean
-  /** The key in Redis that is there as long as the lease is. */
+  /** The key in Redis that is there as long as the lease is, or that says whether it is. */
   key?(name: string): string
+  /** Does what the key says mean that the lease is held? @default it does if the key is there */
+  isHeld?(value: string): boolean
   /** Starts a server of its own kind in this process and answers its port. */
   serve?(): Promise<number>
   open(place: Place): Promise<Client>

@@ -9,6 +9,8 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
     label,
     over: 'redis',
     key: name => `holdfast:{:${name}}`,
+    // `1 ENDS held …`: the two clocks are one, of this machine.
+    isHeld: value => value.slice(16, 20) === 'held' && Number(value.slice(2, 15)) > Date.now(),
     can: ['pairs', 'wait', 'held'],
     async open(place) {
       const build = new Build(folder)

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
-import type { Busy, Store } from '../../src/store.ts'
+import type { Busy, Claim, Grant, Store } from '../../src/store.ts'
+import { TURN } from '../../src/stores/line.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { until } from '../servers/until.ts'
@@ -61,6 +62,54 @@ test('a waiter whose connection for messages is lost asks often until it is hear
     await sleep(50)
     await proxy.accept()
     await (await waiting).release()
+  }
+})
+
+/** A waiter for a name that the holder has; `near` asks, `far` held it. */
+async function waiterFor(name: string): Promise<{ holder: Claim; waiter: Claim; busy: Grant | Busy }> {
+  const [holder, waiter] = [claimOf(name), claimOf(name, { queue: true })]
+  await hold(far, holder)
+  return { holder, waiter, busy: await acquire(near, waiter) }
+}
+
+test('a wake that comes before the watch is not lost, once messages are heard', async () => {
+  const first = await waiterFor('a')
+  expect(first.busy).toMatchObject({ held: false, listens: false })
+  let wakes = 0
+  await near.watch?.(first.waiter, () => (wakes += 1), signal)
+  const early = await waiterFor('b')
+  expect(early.busy).toMatchObject({ held: false, listens: true })
+  await far.release(early.holder, signal)
+  await far.release(first.holder, signal)
+  await until('the later message is heard', () => wakes === 1)
+  const delays: number[] = []
+  await near.watch?.(early.waiter, (delay = 0) => delays.push(delay), signal)
+  expect(delays).toEqual([0])
+})
+
+test('the next in line is told to come after a head that has not asked for a turn, and only then', async () => {
+  for (const [isThere, told] of [
+    [true, []],
+    [false, [2 * TURN]],
+  ] as const) {
+    const { holder, waiter: head } = await waiterFor(`is the head there? ${isThere}`)
+    const [second, third] = [claimOf(head.name, { queue: true }), claimOf(head.name, { queue: true })]
+    await acquire(near, second) // of the same process as the head
+    await acquire(far, third)
+    const heard: [Claim, number][] = []
+    for (const [store, claim] of [
+      [near, head],
+      [near, second],
+      [far, third],
+    ] as const)
+      await store.watch?.(claim, (delay = 0) => heard.push([claim, delay]), signal)
+    await sleep(2 * TURN)
+    await acquire(isThere ? near : far, isThere ? head : third)
+    await far.release(holder, signal)
+    await until('the head is woken', () => heard.length > told.length)
+    expect(heard).toContainEqual([head, 0])
+    expect(heard.filter(([claim]) => claim === third).map(([, delay]) => delay)).toEqual(told)
+    expect(heard.filter(([claim]) => claim === second)).toEqual([])
   }
 })
 

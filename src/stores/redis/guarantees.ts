@@ -21,7 +21,7 @@ export function guaranteesOf(driver: Driver): Guarantees {
       'A step back of the wall clock of the server lets a request that was held up on the way be carried out for as much longer.',
       'An eviction policy other than noeviction may drop leases.',
       'WAIT is not used: it narrows the window of a failover and does not close it.',
-      'A waiter at the head of the line that is stopped, but still connected, holds up the next by up to a third of its ttl.',
+      'A waiter at the head of the line that stopped, but is still connected, costs the next its turn of 100 ms; if it had asked within the last 100 ms, or all of the first ten waiters are of its process, up to a third of the ttl of the next.',
       ...(driver.canListen
         ? []
         : [

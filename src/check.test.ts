@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { checkBoolean, checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait } from './check.ts'
 import { LeaseError } from './errors.ts'
-import { LONGEST_DELAY } from './time.ts'
+import { LONGEST_DELAY } from './timers.ts'
 
 /** Does the check pass? It must throw nothing but INVALID_ARGUMENT, without control characters in its text. */
 function passes(check: () => void): boolean {

@@ -1,5 +1,5 @@
 import { LeaseError } from './errors.ts'
-import { LONGEST_DELAY } from './time.ts'
+import { LONGEST_DELAY } from './timers.ts'
 
 /** Milliseconds; below this the margin and the event loop's own delays leave nothing to work in. */
 const SHORTEST_TTL = 10

@@ -20,17 +20,20 @@ const LONGEST_RETRY = 500
 export class Heartbeat {
   readonly #clock: Clock
   readonly #random: () => number
+  /** In intervals. One for all groups, since most timers are cheaper the second time. */
+  readonly #firstBeat: number
   readonly #groups = new Map<number, Group>()
 
   constructor(clock: Clock, random: () => number) {
     this.#clock = clock
     this.#random = random
+    this.#firstBeat = 0.75 + random() / 4
   }
 
   join(lease: Renewable): void {
     let group = this.#groups.get(lease.ttl)
     if (!group) {
-      group = new Group(lease.ttl, this.#clock, this.#random)
+      group = new Group(lease.ttl, this.#firstBeat, this.#clock, this.#random)
       this.#groups.set(lease.ttl, group)
     }
     group.join(lease)
@@ -46,14 +49,16 @@ export class Heartbeat {
 class Group {
   readonly #leases = new Set<Renewable>()
   readonly #interval: number
+  readonly #firstBeat: number
   readonly #retry: number
   readonly #clock: Clock
   readonly #random: () => number
   #nextBeat = 0
   #stopTimer: (() => void) | undefined
 
-  constructor(ttl: number, clock: Clock, random: () => number) {
+  constructor(ttl: number, firstBeat: number, clock: Clock, random: () => number) {
     this.#interval = ttl / 3
+    this.#firstBeat = this.#interval * firstBeat
     this.#retry = Math.min(Math.max(ttl / 20, SHORTEST_RETRY), LONGEST_RETRY)
     this.#clock = clock
     this.#random = random
@@ -61,7 +66,7 @@ class Group {
 
   join(lease: Renewable): void {
     this.#leases.add(lease)
-    if (!this.#stopTimer) this.#beatAfter(this.#interval * (0.75 + this.#random() / 4))
+    if (!this.#stopTimer) this.#beatAfter(this.#firstBeat)
   }
 
   /** True when nobody is left. */

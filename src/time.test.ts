@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { LONGEST_DELAY, margin, requestLimit, systemClock } from './time.ts'
+import { margin, requestLimit, systemClock } from './time.ts'
+import { LONGEST_DELAY } from './timers.ts'
 
 test.each([
   [10, 10 / 3],
@@ -102,35 +103,5 @@ describe('elapsed time', () => {
         last = now()
       }
     })
-  })
-})
-
-describe('a timer', () => {
-  beforeEach(() => void vi.useFakeTimers())
-  afterEach(() => void vi.useRealTimers())
-
-  test('beyond 2^31 ms does not fire at once', async () => {
-    for (const delay of [LONGEST_DELAY + 1, Number.POSITIVE_INFINITY]) {
-      let fired = false
-      const stop = systemClock().after(delay, () => {
-        fired = true
-      })
-      await vi.advanceTimersByTimeAsync(1_000_000)
-      expect(fired).toBe(false)
-      stop()
-    }
-    expect(vi.getTimerCount()).toBe(0)
-  })
-
-  test('fires once, unless it was called off', async () => {
-    const fired: string[] = []
-    const clock = systemClock()
-    clock.after(10, () => fired.push('kept'))
-    clock.after(-10, () => fired.push('overdue'))
-    const stop = clock.after(10, () => fired.push('stopped'))
-    stop()
-    await vi.advanceTimersByTimeAsync(100)
-    stop()
-    expect(fired).toEqual(['overdue', 'kept'])
   })
 })

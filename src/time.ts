@@ -1,3 +1,5 @@
+import { Timers } from './timers.ts'
+
 /**
  * A process's view of passing time, in milliseconds. Injected everywhere, so that tests and simulations decide it.
  */
@@ -17,14 +19,12 @@ export interface Clock {
 // deadline (1 % + 2 ms) absorbs a step below this.
 const SMALLEST_STEP = 2
 
-/** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
-export const LONGEST_DELAY = 2_147_483_647
-
 /**
  * The clock of this process. The monotonic clock stands still while a machine sleeps and the wall clock can be set
  * back, so elapsed time is what the monotonic one shows plus every forward step of the wall clock against it.
  */
 export function systemClock(): Clock {
+  const timers = new Timers()
   let steps = 0
   let reference = Date.now() - performance.now()
   return {
@@ -36,11 +36,7 @@ export function systemClock(): Clock {
       return monotonic + steps
     },
     wall: () => Date.now(),
-    after(delay, action, background = false) {
-      const timer = setTimeout(action, Math.min(Math.max(delay, 0), LONGEST_DELAY))
-      if (background) timer.unref()
-      return () => clearTimeout(timer)
-    },
+    after: (delay, action, background = false) => timers.set(delay, action, background),
   }
 }
 

@@ -1,0 +1,120 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock } from './time.ts'
+import { LONGEST_DELAY } from './timers.ts'
+
+describe('a timer', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  test('beyond 2^31 ms does not fire at once', async () => {
+    for (const delay of [LONGEST_DELAY + 1, Number.POSITIVE_INFINITY]) {
+      let fired = false
+      const stop = systemClock().after(delay, () => {
+        fired = true
+      })
+      await vi.advanceTimersByTimeAsync(1_000_000)
+      expect(fired).toBe(false)
+      stop()
+    }
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('fires once, unless it was called off', async () => {
+    const fired: string[] = []
+    const clock = systemClock()
+    clock.after(10, () => fired.push('kept'))
+    clock.after(-10, () => fired.push('overdue'))
+    const stop = clock.after(10, () => fired.push('stopped'))
+    stop()
+    await vi.advanceTimersByTimeAsync(100)
+    stop()
+    expect(fired).toEqual(['overdue', 'kept'])
+  })
+
+  test('of equal duration share one of Node, each at its own time', async () => {
+    const fired: string[] = []
+    const clock = systemClock()
+    clock.after(100, () => fired.push('first'))
+    await vi.advanceTimersByTimeAsync(40)
+    clock.after(100, () => fired.push('second'))
+    clock.after(100, () => fired.push('third'))
+    expect(vi.getTimerCount()).toBe(1)
+    await vi.advanceTimersByTimeAsync(60)
+    expect(fired).toEqual(['first'])
+    await vi.advanceTimersByTimeAsync(39)
+    expect(fired).toEqual(['first'])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(fired).toEqual(['first', 'second', 'third'])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('can be called off by one that falls due with it', async () => {
+    const fired: string[] = []
+    const clock = systemClock()
+    clock.after(100, () => {
+      fired.push('first')
+      stop()
+    })
+    const stop = clock.after(100, () => fired.push('second'))
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(fired).toEqual(['first'])
+  })
+
+  test('still fires when fake timers came, or went, since another of that duration was set', async () => {
+    vi.useRealTimers()
+    const clock = systemClock()
+    clock.after(50, () => {})
+    vi.useFakeTimers()
+    let fired = false
+    clock.after(50, () => {
+      fired = true
+    })
+    await vi.advanceTimersByTimeAsync(50)
+    expect(fired).toBe(true)
+    clock.after(50, () => {})
+    vi.useRealTimers()
+    await new Promise<void>(resolve => clock.after(50, resolve))
+  })
+
+  test('of each duration goes within ten seconds after it was last needed, at once if it is longer', async () => {
+    const clock = systemClock()
+    for (let delay = 1; delay <= 20_000; delay += 1) clock.after(delay, () => {})()
+    expect(vi.getTimerCount()).toBe(10_000)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe('on the timers of Node', () => {
+  function awake(): number {
+    return process.getActiveResourcesInfo().filter(each => each === 'Timeout' || each === 'Immediate').length
+  }
+
+  test('only what waits in the foreground keeps the process alive', () => {
+    const clock = systemClock()
+    const before = awake()
+    const stopBackground = clock.after(1_000, () => {}, true)
+    expect(awake()).toBe(before)
+    const stops = [clock.after(1_000, () => {}), clock.after(1_000, () => {})]
+    expect(awake()).toBe(before + 1)
+    for (const stop of stops) stop()
+    for (const stop of stops) stop()
+    expect(awake()).toBe(before)
+    const stopAgain = clock.after(1_000, () => {})
+    expect(awake()).toBe(before + 1)
+    stopAgain()
+    stopBackground()
+    expect(awake()).toBe(before)
+  })
+
+  test('without a delay it fires once what has come in was read', async () => {
+    const clock = systemClock()
+    const fired: string[] = []
+    clock.after(0, () => fired.push('called off'))()
+    await new Promise<void>(resolve => {
+      clock.after(0, resolve)
+      queueMicrotask(() => fired.push('microtask'))
+    })
+    expect(fired).toEqual(['microtask'])
+  })
+})

@@ -22,29 +22,21 @@ const OVER = 'the wait is over'
  * what the claim may have left at the store is withdrawn by the promise that is given to `inBackground`. A store that
  * does not answer is asked again, for one ttl at most; without `wait` not at all.
  */
-export async function acquire(
+export function acquire(
   core: Core,
   claim: Claim,
   wait: number,
   cancel: Cancel,
   inBackground: (work: Promise<unknown>) => void,
 ): Promise<Acquired> {
-  const waiting = new Waiting(core, claim, wait, cancel)
-  try {
-    return await waiting.untilHeld()
-  } catch (error) {
-    if (waiting.mayBeKnown) inBackground(withdraw(core, claim, waiting.unsettled))
-    throw error
-  } finally {
-    waiting.end()
-  }
+  return new Waiting(core, claim, wait, cancel).untilHeld(inBackground)
 }
 
 class Waiting {
   /** May the store know the claim? */
-  mayBeKnown = false
+  #mayBeKnown = false
   /** Did a request go unanswered, so that it may still arrive? */
-  unsettled = false
+  #unsettled = false
   readonly #core: Core
   readonly #claim: Claim
   readonly #cancel: Cancel
@@ -70,45 +62,39 @@ class Waiting {
     this.#heardAt = this.#started
   }
 
-  async untilHeld(): Promise<Acquired> {
-    for (;;) {
-      this.#cancel.throwIfCancelled()
-      this.#askAt = Number.POSITIVE_INFINITY
-      const acquired = await this.#ask()
-      if (acquired) return acquired
-      // Whoever let the name go before the watch was armed could not wake us: so ask once more right after.
-      if (await this.#arm()) continue
-      await this.#sleep()
+  async untilHeld(inBackground: (work: Promise<unknown>) => void): Promise<Acquired> {
+    try {
+      for (let sent = this.#started; ; sent = this.#core.clock.now()) {
+        this.#cancel.throwIfCancelled()
+        this.#askAt = Number.POSITIVE_INFINITY
+        let answer: Grant | Busy | undefined
+        try {
+          answer = await this.#ask(sent)
+          if (answer.held) return this.#accept(answer, sent)
+        } catch (error) {
+          this.#bear(error)
+        }
+        if (answer?.held === false) this.#beBusy(answer)
+        // Whoever let the name go before the watch was armed could not wake us: so ask once more right after.
+        if (await this.#arm()) continue
+        await this.#sleep()
+      }
+    } catch (error) {
+      if (this.#mayBeKnown) inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
+      throw error
+    } finally {
+      this.#watch?.abort(OVER)
     }
   }
 
-  end(): void {
-    this.#watch?.abort(OVER)
-  }
-
-  /** One request. `undefined`: another holds the name, or there was no answer, and it is worth asking again. */
-  async #ask(): Promise<Acquired | undefined> {
+  #ask(sent: number): Promise<Grant | Busy> {
     const { clock, store } = this.#core
-    const sent = clock.now()
     // Without a wait there is this one request only, and it has all its time.
     const left =
       this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Number.POSITIVE_INFINITY
     const limit = Math.min(requestLimit(this.#claim.ttl), left)
-    const ask = (signal: AbortSignal): Promise<Grant | Busy> => store.acquire(this.#claim, signal)
     this.#requests += 1
-    let answer: Grant | Busy
-    try {
-      answer = await request(clock, limit, ask, { cancel: this.#cancel })
-      if (answer.held) return this.#accept(answer, sent)
-    } catch (error) {
-      this.mayBeKnown = true
-      this.unsettled = true
-      this.#cancel.throwIfCancelled()
-      this.#bear(storeError(error))
-      return undefined
-    }
-    this.#beBusy(answer)
-    return undefined
+    return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }
 
   /** A grant whose answer comes when its time is over is none; asking again sets the time of the same claim anew. */
@@ -119,7 +105,7 @@ class Waiting {
       const message = `the store granted ${grant.ttl} ms, and its answer took ${Math.round(now - sent)} ms`
       throw new LeaseError('OUTCOME_UNKNOWN', message)
     }
-    return { grant, sent, unsettled: this.unsettled, waited: now - this.#started, requests: this.#requests }
+    return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
   #beBusy(answer: Busy): void {
@@ -129,14 +115,18 @@ class Waiting {
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
     this.#askWithin(answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE)
-    if (queue) this.mayBeKnown = true
+    if (queue) this.#mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
     if (now >= this.#giveUpAt) throw this.#timeout(this.#busy)
   }
 
-  /** Returns if the error can be waited out. */
-  #bear(error: LeaseError): void {
+  /** Returns if the failure of a request can be waited out. */
+  #bear(reason: unknown): void {
+    this.#mayBeKnown = true
+    this.#unsettled = true
+    this.#cancel.throwIfCancelled()
+    const error = storeError(reason)
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none

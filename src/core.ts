@@ -21,4 +21,6 @@ export interface Core extends Environment {
   readonly heartbeat: Heartbeat
   /** Those that are held here, or being released. */
   readonly leases: Set<HeldLease>
+  /** Called once by each lease, when it is released or lost. */
+  readonly onEnd: (lease: HeldLease) => void
 }

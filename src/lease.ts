@@ -73,8 +73,6 @@ export interface HoldOptions {
   /** Does the process end although the lease is held? */
   readonly background: boolean
   readonly maxHold: number | undefined
-  /** Called once, when the lease is released or lost. */
-  readonly onEnd: () => void
 }
 
 /** The lease as the core sees it. */
@@ -95,7 +93,7 @@ export class HeldLease implements Lease {
   #stopTimer: (() => void) | undefined
 
   constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
-    const { grant, sent, unsettled } = acquired
+    const { grant, sent, unsettled, waited } = acquired
     this.#core = core
     this.#claim = claim
     this.#options = options
@@ -105,8 +103,11 @@ export class HeldLease implements Lease {
     this.#deadline = sent + grant.ttl - margin(grant.ttl)
     this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
     this.#unsettled = unsettled
-    this.#watchDeadline()
     if (this.#beats) core.heartbeat.join(this)
+    // Most leases are given back before they need a timer: the first beat comes within a third of the ttl from here.
+    const { ttl } = claim
+    const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
+    if (!beatIsSooner || !options.background) this.#watchDeadline()
   }
 
   get name(): string {
@@ -193,21 +194,24 @@ export class HeldLease implements Lease {
   abandon(): void {
     this.#beats = false
     this.#core.heartbeat.leave(this)
+    this.#watchDeadline()
   }
 
   async #release(): Promise<void> {
     this.#stop()
     // A renewal keeps no process alive, but whoever waits for a release must see it settle.
-    const stopTimer = this.#core.clock.after(LONGEST_REQUEST, () => {})
-    await this.#renewing
-    stopTimer()
+    if (this.#renewing) {
+      const stopTimer = this.#core.clock.after(LONGEST_REQUEST, () => {})
+      await this.#renewing
+      stopTimer()
+    }
     try {
       const answer = await withdraw(this.#core, this.#claim, this.#unsettled)
       if (answer === 'gone' && !this.#error) this.#lose('LEASE_LOST', 'was gone when it was released')
     } catch (error) {
       throw this.#error ?? error
     } finally {
-      this.#options.onEnd()
+      this.#core.onEnd(this)
     }
     if (this.#error) throw this.#error
     if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
@@ -227,6 +231,7 @@ export class HeldLease implements Lease {
     const claim = { ...this.#claim, ttl }
     const sent = clock.now()
     const before = this.#deadline
+    if (!this.#stopTimer) this.#watchDeadline()
     // Should the answer be lost, the server may have set this ttl: what is shorter counts from now on.
     this.#moveDeadline(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
     try {
@@ -286,7 +291,7 @@ export class HeldLease implements Lease {
     const error = this.#fault(code, what)
     this.#error = error
     this.#stop()
-    this.#options.onEnd()
+    this.#core.onEnd(this)
     this.#controller.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, error })
     return error

@@ -129,18 +129,21 @@ export class StoreLocks implements Locks {
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     const heartbeat = new Heartbeat(environment.clock, environment.random)
-    this.#core = { ...environment, store, heartbeat, leases: new Set() }
+    const leases = new Set<HeldLease>()
+    const onEnd = (lease: HeldLease): void => {
+      leases.delete(lease)
+      this.#whenIdle()
+    }
+    this.#core = { ...environment, store, heartbeat, leases, onEnd }
   }
 
-  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    checkKeys(options, acquireKeys, 'acquire')
-    return this.#acquire(name, options)
+  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return this.#acquire('acquire', name, options, acquireKeys)
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    checkKeys(options, tryKeys, 'tryAcquire')
     try {
-      return await this.#acquire(name, { ...options, wait: 0 })
+      return await this.#acquire('tryAcquire', name, options, tryKeys)
     } catch (error) {
       // A caller may abort with the error of another claim: that is no answer about this name.
       if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT' && error !== options.signal?.reason) return undefined
@@ -153,10 +156,9 @@ export class StoreLocks implements Locks {
     work: (lease: Lease) => Result | PromiseLike<Result>,
     options: AcquireOptions = {},
   ): Promise<Result> {
-    checkKeys(options, acquireKeys, 'using')
     if (typeof work !== 'function')
       throw invalid('using needs the work as its second argument: a function of the lease')
-    const lease = await this.#acquire(name, options, false)
+    const lease = await this.#acquire('using', name, options, acquireKeys)
     const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
     this.#bodies += 1
     let lost: LeaseError | undefined
@@ -217,18 +219,25 @@ export class StoreLocks implements Locks {
     return undefined
   }
 
-  /** Work that runs keeps the process alive; a lease that was only handed out does not: `background`. */
-  async #acquire(name: string, options: AcquireOptions, background = true): Promise<HeldLease> {
+  async #acquire(
+    verb: 'acquire' | 'tryAcquire' | 'using',
+    name: string,
+    options: AcquireOptions,
+    known: ReadonlySet<string>,
+  ): Promise<HeldLease> {
+    checkKeys(options, known, verb)
     checkName(name)
     checkOptions(options)
     this.#assertOpen()
     const defaults = this.#defaults
     const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
-    const wait = options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY
+    const wait = verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY)
     const note = options.note ?? defaults.note ?? ''
     const owner = options.owner ?? this.#owner
     const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
     const maxHold = options.maxHold ?? defaults.maxHold
+    // Work that runs keeps the process alive; a lease that was only handed out does not.
+    const background = verb !== 'using'
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: wait > 0 }
 
     const cancel = new Cancel()
@@ -239,11 +248,7 @@ export class StoreLocks implements Locks {
       const acquired = await acquiring
       if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
       cancel.throwIfCancelled()
-      const onEnd = (): void => {
-        this.#core.leases.delete(lease)
-        this.#whenIdle()
-      }
-      const lease: HeldLease = new HeldLease(this.#core, claim, acquired, { heartbeat, background, maxHold, onEnd })
+      const lease = new HeldLease(this.#core, claim, acquired, { heartbeat, background, maxHold })
       this.#core.leases.add(lease)
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.

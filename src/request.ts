@@ -25,12 +25,13 @@ export class Cancel {
     if (this.#cancelled) throw this.#reason
   }
 
-  /** The step under way is stopped by `stop`; the answer ends that. */
-  step(stop: (reason: unknown) => void): () => void {
+  /** The step under way is stopped by `stop`, until `endStep`. */
+  step(stop: (reason: unknown) => void): void {
     this.#stopStep = stop
-    return () => {
-      if (this.#stopStep === stop) this.#stopStep = undefined // a late answer must not end a later step
-    }
+  }
+
+  endStep(stop: (reason: unknown) => void): void {
+    if (this.#stopStep === stop) this.#stopStep = undefined // a late answer must not end a later step
   }
 }
 
@@ -55,33 +56,43 @@ export function request<Answer>(
   return new Promise((resolve, reject) => {
     cancel?.throwIfCancelled() // it may have been between two steps
     const controller = new AbortController()
-    const fail = (error: unknown): void => {
-      done()
+    const end = (): void => {
+      stopTimer()
+      cancel?.endStep(stop)
+    }
+    const stop = (error: unknown): void => {
+      end()
       reject(error)
       controller.abort(error)
     }
-    const stopTimer = clock.after(
-      limit,
-      () => fail(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms`)),
-      background,
-    )
-    const endStep = cancel?.step(fail)
-    const done = (): void => {
-      stopTimer()
-      endStep?.()
+    const giveUp = (): void =>
+      stop(new LeaseError('OUTCOME_UNKNOWN', `the store did not answer within ${Math.round(limit)} ms`))
+    // Answers that came while the event loop was blocked are read before they count as missing.
+    const isOver = (): void => {
+      stopTimer = clock.after(0, giveUp, background)
     }
-    const call = async (): Promise<Answer> => send(controller.signal) // a synchronous throw rejects as well
-    call().then(
+    let stopTimer = clock.after(limit, isOver, background)
+    cancel?.step(stop)
+    call(send, controller.signal).then(
       answer => {
-        done()
+        end()
         resolve(answer)
       },
       error => {
-        done()
+        end()
         reject(storeError(error))
       },
     )
   })
+}
+
+/** A store that throws at once, or that answers without a promise, is as good as another. */
+function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  try {
+    return Promise.resolve(send(signal))
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }
 
 export interface PauseOptions {
@@ -96,14 +107,15 @@ export function pause(clock: Clock, delay: number, { cancel, arm }: PauseOptions
     cancel?.throwIfCancelled()
     const wake = (): void => {
       stopTimer()
-      endStep?.()
+      cancel?.endStep(stop)
       resolve()
     }
-    const stopTimer = clock.after(delay, wake)
-    const endStep = cancel?.step(reason => {
+    const stop = (reason: unknown): void => {
       stopTimer()
       reject(reason)
-    })
+    }
+    const stopTimer = clock.after(delay, wake)
+    cancel?.step(stop)
     arm?.(wake)
   })
 }

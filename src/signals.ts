@@ -7,10 +7,10 @@ export class Signals {
 
   /** Calls `action` with the reason when `signal` aborts, at once if it has; answers how to call that off. */
   onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void {
-    if (!signal) return () => {}
+    if (!signal) return nothing
     if (signal.aborted) {
       action(signal.reason)
-      return () => {}
+      return nothing
     }
     const actions = this.#actions.get(signal) ?? this.#listen(signal)
     const own = (reason: unknown): void => action(reason) // the same action may be there twice
@@ -37,3 +37,5 @@ export class Signals {
     for (const action of actions ?? []) action(signal.reason)
   }
 }
+
+const nothing = (): void => {}

@@ -36,7 +36,7 @@ test('a waiter is woken by the release, before its own time to ask', async () =>
   await held.release()
   await clock.advance(0)
   expect(wait.value?.token).toBeGreaterThan(held.token)
-  expect(clock.pending).toBe(2) // the deadline and the heartbeat
+  expect(clock.pending).toBe(1) // the heartbeat
 })
 
 test('a name that falls free while the watch is being armed is asked for right after', async () => {

@@ -10,7 +10,7 @@ const { signal } = new AbortController()
 
 function core({ clock, store }: Stage) {
   const random = (): number => 0.5
-  return { clock, random, store, heartbeat: new Heartbeat(clock, random), leases: new Set<never>() }
+  return { clock, random, store, heartbeat: new Heartbeat(clock, random), leases: new Set<never>(), onEnd: () => {} }
 }
 
 async function held(): Promise<Stage> {

@@ -99,7 +99,7 @@ test('extend of a lease that was broken rejects LEASE_LOST', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('renewals of one lease never overlap, whoever asks for them', async () => {
+test('an extension overlaps no other renewal of its lease, whoever asks for it', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   let underWay = 0
@@ -120,6 +120,22 @@ test('renewals of one lease never overlap, whoever asks for them', async () => {
   await clock.advance(60_000)
   lease.assertHeld()
   expect(lease.ttl).toBe(30_000)
+})
+
+test('an extension waits while a renewal is not answered, since a late one would set its shorter ttl', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', lost)
+  await clock.advance(2_625 + 1_350)
+  expect(store.count('renew')).toBe(2)
+  const extension = follow(lease.extend(30_000))
+  store.mend('renew')
+  await clock.advance(2_999) // until the store refuses the second as late; the heartbeat adds none meanwhile
+  expect([extension.settled, store.count('renew')]).toEqual([false, 2])
+  await clock.advance(1)
+  expect(extension.value).toBe(29_698)
+  await clock.advance(60_000)
+  lease.assertHeld()
 })
 
 test('an extension during a release rejects CLOSED, and the release goes on', async () => {

@@ -5,17 +5,25 @@ export interface Renewable {
   readonly ttl: number
   /** When the last renewal that succeeded, or the grant, was asked for. */
   readonly renewedAt: number
-  /** Renews now; false if it failed and should be tried again soon. Never rejects. */
+  /** Renews now, beside one that is not yet answered; false if it failed and should be tried again. Never rejects. */
   renew(): Promise<boolean>
 }
 
-/** Milliseconds: a failed renewal is tried again after a twentieth of its ttl, within these. */
-const SHORTEST_RETRY = 10
-const LONGEST_RETRY = 500
+/**
+ * The time until another try is counted in steps of a fortieth of the ttl, since the answers to thousands of renewals
+ * may wait behind a blocked event loop: however long that was, it is one step. So a store that is silent is asked four
+ * times or more between a beat and the deadline.
+ */
+const STEPS_WHEN_SILENT = 6
+const STEPS_WHEN_FAILED = 2
+
+/** Milliseconds. */
+const LONGEST_STEP = 250
 
 /**
  * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl beat together, so that thousands of
- * renewals share a few requests; processes that started together drift apart by a random first beat.
+ * renewals share a few requests; processes that started together drift apart by a random first beat. What fails is
+ * tried again until the lease ends, what is not answered as well, beside the renewal that may yet be.
  */
 export class Heartbeat {
   readonly #clock: Clock
@@ -45,43 +53,46 @@ export class Heartbeat {
   }
 }
 
-/** All leases of one ttl, and the one timer that beats for them. */
+/** All leases of one ttl, the one timer that beats for them, and one while answers are missing. */
 class Group {
   readonly #leases = new Set<Renewable>()
+  /** Those that were asked for and are not renewed yet. */
+  readonly #missing = new Set<Renewable>()
   readonly #interval: number
   readonly #firstBeat: number
-  readonly #retry: number
+  readonly #step: number
   readonly #clock: Clock
   readonly #random: () => number
-  #nextBeat = 0
-  #stopTimer: (() => void) | undefined
+  #stopBeat: (() => void) | undefined
+  #stopStep: (() => void) | undefined
+  /** Steps until another try. */
+  #steps = Number.POSITIVE_INFINITY
 
   constructor(ttl: number, firstBeat: number, clock: Clock, random: () => number) {
     this.#interval = ttl / 3
     this.#firstBeat = this.#interval * firstBeat
-    this.#retry = Math.min(Math.max(ttl / 20, SHORTEST_RETRY), LONGEST_RETRY)
+    this.#step = Math.min(ttl / 40, LONGEST_STEP)
     this.#clock = clock
     this.#random = random
   }
 
   join(lease: Renewable): void {
     this.#leases.add(lease)
-    if (!this.#stopTimer) this.#beatAfter(this.#firstBeat)
+    if (!this.#stopBeat) this.#beatAfter(this.#firstBeat)
   }
 
   /** True when nobody is left. */
   leave(lease: Renewable): boolean {
     this.#leases.delete(lease)
+    this.#found(lease)
     if (this.#leases.size > 0) return false
-    this.#stopTimer?.()
-    this.#stopTimer = undefined
+    this.#stopBeat?.()
+    this.#stopBeat = undefined
     return true
   }
 
   #beatAfter(delay: number): void {
-    this.#stopTimer?.()
-    this.#nextBeat = this.#clock.now() + delay
-    this.#stopTimer = this.#clock.after(delay, () => this.#beat(), true)
+    this.#stopBeat = this.#clock.after(delay, () => this.#beat(), true)
   }
 
   #beat(): void {
@@ -89,12 +100,44 @@ class Group {
     // at most half its ttl old, and a lease that lives shorter costs no renewal at all.
     const youngest = this.#clock.now() - this.#interval / 2
     this.#beatAfter(this.#interval)
-    for (const lease of this.#leases) if (lease.renewedAt <= youngest) void this.#renew(lease)
+    for (const lease of this.#leases)
+      if (lease.renewedAt <= youngest && !this.#missing.has(lease)) void this.#renew(lease)
   }
 
   async #renew(lease: Renewable): Promise<void> {
-    if (await lease.renew()) return
-    const delay = this.#retry * (0.75 + this.#random() / 2)
-    if (this.#stopTimer && this.#nextBeat > this.#clock.now() + delay) this.#beatAfter(delay)
+    this.#missing.add(lease)
+    this.#tryWithin(STEPS_WHEN_SILENT)
+    if (await lease.renew()) this.#found(lease)
+    else if (this.#missing.has(lease)) this.#tryWithin(STEPS_WHEN_FAILED)
+  }
+
+  #found(lease: Renewable): void {
+    if (this.#missing.delete(lease) && this.#missing.size === 0) this.#endSteps()
+  }
+
+  /** All that are missing are tried together, and the others keep their beat. */
+  #tryWithin(steps: number): void {
+    this.#steps = Math.min(this.#steps, steps)
+    if (!this.#stopStep) this.#nextStep()
+  }
+
+  #nextStep(): void {
+    this.#stopStep = this.#clock.after(this.#step * (0.75 + this.#random() / 2), () => this.#endStep(), true)
+  }
+
+  #endStep(): void {
+    this.#steps -= 1
+    if (this.#steps > 0) {
+      this.#nextStep()
+      return
+    }
+    this.#endSteps()
+    for (const lease of this.#missing) void this.#renew(lease)
+  }
+
+  #endSteps(): void {
+    this.#stopStep?.()
+    this.#stopStep = undefined
+    this.#steps = Number.POSITIVE_INFINITY
   }
 }

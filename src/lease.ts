@@ -88,7 +88,10 @@ export class HeldLease implements Lease {
   #deadline: number
   #unsettled: boolean
   #error: LeaseError | undefined
+  /** Until all renewals that are under way are over. */
   #renewing: Promise<unknown> | undefined
+  /** Calls of `extend` that have not settled. */
+  #extending = 0
   #releasing: Promise<void> | undefined
   #stopTimer: (() => void) | undefined
 
@@ -144,19 +147,24 @@ export class HeldLease implements Lease {
 
   async extend(ttl: number = this.ttl): Promise<number> {
     checkDuration(ttl, 'ttl')
-    while (this.#renewing) await this.#renewing
-    this.assertHeld()
-    // The longer term only once it is granted: until then the lease must be renewed as often as before.
-    if (ttl < this.ttl) this.#setTtl(ttl)
-    const failure = await this.#renew(false, ttl)
-    this.assertHeld()
-    if (failure) throw failure
-    return this.remaining
+    this.#extending += 1
+    try {
+      while (this.#renewing) await this.#renewing
+      this.assertHeld()
+      // The longer term only once it is granted: until then the lease must be renewed as often as before.
+      if (ttl < this.ttl) this.#setTtl(ttl)
+      const failure = await this.#renew(false, ttl)
+      this.assertHeld()
+      if (failure) throw failure
+      return this.remaining
+    } finally {
+      this.#extending -= 1
+    }
   }
 
-  /** For the heartbeat: a renewal under way already counts as this one, and what is lost stays lost. */
+  /** For the heartbeat: an extension under way counts as this one, and what is lost or released stays so. */
   async renew(): Promise<boolean> {
-    if (this.#renewing || this.#check()) return true
+    if (this.#extending > 0 || this.#releasing || this.#check()) return true
     return (await this.#renew(true, this.ttl)) === undefined
   }
 
@@ -217,12 +225,15 @@ export class HeldLease implements Lease {
     if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
   }
 
-  /** Answers why it failed; rejects never. One at a time: the caller has looked that none is under way. */
+  /** Answers why it failed; rejects never. Only renewals for one and the same ttl may be under way together. */
   #renew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
-    const renewal = this.#askToRenew(background, ttl).finally(() => {
-      this.#renewing = undefined
+    const renewal = this.#askToRenew(background, ttl)
+    const before = this.#renewing
+    const all = renewal.then(async () => {
+      await before
+      if (this.#renewing === all) this.#renewing = undefined
     })
-    this.#renewing = renewal
+    this.#renewing = all
     return renewal
   }
 
@@ -241,6 +252,7 @@ export class HeldLease implements Lease {
         this.#lose('LEASE_LOST', 'is held no more: it ran out at the store, or was broken')
         return undefined
       }
+      if (sent < this.#renewedAt) return undefined // a later one was answered before
       if (ttl !== this.ttl) this.#setTtl(ttl)
       const now = clock.now()
       this.#renewedAt = sent
@@ -251,6 +263,7 @@ export class HeldLease implements Lease {
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
+      if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this, error })
       return error

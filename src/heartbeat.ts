@@ -20,6 +20,9 @@ const STEPS_WHEN_FAILED = 2
 /** Milliseconds. */
 const LONGEST_STEP = 250
 
+/** Up to so many are kept when nobody is left in them: the next lease has most likely the same ttl. */
+const MOST_GROUPS = 16
+
 /**
  * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl beat together, so that thousands of
  * renewals share a few requests; processes that started together drift apart by a random first beat. What fails is
@@ -49,7 +52,7 @@ export class Heartbeat {
 
   leave(lease: Renewable): void {
     const group = this.#groups.get(lease.ttl)
-    if (group?.leave(lease)) this.#groups.delete(lease.ttl)
+    if (group?.leave(lease) && this.#groups.size > MOST_GROUPS) this.#groups.delete(lease.ttl)
   }
 }
 

@@ -11,6 +11,9 @@ export interface Answer {
   readonly value: unknown
 }
 
+/** What is asked of the script. */
+export type Question = Omit<Order, 'until'>
+
 interface Request extends Order {
   readonly signal: AbortSignal
   resolve(answer: Answer): void
@@ -40,14 +43,11 @@ export class Requests {
     this.#isCluster = isCluster
   }
 
-  /**
-   * `verb` and `wishes` are what the script is told, before and after the moment when it is too late. Rejects with a
-   * `LeaseError`.
-   */
-  put(key: string, verb: string, wishes: string, { ttl, signal }: RequestOptions): Promise<Answer> {
+  /** Rejects with a `LeaseError`. */
+  put({ key, id, verb, wishes }: Question, { ttl, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const until = ttl && performance.now() + requestLimit(ttl)
-      this.#add({ key, verb, wishes, until, signal, resolve, reject })
+      this.#add({ key, id, verb, wishes, until, signal, resolve, reject })
     })
   }
 

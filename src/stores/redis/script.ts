@@ -218,18 +218,21 @@ function verbs.inspect(key)
   return found
 end
 
-local function answer(key, request)
-  local verb, id, deadline, ttl, life, queues, rest = match(request, '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([01]) (.*)$')
-  -- Late: its sender has given up. The time goes along, so that the sender can correct its idea of it.
-  if deadline ~= '0' and now > tonumber(deadline) then return 'late' end
-  return verbs[verb](key, id, ttl, life, queues, rest)
-end
-
-local answers = { now }
-for index, key in ipairs(KEYS) do
-  local fine, result = pcall(answer, key, ARGV[index + 2])
-  if not fine then result = '!' .. (type(result) == 'table' and result.err or tostring(result)) end
-  answers[index + 1] = result
+-- Requests for the same, one after the other, share the telling of it.
+local answers, at = { now }, 3
+while ARGV[at] do
+  local verb, count, deadline, ttl, life, queues, rest = match(
+    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
+  )
+  -- Late: the sender has given up. The time goes along, so that it can correct its idea of it.
+  local late = deadline ~= '0' and now > tonumber(deadline)
+  for index = at + 1, at + count do
+    local fine, result = true, 'late'
+    if not late then fine, result = pcall(verbs[verb], KEYS[#answers], ARGV[index], ttl, life, queues, rest) end
+    if not fine then result = '!' .. (type(result) == 'table' and result.err or tostring(result)) end
+    answers[#answers + 1] = result
+  end
+  at = at + count + 1
 end
 return answers
 `

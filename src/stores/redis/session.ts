@@ -2,13 +2,15 @@ import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
 import { sha, source } from './script.ts'
 
-/** One request as the server sees it: a key, and what is to be done with it. */
+/** One request as the server sees it. */
 export interface Order {
   readonly key: string
-  /** The verb and the id, and all that follows the moment after which it is refused. */
+  /** Of the claim; or what stands for none. */
+  readonly id: string
+  /** What is to be done, and what else there is to know for that. */
   readonly verb: string
   readonly wishes: string
-  /** That moment by `performance.now()`; `undefined`: it does no harm however late. */
+  /** When it is refused, by `performance.now()`; `undefined`: it does no harm however late. */
   readonly until: number | undefined
 }
 
@@ -58,8 +60,7 @@ export class Session {
     const args = ['evalsha', sha, String(orders.length)]
     for (const order of orders) args.push(order.key)
     args.push(channel, this.#offsets ? '1' : '0')
-    for (const { verb, wishes, until } of orders)
-      args.push(`${verb} ${until === undefined ? 0 : Math.floor(until + offset)} ${wishes}`)
+    tell(orders, offset, args)
     return this.#evaluate(args, key).then(reply => {
       const [time, ...answers] = reply as unknown[]
       const now = Number(time)
@@ -90,5 +91,20 @@ export class Session {
     if (known !== undefined && lowest <= known && known <= highest) return
     if (slot !== undefined) this.#offsets?.set(slot, lowest)
     if (slot === undefined || this.#offset > highest) this.#offset = lowest
+  }
+}
+
+/** Adds what the script is told. Orders for the same, one after the other, share it, and the earliest of their moments. */
+function tell(orders: readonly Order[], offset: number, args: string[]): void {
+  for (let start = 0; start < orders.length; ) {
+    const { verb, wishes, until } = orders[start] as Order
+    let earliest = until
+    let end = start + 1
+    for (let order = orders[end]; order && order.verb === verb && order.wishes === wishes; order = orders[end]) {
+      if (earliest !== undefined && order.until !== undefined) earliest = Math.min(earliest, order.until)
+      end += 1
+    }
+    args.push(`${verb} ${end - start} ${earliest === undefined ? 0 : Math.floor(earliest + offset)} ${wishes}`)
+    for (; start < end; start++) args.push((orders[start] as Order).id)
   }
 }

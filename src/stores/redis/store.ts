@@ -49,7 +49,8 @@ export class RedisStore implements Store {
     const { name, id, ttl, queue } = claim
     const ears = this.#wakes.ears
     const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${detailsOf(claim)}`
-    const { now, value } = await this.#requests.put(this.#keys.lease(name), `acquire ${id}`, wishes, { ttl, signal })
+    const question = { key: this.#keys.lease(name), id, verb: 'acquire', wishes }
+    const { now, value } = await this.#requests.put(question, { ttl, signal })
     const answer = String(value)
     if (answer === 'x') return { held: false, retryAfter: LONGEST_REQUEST }
     if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }
@@ -57,14 +58,15 @@ export class RedisStore implements Store {
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const wishes = `${ttl} ${ttl + MEMORY} 0 `
-    const { value } = await this.#requests.put(this.#keys.lease(name), `renew ${id}`, wishes, { ttl, signal })
+    const question = { key: this.#keys.lease(name), id, verb: 'renew', wishes: `${ttl} ${ttl + MEMORY} 0 ` }
+    const { value } = await this.#requests.put(question, { ttl, signal })
     const token = tokenOf(value)
     return token === undefined ? undefined : { held: true, token, ttl }
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const { value } = await this.#requests.put(this.#keys.lease(name), `release ${id}`, FORGET, { signal })
+    const question = { key: this.#keys.lease(name), id, verb: 'release', wishes: FORGET }
+    const { value } = await this.#requests.put(question, { signal })
     return String(value) === '1' ? 'released' : 'gone'
   }
 
@@ -79,10 +81,8 @@ export class RedisStore implements Store {
 
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
     const ttl = 3 * LONGEST_REQUEST
-    const { value } = await this.#requests.put(this.#keys.lease(name), 'break -', `${MEMORY} 0 0 ${by}`, {
-      ttl,
-      signal,
-    })
+    const question = { key: this.#keys.lease(name), id: '-', verb: 'break', wishes: `${MEMORY} 0 0 ${by}` }
+    const { value } = await this.#requests.put(question, { ttl, signal })
     return tokenOf(value)
   }
 
@@ -106,7 +106,8 @@ export class RedisStore implements Store {
   }
 
   async #look(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
-    const { now, value } = await this.#requests.put(this.#keys.lease(name), 'inspect -', '0 0 0 ', { signal })
+    const question = { key: this.#keys.lease(name), id: '-', verb: 'inspect', wishes: '0 0 0 ' }
+    const { now, value } = await this.#requests.put(question, { signal })
     const [lease = '', remaining = '', ...line] = (value as unknown[]).map(String)
     const records = lease ? [holderOf(name, lease, Number(remaining))] : []
     for (let index = 0; index < line.length; index += 2) {

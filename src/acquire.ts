@@ -201,7 +201,7 @@ class Waiting {
   /** The token tells, since several processes may go by one owner. */
   #isOwn({ name, owner, token }: LeaseRecord): boolean {
     if (owner === this.#claim.owner)
-      for (const lease of this.#core.leases) if (lease.name === name && lease.token === token) return true
+      for (const lease of this.#core.leases.values()) if (lease.name === name && lease.token === token) return true
     return false
   }
 }

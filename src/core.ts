@@ -1,5 +1,6 @@
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldLease } from './lease.ts'
+import type { List } from './list.ts'
 import type { Store } from './store.ts'
 import { type Clock, systemClock } from './time.ts'
 
@@ -20,7 +21,7 @@ export interface Core extends Environment {
   readonly store: Store
   readonly heartbeat: Heartbeat
   /** Those that are held here, or being released. */
-  readonly leases: Set<HeldLease>
+  readonly leases: List<HeldLease>
   /** Called once by each lease, when it is released or lost. */
-  readonly onEnd: (lease: HeldLease) => void
+  readonly onEnd: () => void
 }

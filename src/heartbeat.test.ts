@@ -4,6 +4,7 @@ import { lost, refused, stage } from '../test/scripted-store.ts'
 import { subscribe } from './events.ts'
 import { Heartbeat, type Renewable } from './heartbeat.ts'
 import type { Lease } from './lease.ts'
+import type { Entry } from './list.ts'
 import { VirtualClock } from './testing/clock.ts'
 
 /** A lease that writes down when it is renewed; it succeeds as long as `well`. */
@@ -39,10 +40,10 @@ test('a lease is renewed at every third of its ttl, the first time a little soon
   ] as const) {
     const { clock, heartbeat } = setUp(random)
     const lease = new Beaten(clock, 9_000)
-    heartbeat.join(lease)
+    const entry = heartbeat.join(lease)
     await clock.advance(10_000)
     expect(lease.at).toEqual([first, first + 3_000, first + 6_000])
-    heartbeat.leave(lease)
+    heartbeat.leave(entry)
     expect(clock.pending).toBe(0)
   }
 })
@@ -72,9 +73,9 @@ test('a lease that is younger than half a beat waits for the next, and costs not
   const young = new Beaten(clock, 9_000)
   const brief = new Beaten(clock, 9_000)
   heartbeat.join(young)
-  heartbeat.join(brief)
+  const entry = heartbeat.join(brief)
   await clock.advance(2_000)
-  heartbeat.leave(brief)
+  heartbeat.leave(entry)
   await clock.advance(3_000)
   expect([old.at, young.at, brief.at]).toEqual([[3_000, 6_000], [6_000], []])
 })
@@ -137,22 +138,21 @@ test('a lease that leaves while its renewal is under way sets no timer when that
   const { clock, heartbeat } = setUp()
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const lease: Renewable = { ttl: 9_000, renewedAt: 0, renew: () => promise }
-  heartbeat.join(lease)
+  const entry = heartbeat.join(lease)
   await clock.advance(3_000)
-  heartbeat.leave(lease)
+  heartbeat.leave(entry)
   resolve(false)
   await clock.advance(0)
   expect(clock.pending).toBe(0)
 })
 
-test('leaving twice, or without having joined, does nothing', async () => {
+test('leaving twice does nothing', async () => {
   const { clock, heartbeat } = setUp()
-  const [one, two] = [new Beaten(clock, 9_000), new Beaten(clock, 9_000)]
-  heartbeat.join(one)
-  heartbeat.leave(two)
+  const one = new Beaten(clock, 9_000)
+  const entry = heartbeat.join(one)
   await clock.advance(3_000)
-  heartbeat.leave(one)
-  heartbeat.leave(one)
+  heartbeat.leave(entry)
+  heartbeat.leave(entry)
   expect(one.at).toEqual([3_000])
   expect(clock.pending).toBe(0)
 })
@@ -171,10 +171,11 @@ test('whatever joins, leaves and fails when, no lease gets older than half its t
       async (steps, random) => {
         const { clock, heartbeat } = setUp(random)
         let leases: Beaten[] = []
+        const entries = new Map<Beaten, Entry<Renewable>>()
         for (const each of steps) {
           if ('join' in each) {
             const lease = new Beaten(clock, each.join)
-            heartbeat.join(lease)
+            entries.set(lease, heartbeat.join(lease))
             leases.push(lease)
           } else if ('wait' in each) {
             await clock.advance(each.wait)
@@ -182,7 +183,8 @@ test('whatever joins, leaves and fails when, no lease gets older than half its t
               if (lease.well) expect(clock.now() - lease.renewedAt).toBeLessThanOrEqual(lease.ttl / 2)
           } else if ('leave' in each) {
             const lease = leases[each.leave]
-            if (lease) heartbeat.leave(lease)
+            const entry = lease && entries.get(lease)
+            if (entry) heartbeat.leave(entry)
             leases = leases.filter(other => other !== lease)
           } else {
             const lease = leases[each.fail]

@@ -1,3 +1,4 @@
+import { type Entry, List } from './list.ts'
 import type { Clock } from './time.ts'
 
 /** What the heartbeat needs of a lease. */
@@ -41,24 +42,26 @@ export class Heartbeat {
     this.#firstBeat = 0.75 + random() / 4
   }
 
-  join(lease: Renewable): void {
+  /** The entry is what `leave` needs. */
+  join(lease: Renewable): Entry<Renewable> {
     let group = this.#groups.get(lease.ttl)
     if (!group) {
       group = new Group(lease.ttl, this.#firstBeat, this.#clock, this.#random)
       this.#groups.set(lease.ttl, group)
     }
-    group.join(lease)
+    return group.join(lease)
   }
 
-  leave(lease: Renewable): void {
-    const group = this.#groups.get(lease.ttl)
-    if (group?.leave(lease) && this.#groups.size > MOST_GROUPS) this.#groups.delete(lease.ttl)
+  /** The ttl must still be that of the join. */
+  leave(entry: Entry<Renewable>): void {
+    const { ttl } = entry.value
+    if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
   }
 }
 
 /** All leases of one ttl, the one timer that beats for them, and one while answers are missing. */
 class Group {
-  readonly #leases = new Set<Renewable>()
+  readonly #leases = new List<Renewable>()
   /** Those that were asked for and are not renewed yet. */
   readonly #missing = new Set<Renewable>()
   readonly #interval: number
@@ -79,15 +82,15 @@ class Group {
     this.#random = random
   }
 
-  join(lease: Renewable): void {
-    this.#leases.add(lease)
+  join(lease: Renewable): Entry<Renewable> {
     if (!this.#stopBeat) this.#beatAfter(this.#firstBeat)
+    return this.#leases.add(lease)
   }
 
   /** True when nobody is left. */
-  leave(lease: Renewable): boolean {
-    this.#leases.delete(lease)
-    this.#found(lease)
+  leave(entry: Entry<Renewable>): boolean {
+    this.#leases.remove(entry)
+    this.#found(entry.value)
     if (this.#leases.size > 0) return false
     this.#stopBeat?.()
     this.#stopBeat = undefined
@@ -103,7 +106,7 @@ class Group {
     // at most half its ttl old, and a lease that lives shorter costs no renewal at all.
     const youngest = this.#clock.now() - this.#interval / 2
     this.#beatAfter(this.#interval)
-    for (const lease of this.#leases)
+    for (const lease of this.#leases.values())
       if (lease.renewedAt <= youngest && !this.#missing.has(lease)) void this.#renew(lease)
   }
 

@@ -3,6 +3,8 @@ import { checkDuration } from './check.ts'
 import type { Core } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events } from './events.ts'
+import type { Renewable } from './heartbeat.ts'
+import type { Entry } from './list.ts'
 import { request } from './request.ts'
 import type { Claim, Grant } from './store.ts'
 import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
@@ -94,6 +96,8 @@ export class HeldLease implements Lease {
   #extending = 0
   #releasing: Promise<void> | undefined
   #stopTimer: (() => void) | undefined
+  readonly #entry: Entry<HeldLease>
+  #beat: Entry<Renewable> | undefined
 
   constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
     const { grant, sent, unsettled, waited } = acquired
@@ -106,7 +110,8 @@ export class HeldLease implements Lease {
     this.#deadline = sent + grant.ttl - margin(grant.ttl)
     this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
     this.#unsettled = unsettled
-    if (this.#beats) core.heartbeat.join(this)
+    this.#entry = core.leases.add(this)
+    if (this.#beats) this.#beat = core.heartbeat.join(this)
     // Most leases are given back before they need a timer: the first beat comes within a third of the ttl from here.
     const { ttl } = claim
     const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
@@ -201,7 +206,7 @@ export class HeldLease implements Lease {
   /** Ends the renewals of a lease that nobody gave back; its deadline is still told. */
   abandon(): void {
     this.#beats = false
-    this.#core.heartbeat.leave(this)
+    this.#leaveHeartbeat()
     this.#watchDeadline()
   }
 
@@ -219,7 +224,7 @@ export class HeldLease implements Lease {
     } catch (error) {
       throw this.#error ?? error
     } finally {
-      this.#core.onEnd(this)
+      this.#end()
     }
     if (this.#error) throw this.#error
     if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
@@ -271,9 +276,9 @@ export class HeldLease implements Lease {
   }
 
   #setTtl(ttl: number): void {
-    this.#core.heartbeat.leave(this)
+    this.#leaveHeartbeat()
     this.#claim = { ...this.#claim, ttl }
-    if (this.#beats && !this.#releasing) this.#core.heartbeat.join(this)
+    if (this.#beats && !this.#releasing) this.#beat = this.#core.heartbeat.join(this)
   }
 
   #moveDeadline(deadline: number): void {
@@ -304,15 +309,24 @@ export class HeldLease implements Lease {
     const error = this.#fault(code, what)
     this.#error = error
     this.#stop()
-    this.#core.onEnd(this)
+    this.#end()
     this.#controller.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, error })
     return error
   }
 
   #stop(): void {
-    this.#core.heartbeat.leave(this)
+    this.#leaveHeartbeat()
     this.#stopTimer?.()
+  }
+
+  #leaveHeartbeat(): void {
+    if (this.#beat) this.#core.heartbeat.leave(this.#beat)
+    this.#beat = undefined
+  }
+
+  #end(): void {
+    if (this.#core.leases.remove(this.#entry)) this.#core.onEnd()
   }
 
   #fault(code: LeaseErrorCode, what: string): LeaseError {

@@ -16,6 +16,7 @@ import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { type Acquired, HeldLease, type Lease } from './lease.ts'
+import { List } from './list.ts'
 import { type NameState, stateOf, visible } from './record.ts'
 import { Cancel, pause, request } from './request.ts'
 import { Signals } from './signals.ts'
@@ -105,13 +106,19 @@ export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
   return new StoreLocks(store, defaults, systemEnvironment())
 }
 
+/** An acquire under way. */
+interface Wait {
+  readonly cancel: Cancel
+  readonly acquiring: Promise<Acquired>
+}
+
 /** The one implementation. Inside the package it is also made with a simulated environment. */
 export class StoreLocks implements Locks {
   readonly store: Store
   readonly #core: Core
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  readonly #waits = new Map<Cancel, Promise<Acquired>>()
+  readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
   /** Withdrawals that nobody waits for but `close`. */
   readonly #background = new Set<Promise<unknown>>()
@@ -129,12 +136,8 @@ export class StoreLocks implements Locks {
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     const heartbeat = new Heartbeat(environment.clock, environment.random)
-    const leases = new Set<HeldLease>()
-    const onEnd = (lease: HeldLease): void => {
-      leases.delete(lease)
-      this.#whenIdle()
-    }
-    this.#core = { ...environment, store, heartbeat, leases, onEnd }
+    const onEnd = (): void => this.#whenIdle()
+    this.#core = { ...environment, store, heartbeat, leases: new List(), onEnd }
   }
 
   acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
@@ -215,7 +218,7 @@ export class StoreLocks implements Locks {
 
   /** The lease held here on `name`. */
   protected heldLease(name: string): HeldLease | undefined {
-    for (const lease of this.#core.leases) if (lease.name === name && lease.remaining > 0) return lease
+    for (const lease of this.#core.leases.values()) if (lease.name === name && lease.remaining > 0) return lease
     return undefined
   }
 
@@ -231,32 +234,31 @@ export class StoreLocks implements Locks {
     this.#assertOpen()
     const defaults = this.#defaults
     const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
-    const wait = verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY)
+    const limit = verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY)
     const note = options.note ?? defaults.note ?? ''
     const owner = options.owner ?? this.#owner
     const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
     const maxHold = options.maxHold ?? defaults.maxHold
     // Work that runs keeps the process alive; a lease that was only handed out does not.
     const background = verb !== 'using'
-    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: wait > 0 }
+    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
 
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
-    const acquiring = acquire(this.#core, claim, wait, cancel, work => this.#inBackground(work))
-    this.#waits.set(cancel, acquiring)
+    const acquiring = acquire(this.#core, claim, limit, cancel, work => this.#inBackground(work))
+    const wait = this.#waits.add({ cancel, acquiring })
     try {
       const acquired = await acquiring
       if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
       cancel.throwIfCancelled()
       const lease = new HeldLease(this.#core, claim, acquired, { heartbeat, background, maxHold })
-      this.#core.leases.add(lease)
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.
       if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease, waited, requests })
       return lease
     } finally {
       stop()
-      this.#waits.delete(cancel)
+      this.#waits.remove(wait)
     }
   }
 
@@ -285,15 +287,15 @@ export class StoreLocks implements Locks {
 
   async #close(grace: number): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
-    for (const wait of this.#waits.keys()) wait.cancel(closed)
-    for (const lease of this.#core.leases) lease.abort(closed)
+    for (const { cancel } of this.#waits.values()) cancel.cancel(closed)
+    for (const lease of this.#core.leases.values()) lease.abort(closed)
     const { clock } = this.#core
     const arm = (wake: () => void): void => {
       this.#onIdle = wake
     }
     if (this.#core.leases.size > 0 || this.#bodies > 0) await pause(clock, grace, { arm })
-    for (const lease of this.#core.leases) lease.abandon()
-    await Promise.allSettled(this.#waits.values()) // each leaves its withdrawal in the background
+    for (const lease of this.#core.leases.values()) lease.abandon()
+    await Promise.allSettled(this.#waits.values().map(({ acquiring }) => acquiring)) // each leaves its withdrawal in the background
     await Promise.all(this.#background)
     // A store that cannot be closed has nothing left that anybody could mend here.
     await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})

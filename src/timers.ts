@@ -1,3 +1,5 @@
+import { type Entry, List } from './list.ts'
+
 /** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
 
@@ -8,6 +10,7 @@ interface Timer {
   readonly at: number
   readonly action: () => void
   readonly background: boolean
+  isOff: boolean
 }
 
 /**
@@ -43,7 +46,7 @@ export class Timers {
 class Row {
   readonly #duration: number
   readonly #rows: Map<number, Row>
-  readonly #timers = new Set<Timer>()
+  readonly #timers = new List<Timer>()
   #foreground = 0
   #timeout: NodeJS.Timeout
 
@@ -54,30 +57,33 @@ class Row {
   }
 
   add(action: () => void, background: boolean): () => void {
-    const timer: Timer = { at: performance.now() + this.#duration, action, background }
-    this.#timers.add(timer)
+    const timer: Timer = { at: performance.now() + this.#duration, action, background, isOff: false }
+    const entry = this.#timers.add(timer)
     if (!background && this.#foreground++ === 0) this.#timeout.ref()
     return () => {
-      if (this.#remove(timer) && this.#timers.size === 0 && this.#duration > LONGEST_LINGER) this.#end()
+      timer.isOff = true
+      if (this.#remove(entry) && this.#timers.size === 0 && this.#duration > LONGEST_LINGER) this.#end()
     }
   }
 
-  #remove(timer: Timer): boolean {
-    if (!this.#timers.delete(timer)) return false
-    if (!timer.background && --this.#foreground === 0) this.#timeout.unref()
+  #remove(entry: Entry<Timer>): boolean {
+    if (!this.#timers.remove(entry)) return false
+    if (!entry.value.background && --this.#foreground === 0) this.#timeout.unref()
     return true
   }
 
   #run(): void {
     const now = performance.now()
-    for (const timer of this.#timers) {
+    for (let entry = this.#timers.first; entry; entry = this.#timers.first) {
+      const timer = entry.value
       if (timer.at > now) {
         this.#timeout = this.#wait(timer.at - now)
         return
       }
+      this.#remove(entry)
       // One that throws stops no other; and each may still be called off by those before it.
       queueMicrotask(() => {
-        if (this.#remove(timer)) timer.action()
+        if (!timer.isOff) timer.action()
       })
     }
     this.#end()

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { follow, lost, refused, type Stage, stage, unanswered } from '../test/scripted-store.ts'
 import { LeaseError } from './errors.ts'
 import { Heartbeat } from './heartbeat.ts'
+import type { HeldLease } from './lease.ts'
+import { List } from './list.ts'
 import type { Claim } from './store.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -10,7 +12,14 @@ const { signal } = new AbortController()
 
 function core({ clock, store }: Stage) {
   const random = (): number => 0.5
-  return { clock, random, store, heartbeat: new Heartbeat(clock, random), leases: new Set<never>(), onEnd: () => {} }
+  return {
+    clock,
+    random,
+    store,
+    heartbeat: new Heartbeat(clock, random),
+    leases: new List<HeldLease>(),
+    onEnd: () => {},
+  }
 }
 
 async function held(): Promise<Stage> {

@@ -1,4 +1,5 @@
 import type { LeaseError } from '../../errors.ts'
+import { List } from '../../list.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import type { Driver, Link } from './client.ts'
 import { closed, failure, isReply } from './failure.ts'
@@ -33,7 +34,7 @@ export class Connection {
   /** Replaced, and not yet idle. */
   readonly #retired = new Set<Session>()
   #opening: Promise<Session> | undefined
-  readonly #flights = new Set<Flight>()
+  readonly #flights = new List<Flight>()
   #watching = false
   #served = false
   readonly #end = new AbortController()
@@ -97,7 +98,7 @@ export class Connection {
     return new Promise((resolve, reject) => {
       const sent = performance.now()
       const land = (): void => {
-        this.#flights.delete(flight)
+        this.#flights.remove(entry)
       }
       const fail = (error: unknown): void => {
         land()
@@ -106,7 +107,7 @@ export class Connection {
         reject(this.failure((!isReply(error) && session.link.failure()) || error))
       }
       const flight: Flight = { session, sent, onSilent, giveUp: fail, impatientAt: sent + patienceOf(orders, sent) }
-      this.#flights.add(flight)
+      const entry = this.#flights.add(flight)
       this.#watch()
       session.carryOut(orders, this.#channel, sent).then(reply => {
         land()
@@ -136,7 +137,7 @@ export class Connection {
   #lookForSilence(): void {
     this.#watching = false
     const now = performance.now()
-    for (const flight of this.#flights) this.#check(flight, now)
+    for (const flight of this.#flights.values()) this.#check(flight, now)
     this.#watch()
   }
 

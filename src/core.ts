@@ -23,5 +23,5 @@ export interface Core extends Environment {
   /** Those that are held here, or being released. */
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is released or lost. */
-  readonly onEnd: () => void
+  readonly onEnd: (lease: HeldLease) => void
 }

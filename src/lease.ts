@@ -326,7 +326,7 @@ export class HeldLease implements Lease {
   }
 
   #end(): void {
-    if (this.#core.leases.remove(this.#entry)) this.#core.onEnd()
+    if (this.#core.leases.remove(this.#entry)) this.#core.onEnd(this)
   }
 
   #fault(code: LeaseErrorCode, what: string): LeaseError {

@@ -133,24 +133,22 @@ local function wake(key)
   end
 end
 
-local verbs = {}
-
 -- The same claim again, from now.
-local function renew(key, value, line, token, granted, start, ttl, life)
+local function prolong(key, value, line, token, granted, start, ttl, life)
   local state = endOf(ttl) .. ' held ' .. line
   if granted ~= ttl then return write(key, value, token, life, state, ttl .. ' ' .. sub(value, start)) end
   mark(key, state)
   remember(key, token, life)
 end
 
-function verbs.acquire(key, id, ttl, life, queues, details)
+local function acquire(key, id, ttl, life, queues, details)
   local found = call('MGET', key, key .. ':gone:' .. id)
   local value = found[1]
   if found[2] then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
   if held and isOf(id, value, start) then
     -- A late copy of the request must not shorten what was renewed for longer since.
-    if ends - now <= tonumber(ttl) then renew(key, value, line, token, granted, start, ttl, life) end
+    if ends - now <= tonumber(ttl) then prolong(key, value, line, token, granted, start, ttl, life) end
     return '+' .. token
   end
   local ahead, place = 0, false
@@ -173,15 +171,15 @@ function verbs.acquire(key, id, ttl, life, queues, details)
   return '-' .. ends .. ' ' .. ahead .. ' ' .. (held and token .. ' ' .. detailsOf(value, start) or '')
 end
 
-function verbs.renew(key, id, ttl, life)
+local function renew(key, id, ttl, life)
   local value = call('GET', key)
   local held, _, line, token, granted, start = parse(key, value)
   if not held or not isOf(id, value, start) then return '0' end
-  renew(key, value, line, token, granted, start, ttl, life)
+  prolong(key, value, line, token, granted, start, ttl, life)
   return '+' .. token
 end
 
-function verbs.release(key, id, memory)
+local function release(key, id, memory)
   local value = call('GET', key)
   local held, _, line, _, _, start = parse(key, value)
   local own = held and isOf(id, value, start)
@@ -193,8 +191,7 @@ function verbs.release(key, id, memory)
   return '0'
 end
 
--- 'break' is a word of Lua.
-verbs['break'] = function(key, _, memory, _, _, by)
+local function breakLease(key, _, memory, _, _, by)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '0' end
@@ -205,7 +202,7 @@ verbs['break'] = function(key, _, memory, _, _, by)
   return '+' .. token
 end
 
-function verbs.inspect(key)
+local function inspect(key)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)
   local found = held and { token .. ' ' .. detailsOf(value, start), ends - now } or { '', 0 }
@@ -217,6 +214,8 @@ function verbs.inspect(key)
   end
   return found
 end
+
+local verbs = { acquire = acquire, renew = renew, release = release, inspect = inspect, ['break'] = breakLease }
 
 -- Requests for the same, one after the other, share the telling of it.
 local answers, at = { now }, 3

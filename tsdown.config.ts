@@ -11,10 +11,12 @@ const subpaths = present({
   testing: 'src/testing/index.ts',
 })
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
+// Opened by its path, from both formats: a worker may be of another format than who starts it.
+const thread = { 'thread/worker': 'src/thread/worker.ts' }
 
 const config: UserConfig = defineConfig({
   entry: subpaths,
-  format: { esm: { entry: { ...subpaths, ...commandLine } }, cjs: {} },
+  format: { esm: { entry: { ...subpaths, ...commandLine, ...thread } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,

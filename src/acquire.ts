@@ -1,7 +1,6 @@
 import type { Core } from './core.ts'
 import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
-import type { Acquired } from './lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Wake } from './store.ts'
@@ -16,6 +15,18 @@ const SHORTEST_PAUSE = 10
 
 /** Nobody reads the reason of an ended watch; without one, abort() makes an exception with a stack: 25 us. */
 const OVER = 'the wait is over'
+
+/** How a lease came to be. */
+export interface Acquired {
+  readonly grant: Grant
+  /** The clock's time before the request that was granted left. */
+  readonly sent: number
+  /** Did a request of this claim go unanswered? Then a copy of it may still arrive. */
+  readonly unsettled: boolean
+  /** Milliseconds from the call to the grant, and the requests that it took. */
+  readonly waited: number
+  readonly requests: number
+}
 
 /**
  * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and

@@ -28,7 +28,7 @@ const options: [options: unknown, message: string][] = [
   [5_000, 'must be an object, not 5000'],
   ['5s', 'must be an object, not "5s"'],
   [[], 'must be an object, not an array'],
-  [{ tll: 5_000 }, 'has no option "tll", only ttl, note, owner, heartbeat, maxHold'],
+  [{ tll: 5_000 }, 'has no option "tll", only ttl, note, owner, heartbeat, livenessLimit, maxHold'],
   [{ ttl: 0 }, `ttl must be ${ttlExpected}, not 0`],
   [{ ttl: 9 }, `ttl must be ${ttlExpected}, not 9`],
   [{ ttl: -1_000 }, `ttl must be ${ttlExpected}, not -1000`],
@@ -45,7 +45,9 @@ const options: [options: unknown, message: string][] = [
   [{ note: 'a\tb' }, 'note has a control character ("a\\tb"): remove it'],
   [{ owner: () => 'me' }, 'owner must be a string, not a function'],
   [{ owner: 'x'.repeat(256) }, 'owner has 256 bytes of UTF-8: at most 255 are allowed'],
-  [{ heartbeat: 1 }, 'heartbeat must be true or false, not 1'],
+  [{ heartbeat: 1 }, "heartbeat must be true, false or 'thread', not 1"],
+  [{ heartbeat: 'thread' }, "heartbeat: 'thread' needs a store that a second thread can open by itself"],
+  [{ livenessLimit: Number.POSITIVE_INFINITY }, `livenessLimit must be ${ttlExpected}, not Infinity`],
 ]
 
 const waits: [options: unknown, message: string][] = [

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { checkBoolean, checkDuration, checkKeys, checkName, checkSignal, checkText, checkWait } from './check.ts'
+import { checkDuration, checkHeartbeat, checkKeys, checkName, checkSignal, checkText, checkWait } from './check.ts'
 import { LeaseError } from './errors.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
@@ -64,7 +64,7 @@ test('whatever is passed in, a check passes it or throws INVALID_ARGUMENT', () =
       if (passes(() => checkName(value))) expect(typeof value).toBe('string')
       if (passes(() => checkDuration(value, 'ttl'))) expect(Number.isInteger(value)).toBe(true)
       if (passes(() => checkWait(value, 'wait'))) expect(value).toBeTypeOf('number')
-      if (passes(() => checkBoolean(value, 'heartbeat'))) expect(value).toBeTypeOf('boolean')
+      if (passes(() => checkHeartbeat(value, false))) expect(value).toBeTypeOf('boolean')
       if (passes(() => checkSignal(value))) expect(value).toBeUndefined()
       if (passes(() => checkKeys(value, new Set(['ttl']), 'acquire'))) expect(value).toBeTypeOf('object')
     }),

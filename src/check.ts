@@ -36,9 +36,15 @@ export function checkWait(value: unknown, what: string): asserts value is number
   throw invalid(`${what} must be 0 or more milliseconds, or Infinity, not ${show(value)}`)
 }
 
-/** `true` or `false`. */
-export function checkBoolean(value: unknown, what: string): asserts value is boolean {
-  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
+/** `true`, `false`, or `'thread'` if there can be one. */
+export function checkHeartbeat(value: unknown, hasThread: boolean): asserts value is boolean | 'thread' {
+  if (typeof value === 'boolean') return
+  if (value !== 'thread') throw invalid(`heartbeat must be true, false or 'thread', not ${show(value)}`)
+  if (hasThread) return
+  throw invalid(
+    "heartbeat: 'thread' needs a store that a second thread can open by itself: make the locks with " +
+      "connect('redis://…') or connect('sqlite:…'), not with createLocks(store) nor connect('memory:')",
+  )
 }
 
 /** `undefined`, or something that is an `AbortSignal`, of this realm or of another. */

@@ -1,6 +1,7 @@
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldLease } from './lease.ts'
 import type { List } from './list.ts'
+import type { Renewals } from './renewals.ts'
 import type { Store } from './store.ts'
 import { type Clock, systemClock } from './time.ts'
 
@@ -24,4 +25,14 @@ export interface Core extends Environment {
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is released or lost. */
   readonly onEnd: (lease: HeldLease) => void
+}
+
+/** How one of them is held. */
+export interface HoldOptions {
+  readonly heartbeat: boolean
+  /** Renews it instead of the heartbeat and the store, if given. */
+  readonly renewals?: Renewals | undefined
+  /** Does the process end although the lease is held? */
+  readonly background: boolean
+  readonly maxHold: number | undefined
 }

@@ -18,7 +18,10 @@ export interface LeaseEvents {
   }
   /** A renewal succeeded. `latency`: ms of its request. `margin`: ms that were left of the lease when it came. */
   heartbeat: { readonly lease: Lease; readonly latency: number; readonly margin: number }
-  /** A renewal failed or was not answered; it is tried again until the lease's own deadline. */
+  /**
+   * A renewal failed or was not answered; it is tried again until the lease's own deadline. Also when the thread that
+   * renewed it has ended, or renews no more because this one was blocked for longer than its limit.
+   */
   heartbeat_failed: { readonly lease: Lease; readonly error: LeaseError }
   lease_lost: { readonly lease: Lease; readonly error: LeaseError }
   lease_released: { readonly lease: Lease }

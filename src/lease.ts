@@ -1,12 +1,14 @@
 import { inspect } from 'node:util'
+import type { Acquired } from './acquire.ts'
 import { checkDuration } from './check.ts'
-import type { Core } from './core.ts'
+import type { Core, HoldOptions } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events } from './events.ts'
 import type { Renewable } from './heartbeat.ts'
 import type { Entry } from './list.ts'
+import type { Renewals } from './renewals.ts'
 import { request } from './request.ts'
-import type { Claim, Grant } from './store.ts'
+import type { Claim } from './store.ts'
 import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -58,24 +60,7 @@ export interface Lease extends AsyncDisposable {
   toJSON(): Record<string, unknown>
 }
 
-/** How a lease came to be. */
-export interface Acquired {
-  readonly grant: Grant
-  /** The clock's time before the request that was granted left. */
-  readonly sent: number
-  /** Did a request of this claim go unanswered? Then a copy of it may still arrive. */
-  readonly unsettled: boolean
-  /** Milliseconds from the call to the grant, and the requests that it took. */
-  readonly waited: number
-  readonly requests: number
-}
-
-export interface HoldOptions {
-  readonly heartbeat: boolean
-  /** Does the process end although the lease is held? */
-  readonly background: boolean
-  readonly maxHold: number | undefined
-}
+const GONE = 'is held no more: it ran out at the store, or was broken'
 
 /** The lease as the core sees it. */
 export class HeldLease implements Lease {
@@ -83,6 +68,7 @@ export class HeldLease implements Lease {
   readonly #core: Core
   readonly #options: HoldOptions
   #beats: boolean
+  #renewals: Renewals | undefined
   readonly #controller = new AbortController()
   readonly #endsAt: number
   #claim: Claim
@@ -105,6 +91,7 @@ export class HeldLease implements Lease {
     this.#claim = claim
     this.#options = options
     this.#beats = options.heartbeat
+    this.#renewals = options.renewals
     this.token = grant.token
     this.#renewedAt = sent
     this.#deadline = sent + grant.ttl - margin(grant.ttl)
@@ -116,6 +103,7 @@ export class HeldLease implements Lease {
     const { ttl } = claim
     const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
     if (!beatIsSooner || !options.background) this.#watchDeadline()
+    this.#renewals?.begin(this)
   }
 
   get name(): string {
@@ -206,16 +194,29 @@ export class HeldLease implements Lease {
   /** Ends the renewals of a lease that nobody gave back; its deadline is still told. */
   abandon(): void {
     this.#beats = false
-    this.#leaveHeartbeat()
+    this.#stop()
     this.#watchDeadline()
+  }
+
+  /** What renewed it has failed: from now on the heartbeat of this thread does, beginning now. */
+  takeOver(error: LeaseError): void {
+    if (this.#check() || this.#releasing) return
+    this.#renewals = undefined
+    this.#unsettled = true
+    this.#beats = true
+    this.#beat = this.#core.heartbeat.join(this)
+    void this.renew()
+    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: this, error })
   }
 
   async #release(): Promise<void> {
     this.#stop()
     // A renewal keeps no process alive, but whoever waits for a release must see it settle.
-    if (this.#renewing) {
+    const stopped = this.#renewals?.stop()
+    if (this.#renewing || stopped) {
       const stopTimer = this.#core.clock.after(LONGEST_REQUEST, () => {})
       await this.#renewing
+      if (await stopped) this.#unsettled = true
       stopTimer()
     }
     try {
@@ -243,7 +244,8 @@ export class HeldLease implements Lease {
   }
 
   async #askToRenew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
-    const { clock, store } = this.#core
+    const { clock } = this.#core
+    const store = this.#renewals ?? this.#core.store
     const claim = { ...this.#claim, ttl }
     const sent = clock.now()
     const before = this.#deadline
@@ -254,14 +256,16 @@ export class HeldLease implements Lease {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
-        this.#lose('LEASE_LOST', 'is held no more: it ran out at the store, or was broken')
+        this.#lose('LEASE_LOST', GONE)
         return undefined
       }
       if (sent < this.#renewedAt) return undefined // a later one was answered before
       if (ttl !== this.ttl) this.#setTtl(ttl)
       const now = clock.now()
-      this.#renewedAt = sent
-      this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
+      if (!this.#renewals) {
+        this.#renewedAt = sent
+        this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
+      }
       if (!this.#check() && events.heartbeat.hasSubscribers)
         events.heartbeat.publish({ lease: this, latency: now - sent, margin: before - now })
       return undefined
@@ -300,8 +304,12 @@ export class HeldLease implements Lease {
   #check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
     const now = this.#core.clock.now()
+    const remaining = this.#renewals?.look()
+    if (remaining === Number.NEGATIVE_INFINITY) return this.#lose('LEASE_LOST', GONE)
+    if (remaining !== undefined) this.#moveDeadline(now + remaining)
+    if (now >= this.#endsAt && this.#endsAt <= this.#deadline)
+      return this.#lose('MAX_HOLD', `was held for ${this.#options.maxHold} ms, its maxHold`)
     if (!(now < this.#deadline)) return this.#lose('LEASE_LOST', 'was not renewed in time')
-    if (now >= this.#endsAt) return this.#lose('MAX_HOLD', `was held for ${this.#options.maxHold} ms, its maxHold`)
     return undefined
   }
 
@@ -317,6 +325,7 @@ export class HeldLease implements Lease {
 
   #stop(): void {
     this.#leaveHeartbeat()
+    void this.#renewals?.stop()
     this.#stopTimer?.()
   }
 
@@ -335,8 +344,4 @@ export class HeldLease implements Lease {
 }
 
 // What people see when they print a lease: all but the token is behind accessors and would be missing.
-Object.defineProperty(HeldLease.prototype, inspect.custom, {
-  value(this: HeldLease) {
-    return this.toJSON()
-  },
-})
+Object.defineProperty(HeldLease.prototype, inspect.custom, { value: HeldLease.prototype.toJSON })

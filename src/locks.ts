@@ -1,56 +1,32 @@
 import { randomFillSync } from 'node:crypto'
 import { hostname } from 'node:os'
-import { acquire } from './acquire.ts'
-import {
-  checkBoolean,
-  checkDuration,
-  checkKeys,
-  checkName,
-  checkSignal,
-  checkText,
-  checkWait,
-  invalid,
-} from './check.ts'
+import { type Acquired, acquire } from './acquire.ts'
+import { checkKeys, checkName, checkText, checkWait, invalid } from './check.ts'
 import { type Core, type Environment, systemEnvironment } from './core.ts'
 import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { type Acquired, HeldLease, type Lease } from './lease.ts'
+import { HeldLease, type Lease } from './lease.ts'
 import { List } from './list.ts'
+import {
+  type AcquireOptions,
+  acquireKeys,
+  type CloseOptions,
+  checkOptions,
+  closeKeys,
+  defaultKeys,
+  type LocksDefaults,
+  type TryOptions,
+  tryKeys,
+} from './options.ts'
 import { type NameState, stateOf, visible } from './record.ts'
+import type { OpenRenewer, Renewer } from './renewals.ts'
 import { Cancel, pause, request } from './request.ts'
 import { Signals } from './signals.ts'
 import type { Claim, LeaseRecord, Query, Store } from './store.ts'
 import { LONGEST_REQUEST, requestLimit } from './time.ts'
+import { LONGEST_DELAY } from './timers.ts'
 import { withdraw } from './withdraw.ts'
-
-export interface LeaseOptions {
-  /** Milliseconds that the lease lasts unless it is renewed; a whole number. @default 10,000 */
-  readonly ttl?: number | undefined
-  /** Free text that everybody sees beside the name; at most 255 bytes. @default '' */
-  readonly note?: string | undefined
-  /** Who holds, for people to read; it decides nothing. @default host:pid:random */
-  readonly owner?: string | undefined
-  /** Renew at a third of the ttl until release? `false` gives a fixed term. @default true */
-  readonly heartbeat?: boolean | undefined
-  /** Milliseconds after which the lease is renewed no more (`MAX_HOLD`), so that a hung job does not hold for ever. */
-  readonly maxHold?: number | undefined
-}
-
-export interface TryOptions extends LeaseOptions {
-  /** Aborts the call, and in `using` also the signal of the lease; never a lease already given. */
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface AcquireOptions extends TryOptions {
-  /** Milliseconds to wait for a name that is held; 0 asks once and joins no line. @default Infinity */
-  readonly wait?: number | undefined
-}
-
-export interface CloseOptions {
-  /** Milliseconds for which the holders' work may go on after its signals aborted. @default 5,000 */
-  readonly grace?: number | undefined
-}
 
 /** Names to hold, in one store. */
 export interface Locks extends AsyncDisposable {
@@ -92,15 +68,6 @@ export interface Locks extends AsyncDisposable {
 
 const DEFAULT_TTL = 10_000
 
-const LEASE_KEYS = ['ttl', 'note', 'owner', 'heartbeat', 'maxHold'] as const
-const defaultKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait'])
-const tryKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'signal'])
-const acquireKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait', 'signal'])
-const closeKeys: ReadonlySet<string> = new Set(['grace'])
-
-/** What every lease of one `Locks` starts from. */
-export type LocksDefaults = Omit<AcquireOptions, 'signal'>
-
 /** Names to hold, in `store`. The defaults are for every call that does not say otherwise. */
 export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
   return new StoreLocks(store, defaults, systemEnvironment())
@@ -118,6 +85,8 @@ export class StoreLocks implements Locks {
   readonly #core: Core
   readonly #defaults: LocksDefaults
   readonly #owner: string
+  readonly #openThread: OpenRenewer | undefined
+  #thread: Promise<Renewer> | undefined
   readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
   /** Withdrawals that nobody waits for but `close`. */
@@ -127,12 +96,14 @@ export class StoreLocks implements Locks {
   #onIdle: (() => void) | undefined
   #closing: Promise<void> | undefined
 
-  constructor(store: Store, defaults: LocksDefaults, environment: Environment) {
+  /** `openThread` brings the renewals of `heartbeat: 'thread'`, where that can be. */
+  constructor(store: Store, defaults: LocksDefaults, environment: Environment, openThread?: OpenRenewer) {
     if (typeof store?.acquire !== 'function')
       throw invalid('createLocks needs a store, such as sqlite(path) or redis(client)')
     checkKeys(defaults, defaultKeys, 'createLocks')
-    checkOptions(defaults)
+    checkOptions(defaults, openThread !== undefined)
     this.store = store
+    this.#openThread = openThread
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     const heartbeat = new Heartbeat(environment.clock, environment.random)
@@ -230,7 +201,7 @@ export class StoreLocks implements Locks {
   ): Promise<HeldLease> {
     checkKeys(options, known, verb)
     checkName(name)
-    checkOptions(options)
+    checkOptions(options, this.#openThread !== undefined)
     this.#assertOpen()
     const defaults = this.#defaults
     const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
@@ -238,6 +209,7 @@ export class StoreLocks implements Locks {
     const note = options.note ?? defaults.note ?? ''
     const owner = options.owner ?? this.#owner
     const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
+    const livenessLimit = options.livenessLimit ?? defaults.livenessLimit
     const maxHold = options.maxHold ?? defaults.maxHold
     // Work that runs keeps the process alive; a lease that was only handed out does not.
     const background = verb !== 'using'
@@ -245,13 +217,24 @@ export class StoreLocks implements Locks {
 
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
-    const acquiring = acquire(this.#core, claim, limit, cancel, work => this.#inBackground(work))
+    let thread: Renewer | undefined
+    const claimIt = (): Promise<Acquired> => acquire(this.#core, claim, limit, cancel, work => this.#inBackground(work))
+    const claimWithThread = async (): Promise<Acquired> => {
+      thread = await request(this.#core.clock, LONGEST_DELAY, () => this.#startThread(), { cancel })
+      return claimIt()
+    }
+    const acquiring = heartbeat === 'thread' ? claimWithThread() : claimIt()
     const wait = this.#waits.add({ cancel, acquiring })
     try {
       const acquired = await acquiring
       if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
       cancel.throwIfCancelled()
-      const lease = new HeldLease(this.#core, claim, acquired, { heartbeat, background, maxHold })
+      const lease = new HeldLease(this.#core, claim, acquired, {
+        heartbeat: heartbeat === true,
+        renewals: thread?.renewals(claim, acquired, { livenessLimit, maxHold }),
+        background,
+        maxHold,
+      })
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.
       if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease, waited, requests })
@@ -260,6 +243,14 @@ export class StoreLocks implements Locks {
       stop()
       this.#waits.remove(wait)
     }
+  }
+
+  /** Limits itself; only the first lease that wants the thread waits for it. */
+  async #startThread(): Promise<Renewer | undefined> {
+    this.#thread ??= this.#openThread?.()
+    const thread = await this.#thread
+    await thread?.ready()
+    return thread
   }
 
   async *#records(query: Query): AsyncIterable<LeaseRecord> {
@@ -297,6 +288,7 @@ export class StoreLocks implements Locks {
     for (const lease of this.#core.leases.values()) lease.abandon()
     await Promise.allSettled(this.#waits.values().map(({ acquiring }) => acquiring)) // each leaves its withdrawal in the background
     await Promise.all(this.#background)
+    await (await this.#thread)?.close()
     // A store that cannot be closed has nothing left that anybody could mend here.
     await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})
   }
@@ -317,16 +309,6 @@ export class StoreLocks implements Locks {
   #assertOpen(): void {
     if (this.#closing) throw new LeaseError('CLOSED', 'these locks were closed: make new ones with createLocks')
   }
-}
-
-function checkOptions({ ttl, wait, note, owner, heartbeat, maxHold, signal }: AcquireOptions): void {
-  if (ttl !== undefined) checkDuration(ttl, 'ttl')
-  if (wait !== undefined) checkWait(wait, 'wait')
-  if (note !== undefined) checkText(note, 'note')
-  if (owner !== undefined) checkText(owner, 'owner')
-  if (maxHold !== undefined) checkDuration(maxHold, 'maxHold')
-  if (heartbeat !== undefined) checkBoolean(heartbeat, 'heartbeat')
-  checkSignal(signal)
 }
 
 /** Did work fail because it was told to stop? Many functions throw an AbortError of their own instead of the reason. */

@@ -1,6 +1,11 @@
+import { resolve } from 'node:path'
 import { invalid } from './check.ts'
-import { createLocks, type Locks, type LocksDefaults } from './locks.ts'
+import { systemEnvironment } from './core.ts'
+import { type Locks, StoreLocks } from './locks.ts'
+import type { LocksDefaults } from './options.ts'
+import type { OpenRenewer } from './renewals.ts'
 import type { Store } from './store.ts'
+import type { Clock } from './time.ts'
 
 // Each engine is loaded when it is asked for: a program that uses one does not wait for the others.
 const schemes: Record<string, (url: string) => Promise<Store>> = {
@@ -20,8 +25,9 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
  */
 export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
   const store = await openStore(url)
+  const environment = systemEnvironment()
   try {
-    return createLocks(store, defaults)
+    return new StoreLocks(store, defaults, environment, heartbeatThread(url, environment.clock))
   } catch (error) {
     await store[Symbol.asyncDispose]()
     throw error
@@ -38,6 +44,18 @@ export async function openStore(url: string): Promise<Store> {
   const known = Object.keys(schemes).join(' ')
   const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
   throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+}
+
+/** How to begin a thread that opens the same store; `undefined` for one that no other thread shares. */
+function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
+  if (/^memory:/i.test(url)) return undefined
+  // The process may change its folder before the thread opens the file.
+  const [, scheme, path = ''] = /^(sqlite:)(.*)$/is.exec(url) ?? []
+  const absolute = scheme === undefined ? url : scheme + resolve(path)
+  return async () => {
+    const { HeartbeatThread } = await import('./thread/thread.ts')
+    return new HeartbeatThread(absolute, clock)
+  }
 }
 
 /** The path is taken as it stands, from the current folder if it is relative. */

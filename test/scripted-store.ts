@@ -1,4 +1,5 @@
-import { type LocksDefaults, StoreLocks } from '../src/locks.ts'
+import { StoreLocks } from '../src/locks.ts'
+import type { LocksDefaults } from '../src/options.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../src/store.ts'
 import { memory } from '../src/stores/memory.ts'
 import { VirtualClock } from '../src/testing/clock.ts'

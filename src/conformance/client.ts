@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../errors.ts'
-import { createLocks, type Locks, type LocksDefaults } from '../locks.ts'
+import { createLocks, type Locks } from '../locks.ts'
+import type { LocksDefaults } from '../options.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { sleep, within } from './timing.ts'
 

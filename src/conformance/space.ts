@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Locks, LocksDefaults } from '../locks.ts'
+import type { Locks } from '../locks.ts'
+import type { LocksDefaults } from '../options.ts'
 import type { Claim, Store } from '../store.ts'
 import { Client } from './client.ts'
 import type { Cure, Harness } from './harness.ts'

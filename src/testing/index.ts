@@ -1,6 +1,7 @@
 import { LeaseError } from '../errors.ts'
 import type { Lease } from '../lease.ts'
-import { type CloseOptions, type LeaseOptions, type Locks, type LocksDefaults, StoreLocks } from '../locks.ts'
+import { type Locks, StoreLocks } from '../locks.ts'
+import type { CloseOptions, LeaseOptions, LocksDefaults } from '../options.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { memory } from '../stores/memory.ts'
 import { VirtualClock } from './clock.ts'

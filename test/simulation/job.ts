@@ -1,6 +1,7 @@
 import { LeaseError } from '../../src/errors.ts'
 import type { Lease } from '../../src/lease.ts'
-import type { AcquireOptions, Locks } from '../../src/locks.ts'
+import type { Locks } from '../../src/locks.ts'
+import type { AcquireOptions } from '../../src/options.ts'
 import { LAST_REQUEST, requestLimit } from '../../src/time.ts'
 import { Held, type Ledger, LONGEST_TTL } from './ledger.ts'
 import type { Machine } from './machine.ts'

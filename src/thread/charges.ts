@@ -1,0 +1,167 @@
+import type { Core, Environment } from '../core.ts'
+import { LeaseError } from '../errors.ts'
+import { type LeaseEvents, subscribe } from '../events.ts'
+import { Heartbeat } from '../heartbeat.ts'
+import { HeldLease, type Lease } from '../lease.ts'
+import { List } from '../list.ts'
+import type { Claim, Grant, Store } from '../store.ts'
+import { margin } from '../time.ts'
+import type { Liveness } from './liveness.ts'
+import { type News, type Order, plainError } from './messages.ts'
+import { momentNow } from './moment.ts'
+import { SharedTerm } from './term.ts'
+
+type Hold = Extract<Order, { kind: 'hold' }>
+
+interface Charge extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
+  readonly term: SharedTerm
+  /** The clock's time from which on it is renewed no more. */
+  readonly endsAt: number
+  readonly lease: HeldLease
+  /** Requests for a renewal that left and were not answered. */
+  unanswered: number
+  /** The main thread waits for this renewal, and will tell of it itself. */
+  extending: Promise<unknown> | undefined
+}
+
+/**
+ * The leases that the main thread holds and this one renews. Each is an ordinary lease here too, so that there is one
+ * way in which deadlines move; only does its store ask for the main thread's liveness first, and leave the release to it.
+ */
+export class Charges {
+  readonly #store: Store
+  readonly #core: Core
+  readonly #liveness: Liveness
+  readonly #tell: (news: News) => void
+  readonly #now: typeof momentNow
+  readonly #byId = new Map<string, Charge>()
+  readonly #byLease = new Map<Lease, Charge>()
+  readonly #stopListening: (() => void)[]
+
+  /** `now` is for tests. */
+  constructor(
+    store: Store,
+    environment: Environment,
+    liveness: Liveness,
+    tell: (news: News) => void,
+    now: typeof momentNow = momentNow,
+  ) {
+    this.#now = now
+    this.#store = store
+    this.#liveness = liveness
+    this.#tell = tell
+    const heartbeat = new Heartbeat(environment.clock, environment.random)
+    this.#core = { ...environment, heartbeat, leases: new List(), store: this.#guarded(), onEnd: () => {} }
+    this.#stopListening = [
+      subscribe('heartbeat', event => this.#onRenewed(event)),
+      subscribe('heartbeat_failed', event => this.#onFailed(event)),
+      subscribe('lease_lost', event => this.#onLost(event)),
+    ]
+  }
+
+  async carryOut(order: Order): Promise<void> {
+    if (order.kind === 'hold') return this.#hold(order)
+    const charge = this.#byId.get(order.id)
+    if (order.kind === 'extend') await this.#extend(order.call, charge, order.ttl)
+    else await this.#stop(order.id, charge)
+  }
+
+  close(): void {
+    for (const stop of this.#stopListening) stop()
+  }
+
+  #hold({ claim, token, livenessLimit, maxHold, term: memory }: Hold): void {
+    const { clock } = this.#core
+    const now = clock.now()
+    const term = new SharedTerm(memory, this.#now)
+    const remaining = term.read() ?? 0
+    const sent = now + remaining - (claim.ttl - margin(claim.ttl))
+    const acquired = {
+      grant: { held: true, token, ttl: claim.ttl },
+      sent,
+      unsettled: false,
+      waited: 0,
+      requests: 0,
+    } as const
+    const lease = new HeldLease(this.#core, claim, acquired, { heartbeat: true, background: true, maxHold: undefined })
+    const endsAt = now + maxHold
+    const charge = { claim, token, livenessLimit, endsAt, term, lease, unanswered: 0, extending: undefined }
+    this.#byId.set(claim.id, charge)
+    this.#byLease.set(lease, charge)
+  }
+
+  async #extend(call: number, charge: Charge | undefined, ttl: number): Promise<void> {
+    if (!charge) return // stopped before
+    const extension = charge.lease.extend(ttl).then(
+      () => undefined,
+      reason => plainError(reason as LeaseError),
+    )
+    charge.extending = extension
+    const error = await extension
+    charge.extending = undefined
+    this.#tell({ kind: 'extended', call, error })
+  }
+
+  async #stop(id: string, charge: Charge | undefined): Promise<void> {
+    await charge?.extending
+    if (charge) this.#byLease.delete(charge.lease) // before its end, for it has nothing more to tell
+    await charge?.lease.end()
+    this.#byId.delete(id)
+    this.#tell({ kind: 'stopped', id, unsettled: (charge?.unanswered ?? 0) > 0 })
+  }
+
+  #guarded(): Store {
+    const store = this.#store
+    return {
+      kind: store.kind,
+      guarantees: store.guarantees,
+      acquire: (claim, signal) => store.acquire(claim, signal),
+      renew: (claim, signal) => this.#renew(claim, signal),
+      release: async () => 'released',
+      inspect: (query, signal) => store.inspect(query, signal),
+      break: (name, by, signal) => store.break(name, by, signal),
+      [Symbol.asyncDispose]: () => Promise.resolve(store[Symbol.asyncDispose]()),
+    }
+  }
+
+  async #renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const charge = this.#byId.get(claim.id)
+    if (!charge) throw new LeaseError('CLOSED', 'the lease was released')
+    this.#assertWanted(charge, claim.ttl)
+    charge.term.write(() => charge.lease.remaining) // a shorter ttl counts from before it is asked for
+    charge.unanswered += 1
+    const grant = await this.#store.renew(claim, signal)
+    charge.unanswered -= 1
+    if (grant?.token !== charge.token) charge.term.end()
+    return grant
+  }
+
+  #assertWanted({ livenessLimit, endsAt }: Charge, ttl: number): void {
+    const { silence } = this.#liveness
+    const limit = livenessLimit ?? ttl
+    if (!(silence <= limit)) {
+      const message = `not renewed: the event loop did not turn for ${Math.round(silence)} ms, and may for ${limit} ms`
+      throw new LeaseError('STORE_UNAVAILABLE', message)
+    }
+    if (this.#core.clock.now() >= endsAt) throw new LeaseError('MAX_HOLD', 'not renewed: maxHold is over')
+  }
+
+  #onLost({ lease }: LeaseEvents['lease_lost']): void {
+    const charge = this.#byLease.get(lease)
+    if (charge) this.#tell({ kind: 'over', id: charge.claim.id })
+  }
+
+  #onRenewed({ lease, latency, margin: left }: LeaseEvents['heartbeat']): void {
+    const charge = this.#byLease.get(lease)
+    if (!charge) return
+    charge.term.write(() => lease.remaining)
+    if (charge.extending || !this.#liveness.interest.renewals) return
+    this.#tell({ kind: 'renewed', id: charge.claim.id, latency, margin: left })
+  }
+
+  #onFailed({ lease, error }: LeaseEvents['heartbeat_failed']): void {
+    const charge = this.#byLease.get(lease)
+    if (!charge || charge.extending || !this.#liveness.interest.failures) return
+    this.#tell({ kind: 'failed', id: charge.claim.id, error: plainError(error) })
+  }
+}

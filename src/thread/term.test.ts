@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest'
+import type { Moment } from './moment.ts'
+import { SharedTerm } from './term.ts'
+
+const GONE = Number.NEGATIVE_INFINITY
+
+/** Two threads' views of one term, on clocks that the test sets: `pass` ms by the monotonic one, and by the wall's. */
+function shared() {
+  let now: Moment = { monotonic: 7_000_000_000n, wall: Date.UTC(2026, 0, 1) }
+  const pass = (monotonic: number, wall = monotonic): void => {
+    now = { monotonic: now.monotonic + BigInt(monotonic * 1e6), wall: now.wall + wall }
+  }
+  const writer = new SharedTerm(undefined, () => now)
+  const reader = new SharedTerm(writer.memory, () => now)
+  return { writer, reader, pass }
+}
+
+test('what was written is told once, until more is written', () => {
+  const { writer, reader } = shared()
+  expect(reader.read()).toBeUndefined()
+  writer.write(() => 1_000.25)
+  expect([reader.read(), reader.read()]).toEqual([1_000.25, undefined])
+  writer.write(() => 500)
+  writer.write(() => 400)
+  expect([reader.read(), reader.read()]).toEqual([400, undefined])
+})
+
+test('less remains by the time that has passed since it was written', () => {
+  const { writer, reader, pass } = shared()
+  writer.write(() => 1_000)
+  pass(300)
+  expect(reader.read()).toBe(700)
+})
+
+test('the sleep of the machine, and a forward step of its wall clock, have passed; a step back has not', () => {
+  const { writer, reader, pass } = shared()
+  writer.write(() => 1_000)
+  pass(10, 5_010)
+  expect(reader.read()).toBe(-4_010)
+  writer.write(() => 1_000)
+  pass(10, -60_000)
+  expect(reader.read()).toBe(990)
+})
+
+test('what passes while it is written has passed', () => {
+  const { writer, reader, pass } = shared()
+  writer.write(() => {
+    pass(50) // the thread was not scheduled just then
+    return 950
+  })
+  expect(reader.read()).toBe(900)
+})
+
+test('a lease that is gone stays gone, whatever is written after', () => {
+  const { writer, reader } = shared()
+  writer.write(() => 1_000)
+  writer.end()
+  writer.write(() => 1_000)
+  expect([reader.read(), reader.read()]).toEqual([GONE, undefined])
+})
+
+test('a write that its thread did not live to finish changes nothing', () => {
+  const { writer, reader } = shared()
+  writer.write(() => 1_000)
+  expect(() =>
+    writer.write(() => {
+      throw new Error('terminated')
+    }),
+  ).toThrow('terminated')
+  expect(reader.read()).toBe(1_000)
+})

@@ -218,20 +218,21 @@ end
 local verbs = { acquire = acquire, renew = renew, release = release, inspect = inspect, ['break'] = breakLease }
 
 -- Requests for the same, one after the other, share the telling of it.
-local answers, at = { now }, 3
-while ARGV[at] do
-  local verb, count, deadline, ttl, life, queues, rest = match(
+local answers = { now }
+for at = 3, #ARGV, 2 do
+  local verb, width, deadline, ttl, life, queues, rest = match(
     ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
   )
+  local ids = ARGV[at + 1]
   -- Late: the sender has given up. The time goes along, so that it can correct its idea of it.
   local late = deadline ~= '0' and now > tonumber(deadline)
-  for index = at + 1, at + count do
+  for from = 1, #ids, width do
     local fine, result = true, 'late'
-    if not late then fine, result = pcall(verbs[verb], KEYS[#answers], ARGV[index], ttl, life, queues, rest) end
+    local id = sub(ids, from, from + width - 1)
+    if not late then fine, result = pcall(verbs[verb], KEYS[#answers], id, ttl, life, queues, rest) end
     if not fine then result = '!' .. (type(result) == 'table' and result.err or tostring(result)) end
     answers[#answers + 1] = result
   end
-  at = at + count + 1
 end
 return answers
 `

@@ -97,14 +97,14 @@ export class Session {
 /** Adds what the script is told. Orders for the same, one after the other, share it, and the earliest of their moments. */
 function tell(orders: readonly Order[], offset: number, args: string[]): void {
   for (let start = 0; start < orders.length; ) {
-    const { verb, wishes, until } = orders[start] as Order
+    const { id, verb, wishes, until } = orders[start] as Order
+    let ids = ''
     let earliest = until
-    let end = start + 1
-    for (let order = orders[end]; order && order.verb === verb && order.wishes === wishes; order = orders[end]) {
+    for (let order = orders[start]; order; order = orders[++start]) {
+      if (order.verb !== verb || order.wishes !== wishes || order.id.length !== id.length) break
       if (earliest !== undefined && order.until !== undefined) earliest = Math.min(earliest, order.until)
-      end += 1
+      ids += order.id
     }
-    args.push(`${verb} ${end - start} ${earliest === undefined ? 0 : Math.floor(earliest + offset)} ${wishes}`)
-    for (; start < end; start++) args.push((orders[start] as Order).id)
+    args.push(`${verb} ${id.length} ${earliest === undefined ? 0 : Math.floor(earliest + offset)} ${wishes}`, ids)
   }
 }

@@ -1,5 +1,5 @@
 import type { Heartbeat } from './heartbeat.ts'
-import type { HeldLease } from './lease.ts'
+import type { HeldLease } from './held-lease.ts'
 import type { List } from './list.ts'
 import type { Renewals } from './renewals.ts'
 import type { Store } from './store.ts'

@@ -6,7 +6,8 @@ import { type Core, type Environment, systemEnvironment } from './core.ts'
 import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { HeldLease, type Lease } from './lease.ts'
+import { HeldLease } from './held-lease.ts'
+import type { Lease } from './lease.ts'
 import { List } from './list.ts'
 import {
   type AcquireOptions,

@@ -1,5 +1,5 @@
 import type { Acquired } from './acquire.ts'
-import type { HeldLease } from './lease.ts'
+import type { HeldLease } from './held-lease.ts'
 import type { Claim, Grant } from './store.ts'
 
 /** Renewals of one lease that are made elsewhere: by a thread that goes on while this one is blocked. */

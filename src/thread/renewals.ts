@@ -1,6 +1,6 @@
 import type { LeaseError } from '../errors.ts'
 import { events } from '../events.ts'
-import type { HeldLease } from '../lease.ts'
+import type { HeldLease } from '../held-lease.ts'
 import type { Renewals } from '../renewals.ts'
 import { request } from '../request.ts'
 import type { Claim, Grant } from '../store.ts'

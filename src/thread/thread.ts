@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Acquired } from '../acquire.ts'
 import { LeaseError } from '../errors.ts'
@@ -62,7 +63,11 @@ export class HeartbeatThread implements Renewer {
   async close(): Promise<void> {
     this.#end = new LeaseError('CLOSED', 'these locks were closed')
     const worker = this.#worker
-    if (worker) await request(this.clock, LONGEST_REQUEST, () => worker.terminate()).catch(() => {})
+    if (!worker) return
+    // Asked first: a thread that is stopped from outside leaves its file and its connections as they are.
+    worker.postMessage('end')
+    const exit = once(worker, 'exit')
+    await request(this.clock, LONGEST_REQUEST, () => exit).catch(() => worker.terminate())
   }
 
   begin(order: Extract<Order, { kind: 'hold' }>, renewals: ThreadRenewals): void {

@@ -13,7 +13,7 @@ export const scenario: Scenario = {
   about:
     'One process holds so many leases and does nothing else. Lost are those that the library told of, and gone those ' +
     'that were no longer in Redis at the end. The stall is a busy event loop in the middle.',
-  rounds: 2,
+  rounds: 1,
   variants: isQuick => {
     if (isQuick) {
       const settings = { leases: 1_000, ttl: 3_000, time: 3_000, stall: 450 }

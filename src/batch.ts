@@ -47,19 +47,19 @@ export class Batch<Entry extends Wanted> {
 
   readonly #flush = (): void => {
     this.#scheduled = false
-    const waiting = this.#waiting.filter(isWanted)
-    const share = Math.max(Math.ceil(waiting.length / (UNDER_WAY - this.#underWay)), WORTH_SENDING)
-    let sent = 0
-    while (this.#underWay < UNDER_WAY && sent < waiting.length) {
-      const entries = waiting.slice(sent, sent + Math.min(share, this.#limit))
-      sent += entries.length
-      this.#underWay += 1
-      this.#send(entries, () => {
-        this.#underWay -= 1
-        this.#schedule()
-      })
+    const share = Math.max(Math.ceil(this.#waiting.length / (UNDER_WAY - this.#underWay)), WORTH_SENDING)
+    while (this.#underWay < UNDER_WAY && this.#waiting.length > 0) {
+      const entries = this.#waiting.splice(0, Math.min(share, this.#limit)).filter(isWanted)
+      if (entries.length > 0) this.#start(entries)
     }
-    this.#waiting = waiting.slice(sent)
+  }
+
+  #start(entries: Entry[]): void {
+    this.#underWay += 1
+    this.#send(entries, () => {
+      this.#underWay -= 1
+      this.#schedule()
+    })
   }
 }
 

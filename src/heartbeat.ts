@@ -21,6 +21,9 @@ const STEPS_WHEN_FAILED = 2
 /** Milliseconds. */
 const LONGEST_STEP = 250
 
+/** More at once gain nothing, and what 100,000 requests need would cost the garbage collector more than all the rest. */
+const MOST_AT_ONCE = 2_048
+
 /** Up to so many are kept when nobody is left in them: the next lease has most likely the same ttl. */
 const MOST_GROUPS = 16
 
@@ -62,22 +65,26 @@ export class Heartbeat {
 /** All leases of one ttl, the one timer that beats for them, and one while answers are missing. */
 class Group {
   readonly #leases = new List<Renewable>()
-  /** Those that were asked for and are not renewed yet. */
-  readonly #missing = new Set<Renewable>()
+  /** Those to be asked for in this beat, and how far that has come. */
+  #due: readonly Entry<Renewable>[] = []
+  #next = 0
+  /** Those that were asked for in this step and are not answered yet. */
+  #underWay = 0
+  /** Those that were asked for and are not renewed yet, and the step at whose end they are tried again. */
+  readonly #missing = new Map<Renewable, number>()
+  #step = 0
   readonly #interval: number
   readonly #firstBeat: number
-  readonly #step: number
+  readonly #stepLength: number
   readonly #clock: Clock
   readonly #random: () => number
   #stopBeat: (() => void) | undefined
   #stopStep: (() => void) | undefined
-  /** Steps until another try. */
-  #steps = Number.POSITIVE_INFINITY
 
   constructor(ttl: number, firstBeat: number, clock: Clock, random: () => number) {
     this.#interval = ttl / 3
     this.#firstBeat = this.#interval * firstBeat
-    this.#step = Math.min(ttl / 40, LONGEST_STEP)
+    this.#stepLength = Math.min(ttl / 40, LONGEST_STEP)
     this.#clock = clock
     this.#random = random
   }
@@ -106,44 +113,54 @@ class Group {
     // at most half its ttl old, and a lease that lives shorter costs no renewal at all.
     const youngest = this.#clock.now() - this.#interval / 2
     this.#beatAfter(this.#interval)
-    for (const lease of this.#leases.values())
-      if (lease.renewedAt <= youngest && !this.#missing.has(lease)) void this.#renew(lease)
+    const due: Entry<Renewable>[] = []
+    for (let entry = this.#leases.first; entry; entry = entry.after)
+      if (entry.value.renewedAt <= youngest) due.push(entry)
+    this.#due = due
+    this.#next = 0
+    this.#ask()
+  }
+
+  /** Asks for those that are due, so many at once; the others as these are answered, or a step later if they are not. */
+  #ask(): void {
+    while (this.#underWay < MOST_AT_ONCE && this.#next < this.#due.length) {
+      const { list, value } = this.#due[this.#next++] as Entry<Renewable>
+      if (list && !this.#missing.has(value)) void this.#renew(value)
+    }
   }
 
   async #renew(lease: Renewable): Promise<void> {
-    this.#missing.add(lease)
-    this.#tryWithin(STEPS_WHEN_SILENT)
-    if (await lease.renew()) this.#found(lease)
-    else if (this.#missing.has(lease)) this.#tryWithin(STEPS_WHEN_FAILED)
+    const step = this.#step
+    this.#tryAfter(lease, STEPS_WHEN_SILENT)
+    this.#underWay += 1
+    const isRenewed = await lease.renew()
+    if (isRenewed) this.#found(lease)
+    else if (this.#missing.has(lease)) this.#tryAfter(lease, STEPS_WHEN_FAILED)
+    if (step !== this.#step) return
+    this.#underWay -= 1
+    this.#ask()
   }
 
   #found(lease: Renewable): void {
-    if (this.#missing.delete(lease) && this.#missing.size === 0) this.#endSteps()
+    if (!this.#missing.delete(lease) || this.#missing.size > 0) return
+    this.#stopStep?.()
+    this.#stopStep = undefined
   }
 
-  /** All that are missing are tried together, and the others keep their beat. */
-  #tryWithin(steps: number): void {
-    this.#steps = Math.min(this.#steps, steps)
+  #tryAfter(lease: Renewable, steps: number): void {
+    this.#missing.set(lease, this.#step + steps)
     if (!this.#stopStep) this.#nextStep()
   }
 
   #nextStep(): void {
-    this.#stopStep = this.#clock.after(this.#step * (0.75 + this.#random() / 2), () => this.#endStep(), true)
+    this.#stopStep = this.#clock.after(this.#stepLength * (0.75 + this.#random() / 2), () => this.#endStep(), true)
   }
 
   #endStep(): void {
-    this.#steps -= 1
-    if (this.#steps > 0) {
-      this.#nextStep()
-      return
-    }
-    this.#endSteps()
-    for (const lease of this.#missing) void this.#renew(lease)
-  }
-
-  #endSteps(): void {
-    this.#stopStep?.()
-    this.#stopStep = undefined
-    this.#steps = Number.POSITIVE_INFINITY
+    this.#step += 1
+    this.#underWay = 0
+    this.#nextStep()
+    for (const [lease, end] of [...this.#missing]) if (end <= this.#step) void this.#renew(lease)
+    this.#ask()
   }
 }

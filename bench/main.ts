@@ -19,6 +19,7 @@ const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
   --beside     another build of Holdfast, measured as one more peer
+  --keep       beside what the last run measured of other scenarios
   --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results
 `
 
@@ -29,6 +30,7 @@ const { values: options } = parseArgs({
     peer: { type: 'string', multiple: true, default: [] },
     rounds: { type: 'string' },
     beside: { type: 'string' },
+    keep: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -43,13 +45,17 @@ async function bench(): Promise<void> {
     const isWanted = options.peer.length === 0 || options.peer.includes(name)
     if (isWanted && (name !== 'beside' || options.beside)) peers.set(name, await loadPeer(name))
   }
-  const scenarios = new Map<string, Scenario>()
-  for (const name of options.only.length > 0 ? options.only : SCENARIOS) {
+  const wanted = options.only.length > 0 ? options.only : SCENARIOS
+  for (const name of wanted)
     if (!SCENARIOS.includes(name)) throw new Error(`there is no scenario ${name}, only ${SCENARIOS.join(', ')}`)
-    scenarios.set(name, ((await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }).scenario)
+  const path = join(options.out, options.quick ? 'quick' : 'latest')
+  const measured = options.keep ? measuredBefore(path).filter(({ scenario }) => !wanted.includes(scenario)) : []
+  const scenarios = new Map<string, Scenario>()
+  for (const name of SCENARIOS) {
+    const { scenario } = (await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }
+    scenarios.set(name, scenario)
+    if (wanted.includes(name)) measured.push(...(await new Run(name, scenario, peers).measure()))
   }
-  const measured: Measured[] = []
-  for (const [name, scenario] of scenarios) measured.push(...(await new Run(name, scenario, peers).measure()))
 
   const report = new Report({
     machine: await machine(),
@@ -63,15 +69,20 @@ async function bench(): Promise<void> {
   })
   const text = [
     describe(report.results),
-    ...Array.from(scenarios, ([name, scenario]) => report.markdown(name, scenario)),
+    ...Array.from(scenarios, ([name, scenario]) =>
+      report.variants(name).length > 0 ? report.markdown(name, scenario) : '',
+    ),
     targets(report),
   ].join('\n')
   mkdirSync(options.out, { recursive: true })
-  const path = join(options.out, options.quick ? 'quick' : 'latest')
   writeFileSync(`${path}.json`, `${JSON.stringify(report.results, null, 1)}\n`)
   writeFileSync(`${path}.md`, text)
   writeFileSync(`${path}.svg`, chart(report))
   say(`\n${text}\n${path}.json, .md, .svg\n`)
+}
+
+function measuredBefore(path: string): Measured[] {
+  return (JSON.parse(readFileSync(`${path}.json`, 'utf8')) as Results).measured as Measured[]
 }
 
 const ATTEMPTS = 2

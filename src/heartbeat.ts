@@ -21,8 +21,11 @@ const STEPS_WHEN_FAILED = 2
 /** Milliseconds. */
 const LONGEST_STEP = 250
 
-/** More at once gain nothing, and what 100,000 requests need would cost the garbage collector more than all the rest. */
-const MOST_AT_ONCE = 2_048
+/**
+ * More at once gain nothing: what 100,000 requests need would cost the garbage collector more than all the rest. While
+ * some are silent it is twice as many with each step, so that those of a server that is silent hold up no others.
+ */
+const AT_ONCE = 256
 
 /** Up to so many are kept when nobody is left in them: the next lease has most likely the same ttl. */
 const MOST_GROUPS = 16
@@ -70,6 +73,7 @@ class Group {
   #next = 0
   /** Those that were asked for in this step and are not answered yet. */
   #underWay = 0
+  #atOnce = AT_ONCE
   /** Those that were asked for and are not renewed yet, and the step at whose end they are tried again. */
   readonly #missing = new Map<Renewable, number>()
   #step = 0
@@ -118,12 +122,13 @@ class Group {
       if (entry.value.renewedAt <= youngest) due.push(entry)
     this.#due = due
     this.#next = 0
+    this.#atOnce = AT_ONCE
     this.#ask()
   }
 
   /** Asks for those that are due, so many at once; the others as these are answered, or a step later if they are not. */
   #ask(): void {
-    while (this.#underWay < MOST_AT_ONCE && this.#next < this.#due.length) {
+    while (this.#underWay < this.#atOnce && this.#next < this.#due.length) {
       const { list, value } = this.#due[this.#next++] as Entry<Renewable>
       if (list && !this.#missing.has(value)) void this.#renew(value)
     }
@@ -159,6 +164,7 @@ class Group {
   #endStep(): void {
     this.#step += 1
     this.#underWay = 0
+    this.#atOnce *= 2
     this.#nextStep()
     for (const [lease, end] of [...this.#missing]) if (end <= this.#step) void this.#renew(lease)
     this.#ask()

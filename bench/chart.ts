@@ -24,7 +24,7 @@ const panels: readonly Panel[] = [
 ]
 
 const WIDTH = 840
-const LABELS = 250
+const LABELS = 280
 const BAR = 16
 const STEP = 22
 const TOP = 46

@@ -252,6 +252,17 @@ test('thousands of leases that a silent store is asked for beat together when it
   for (const lease of leases) lease.assertHeld()
 })
 
+test('of a thousand leases 256 are asked for at once, and the others as these are answered', async () => {
+  const { locks, clock, store } = stage()
+  for (let i = 0; i < 1_000; i += 1) await locks.acquire(`${i}`)
+  const answer = store.holdReplies('renew')
+  await clock.advance(2_920)
+  expect(store.count('renew')).toBe(256)
+  answer()
+  await clock.advance(0)
+  expect(store.count('renew')).toBe(1_000)
+})
+
 test('answers that wait behind a blocked event loop are not asked for again', async () => {
   const { locks, clock, store } = stage()
   const leases: Lease[] = []

@@ -105,6 +105,7 @@ class Group {
     if (this.#leases.size > 0) return false
     this.#stopBeat?.()
     this.#stopBeat = undefined
+    this.#askFor([]) // what is kept of an empty group must not keep its leases
     return true
   }
 
@@ -120,10 +121,14 @@ class Group {
     const due: Entry<Renewable>[] = []
     for (let entry = this.#leases.first; entry; entry = entry.after)
       if (entry.value.renewedAt <= youngest) due.push(entry)
-    this.#due = due
-    this.#next = 0
+    this.#askFor(due)
     this.#atOnce = AT_ONCE
     this.#ask()
+  }
+
+  #askFor(due: readonly Entry<Renewable>[]): void {
+    this.#due = due
+    this.#next = 0
   }
 
   /** Asks for those that are due, so many at once; the others as these are answered, or a step later if they are not. */
@@ -132,6 +137,7 @@ class Group {
       const { list, value } = this.#due[this.#next++] as Entry<Renewable>
       if (list && !this.#missing.has(value)) void this.#renew(value)
     }
+    if (this.#next === this.#due.length) this.#askFor([])
   }
 
   async #renew(lease: Renewable): Promise<void> {

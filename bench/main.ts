@@ -15,7 +15,7 @@ import { loadPeer } from './worker.ts'
 const SCENARIOS = ['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start']
 
 const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
-  --quick      under two minutes: one short round, to see that everything runs; the figures tell little
+  --quick      about three minutes: one short round, to see that everything runs; the figures tell little
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
   --beside     another build of Holdfast, measured as one more peer

@@ -5,6 +5,7 @@ import { defineConfig, type UserConfig } from 'tsdown'
 const subpaths = present({
   index: 'src/index.ts',
   redis: store('redis'),
+  redlock: store('redlock'),
   sqlite: store('sqlite'),
   memory: store('memory'),
   conformance: 'src/conformance/index.ts',

@@ -103,7 +103,8 @@ class Waiting {
     // Without a wait there is this one request only, and it has all its time.
     const left =
       this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Number.POSITIVE_INFINITY
-    const limit = Math.min(requestLimit(this.#claim.ttl), left)
+    const { ttl } = this.#claim
+    const limit = Math.min(store.acquireLimit?.(ttl) ?? requestLimit(ttl), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }

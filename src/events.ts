@@ -27,6 +27,19 @@ export interface LeaseEvents {
   lease_released: { readonly lease: Lease }
   /** The store did not confirm that a claim is withdrawn: its ttl ends it. */
   release_failed: { readonly name: string; readonly owner: string; readonly error: LeaseError }
+  /** A claim asked for the votes of a majority, in one round trip or with a second to agree on its token. */
+  votes_counted: {
+    readonly name: string
+    /** `tie`: nobody has a majority. `unavailable`: too few nodes answered. */
+    readonly outcome: 'won' | 'busy' | 'tie' | 'unavailable'
+    readonly rounds: number
+  }
+  /** A node of a quorum does not answer, or cannot serve; it is asked again now and then. */
+  node_failed: { readonly node: string; readonly error: LeaseError }
+  /** A node of a quorum may have forgotten leases: it gives no new ones for `remaining` ms. */
+  node_quarantined: { readonly node: string; readonly remaining: number }
+  /** A node of a quorum answers again, or its quarantine is over. */
+  node_restored: { readonly node: string }
 }
 
 /** Where the core tells of one kind of event. */
@@ -48,6 +61,10 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   lease_lost: open('lease_lost'),
   lease_released: open('lease_released'),
   release_failed: open('release_failed'),
+  votes_counted: open('votes_counted'),
+  node_failed: open('node_failed'),
+  node_quarantined: open('node_quarantined'),
+  node_restored: open('node_restored'),
 }
 
 /**

@@ -41,7 +41,7 @@ export class HeldLease implements Lease {
   constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
     const { grant, sent, unsettled, waited } = acquired
     this.#core = core
-    this.#claim = claim
+    this.#claim = { ...claim, token: grant.token }
     this.#options = options
     this.#beats = options.heartbeat
     this.#renewals = options.renewals

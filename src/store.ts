@@ -16,6 +16,8 @@ export interface Claim {
   readonly note: string
   /** May the claim join the line of waiters? Without it a busy answer leaves nothing behind. */
   readonly queue: boolean
+  /** What it was granted, once it holds: a store of several servers mends by it what one of them has lost. */
+  readonly token?: bigint | undefined
 }
 
 /** The claim holds the name for `ttl` ms, counted by the server, and `token` outranks every earlier holder's. */
@@ -58,6 +60,18 @@ export interface LeaseRecord {
   readonly position?: number | undefined
 }
 
+/** What anybody may see of one of the servers that a store is made of. */
+export interface NodeRecord {
+  /** Its address. */
+  readonly name: string
+  /** `quarantined`: it may have forgotten leases, and votes in `remaining` ms. `unavailable`: it does not answer. */
+  readonly state: 'serving' | 'quarantined' | 'unavailable'
+  /** Milliseconds; of a quarantined one. */
+  readonly remaining?: number | undefined
+  /** Why it does not serve. */
+  readonly reason?: string | undefined
+}
+
 /** What an engine promises, as data: printed by the docs and the command line, checked by the fault lab. */
 export interface Guarantees {
   /** Who shares the names: one process, one machine, or all that reach the server. */
@@ -84,7 +98,7 @@ export interface Guarantees {
 export type Query = { readonly name: string } | { readonly prefix: string }
 
 /** Names a claim without its wishes. */
-export type ClaimKey = Pick<Claim, 'name' | 'id'>
+export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
 /**
  * An engine. Every call may reject, which means that its outcome is unknown (or, with a `LeaseError` that is not
@@ -94,6 +108,8 @@ export interface Store extends AsyncDisposable {
   /** For people, such as `sqlite` or `redis cluster`. */
   readonly kind: string
   readonly guarantees: Guarantees
+  /** Milliseconds that a request to acquire for this ttl may take. @default min(5,000, ttl / 3) */
+  acquireLimit?(ttl: number): number
   /** Puts the claim; does it hold now? Idempotent on the id: asking again refreshes a holder and keeps a place. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
   /** `undefined`: the lease is certainly gone. A rejection: nobody knows. */
@@ -106,4 +122,6 @@ export interface Store extends AsyncDisposable {
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
   /** Frees the name and answers the token that now outranks the old holder, or `undefined` if nobody held it. */
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
+  /** How its servers are, if it is made of several. */
+  nodes?(signal: AbortSignal): Promise<readonly NodeRecord[]>
 }

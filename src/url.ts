@@ -13,12 +13,15 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
   'memory:': openMemory,
   'redis:': openRedis,
   'rediss:': openRedis,
+  'redlock:': openRedlock,
+  'redlocks:': openRedlock,
 }
 
 /**
  * Opens the store that a URL names and what it needs to be reached; `close()` closes both.
  *
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
+ *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
  *
  * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
  * the server answers shows at the first request.
@@ -79,4 +82,9 @@ async function openMemory(url: string): Promise<Store> {
 async function openRedis(url: string): Promise<Store> {
   const { openRedis } = await import('./stores/redis/open.ts')
   return openRedis(url)
+}
+
+async function openRedlock(url: string): Promise<Store> {
+  const { openRedlock } = await import('./stores/redlock/open.ts')
+  return openRedlock(url)
 }

@@ -17,7 +17,8 @@ Examples
   HOLDFAST_STORE=redis://cache:6379 holdfast ls
 
 Options of every command
-  --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…
+  --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…,
+                  redlock://a:6379,b:6379,c:6379
                   Default: HOLDFAST_STORE, else a file of this user on this machine.
   --json          results as JSON on standard output, everything else as JSON lines on standard error
   -q, --quiet     print errors only

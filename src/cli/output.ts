@@ -55,9 +55,11 @@ export function paint(
   return styleText(format, text, { stream })
 }
 
-/** Hides the password of every URL in the text. Greedy, since a password may hold an `@` that nobody encoded. */
+/** Hides the passwords of every URL in the text. Greedy, since a password may hold an `@` that nobody encoded. */
 export function mask(text: string): string {
-  return text.replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s]*@/gi, '$1***@')
+  return text
+    .replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s]*@/gi, '$1***@')
+    .replace(/([?&]password=)[^\s&#]*/gi, '$1***')
 }
 
 function stringify(data: unknown, indent = 0): string {

@@ -171,8 +171,8 @@ function sentinelHarness(): StoreHarness {
 }
 
 /** Servers that start when a test first needs them. */
-class Lazy<Value> {
-  readonly stack = new Stack()
+export class Lazy<Value> {
+  readonly stack: Stack = new Stack()
   readonly #start: (stack: Stack) => Promise<Value>
   #value: Promise<Value> | undefined
 

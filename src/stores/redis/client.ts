@@ -26,6 +26,8 @@ export type RedisClient = CallClient | SendCommandClient | CustomCommandClient
 /** Connections of one kind of client. */
 export interface Driver {
   readonly isCluster: boolean
+  /** Of a single server, where the client tells it: `host:port`. */
+  readonly address?: string | undefined
   /** What the caller's client puts before every key; our own connections do not, so we do. */
   readonly keyPrefix: string
   /** Can a connection of its own be had for messages? */

@@ -3,7 +3,7 @@ import { List } from '../../list.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import type { Driver, Link } from './client.ts'
 import { closed, failure, isReply } from './failure.ts'
-import { type Order, type Reply, Session } from './session.ts'
+import { type Dialect, type Order, type Reply, Session } from './session.ts'
 
 /** Milliseconds of silence after which another connection is tried, unless a request has less time. */
 const PATIENCE = 1_000
@@ -27,7 +27,7 @@ interface Flight {
  */
 export class Connection {
   readonly #driver: Driver
-  readonly #channel: string
+  readonly #dialect: Dialect
   /** Told the first connection that served. */
   readonly #onServed: (link: Link) => void
   #current: Session | undefined
@@ -39,9 +39,9 @@ export class Connection {
   #served = false
   readonly #end = new AbortController()
 
-  constructor(driver: Driver, channel: string, onServed: (link: Link) => void) {
+  constructor(driver: Driver, dialect: Dialect, onServed: (link: Link) => void) {
     this.#driver = driver
-    this.#channel = channel
+    this.#dialect = dialect
     this.#onServed = onServed
   }
 
@@ -82,7 +82,7 @@ export class Connection {
   }
 
   async #tryToOpen(): Promise<Session> {
-    const session = await Session.open(this.#driver, this.#end.signal).catch(error => {
+    const session = await Session.open(this.#driver, this.#dialect, this.#end.signal).catch(error => {
       throw this.failure(error, false)
     })
     if (this.#end.signal.aborted) {
@@ -109,7 +109,7 @@ export class Connection {
       const flight: Flight = { session, sent, onSilent, giveUp: fail, impatientAt: sent + patienceOf(orders, sent) }
       const entry = this.#flights.add(flight)
       this.#watch()
-      session.carryOut(orders, this.#channel, sent).then(reply => {
+      session.carryOut(orders, sent).then(reply => {
         land()
         this.#judge(session, reply)
         resolve(reply)

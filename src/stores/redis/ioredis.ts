@@ -15,7 +15,13 @@ interface Connection extends Emitter {
 }
 
 interface Single extends Connection {
-  readonly options: { readonly keyPrefix?: string; readonly connectTimeout?: number }
+  readonly options: {
+    readonly host?: string
+    readonly port?: number
+    readonly path?: string
+    readonly keyPrefix?: string
+    readonly connectTimeout?: number
+  }
   duplicate(options: object): Single
 }
 
@@ -57,9 +63,10 @@ export function ioredis(client: object): Driver | undefined {
 }
 
 function single(client: Single): Driver {
-  const { keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
+  const { host, port, path, keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
   return {
     isCluster: false,
+    address: path ?? `${host}:${port}`,
     keyPrefix: String(keyPrefix),
     canListen: true,
     open: signal => {

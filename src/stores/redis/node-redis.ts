@@ -4,7 +4,12 @@ import { can, type Driver, type Link } from './client.ts'
 type Send = (...args: unknown[]) => Promise<unknown>
 
 interface Options {
-  readonly socket?: { readonly connectTimeout?: number }
+  readonly socket?: {
+    readonly host?: string
+    readonly port?: number
+    readonly path?: string
+    readonly connectTimeout?: number
+  }
   readonly keyPrefix?: string
   /** Of a cluster: what each of its nodes is opened with. */
   readonly defaults?: Options
@@ -64,8 +69,10 @@ function safe(options: Options = {}): object {
 }
 
 function single(client: Client): Driver {
+  const { host = 'localhost', port = 6379, path } = client.options?.socket ?? {}
   return {
     isCluster: false,
+    address: path ?? `${host}:${port}`,
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {

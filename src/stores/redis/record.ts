@@ -17,7 +17,7 @@ export function waiterOf(name: string, waiter: string, remaining: number, positi
 }
 
 /** The details after so many words. What another program wrote there is no reason to fail. */
-function read(text: string, words: number): { owner: string; note: string } {
+export function read(text: string, words: number): { owner: string; note: string } {
   let start = 0
   for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1
   try {

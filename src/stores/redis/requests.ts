@@ -3,11 +3,13 @@ import { LeaseError } from '../../errors.ts'
 import { requestLimit } from '../../time.ts'
 import type { Connection } from './connection.ts'
 import { slotOf } from './keys.ts'
-import type { Order } from './session.ts'
+import type { Order, Reply } from './session.ts'
 
 /** What the server answered, and its time then. */
 export interface Answer {
   readonly now: number
+  /** Of a `Reply`. */
+  readonly state: string
   readonly value: unknown
 }
 
@@ -24,6 +26,13 @@ export interface RequestOptions {
   /** How long the claim lasts; the server refuses its request after a third of that. @default it is never refused */
   readonly ttl?: number | undefined
   readonly signal: AbortSignal
+}
+
+/** The server is well, and this copy of the request did nothing; but who knows of others. */
+export class TooLate extends LeaseError {
+  constructor() {
+    super('OUTCOME_UNKNOWN', 'the request reached Redis too late and was refused')
+  }
 }
 
 /** Redis serves nobody else for about 0.3 ms while it works on so many. */
@@ -69,10 +78,9 @@ export class Requests {
       isOver = true
     }
     this.#connection.carryOut(requests, leave).then(
-      ({ now, answers }) => {
+      reply => {
         leave()
-        for (let index = 0; index < requests.length; index++)
-          this.#settle(requests[index] as Request, now, answers[index])
+        for (let index = 0; index < requests.length; index++) this.#settle(requests[index] as Request, reply, index)
       },
       error => {
         leave()
@@ -81,12 +89,12 @@ export class Requests {
     )
   }
 
-  #settle(request: Request, now: number, value: unknown): void {
+  #settle(request: Request, { now, state, answers }: Reply, index: number): void {
+    const value = answers[index]
     const answer = Array.isArray(value) ? '' : String(value)
     if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1)))
-    else if (answer !== 'late') request.resolve({ now, value })
+    else if (answer !== 'late') request.resolve({ now, state, value })
     else if (performance.now() < (request.until ?? 0)) this.#add(request)
-    // This copy did nothing, but who knows of the others.
-    else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached Redis too late and was refused'))
+    else request.reject(new TooLate())
   }
 }

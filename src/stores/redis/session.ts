@@ -1,6 +1,6 @@
 import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
-import { sha, source } from './script.ts'
+import type { Script } from './script.ts'
 
 /** One request as the server sees it. */
 export interface Order {
@@ -17,7 +17,23 @@ export interface Order {
 /** The server's time when it answered, and what it answered to each order. */
 export interface Reply {
   readonly now: number
+  /** What else the script says of the server; empty if nothing. */
+  readonly state: string
   readonly answers: readonly unknown[]
+}
+
+/** What is said to the script at every call on one connection. */
+export interface Preamble {
+  /** Follow those of the orders. */
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+}
+
+/** The script that a store's connections speak to, and how they begin. */
+export interface Dialect {
+  readonly script: Script
+  /** Looks at the server on a new connection, when its time was `now`. Rejects if it must not be used. */
+  greet(link: Link, now: number): Promise<Preamble>
 }
 
 /**
@@ -27,6 +43,8 @@ export interface Reply {
  */
 export class Session {
   readonly link: Link
+  readonly #script: Script
+  readonly #preamble: Preamble
   /** Does the server, or one node of the cluster, have the script? */
   #isLoaded = false
   /** Of a cluster by slot, for each node has a clock of its own. */
@@ -34,38 +52,46 @@ export class Session {
   /** Of a slot that has not answered yet: the lowest, so that its first request is refused rather than too late. */
   #offset = Number.POSITIVE_INFINITY
 
-  private constructor(link: Link, isCluster: boolean) {
+  private constructor(link: Link, script: Script, preamble: Preamble, isCluster: boolean) {
     this.link = link
+    this.#script = script
+    this.#preamble = preamble
     this.#offsets = isCluster ? new Map() : undefined
   }
 
-  static async open(driver: Driver, closing: AbortSignal): Promise<Session> {
+  static async open(driver: Driver, { script, greet }: Dialect, closing: AbortSignal): Promise<Session> {
+    let preamble: Preamble = { keys: [], args: [] }
     let time = 0
     let sent = 0
-    const askTime = async (link: Link): Promise<void> => {
+    let answered = 0
+    const begin = async (link: Link): Promise<void> => {
       sent = performance.now()
       const [seconds, micros] = (await link.call(['TIME'])) as [unknown, unknown]
+      answered = performance.now()
       time = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+      preamble = await greet(link, time)
     }
-    const session = new Session(await openLink(driver, askTime, closing), driver.isCluster)
-    session.#learn(undefined, time, sent)
+    const session = new Session(await openLink(driver, begin, closing), script, preamble, driver.isCluster)
+    session.#learn(undefined, time, sent, answered)
     return session
   }
 
   /** Carries out orders, in a cluster of one slot. Rejects if nobody knows whether it did. */
-  carryOut(orders: readonly Order[], channel: string, sent: number): Promise<Reply> {
+  carryOut(orders: readonly Order[], sent: number): Promise<Reply> {
     const key = orders[0]?.key ?? ''
     const slot = this.#offsets && slotOf(key)
     const offset = this.#offsets?.get(slot ?? 0) ?? this.#offset
-    const args = ['evalsha', sha, String(orders.length)]
+    const { keys, args: first } = this.#preamble
+    const args = ['evalsha', this.#script.sha, String(orders.length + keys.length)]
     for (const order of orders) args.push(order.key)
-    args.push(channel, this.#offsets ? '1' : '0')
+    args.push(...keys, ...first)
     tell(orders, offset, args)
     return this.#evaluate(args, key).then(reply => {
-      const [time, ...answers] = reply as unknown[]
+      const [head, ...answers] = reply as unknown[]
+      const [time = '', state = ''] = String(head).split(' ')
       const now = Number(time)
-      this.#learn(slot, now, sent)
-      return { now, answers }
+      this.#learn(slot, now, sent, performance.now())
+      return { now, state, answers }
     })
   }
 
@@ -78,14 +104,14 @@ export class Session {
   }
 
   async #load([, , ...rest]: readonly string[], key: string): Promise<unknown> {
-    const answer = await this.link.call(['eval', source, ...rest], key)
+    const answer = await this.link.call(['eval', this.#script.source, ...rest], key)
     this.#isLoaded = true
     return answer
   }
 
-  /** The server answered at some moment between `sent` and now. An idea of it that fits is kept, else the earliest. */
-  #learn(slot: number | undefined, time: number, sent: number): void {
-    const lowest = time - performance.now()
+  /** The server answered at some moment between these. An idea of it that fits is kept, else the earliest. */
+  #learn(slot: number | undefined, time: number, sent: number, answered: number): void {
+    const lowest = time - answered
     const highest = time + 1 - sent // its milliseconds are cut off
     const known = slot === undefined ? this.#offset : this.#offsets?.get(slot)
     if (known !== undefined && lowest <= known && known <= highest) return

@@ -7,9 +7,11 @@ import { Connection } from './connection.ts'
 import { warnOfEviction } from './eviction.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { Keys } from './keys.ts'
+import { namesFrom } from './names.ts'
 import { detailsOf, holderOf, waiterOf } from './record.ts'
 import { Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
+import { script } from './verbs.ts'
 import { Wakes } from './wakes.ts'
 
 /**
@@ -39,7 +41,9 @@ export class RedisStore implements Store {
     this.guarantees = guaranteesOf(driver)
     this.#keys = new Keys(driver.keyPrefix + prefix)
     const channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
-    this.#connection = new Connection(driver, channel, link => void warnOfEviction(link))
+    const preamble = { keys: [], args: [channel, driver.isCluster ? '1' : '0'] }
+    const dialect = { script, greet: async () => preamble }
+    this.#connection = new Connection(driver, dialect, link => void warnOfEviction(link))
     this.#requests = new Requests(this.#connection, driver.isCluster)
     this.#wakes = new Wakes(driver, channel)
     if (driver.canListen) this.watch = ({ id }, wake, signal) => this.#wakes.watch(id, wake, signal)
@@ -71,7 +75,8 @@ export class RedisStore implements Store {
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
-    const names = 'name' in query ? [query.name] : await this.#namesFrom(query.prefix, signal)
+    const names =
+      'name' in query ? [query.name] : (await namesFrom(this.#connection, this.#keys, query.prefix, signal)).sort()
     while (names.length > 0) {
       const page = names.splice(0, PAGE)
       const found = await Promise.all(page.map(name => this.#look(name, signal)))
@@ -115,31 +120,6 @@ export class RedisStore implements Store {
       records.push(waiterOf(name, waiter, lapses - now, index / 2))
     }
     return records
-  }
-
-  /** All names that begin with `prefix` and are held or waited for, sorted. */
-  async #namesFrom(prefix: string, signal: AbortSignal): Promise<string[]> {
-    const found = new Set<string>()
-    const link = await this.#connection.link()
-    const scan = async (send: (args: readonly string[]) => Promise<unknown>): Promise<void> => {
-      for (let cursor = '0'; ; ) {
-        signal.throwIfAborted()
-        const reply = await send(['SCAN', cursor, 'MATCH', this.#keys.pattern(prefix), 'COUNT', '1000'])
-        const [next, keys] = reply as [unknown, unknown[]]
-        for (const key of keys) {
-          const name = this.#keys.nameOf(String(key))
-          if (name?.startsWith(prefix)) found.add(name) // the key of `a{` matches the pattern of `a{}`
-        }
-        cursor = String(next)
-        if (cursor === '0') return
-      }
-    }
-    try {
-      await Promise.all((await link.masters()).map(scan))
-    } catch (error) {
-      throw signal.aborted ? signal.reason : this.#connection.failure(error)
-    }
-    return [...found].sort()
   }
 }
 

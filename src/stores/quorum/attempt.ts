@@ -1,0 +1,162 @@
+import type { LeaseError } from '../../errors.ts'
+import { events } from '../../events.ts'
+import type { Busy, Claim } from '../../store.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { askAgainAfter, placeLifetime } from '../line.ts'
+import { commonToken, mostAlike } from './holdings.ts'
+import type { Answer, Holding, Member, Vote } from './member.ts'
+import type { Node } from './node.ts'
+import type { Quorum, Tally } from './quorum.ts'
+
+/** Milliseconds, at random between these, before a claim asks again when nobody had a majority. */
+const [SHORTEST_PAUSE, LONGEST_PAUSE] = [50, 150]
+
+type Ballot = Vote | undefined
+
+export type Result =
+  | { readonly kind: 'won'; readonly token: number }
+  /** Another has a majority, or nobody has, which is a `tie`. */
+  | { readonly kind: 'busy' | 'tie'; readonly busy: Busy }
+  | { readonly kind: 'unavailable'; readonly error: LeaseError }
+
+/**
+ * One attempt of a claim to get the votes of a majority, with a token that outranks all that a majority gave before: the
+ * highest of those that the votes came with, which a majority must then hold as well (Attiya, Bar-Noy, Dolev 1995:
+ * "Sharing memory robustly in message-passing systems"). An attempt may fail, so that it needs no consensus.
+ */
+export class Attempt {
+  readonly #quorum: Quorum
+  readonly #claim: Claim
+  readonly #number: number
+  #tally: Tally<Ballot> | undefined
+  #isConceded = false
+
+  /** `number` is higher than those of all earlier attempts of the claim. */
+  constructor(quorum: Quorum, claim: Claim, number: number) {
+    this.#quorum = quorum
+    this.#claim = claim
+    this.#number = number
+  }
+
+  /** What it did not win it has given back, or tries to. */
+  async run(): Promise<Result> {
+    const tally = await this.#vote()
+    this.#tally = tally
+    const token = highest(tally)
+    let rounds = 1
+    let isWon = tally.count(isGranted) >= this.#quorum.majority
+    if (isWon && tally.count(vote => isGranted(vote) && vote.token === token) < this.#quorum.majority) {
+      rounds = 2
+      isWon = await this.#commit(tally, token)
+    }
+    const result: Result = isWon ? { kind: 'won', token } : this.#lost(tally)
+    if (events.votes_counted.hasSubscribers)
+      events.votes_counted.publish({ name: this.#claim.name, outcome: result.kind, rounds })
+    if (!isWon) await this.concede()
+    return result
+  }
+
+  /** Gives all votes back, also those that may have been given and were not heard of. Waits for the nodes that answer. */
+  async concede(): Promise<void> {
+    this.#isConceded = true
+    const { counted, failed } = this.#tally ?? { counted: [], failed: [] }
+    for (const { node, error } of failed) this.#concedeLate(node, undefined, error)
+    const granted = counted.filter(({ value }) => isGranted(value))
+    await Promise.all(granted.map(({ node }) => this.#concedeAt(node)))
+  }
+
+  #vote(): Promise<Tally<Ballot>> {
+    const { majority } = this.#quorum
+    const judge = (tally: Tally<Ballot>): Tally<Ballot> | undefined => {
+      const granted = tally.count(isGranted)
+      if (granted >= majority) return tally
+      if (granted + tally.pending >= majority) return undefined
+      // Lost. Whether to another that holds, or to nobody, decides when to ask again.
+      const most = mostHeld(tally).length
+      return most >= majority || most + tally.pending < majority ? tally : undefined
+    }
+    return this.#quorum.poll(member => member.vote(this.#claim, this.#number), judge, {
+      late: (node, vote, error) => {
+        if (this.#isConceded) this.#concedeLate(node, vote, error)
+      },
+    })
+  }
+
+  /** Only at those whose votes were counted: a vote that was not may have come after somebody else's was taken back. */
+  async #commit(tally: Tally<Ballot>, token: number): Promise<boolean> {
+    const { majority } = this.#quorum
+    const seen = new Map<Member, number>()
+    const nodes: Node[] = []
+    for (const { node, value } of tally.counted) {
+      if (!isGranted(value)) continue
+      seen.set(node.member, value.token)
+      nodes.push(node)
+    }
+    const judge = (answers: Tally<boolean>): { isDone: boolean } | undefined => {
+      const done = answers.count(isDone => isDone)
+      if (done >= majority) return { isDone: true }
+      return done + answers.pending < majority ? { isDone: false } : undefined
+    }
+    const put = (member: Member): Promise<Answer<boolean>> => member.commit(this.#claim, seen.get(member) ?? 0, token)
+    return (await this.#quorum.poll(put, judge, { nodes })).isDone
+  }
+
+  #concedeLate(node: Node, vote: Ballot, error: LeaseError | undefined): void {
+    if (isGranted(vote) || error?.code === 'OUTCOME_UNKNOWN') void this.#concedeAt(node)
+  }
+
+  #concedeAt(node: Node): Promise<unknown> {
+    return this.#quorum.tell(node, member => member.concede(this.#claim, this.#number))
+  }
+
+  #lost(tally: Tally<Ballot>): Result {
+    const { majority } = this.#quorum
+    if (tally.counted.length < majority) return { kind: 'unavailable', error: this.#quorum.unavailable(tally) }
+    const most = mostHeld(tally)
+    const kind = most.length >= majority ? 'busy' : 'tie'
+    return { kind, busy: this.#busy(tally, kind === 'busy' ? most : undefined) }
+  }
+
+  #busy(tally: Tally<Ballot>, held: readonly Holding[] | undefined): Busy {
+    const { majority, environment } = this.#quorum
+    const { name, ttl, queue } = this.#claim
+    if (tally.count(vote => vote?.kind === 'withdrawn') > 0) return { held: false, retryAfter: LONGEST_REQUEST }
+    const busy = tally.counted.flatMap(({ value }) => (value?.kind === 'busy' ? [value] : []))
+    const ahead = middle(busy.map(vote => vote.ahead))
+    const listens = busy.filter(vote => vote.listens).length >= majority
+    if (!held) {
+      const pause = SHORTEST_PAUSE + (LONGEST_PAUSE - SHORTEST_PAUSE) * environment.random()
+      return { held: false, retryAfter: Math.min(pause * (1 + ahead), placeLifetime(ttl) / 3), ahead, listens }
+    }
+    const [{ owner, note }] = held as [Holding]
+    // The name is free when so many of these votes have lapsed that with those that are free they are a majority.
+    const lapses = busy.map(({ holder }) => holder.remaining).sort((a, b) => a - b)
+    const remaining = lapses[majority - tally.count(isGranted) - 1] ?? 0
+    return {
+      held: false,
+      retryAfter: askAgainAfter(0, remaining, ahead, ttl, queue),
+      ahead,
+      listens,
+      holder: { name, state: 'held', owner, token: BigInt(commonToken(held)), note, remaining },
+    }
+  }
+}
+
+function isGranted(vote: Ballot): vote is Extract<Vote, { kind: 'granted' }> {
+  return vote?.kind === 'granted'
+}
+
+function highest({ counted }: Tally<Ballot>): number {
+  let highest = 0
+  for (const { value } of counted) if (isGranted(value)) highest = Math.max(highest, value.token)
+  return highest
+}
+
+/** What is said of the one other who has the most votes. */
+function mostHeld({ counted }: Tally<Ballot>): readonly Holding[] {
+  return mostAlike(counted.flatMap(({ value }) => (value?.kind === 'busy' ? [value.holder] : [])))
+}
+
+function middle(numbers: number[]): number {
+  return numbers.sort((a, b) => a - b)[numbers.length >> 1] ?? 0
+}

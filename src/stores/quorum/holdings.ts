@@ -1,0 +1,61 @@
+import type { LeaseRecord } from '../../store.ts'
+import type { Holding, Sight } from './member.ts'
+
+/** Those of the claim that most of them are of. */
+export function mostAlike(holdings: readonly Holding[]): readonly Holding[] {
+  const byId = new Map<string, Holding[]>()
+  let most: Holding[] = []
+  for (const holding of holdings) {
+    const alike = byId.get(holding.id) ?? []
+    alike.push(holding)
+    byId.set(holding.id, alike)
+    if (alike.length > most.length) most = alike
+  }
+  return most
+}
+
+/** The token that most of them have: of a lease that is a majority's, whatever votes came to it besides. */
+export function commonToken(holdings: readonly { readonly token: number }[]): number {
+  const counts = new Map<number, number>()
+  let common = 0
+  for (const { token } of holdings) {
+    const count = (counts.get(token) ?? 0) + 1
+    counts.set(token, count)
+    if (count > (counts.get(common) ?? 0)) common = token
+  }
+  return common
+}
+
+/** What is known of a name from what the nodes say, of which so many are `missing`. */
+export function recordsOf(name: string, sights: readonly Sight[], majority: number, missing: number): LeaseRecord[] {
+  const held = mostAlike(sights.flatMap(({ holder }) => holder ?? []))
+  const [holder] = held
+  const records: LeaseRecord[] = []
+  // With nodes missing it may be a lease: better to show one that is none than to hide one.
+  if (holder && held.length + missing >= majority) {
+    const { owner, note } = holder
+    const remaining = held.map(each => each.remaining).sort((a, b) => b - a)[majority - 1] ?? holder.remaining
+    records.push({ name, state: 'held', owner, token: BigInt(commonToken(held)), note, remaining })
+  }
+  return [...records, ...waiters(name, sights, records.length > 0 ? holder?.id : undefined)]
+}
+
+/** Each line is of one node only: the places are those of the mean. */
+function waiters(name: string, sights: readonly Sight[], holder: string | undefined): LeaseRecord[] {
+  const byId = new Map<string, { places: number[]; record: LeaseRecord }>()
+  for (const { line } of sights) {
+    for (const [place, { id, owner, note, remaining }] of line.entries()) {
+      if (id === holder) continue
+      const known = byId.get(id)
+      if (known) known.places.push(place)
+      else byId.set(id, { places: [place], record: { name, state: 'waiting', owner, note, remaining } })
+    }
+  }
+  return Array.from(byId.values(), ({ places, record }) => ({ mean: mean(places), record }))
+    .sort((a, b) => a.mean - b.mean)
+    .map(({ record }, position) => ({ ...record, position }))
+}
+
+function mean(numbers: readonly number[]): number {
+  return numbers.reduce((sum, number) => sum + number, 0) / numbers.length
+}

@@ -1,0 +1,51 @@
+import type { Claim } from '../../store.ts'
+import { commonToken } from './holdings.ts'
+import type { Answer, Member, Renewal } from './member.ts'
+import type { Node } from './node.ts'
+import type { Quorum, Tally } from './quorum.ts'
+
+const isHeld = ({ state }: Renewal): boolean => state === 'held'
+
+/**
+ * Renews the votes of a claim; answers its token, or `undefined` if it has certainly lost its majority. Rejects if nobody
+ * knows. A node that has forgotten its vote, as after a restart, is asked to vote for it again, or a majority would
+ * wear away (redsync#149); but what no node knows any more has run out, and stays so.
+ */
+export async function renew(quorum: Quorum, claim: Claim): Promise<number | undefined> {
+  const { majority, size } = quorum
+  const restore = (member: Member): Promise<Answer<Renewal>> => member.renew(claim, true)
+  let isHolding = false
+  const restoreAt = (node: Node, renewal: Renewal | undefined): void => {
+    if (isHolding && renewal?.state === 'free' && claim.token !== undefined) void quorum.tell(node, restore)
+  }
+
+  const judge = (tally: Tally<Renewal>): Tally<Renewal> | undefined => {
+    const held = tally.count(isHeld)
+    return held >= majority || held + tally.pending < majority ? tally : undefined
+  }
+  const first = await quorum.poll(member => member.renew(claim, false), judge, { late: restoreAt })
+  const held = first.counted.filter(({ value }) => isHeld(value)).map(({ value }) => value)
+  if (held.length >= majority) {
+    isHolding = true
+    for (const { node, value } of [...first.counted, ...first.quarantined]) restoreAt(node, value)
+    return tokenOf(claim, held)
+  }
+
+  const nodes = first.counted.filter(({ value }) => value.state === 'free').map(({ node }) => node)
+  if (claim.token !== undefined && held.length > 0 && held.length + nodes.length >= majority) {
+    const enough = majority - held.length
+    const judgeAgain = (tally: Tally<Renewal>): Tally<Renewal> | undefined => {
+      const restored = tally.count(isHeld)
+      return restored >= enough || restored + tally.pending < enough ? tally : undefined
+    }
+    const again = await quorum.poll(restore, judgeAgain, { nodes })
+    if (again.count(isHeld) >= enough) return tokenOf(claim, held)
+    if (again.failed.length > 0) throw quorum.unavailable(again)
+  }
+  if (first.counted.length - held.length > size - majority) return undefined
+  throw quorum.unavailable(first)
+}
+
+function tokenOf({ token }: Claim, held: readonly Renewal[]): number {
+  return token === undefined ? commonToken(held) : Number(token)
+}

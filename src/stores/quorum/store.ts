@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto'
+import { invalid } from '../../check.ts'
+import { type Environment, systemEnvironment } from '../../core.ts'
+import { LeaseError } from '../../errors.ts'
+import { pause } from '../../request.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NodeRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../store.ts'
+import { LONGEST_REQUEST, margin } from '../../time.ts'
+import { Attempt } from './attempt.ts'
+import { recordsOf } from './holdings.ts'
+import type { Answer, Broken, Member } from './member.ts'
+import { Quorum, type Tally } from './quorum.ts'
+import { renew } from './renewal.ts'
+
+/** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
+const WAKES_TOGETHER = 30
+
+/** Names looked at at once by `inspect`. */
+const PAGE = 100
+
+export interface QuorumOptions {
+  readonly kind: string
+  readonly guarantees: Guarantees
+  /** Milliseconds for which a node is waited for. */
+  readonly nodeTimeout: number
+  /** Milliseconds: no claim may last longer, for then a node that forgot it votes again. */
+  readonly maxTtl: number
+  /** Share of the ttl that an acquire may take. */
+  readonly elapsedLimit: number
+  /** Share of the ttl that is given up for clocks of different speeds. */
+  readonly drift: number
+  readonly environment?: Environment | undefined
+}
+
+/** A store made of independent members, of which a majority decides. */
+export class QuorumStore implements Store {
+  readonly kind: string
+  readonly guarantees: Guarantees
+  /** Only if all members wake waiters. */
+  readonly watch?: NonNullable<Store['watch']>
+  readonly #quorum: Quorum
+  readonly #options: QuorumOptions
+  readonly #environment: Environment
+  /** The next attempt's number is no lower. */
+  #least = 0
+  #isClosed = false
+
+  constructor(members: readonly Member[], options: QuorumOptions) {
+    this.kind = options.kind
+    this.guarantees = options.guarantees
+    this.#options = options
+    this.#environment = options.environment ?? systemEnvironment()
+    this.#quorum = new Quorum(members, options.nodeTimeout, this.#environment)
+    if (options.guarantees.waiting === 'pushed') this.watch = (key, wake, signal) => this.#watch(key, wake, signal)
+  }
+
+  acquireLimit(ttl: number): number {
+    return Math.min(LONGEST_REQUEST, ttl * this.#options.elapsedLimit)
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    this.#begin(signal)
+    this.#checkTtl(claim.ttl)
+    this.#quorum.assertUsable()
+    const { clock } = this.#environment
+    const started = clock.now()
+    const limit = this.acquireLimit(claim.ttl)
+    for (;;) {
+      const number = this.#nextAttempt()
+      const attempt = new Attempt(this.#quorum, claim, number)
+      const result = await attempt.run()
+      const elapsed = clock.now() - started
+      if (result.kind === 'won' && elapsed <= limit && !signal.aborted)
+        return { held: true, token: BigInt(result.token), ttl: this.#granted(claim.ttl) }
+      // Only a higher number is an attempt that was not given up.
+      this.#least = Math.max(this.#least, number + 1)
+      if (result.kind === 'won') await attempt.concede()
+      signal.throwIfAborted()
+      this.#quorum.assertUsable()
+      if (result.kind === 'unavailable') throw result.error
+      if (result.kind === 'won') throw tooLong(elapsed, limit)
+      const { busy } = result
+      // Who waits for no wake asks again here: of several who try in the same moment one should hold.
+      if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= limit) return busy
+      await pause(clock, busy.retryAfter)
+      this.#begin(signal)
+    }
+  }
+
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    this.#begin(signal)
+    this.#checkTtl(claim.ttl)
+    const token = await renew(this.#quorum, claim)
+    if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
+    // What a minority still holds for it would only be in the way of others.
+    for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
+    return undefined
+  }
+
+  async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#begin(signal)
+    const { majority, size } = this.#quorum
+    const judge = (tally: Tally<boolean>): { readonly answer: 'released' | 'gone' } | undefined => {
+      const found = tally.count(wasThere => wasThere)
+      if (found >= majority) return { answer: 'released' }
+      if (tally.counted.length - found > size - majority) return { answer: 'gone' }
+      if (tally.pending === 0) throw this.#quorum.unavailable(tally)
+      return undefined
+    }
+    return (await this.#quorum.poll(member => member.release(key), judge, { owed: true })).answer
+  }
+
+  async #watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    this.#begin(signal)
+    const { majority } = this.#quorum
+    const heard = new Set<Member>()
+    const hear = (member: Member, delay: number): void => {
+      heard.add(member)
+      const isMajority = heard.size >= majority
+      if (isMajority) heard.clear()
+      wake(isMajority ? delay : Math.max(delay, WAKES_TOGETHER))
+    }
+    const put = async (member: Member): Promise<Answer<boolean>> => {
+      await member.watch(key, (delay = 0) => hear(member, delay), signal)
+      return { value: true, votesIn: 0 }
+    }
+    await this.#quorum.poll(put, tally => {
+      if (tally.counted.length >= majority) return tally
+      if (tally.pending === 0) throw this.#quorum.unavailable(tally)
+      return undefined
+    })
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    this.#begin(signal)
+    const names = 'name' in query ? [query.name] : await this.#names(query.prefix)
+    while (names.length > 0) {
+      this.#begin(signal)
+      const page = await Promise.all(names.splice(0, PAGE).map(name => this.#look(name)))
+      yield* page.flat()
+    }
+  }
+
+  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    this.#begin(signal)
+    const { majority } = this.#quorum
+    const floor = this.#nextAttempt()
+    const tally = await this.#quorum.poll(member => member.break(name, by, floor), whenAll<Broken>)
+    if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
+    const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
+    if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
+    const token = Math.max(...held.map(({ value }) => value.token))
+    // A majority must know the token, so that the next holder's is higher.
+    const below = tally.counted.filter(({ value }) => value.token < token).map(({ node }) => node)
+    const missing = majority - (tally.counted.length - below.length)
+    if (missing > 0) await this.#raise(name, BigInt(token), below, missing)
+    return BigInt(token)
+  }
+
+  async nodes(signal: AbortSignal): Promise<readonly NodeRecord[]> {
+    this.#begin(signal)
+    await this.#quorum.poll(member => member.look(' '), whenAll)
+    return this.#quorum.nodes.map(node => node.record)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    await this.#quorum.settled()
+    for (const { member } of this.#quorum.nodes) member.close()
+  }
+
+  #begin(signal: AbortSignal): void {
+    if (this.#isClosed) throw new LeaseError('CLOSED', 'the store is closed')
+    signal.throwIfAborted()
+  }
+
+  #checkTtl(ttl: number): void {
+    const { maxTtl } = this.#options
+    if (ttl > maxTtl)
+      throw invalid(
+        `the ttl of ${ttl} ms is longer than the store's maxTtl of ${maxTtl} ms, for which a node that may have ` +
+          'forgotten leases gives no new ones: ask for less, or set maxTtl higher wherever these names are used',
+      )
+  }
+
+  /** Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. */
+  #nextAttempt(): number {
+    return Math.max(this.#least, Math.floor(this.#environment.clock.wall() * 1_000))
+  }
+
+  /** The core gives up what `margin` says already. */
+  #granted(ttl: number): number {
+    return ttl - Math.max(this.#options.drift * ttl + 2 - margin(ttl), 0)
+  }
+
+  async #look(name: string): Promise<LeaseRecord[]> {
+    const tally = await this.#quorum.poll(member => member.look(name), whenAll)
+    const { counted, quarantined, failed } = tally
+    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
+    const sights = [...counted, ...quarantined].map(({ value }) => value)
+    return recordsOf(name, sights, this.#quorum.majority, failed.length)
+  }
+
+  async #names(prefix: string): Promise<string[]> {
+    const tally = await this.#quorum.poll(member => member.names(prefix), whenAll, { timeout: LONGEST_REQUEST })
+    const { counted, quarantined, failed } = tally
+    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
+    return [...new Set([...counted, ...quarantined].flatMap(({ value }) => value))].sort()
+  }
+
+  async #raise(name: string, token: bigint, nodes: Quorum['nodes'], missing: number): Promise<void> {
+    // A release of a claim that never was frees nothing, and raises what a node remembers.
+    const nobody: ClaimKey = { name, id: randomBytes(16).toString('hex'), token: token - 1n }
+    const tally = await this.#quorum.poll(member => member.release(nobody), whenAll, { nodes })
+    if (tally.counted.length < missing) throw this.#quorum.unavailable(tally)
+  }
+}
+
+function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
+  return tally.pending === 0 ? tally : undefined
+}
+
+function tooLong(elapsed: number, limit: number): LeaseError {
+  const message = `the votes took ${Math.round(elapsed)} ms, and no more than ${Math.round(limit)} ms leave enough of the ttl`
+  return new LeaseError('STORE_UNAVAILABLE', message)
+}

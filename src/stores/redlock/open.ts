@@ -1,0 +1,75 @@
+import { invalid } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import { clientOf, type Target } from '../redis/drivers.ts'
+import { decode } from '../redis/open.ts'
+import { type RedlockOptions, redlock } from './index.ts'
+
+const SHAPE =
+  'write redlock://[user:password@]host[:port],host[:port],…[/database][?option=…], or redlocks:// for TLS; ' +
+  'encode what is special in a password'
+
+/** How the value of each option is read. */
+const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => unknown } = {
+  prefix: text => text,
+  nodeTimeout: Number,
+  maxTtl: Number,
+  trustRestarted: text => (text === 'true' ? true : text === 'false' ? false : text),
+  elapsedLimit: Number,
+  drift: Number,
+}
+
+/**
+ * The store that `redlock[s]://[user:password@]host[:port],host[:port],…[/database][?option=…]` names. The options are
+ * those of `redlock`, and `username` and `password` for the servers that have none of their own.
+ * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ */
+export async function openRedlock(url: string): Promise<Store> {
+  const [, scheme = '', hosts, database = '0', search = ''] =
+    /^(redlocks?):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
+  if (!hosts) throw invalid(`the URL of the Redlock store cannot be read, or names no host: ${SHAPE}`)
+  if (!/^\d*$/.test(database))
+    throw invalid(`the database of a Redlock store is a number, as in redlock://a,b,c/1, not ${database}`)
+  const query = queryOf(search)
+  const tls = scheme.toLowerCase() === 'redlocks'
+  const targets = hosts.split(',').map(host => targetOf(host, { tls, database: Number(database), query }))
+  const chosen: Record<string, unknown> = {}
+  for (const [name, read] of Object.entries(options)) {
+    const text = query.get(name)
+    if (text !== undefined) chosen[name] = read(text)
+  }
+  const clients = targets.map(target => clientOf(target, `${scheme}:`))
+  return redlock(clients, chosen)
+}
+
+/** No message repeats a value: it may be a password. */
+function queryOf(search: string): ReadonlyMap<string, string> {
+  const known = [...Object.keys(options), 'username', 'password']
+  const query = new Map<string, string>()
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (!known.includes(name))
+      throw invalid(`the URL of a Redlock store has no option ${JSON.stringify(name)}, only ${known.join(', ')}`)
+    if (query.has(name)) throw invalid(`${name} is given twice in the URL of the Redlock store`)
+    query.set(name, value)
+  }
+  return query
+}
+
+interface Common {
+  readonly tls: boolean
+  readonly database: number
+  readonly query: ReadonlyMap<string, string>
+}
+
+function targetOf(host: string, { tls, database, query }: Common): Target {
+  const text = `redis://${host}`
+  const parsed = URL.canParse(text) ? new URL(text) : undefined
+  if (!parsed?.hostname) throw invalid(`a host in the URL of the Redlock store cannot be read: ${SHAPE}`)
+  return {
+    host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(parsed.port || 6379),
+    tls,
+    username: decode(parsed.username) ?? query.get('username'),
+    password: decode(parsed.password) ?? query.get('password'),
+    database,
+  }
+}

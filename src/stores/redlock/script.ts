@@ -1,0 +1,182 @@
+import { type Script, scriptOf } from '../redis/script.ts'
+
+/**
+ * What one node does. Before the requests stand the channel, '0', the `run_id` of the server, when it started and how
+ * long nobody votes who may have forgotten; the last key is where a node notes since when it remembers.
+ *
+ * Of a claim that is renewed or released, the id is followed by 16 digits of its token, or zeros.
+ */
+export const script: Script = scriptOf({
+  first: 6,
+  head: "format('%.0f %.0f', now, votesIn)",
+  verbs: `
+local runId, startedAt, maxTtl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+-- Of one machine whose clock is ahead by a century the counters must not take over that century.
+local highest = floor + 10000000
+
+-- A node that may have forgotten a vote gives none while a lease of then may live: after a restart, whatever it kept, and
+-- when the note is gone, and with it perhaps all else. Uptime has whole seconds.
+local votesIn = 0
+if maxTtl > 0 then
+  local note = call('GET', KEYS[#KEYS])
+  local of, since = match(note or '', '^(%x+) (%d+)$')
+  if of ~= runId then
+    local afterStart = startedAt + 1000
+    since = (note and afterStart + maxTtl > now) and afterStart or now
+    call('SET', KEYS[#KEYS], format('%s %.0f', runId, since))
+  end
+  votesIn = math.min(math.max(since + maxTtl - now, 0), maxTtl)
+end
+
+-- Of what a value says of a claim: which attempt got the vote, and the details.
+local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
+local function idOf(value, start) return match(value, '^[^ ]+', start) end
+
+local function higher(token, floor)
+  local new = math.max(token + 1, floor)
+  if new > 9007199254740991 then error('TOKEN ' .. token) end
+  return format('%.0f', new)
+end
+
+local function hold(key, value, token, ends, line, ttl, life, rest)
+  write(key, value, token, life, format('%013.0f', ends) .. ' held ' .. line, ttl .. ' ' .. rest)
+end
+
+-- Frees the name; its token never falls.
+local function free(key, value, line, token, ttl, start)
+  write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
+end
+
+local function vote(key, id, ttl, life, queues, rest)
+  if votesIn > 0 then return 'q' end
+  local found = call('MGET', key, key .. ':gone:' .. id)
+  local value, gone = found[1], found[2]
+  local attempt, details = match(rest, '^(%d+) (.*)$')
+  if gone and (gone == 'all' or tonumber(attempt) <= tonumber(gone)) then return 'x' end
+  local held, ends, line, token, granted, start = parse(key, value)
+  if held and isOf(id, value, start) then
+    local before = attemptOf(value, start)
+    if tonumber(before) > tonumber(attempt) then attempt = before end
+    -- A late copy of the request must not shorten what was renewed for longer since.
+    if ends - now > tonumber(ttl) then ttl = granted else ends = now + ttl end
+    hold(key, value, token, ends, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
+    return '+' .. token
+  end
+  if not held then
+    if line == '1' and leave(key, { id }) and call('ZCARD', key .. ':line') == 0 then line = '0' end
+    token = higher(token, math.min(attempt, highest))
+    hold(key, value, token, now + ttl, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
+    return '+' .. token
+  end
+  local ahead, place = 0, false
+  if line == '1' then
+    lapse(key)
+    place = call('ZRANK', key .. ':line', id)
+    ahead = place or call('ZCARD', key .. ':line')
+  end
+  if queues == '1' then
+    queue(key, id, not place, ttl, details)
+    if line == '0' then mark(key, format('%013.0f held 1', ends)) end
+  end
+  local _, theirs = attemptOf(value, start)
+  return format('-%.0f %.0f %s %s %s', ends - now, ahead, idOf(value, start), token, theirs)
+end
+
+local function commit(key, id, _, life, _, rest)
+  local seen, new = match(rest, '^(%d+) (%d+)$')
+  local value = call('GET', key)
+  local held, ends, line, token, granted, start = parse(key, value)
+  if not held or not isOf(id, value, start) or token ~= seen then return '0' end
+  hold(key, value, new, ends, line, granted, life, sub(value, start))
+  return '1'
+end
+
+local function renew(key, key2, ttl, life, restores, details)
+  local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
+  local value = call('GET', key)
+  local held, _, line, token, granted, start = parse(key, value)
+  if held and not isOf(id, value, start) then return '0' end
+  if not held and tonumber(token) > known then return '0' end
+  local new = format('%.0f', math.max(token, known))
+  if held then
+    if new == token and granted == ttl then
+      mark(key, endOf(ttl) .. ' held ' .. line)
+      remember(key, token, life)
+    else hold(key, value, new, now + ttl, line, ttl, life, sub(value, start)) end
+    return '+' .. new
+  end
+  if restores ~= '1' then return 'f' end
+  hold(key, value, new, now + ttl, line, ttl, life, id .. ' 0 ' .. details)
+  return '+' .. new
+end
+
+local function release(key, key2, memory)
+  local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
+  local value = call('GET', key)
+  local held, _, line, token, ttl, start = parse(key, value)
+  local own = held and isOf(id, value, start)
+  local waited = line == '1' and leave(key, { id })
+  -- A renewal that comes late must not bring it back.
+  local new = known > 0 and higher(known, tonumber(token)) or token
+  if own then free(key, value, line, new, ttl, start)
+  elseif not held and new ~= token then
+    if value then free(key, value, line, new, ttl, start)
+    else write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []') end
+  end
+  if line == '1' and (own or waited and not held) then wake(key) end
+  if own or waited then return '1' end
+  call('SET', key .. ':gone:' .. id, 'all', 'PX', memory)
+  return '0'
+end
+
+local function concede(key, id, memory, _, _, attempt)
+  local value = call('GET', key)
+  local held, _, line, token, ttl, start = parse(key, value)
+  if held and isOf(id, value, start) then
+    if tonumber((attemptOf(value, start))) > tonumber(attempt) then return '0' end
+    free(key, value, line, token, ttl, start)
+    return '1'
+  end
+  local gone = call('GET', key .. ':gone:' .. id)
+  if not gone or gone ~= 'all' and tonumber(gone) < tonumber(attempt) then
+    call('SET', key .. ':gone:' .. id, attempt, 'PX', memory)
+  end
+  return '0'
+end
+
+local function breakLease(key, _, memory, _, _, rest)
+  local least, by = match(rest, '^(%d+) (.*)$')
+  local value = call('GET', key)
+  local held, _, line, token, ttl, start = parse(key, value)
+  if not held then return '-' .. token end
+  token = higher(token, math.min(least, highest))
+  free(key, value, line, token, ttl, start)
+  call('SET', key .. ':broken', '1 ' .. token .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
+  if line == '1' then wake(key) end
+  return '+' .. token
+end
+
+local function look(key)
+  local value = call('GET', key)
+  local held, ends, line, token, _, start = parse(key, value)
+  local found = { '' }
+  if held then
+    local _, details = attemptOf(value, start)
+    found[1] = format('%.0f %s %s %s', ends - now, idOf(value, start), token, details)
+  end
+  if line == '0' then return found end
+  lapse(key)
+  for _, waiter in ipairs(call('ZRANGE', key .. ':line', 0, -1)) do
+    local lapses = call('ZSCORE', key .. ':lapse', waiter) or now
+    found[#found + 1] = format('%.0f %s', lapses - now, waiter)
+    found[#found + 1] = call('HGET', key .. ':waiter', waiter) or ''
+  end
+  return found
+end
+
+local verbs = {
+  vote = vote, commit = commit, renew = renew, release = release, concede = concede, look = look, ['break'] = breakLease
+}
+`,
+})

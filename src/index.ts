@@ -4,7 +4,18 @@ export type { Lease } from './lease.ts'
 export { createLocks, type Locks } from './locks.ts'
 export type { AcquireOptions, CloseOptions, LeaseOptions, LocksDefaults, TryOptions } from './options.ts'
 export type { NameState } from './record.ts'
-export type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from './store.ts'
+export type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NodeRecord,
+  Query,
+  Store,
+  Wake,
+} from './store.ts'
 export { type MemoryOptions, memory } from './stores/memory.ts'
 export type { Clock } from './time.ts'
 export { connect, openStore } from './url.ts'

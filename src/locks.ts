@@ -157,7 +157,10 @@ export class StoreLocks implements Locks {
     checkName(name)
     const records: LeaseRecord[] = []
     for await (const record of this.#records({ name })) records.push(record)
-    return stateOf(name, records)
+    const { store } = this
+    if (!store.nodes) return stateOf(name, records)
+    const nodes = await request(this.#core.clock, this.#requestLimit(), async signal => store.nodes?.(signal) ?? [])
+    return { ...stateOf(name, records), nodes }
   }
 
   async *list(prefix = ''): AsyncIterable<LeaseRecord> {

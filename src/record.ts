@@ -1,4 +1,4 @@
-import type { LeaseRecord } from './store.ts'
+import type { LeaseRecord, NodeRecord } from './store.ts'
 
 /** All about one name. */
 export interface NameState {
@@ -6,6 +6,8 @@ export interface NameState {
   readonly holder: LeaseRecord | undefined
   /** In order; empty where the store keeps no line. */
   readonly waiters: readonly LeaseRecord[]
+  /** The servers that decide about it, where they are several. */
+  readonly nodes?: readonly NodeRecord[]
 }
 
 /** The state of `name` from the records of its holder and waiters. */

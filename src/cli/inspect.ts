@@ -7,7 +7,7 @@ import { paint } from './output.ts'
 export function inspect(args: readonly string[]): Promise<number> {
   return open('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
-    const { name, holder, waiters } = state
+    const { name, holder, waiters, nodes = [] } = state
     const facts: [string, string][] = holder
       ? [
           ['held by', holder.owner],
@@ -22,6 +22,7 @@ export function inspect(args: readonly string[]): Promise<number> {
       ...waiters.map(
         (waiter, i) => `  ${`waiting ${i + 1}`.padEnd(9)}  ${waiter.owner}${waiter.note && `  ${waiter.note}`}`,
       ),
+      ...nodes.map(node => `  node       ${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`),
     ]
     output.print(state, lines.join('\n'))
     return holder ? 0 : EXIT.free

@@ -49,9 +49,10 @@ export class Quorum {
     return this.nodes.length
   }
 
-  /** Throws if a node is set up so that it can never serve. */
-  assertUsable(): void {
-    for (const { refusal } of this.nodes) if (refusal) throw refusal
+  /** Why a node can never serve as it is set up: a mistake that people should hear of, whatever the others can do. */
+  get refusal(): LeaseError | undefined {
+    for (const { refusal } of this.nodes) if (refusal) return refusal
+    return undefined
   }
 
   /**
@@ -125,7 +126,8 @@ export class Quorum {
       ),
     ]
     const reasons = errors.map(({ message }) => message).join('; ')
-    const message = `${counted.length} of ${this.size} nodes count, and ${this.majority} are needed: ${reasons}`
+    const what = `${counted.length} of ${this.size} nodes answered that count, and ${this.majority} are needed`
+    const message = `${missing > 0 ? what : `what ${counted.length} of ${this.size} nodes answered settles nothing`}: ${reasons}`
     const cause = new AggregateError(errors, 'what the nodes said')
     return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter })
   }

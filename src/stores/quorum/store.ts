@@ -35,8 +35,8 @@ export interface QuorumOptions {
   readonly nodeTimeout: number
   /** Milliseconds: no claim may last longer, for then a node that forgot it votes again. */
   readonly maxTtl: number
-  /** Share of the ttl that an acquire may take. */
-  readonly elapsedLimit: number
+  /** Milliseconds that it may take to acquire for a ttl. */
+  readonly acquireLimit: (ttl: number) => number
   /** Share of the ttl that is given up for clocks of different speeds. */
   readonly drift: number
   readonly environment?: Environment | undefined
@@ -65,13 +65,12 @@ export class QuorumStore implements Store {
   }
 
   acquireLimit(ttl: number): number {
-    return Math.min(LONGEST_REQUEST, ttl * this.#options.elapsedLimit)
+    return this.#options.acquireLimit(ttl)
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#begin(signal)
     this.#checkTtl(claim.ttl)
-    this.#quorum.assertUsable()
     const { clock } = this.#environment
     const started = clock.now()
     const limit = this.acquireLimit(claim.ttl)
@@ -80,13 +79,14 @@ export class QuorumStore implements Store {
       const attempt = new Attempt(this.#quorum, claim, number)
       const result = await attempt.run()
       const elapsed = clock.now() - started
-      if (result.kind === 'won' && elapsed <= limit && !signal.aborted)
+      const { refusal } = this.#quorum
+      if (result.kind === 'won' && elapsed <= limit && !refusal && !signal.aborted)
         return { held: true, token: BigInt(result.token), ttl: this.#granted(claim.ttl) }
       // Only a higher number is an attempt that was not given up.
       this.#least = Math.max(this.#least, number + 1)
       if (result.kind === 'won') await attempt.concede()
       signal.throwIfAborted()
-      this.#quorum.assertUsable()
+      if (refusal) throw refusal
       if (result.kind === 'unavailable') throw result.error
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result

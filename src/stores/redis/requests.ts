@@ -1,6 +1,5 @@
 import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
-import { requestLimit } from '../../time.ts'
 import type { Connection } from './connection.ts'
 import { slotOf } from './keys.ts'
 import type { Order, Reply } from './session.ts'
@@ -23,8 +22,8 @@ interface Request extends Order {
 }
 
 export interface RequestOptions {
-  /** How long the claim lasts; the server refuses its request after a third of that. @default it is never refused */
-  readonly ttl?: number | undefined
+  /** Milliseconds after which the server refuses the request. @default it is never refused */
+  readonly limit?: number | undefined
   readonly signal: AbortSignal
 }
 
@@ -53,9 +52,9 @@ export class Requests {
   }
 
   /** Rejects with a `LeaseError`. */
-  put({ key, id, verb, wishes }: Question, { ttl, signal }: RequestOptions): Promise<Answer> {
+  put({ key, id, verb, wishes }: Question, { limit, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const until = ttl && performance.now() + requestLimit(ttl)
+      const until = limit && performance.now() + limit
       this.#add({ key, id, verb, wishes, until, signal, resolve, reject })
     })
   }

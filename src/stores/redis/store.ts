@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter } from '../line.ts'
 import type { Driver } from './client.ts'
 import { Connection } from './connection.ts'
@@ -54,7 +54,7 @@ export class RedisStore implements Store {
     const ears = this.#wakes.ears
     const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${detailsOf(claim)}`
     const question = { key: this.#keys.lease(name), id, verb: 'acquire', wishes }
-    const { now, value } = await this.#requests.put(question, { ttl, signal })
+    const { now, value } = await this.#requests.put(question, { limit: requestLimit(ttl), signal })
     const answer = String(value)
     if (answer === 'x') return { held: false, retryAfter: LONGEST_REQUEST }
     if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }
@@ -63,7 +63,7 @@ export class RedisStore implements Store {
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const question = { key: this.#keys.lease(name), id, verb: 'renew', wishes: `${ttl} ${ttl + MEMORY} 0 ` }
-    const { value } = await this.#requests.put(question, { ttl, signal })
+    const { value } = await this.#requests.put(question, { limit: requestLimit(ttl), signal })
     const token = tokenOf(value)
     return token === undefined ? undefined : { held: true, token, ttl }
   }
@@ -85,9 +85,8 @@ export class RedisStore implements Store {
   }
 
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    const ttl = 3 * LONGEST_REQUEST
     const question = { key: this.#keys.lease(name), id: '-', verb: 'break', wishes: `${MEMORY} 0 0 ${by}` }
-    const { value } = await this.#requests.put(question, { ttl, signal })
+    const { value } = await this.#requests.put(question, { limit: LONGEST_REQUEST, signal })
     return tokenOf(value)
   }
 

@@ -1,5 +1,6 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import { driverOf, type RedisClient } from '../redis/client.ts'
 import { guaranteesOf } from './guarantees.ts'
@@ -68,10 +69,10 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
   if (drivers.some(({ isCluster }) => isCluster))
     throw invalid('redlock was given a cluster client: pass a client for each of several independent servers')
   const identities = new Identities()
-  const trusted = trustRestarted ? 0 : maxTtl
+  const acquireLimit = (ttl: number): number => Math.min(LONGEST_REQUEST, ttl * elapsedLimit)
   const members = drivers.map((driver, index) => {
     const name = driver.address ?? `node ${index + 1}`
-    return new RedisMember(driver, { name, prefix, maxTtl: trusted, identities })
+    return new RedisMember(driver, { name, prefix, maxTtl: trustRestarted ? 0 : maxTtl, acquireLimit, identities })
   })
   const canListen = drivers.every(driver => driver.canListen)
   return new QuorumStore(members, {
@@ -79,7 +80,7 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     guarantees: guaranteesOf(clients.length, canListen, trustRestarted),
     nodeTimeout,
     maxTtl: trustRestarted ? Number.POSITIVE_INFINITY : maxTtl,
-    elapsedLimit,
+    acquireLimit,
     drift,
   })
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Claim, ClaimKey, Wake } from '../../store.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
 import type { Driver, Link } from '../redis/client.ts'
 import { Connection } from '../redis/connection.ts'
@@ -8,7 +8,7 @@ import { warnOfEviction } from '../redis/eviction.ts'
 import { Keys } from '../redis/keys.ts'
 import { namesFrom } from '../redis/names.ts'
 import { detailsOf, read } from '../redis/record.ts'
-import { type Question, type RequestOptions, Requests, TooLate } from '../redis/requests.ts'
+import { type Question, Requests, TooLate } from '../redis/requests.ts'
 import { MEMORY } from '../redis/script.ts'
 import type { Preamble } from '../redis/session.ts'
 import { Wakes } from '../redis/wakes.ts'
@@ -26,6 +26,8 @@ export interface RedisMemberOptions {
   readonly prefix: string
   /** Milliseconds for which a server that may have forgotten leases gives none; 0: it may be trusted. */
   readonly maxTtl: number
+  /** Milliseconds that it may take to acquire for a ttl. */
+  readonly acquireLimit: (ttl: number) => number
   readonly identities: Identities
 }
 
@@ -54,13 +56,19 @@ export class RedisMember implements Member {
     const { name, id, ttl, queue } = claim
     const ears = this.#wakes.ears
     const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
-    const { text, votesIn } = await this.#ask({ key: this.#keys.lease(name), id, verb: 'vote', wishes }, { ttl })
+    const { text, votesIn } = await this.#ask(
+      { key: this.#keys.lease(name), id, verb: 'vote', wishes },
+      this.#options.acquireLimit(ttl),
+    )
     return { value: voteOf(text, ears !== undefined && ears === this.#wakes.ears), votesIn }
   }
 
   async commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
     const wishes = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
-    const { text, votesIn } = await this.#ask({ key: this.#keys.lease(name), id, verb: 'commit', wishes }, { ttl })
+    const { text, votesIn } = await this.#ask(
+      { key: this.#keys.lease(name), id, verb: 'commit', wishes },
+      this.#options.acquireLimit(ttl),
+    )
     return { value: text === '1', votesIn }
   }
 
@@ -68,27 +76,29 @@ export class RedisMember implements Member {
     const { name, ttl } = claim
     const wishes = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim)}` : '0 '}`
     const question = { key: this.#keys.lease(name), id: withToken(claim), verb: 'renew', wishes }
-    const { text, votesIn } = await this.#ask(question, { ttl })
+    const { text, votesIn } = await this.#ask(question, requestLimit(ttl))
     if (text.startsWith('+')) return { value: { state: 'held', token: Number(text) }, votesIn }
     return { value: { state: text === 'f' ? 'free' : 'lost', token: 0 }, votesIn }
   }
 
   async release(key: ClaimKey): Promise<Answer<boolean>> {
     const question = { key: this.#keys.lease(key.name), id: withToken(key), verb: 'release', wishes: FORGET }
-    const { text, votesIn } = await this.#ask(question, {})
+    const { text, votesIn } = await this.#ask(question)
     return { value: text === '1', votesIn }
   }
 
   async concede({ name, id }: ClaimKey, attempt: number): Promise<Answer<boolean>> {
     const question = { key: this.#keys.lease(name), id, verb: 'concede', wishes: FORGET + attempt }
-    const { text, votesIn } = await this.#ask(question, {})
+    const { text, votesIn } = await this.#ask(question)
     return { value: text === '1', votesIn }
   }
 
   async break(name: string, by: string, floor: number): Promise<Answer<Broken>> {
-    const ttl = 3 * LONGEST_REQUEST
     const wishes = `${MEMORY} 0 0 ${floor} ${by}`
-    const { text, votesIn } = await this.#ask({ key: this.#keys.lease(name), id: '-', verb: 'break', wishes }, { ttl })
+    const { text, votesIn } = await this.#ask(
+      { key: this.#keys.lease(name), id: '-', verb: 'break', wishes },
+      LONGEST_REQUEST,
+    )
     return { value: { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }, votesIn }
   }
 
@@ -115,8 +125,9 @@ export class RedisMember implements Member {
     this.#wakes.close()
   }
 
-  async #ask(question: Question, { ttl }: Omit<RequestOptions, 'signal'>): Promise<{ text: string; votesIn: number }> {
-    const { value, state } = await this.#requests.put(question, { ttl, signal: never })
+  /** `limit`: milliseconds after which the server refuses it. @default never */
+  async #ask(question: Question, limit?: number): Promise<{ text: string; votesIn: number }> {
+    const { value, state } = await this.#requests.put(question, { limit, signal: never })
     return { text: String(value), votesIn: Number(state) }
   }
 

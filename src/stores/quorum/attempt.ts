@@ -71,6 +71,8 @@ export class Attempt {
       const granted = tally.count(isGranted)
       if (granted >= majority) return tally
       if (granted + tally.pending >= majority) return undefined
+      const counted = tally.counted.length
+      if (counted < majority && counted + tally.pending >= majority) return undefined
       // Lost. Whether to another that holds, or to nobody, decides when to ask again.
       const most = mostHeld(tally).length
       return most >= majority || most + tally.pending < majority ? tally : undefined

@@ -29,6 +29,8 @@ export class Node {
   /** Has it ever answered? */
   #hasServed = false
   #failure: LeaseError | undefined
+  /** What a request is answered that is not sent because of the failure. */
+  #refused: LeaseError | undefined
   #probeAt = 0
   #owed = 0
   #answeredAt = Number.NEGATIVE_INFINITY
@@ -65,10 +67,10 @@ export class Node {
    * sent all the same.
    */
   ask<Value>(put: (member: Member) => Promise<Answer<Value>>, options: AskOptions = {}): Promise<Answer<Value>> {
-    const failure = this.#failure
-    if (!failure || this.#mayProbe()) return this.#put(put, options)
+    const refused = this.#refused
+    if (!refused || this.#mayProbe()) return this.#put(put, options)
     if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // nobody waits for it
-    return Promise.reject(failure)
+    return Promise.reject(refused)
   }
 
   #mayProbe(): boolean {
@@ -130,6 +132,7 @@ export class Node {
       events.node_quarantined.publish({ node: name, remaining: votesIn })
     const isBack = this.#failure !== undefined || (wasQuarantined && votesIn === 0)
     this.#failure = undefined
+    this.#refused = undefined
     this.#hasServed = true
     this.#votesAt = votesIn > 0 ? now + votesIn : 0
     if (isBack && votesIn === 0 && events.node_restored.hasSubscribers) events.node_restored.publish({ node: name })
@@ -139,6 +142,7 @@ export class Node {
     if (error.code === 'CLOSED') return
     const isNew = this.#failure === undefined
     this.#failure = error
+    this.#refused = error.code === 'OUTCOME_UNKNOWN' ? new LeaseError('STORE_UNAVAILABLE', error.message) : error
     if (!isNew) return
     this.#probeAt = this.#clock.now() + PROBE_INTERVAL
     if (events.node_failed.hasSubscribers) events.node_failed.publish({ node: this.name, error })

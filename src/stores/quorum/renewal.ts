@@ -21,12 +21,12 @@ export async function renew(quorum: Quorum, claim: Claim): Promise<number | unde
 
   const judge = (tally: Tally<Renewal>): Tally<Renewal> | undefined => {
     const held = tally.count(isHeld)
-    return held >= majority || held + tally.pending < majority ? tally : undefined
+    isHolding = held >= majority
+    return isHolding || held + tally.pending < majority ? tally : undefined
   }
   const first = await quorum.poll(member => member.renew(claim, false), judge, { late: restoreAt })
   const held = first.counted.filter(({ value }) => isHeld(value)).map(({ value }) => value)
-  if (held.length >= majority) {
-    isHolding = true
+  if (isHolding) {
     for (const { node, value } of [...first.counted, ...first.quarantined]) restoreAt(node, value)
     return tokenOf(claim, held)
   }

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { commonToken, mostAlike, recordsOf } from './holdings.ts'
+import type { Sight } from './member.ts'
+
+function sight(id: string | undefined, remaining = 0, line: readonly string[] = []): Sight {
+  return {
+    holder: id === undefined ? undefined : { id, token: 7, owner: id, note: '', remaining },
+    line: line.map(each => ({ id: each, owner: each, note: '', remaining: 1_000 })),
+  }
+}
+
+test('the token of a lease is the one that a majority has', () => {
+  expect(commonToken([{ token: 9 }, { token: 7 }, { token: 7 }])).toBe(7)
+  expect(mostAlike([])).toEqual([])
+})
+
+test('a lease is what a majority holds, for as long as a majority will', () => {
+  const [record, ...others] = recordsOf('a', [sight('x', 300), sight('x', 100), sight('x', 200)], 2, 0)
+  expect(record).toMatchObject({ owner: 'x', state: 'held', token: 7n, remaining: 200 })
+  expect(others).toEqual([])
+})
+
+test('votes of a minority are no lease, unless those that did not answer may have voted too', () => {
+  expect(recordsOf('a', [sight('x', 300), sight(undefined), sight(undefined)], 2, 0)).toEqual([])
+  expect(recordsOf('a', [sight('x', 300), sight(undefined)], 2, 1)).toMatchObject([{ owner: 'x', remaining: 300 }])
+})
+
+test('waiters stand by their mean place, each once, and the holder is none of them', () => {
+  const sights = [sight('h', 9, ['x', 'y', 'z']), sight('h', 9, ['x', 'z', 'y']), sight('h', 9, ['h', 'y'])]
+  const waiters = recordsOf('a', sights, 2, 0).slice(1)
+  expect(waiters.map(({ owner, position }) => [owner, position])).toEqual([
+    ['x', 0],
+    ['y', 1],
+    ['z', 2],
+  ])
+})

@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest'
+import { claim, never, ScriptedMember } from '../../../test/scripted-member.ts'
+import { LeaseError } from '../../errors.ts'
+import { subscribe } from '../../events.ts'
+import { VirtualClock } from '../../testing/clock.ts'
+import type { Answer, Member } from './member.ts'
+import { Node } from './node.ts'
+
+function setUp(): { clock: VirtualClock; member: ScriptedMember; node: Node } {
+  const clock = new VirtualClock()
+  const member = new ScriptedMember('a:6379')
+  return { clock, member, node: new Node(member, clock, 50) }
+}
+
+const release = (member: Member): Promise<Answer<boolean>> => member.release(claim)
+
+/** Why it failed. */
+function failure(asked: Promise<unknown>): Promise<LeaseError> {
+  return asked.then(
+    () => expect.fail('it was answered'),
+    error => error,
+  )
+}
+
+test('a node is waited for while it connects, and from then on for its timeout', async () => {
+  const { clock, member, node } = setUp()
+  member.onRelease = never
+  const first = failure(node.ask(release))
+  await clock.advance(1_049)
+  member.onRelease = () => true
+  await clock.advance(1)
+  expect(await first).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await clock.advance(100)
+  await node.ask(release)
+
+  member.onRelease = never
+  const second = failure(node.ask(release))
+  await clock.advance(50)
+  expect(await second).toMatchObject({ message: 'no answer within 50 ms' })
+})
+
+test('a node that answers others is not silent, however long one waits for its turn', async () => {
+  const { clock, member, node } = setUp()
+  await node.ask(release)
+  const turn = Promise.withResolvers<boolean>()
+  member.onRelease = () => turn.promise
+  const slow = node.ask(release)
+  for (let time = 0; time < 200; time += 40) {
+    await clock.advance(40)
+    member.onRelease = () => true
+    await node.ask(release)
+  }
+  turn.resolve(true)
+  expect((await slow).value).toBe(true)
+})
+
+test('a node that is silent is asked now and then, and fails at once for all others', async () => {
+  const { clock, member, node } = setUp()
+  await node.ask(release)
+  const events: string[] = []
+  const stops = [
+    subscribe('node_failed', event => events.push(`failed ${event.node}`)),
+    subscribe('node_restored', event => events.push(`restored ${event.node}`)),
+  ]
+  member.onRelease = never
+  const silent = failure(node.ask(release))
+  await clock.advance(50)
+  await silent
+  expect(node.record).toEqual({ name: 'a:6379', state: 'unavailable', reason: 'no answer within 50 ms' })
+
+  const count = member.asked.length
+  expect(await failure(node.ask(release))).toMatchObject({ code: 'STORE_UNAVAILABLE' }) // it was not sent
+  expect(member.asked.length).toBe(count)
+  // What is owed is sent all the same, though nobody waits for it.
+  expect(await failure(node.ask(release, { owed: true }))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(member.asked.length).toBe(count + 1)
+
+  await clock.advance(100)
+  member.onRelease = () => true
+  await node.ask(release)
+  await node.ask(release)
+  expect(node.record).toEqual({ name: 'a:6379', state: 'serving' })
+  expect(events).toEqual(['failed a:6379', 'restored a:6379'])
+  for (const stop of stops) stop()
+})
+
+test('a silent node is owed a thousand withdrawals at most', async () => {
+  const { clock, member, node } = setUp()
+  await node.ask(release)
+  member.onRelease = never
+  const silent = failure(node.ask(release))
+  await clock.advance(50)
+  await silent
+  for (let index = 0; index < 1_500; index += 1) await failure(node.ask(release, { owed: true }))
+  expect(member.asked.length).toBe(1_002)
+})
+
+test('a node in quarantine says for how long, and that it is over', async () => {
+  const { clock, member, node } = setUp()
+  const events: unknown[] = []
+  const stops = [
+    subscribe('node_quarantined', event => events.push(event.remaining)),
+    subscribe('node_restored', event => events.push(event.node)),
+  ]
+  member.votesIn = 2_000
+  await node.ask(release)
+  await clock.advance(500)
+  expect(node.record).toMatchObject({ state: 'quarantined', remaining: 1_500, reason: /votes in 2 s/ })
+  member.votesIn = 1_500
+  await node.ask(release)
+  await clock.advance(1_500)
+  expect(node.record.state).toBe('serving')
+  member.votesIn = 0
+  await node.ask(release)
+  expect(events).toEqual([2_000, 'a:6379'])
+  for (const stop of stops) stop()
+})
+
+test('a mistake in how a node is set up is one until it served', async () => {
+  const { clock, member, node } = setUp()
+  member.onRelease = () => {
+    throw new LeaseError('INVALID_ARGUMENT', 'it is a replica')
+  }
+  await failure(node.ask(release))
+  expect(node.refusal).toMatchObject({ code: 'INVALID_ARGUMENT', message: 'a:6379: it is a replica' })
+  await clock.advance(100)
+  member.onRelease = () => true
+  await node.ask(release)
+  expect(node.refusal).toBeUndefined()
+  member.onRelease = () => {
+    throw new LeaseError('INVALID_ARGUMENT', 'it is a replica')
+  }
+  await failure(node.ask(release))
+  expect(node.refusal).toBeUndefined()
+})

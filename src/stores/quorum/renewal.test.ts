@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { claim, never, quorumOf, type ScriptedMember } from '../../../test/scripted-member.ts'
+import type { Renewal } from './member.ts'
+import { renew } from './renewal.ts'
+
+const held: Renewal = { state: 'held', token: 7 }
+const free: Renewal = { state: 'free', token: 0 }
+const lost: Renewal = { state: 'lost', token: 0 }
+const holder = { ...claim, token: 7n }
+
+/** What nodes answer a renewal; and when they are asked to restore it, that they hold. */
+function script(members: ScriptedMember[], answers: readonly (Renewal | typeof never)[]): void {
+  for (const [index, answer] of answers.entries())
+    (members[index] as ScriptedMember).onRenew = restore =>
+      restore ? held : typeof answer === 'function' ? answer<Renewal>() : answer
+}
+
+test('a majority renews, and nobody is waited for', async () => {
+  const [quorum, members] = quorumOf(5)
+  script(members, [held, held, held, never, never])
+  expect(await renew(quorum, holder)).toBe(7)
+})
+
+test('nodes that have forgotten are given it again, once a majority holds', async () => {
+  const [quorum, members] = quorumOf(5)
+  script(members, [free, held, held, held, lost])
+  expect(await renew(quorum, holder)).toBe(7)
+  await expect
+    .poll(() => members.map(({ asked }) => asked.join(' ')))
+    .toEqual(['renew restore', 'renew', 'renew', 'renew', 'renew'])
+})
+
+test('a majority that has worn away is made good if one node still holds and others took nothing since', async () => {
+  const [quorum, members] = quorumOf(5)
+  script(members, [held, free, free, lost, lost])
+  expect(await renew(quorum, holder)).toBe(7)
+})
+
+test('what no node knows any more has run out', async () => {
+  const [quorum, members] = quorumOf(3)
+  script(members, [free, free, free])
+  expect(await renew(quorum, holder)).toBeUndefined()
+  expect(members.flatMap(({ asked }) => asked)).not.toContain('restore')
+})
+
+test('it is lost when a majority is lost, whatever the rest says', async () => {
+  const [quorum, members] = quorumOf(5)
+  script(members, [held, held, lost, lost, lost])
+  expect(await renew(quorum, holder)).toBeUndefined()
+})
+
+test('a minority is unknown', async () => {
+  const [quorum, members] = quorumOf(3)
+  script(members, [held, never, never])
+  for (const member of members) await quorum.nodes[members.indexOf(member)]?.ask(each => each.release(claim))
+  await expect(renew(quorum, holder)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})
+
+test('nodes in quarantine count for nothing, and are given the lease again', async () => {
+  const [quorum, members] = quorumOf(3)
+  script(members, [held, held, free])
+  ;(members[2] as ScriptedMember).votesIn = 1_000
+  expect(await renew(quorum, holder)).toBe(7)
+  await expect.poll(() => members[2]?.asked).toEqual(['renew', 'restore'])
+
+  const [few, doubtful] = quorumOf(3)
+  script(doubtful, [held, held, held])
+  for (const member of doubtful.slice(1)) member.votesIn = 1_000
+  await expect(renew(few, holder)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryAfter: 1_000 })
+})

@@ -1,0 +1,83 @@
+import { type Environment, systemEnvironment } from '../src/core.ts'
+import type { Claim } from '../src/store.ts'
+import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
+import { Quorum } from '../src/stores/quorum/quorum.ts'
+
+/** A node that does as a test says, and writes down what it is asked. */
+export class ScriptedMember implements Member {
+  readonly name: string
+  readonly asked: string[] = []
+  votesIn = 0
+  onVote: () => Vote | undefined | Promise<Vote> = () => granted(1)
+  onCommit: () => boolean | Promise<boolean> = () => true
+  onRenew: (restore: boolean) => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
+  onRelease: () => boolean | Promise<boolean> = () => true
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  vote(): Promise<Answer<Vote | undefined>> {
+    return this.#answer('vote', this.onVote)
+  }
+
+  commit(_claim: Claim, seen: number, token: number): Promise<Answer<boolean>> {
+    return this.#answer(`commit ${seen} ${token}`, this.onCommit)
+  }
+
+  renew(_claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
+    return this.#answer(restore ? 'restore' : 'renew', () => this.onRenew(restore))
+  }
+
+  release(): Promise<Answer<boolean>> {
+    return this.#answer('release', this.onRelease)
+  }
+
+  concede(): Promise<Answer<boolean>> {
+    return this.#answer('concede', () => true)
+  }
+
+  break(): Promise<Answer<Broken>> {
+    return this.#answer('break', () => ({ wasHeld: false, token: 0 }))
+  }
+
+  look(): Promise<Answer<Sight>> {
+    return this.#answer('look', () => ({ holder: undefined, line: [] }))
+  }
+
+  names(): Promise<Answer<readonly string[]>> {
+    return this.#answer('names', () => [])
+  }
+
+  async watch(): Promise<void> {}
+
+  isAnswer(): boolean {
+    return false
+  }
+
+  close(): void {}
+
+  async #answer<Value>(verb: string, answer: () => Value | Promise<Value>): Promise<Answer<Value>> {
+    this.asked.push(verb)
+    return { value: await answer(), votesIn: this.votesIn }
+  }
+}
+
+export const granted = (token: number): Vote => ({ kind: 'granted', token })
+
+/** Voted for another, for `remaining` ms. */
+export function busy(id: string, remaining = 1_000): Vote {
+  return { kind: 'busy', holder: { id, token: 9, owner: id, note: '', remaining }, ahead: 0, listens: false }
+}
+
+export function never<Value>(): Promise<Value> {
+  return new Promise(() => {})
+}
+
+export const claim: Claim = { name: 'a', id: 'own', owner: 'me', ttl: 1_000, note: '', queue: false }
+
+/** So many nodes, and what decides over them; each is waited for 50 ms. */
+export function quorumOf(size: number, environment: Environment = systemEnvironment()): [Quorum, ScriptedMember[]] {
+  const members = Array.from({ length: size }, (_, index) => new ScriptedMember(`node ${index}`))
+  return [new Quorum(members, 50, environment), members]
+}

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { fields } from '../../src/stores/redis/info.ts'
 import type { ShiftedClock } from './clock.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
 
@@ -114,9 +115,4 @@ export class RedisServer extends ServerProcess {
   get #configPath(): string {
     return join(this.folder, 'redis.conf')
   }
-}
-
-/** The lines `name:value` of `INFO` and `CLUSTER INFO`. */
-export function fields(text: string): Record<string, string> {
-  return Object.fromEntries(Array.from(text.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value]))
 }

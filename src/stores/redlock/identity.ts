@@ -1,5 +1,5 @@
 import { invalid } from '../../check.ts'
-import { fields } from './info.ts'
+import { fields } from '../redis/info.ts'
 
 /** What a server says of itself. */
 export interface Identity {

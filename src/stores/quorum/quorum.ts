@@ -126,8 +126,7 @@ export class Quorum {
       ),
     ]
     const reasons = errors.map(({ message }) => message).join('; ')
-    const what = `${counted.length} of ${this.size} nodes answered that count, and ${this.majority} are needed`
-    const message = `${missing > 0 ? what : `what ${counted.length} of ${this.size} nodes answered settles nothing`}: ${reasons}`
+    const message = `no majority of the ${this.size} nodes could be had: ${reasons}`
     const cause = new AggregateError(errors, 'what the nodes said')
     return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter })
   }

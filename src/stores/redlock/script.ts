@@ -29,6 +29,10 @@ if maxTtl > 0 then
   votesIn = math.min(math.max(since + maxTtl - now, 0), maxTtl)
 end
 
+-- Stands for the attempt once a vote was renewed: it is part of a lease then, and no attempt that was given up earlier,
+-- and whose withdrawal comes late, may take it away.
+local RENEWED = '9007199254740991'
+
 -- Of what a value says of a claim: which attempt got the vote, and the details.
 local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
 local function idOf(value, start) return match(value, '^[^ ]+', start) end
@@ -99,15 +103,16 @@ local function renew(key, key2, ttl, life, restores, details)
   if held and not isOf(id, value, start) then return '0' end
   if not held and tonumber(token) > known then return '0' end
   local new = format('%.0f', math.max(token, known))
+  local attempt
   if held then
-    if new == token and granted == ttl then
+    attempt, details = attemptOf(value, start)
+    if new == token and granted == ttl and attempt == RENEWED then
       mark(key, endOf(ttl) .. ' held ' .. line)
       remember(key, token, life)
-    else hold(key, value, new, now + ttl, line, ttl, life, sub(value, start)) end
-    return '+' .. new
-  end
-  if restores ~= '1' then return 'f' end
-  hold(key, value, new, now + ttl, line, ttl, life, id .. ' 0 ' .. details)
+      return '+' .. new
+    end
+  elseif restores ~= '1' then return 'f' end
+  hold(key, value, new, now + ttl, line, ttl, life, id .. ' ' .. RENEWED .. ' ' .. details)
   return '+' .. new
 end
 

@@ -41,6 +41,10 @@ export class ScriptedMember implements Member {
     return this.#answer('break', () => ({ wasHeld: false, token: 0 }))
   }
 
+  raise(): Promise<Answer<boolean>> {
+    return this.#answer('raise', () => true)
+  }
+
   look(): Promise<Answer<Sight>> {
     return this.#answer('look', () => ({ holder: undefined, line: [] }))
   }

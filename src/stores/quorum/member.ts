@@ -22,6 +22,8 @@ export interface Member {
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
   /** Frees the name; its last token, raised to at least `floor` if it was held. */
   break(name: string, by: string, floor: number): Promise<Answer<Broken>>
+  /** Raises the last token of a name that is free to `token`; is it that high now? */
+  raise(name: string, token: number): Promise<Answer<boolean>>
   look(name: string): Promise<Answer<Sight>>
   /** All names that begin so and are voted or waited for. */
   names(prefix: string): Promise<Answer<readonly string[]>>

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { invalid } from '../../check.ts'
 import { type Environment, systemEnvironment } from '../../core.ts'
 import { LeaseError } from '../../errors.ts'
@@ -160,10 +159,8 @@ export class QuorumStore implements Store {
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
     const token = Math.max(...held.map(({ value }) => value.token))
-    // A majority must know the token, so that the next holder's is higher.
-    const below = tally.counted.filter(({ value }) => value.token < token).map(({ node }) => node)
-    const missing = majority - (tally.counted.length - below.length)
-    if (missing > 0) await this.#raise(name, BigInt(token), below, missing)
+    // A majority must have that token, so that the next holder's is higher.
+    if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
   }
 
@@ -218,11 +215,11 @@ export class QuorumStore implements Store {
     return [...new Set([...counted, ...quarantined].flatMap(({ value }) => value))].sort()
   }
 
-  async #raise(name: string, token: bigint, nodes: Quorum['nodes'], missing: number): Promise<void> {
-    // A release of a claim that never was frees nothing, and raises what a node remembers.
-    const nobody: ClaimKey = { name, id: randomBytes(16).toString('hex'), token: token - 1n }
-    const tally = await this.#quorum.poll(member => member.release(nobody), whenAll, { nodes })
-    if (tally.counted.length < missing) throw this.#quorum.unavailable(tally)
+  async #raise(name: string, token: number): Promise<void> {
+    const tally = await this.#quorum.poll(member => member.raise(name, token), whenAll)
+    if (tally.count(isRaised => isRaised) >= this.#quorum.majority) return
+    const message = 'the lease was broken, and another was granted meanwhile: break the name again to outrank that too'
+    throw new LeaseError('OUTCOME_UNKNOWN', message, { cause: this.#quorum.unavailable(tally) })
   }
 }
 

@@ -102,6 +102,12 @@ export class RedisMember implements Member {
     return { value: { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }, votesIn }
   }
 
+  async raise(name: string, token: number): Promise<Answer<boolean>> {
+    const question = { key: this.#keys.lease(name), id: '-', verb: 'raise', wishes: `0 0 0 ${token}` }
+    const { text, votesIn } = await this.#ask(question, LONGEST_REQUEST)
+    return { value: text === '1', votesIn }
+  }
+
   async look(name: string): Promise<Answer<Sight>> {
     const question = { key: this.#keys.lease(name), id: '-', verb: 'look', wishes: '0 0 0 ' }
     const { value, state } = await this.#requests.put(question, { signal: never })

@@ -52,6 +52,12 @@ local function free(key, value, line, token, ttl, start)
   write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
 end
 
+-- The same for a name that is free, and perhaps unknown.
+local function remind(key, value, line, token, ttl, start)
+  if value then return free(key, value, line, token, ttl, start) end
+  write(key, value, token, MEMORY, endOf('0') .. ' free 0', '0 - 0 []')
+end
+
 local function vote(key, id, ttl, life, queues, rest)
   if votesIn > 0 then return 'q' end
   local found = call('MGET', key, key .. ':gone:' .. id)
@@ -125,10 +131,7 @@ local function release(key, key2, memory)
   -- A renewal that comes late must not bring it back.
   local new = known > 0 and higher(known, tonumber(token)) or token
   if own then free(key, value, line, new, ttl, start)
-  elseif not held and new ~= token then
-    if value then free(key, value, line, new, ttl, start)
-    else write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []') end
-  end
+  elseif not held and new ~= token then remind(key, value, line, new, ttl, start) end
   if line == '1' and (own or waited and not held) then wake(key) end
   if own or waited then return '1' end
   call('SET', key .. ':gone:' .. id, 'all', 'PX', memory)
@@ -162,6 +165,15 @@ local function breakLease(key, _, memory, _, _, rest)
   return '+' .. token
 end
 
+local function raise(key, _, _, _, _, least)
+  local value = call('GET', key)
+  local held, _, line, token, ttl, start = parse(key, value)
+  if tonumber(token) >= tonumber(least) then return '1' end
+  if held then return '0' end
+  remind(key, value, line, least, ttl, start)
+  return '1'
+end
+
 local function look(key)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)
@@ -181,7 +193,8 @@ local function look(key)
 end
 
 local verbs = {
-  vote = vote, commit = commit, renew = renew, release = release, concede = concede, look = look, ['break'] = breakLease
+  vote = vote, commit = commit, renew = renew, release = release, concede = concede, ['break'] = breakLease,
+  raise = raise, look = look
 }
 `,
 })

@@ -1,5 +1,5 @@
-import { type Report, summary } from './report.ts'
-import { rounded } from './scenario.ts'
+import { isOwn, type Report, summary } from './report.ts'
+import { isRedis, rounded } from './scenario.ts'
 
 interface Panel {
   readonly title: string
@@ -20,6 +20,11 @@ const panels: readonly Panel[] = [
     title: '1,000 waiters',
     note: 'requests/s to Redis while they wait; less is better',
     ...at('crowd', '', 'requests'),
+  },
+  {
+    title: 'Redlock: acquire and release by a majority of five',
+    note: 'pairs/s, 64 at a time; more is better',
+    ...at('redlock-pairs', '64 at a time', 'rate'),
   },
 ]
 
@@ -61,15 +66,15 @@ function draw(report: Report, panel: Panel, top: number): { svg: string; height:
   const { scenario, variant, value } = panel
   const bars = report.peers(scenario, variant).flatMap(peer => {
     const told = summary(report.values(scenario, variant, peer, value))
-    const isRedis = report.results.overs[peer] === 'redis' || report.results.overs[peer] === 'broker'
-    return told && isRedis ? [{ peer, middle: told.middle }] : []
+    const over = report.results.overs[peer]
+    return told && (isRedis(over) || over === 'broker') ? [{ peer, middle: told.middle }] : []
   })
   if (bars.length === 0) return { svg: '', height: 0 }
   bars.sort((a, b) => b.middle - a.middle)
   const most = Math.max(...bars.map(({ middle }) => middle), 1)
   const rows = bars.map(({ peer, middle }, index) => {
     const y = top + TOP + index * STEP
-    const own = peer === 'holdfast' ? ' class="own"' : ''
+    const own = isOwn(peer) ? ' class="own"' : ''
     const width = Math.max((middle / most) * (WIDTH - LABELS - 80), 1).toFixed(1)
     const label = escaped(report.results.labels[peer] ?? peer)
     return `<text x="${LABELS - 8}" y="${y + 12}" text-anchor="end"${own}>${label}</text>

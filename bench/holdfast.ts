@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type * as Main from '../src/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
+import type * as Redlock from '../src/stores/redlock/index.ts'
 import type * as Sqlite from '../src/stores/sqlite.ts'
 import type { Client } from './peer.ts'
 
@@ -21,6 +22,10 @@ export class Build {
 
   redis(): Promise<typeof Redis> {
     return this.#load('redis')
+  }
+
+  redlock(): Promise<typeof Redlock> {
+    return this.#load('redlock')
   }
 
   sqlite(): Promise<typeof Sqlite> {

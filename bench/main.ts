@@ -3,7 +3,7 @@ import { cpus, loadavg, release } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { newFolder } from '../test/servers/folder.ts'
-import { startRedis } from '../test/servers/redis.ts'
+import { type RedisServer, startRedis } from '../test/servers/redis.ts'
 import { chart } from './chart.ts'
 import { Worker } from './launch.ts'
 import type { Peer, Place } from './peer.ts'
@@ -12,7 +12,10 @@ import type { Scenario, Trial, Variant } from './scenario.ts'
 import { targets } from './targets.ts'
 import { loadPeer } from './worker.ts'
 
-const SCENARIOS = ['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start']
+const SCENARIOS = [
+  ...['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start'],
+  ...['redlock-pairs', 'redlock-handoffs', 'redlock-stopped'],
+]
 
 const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
   --quick      about three minutes: one short round, to see that everything runs; the figures tell little
@@ -41,10 +44,7 @@ async function bench(): Promise<void> {
   if (options.beside) process.env.BENCH_BESIDE = options.beside
   const names = globSync('*.ts', { cwd: join(import.meta.dirname, 'peers') }).map(file => basename(file, '.ts'))
   const peers = new Map<string, Peer>()
-  for (const name of names.sort(floorsFirst)) {
-    const isWanted = options.peer.length === 0 || options.peer.includes(name)
-    if (isWanted && (name !== 'beside' || options.beside)) peers.set(name, await loadPeer(name))
-  }
+  for (const name of names.sort(floorsFirst)) peers.set(name, await loadPeer(name))
   const wanted = options.only.length > 0 ? options.only : SCENARIOS
   for (const name of wanted)
     if (!SCENARIOS.includes(name)) throw new Error(`there is no scenario ${name}, only ${SCENARIOS.join(', ')}`)
@@ -69,9 +69,9 @@ async function bench(): Promise<void> {
   })
   const text = [
     describe(report.results),
-    ...Array.from(scenarios, ([name, scenario]) =>
-      report.variants(name).length > 0 ? report.markdown(name, scenario) : '',
-    ),
+    ...Array.from(scenarios)
+      .filter(([name]) => report.variants(name).length > 0)
+      .map(([name, scenario]) => report.markdown(name, scenario)),
     targets(report),
   ].join('\n')
   mkdirSync(options.out, { recursive: true })
@@ -96,7 +96,7 @@ class Run {
   constructor(name: string, scenario: Scenario, peers: ReadonlyMap<string, Peer>) {
     this.#name = name
     this.#scenario = scenario
-    this.#peers = [...peers].filter(([, peer]) => scenario.takesPart(peer))
+    this.#peers = [...peers].filter(([name, peer]) => isWanted(name) && fits(scenario, peer))
   }
 
   async measure(): Promise<Measured[]> {
@@ -136,14 +136,16 @@ class Run {
       return resource
     }
     try {
-      // A server for each trial: nothing is left of the one before.
-      const redis = use(await startRedis())
-      let place: Place = { host: redis.host, port: redis.port, folder: newFolder('bench') }
+      // Servers for each trial: nothing is left of the one before.
+      const servers = [use(await startRedis())] as [RedisServer, ...RedisServer[]]
+      while (servers.length < (this.#scenario.servers ?? 1)) servers.push(use(await startRedis()))
+      const ports = servers.map(({ port }) => port)
+      let place: Place = { host: servers[0].host, ports, folder: newFolder('bench') }
       const { settings } = variant
       const start: Trial['start'] = (task, at = place) =>
         use(new Worker({ peer: name, scenario: this.#name, task, place: at, settings }))
-      if (peer.serve) place = { ...place, port: Number((await start('serve').values).port) }
-      const values = await this.#scenario.measure({ name, peer, place, settings, redis, start, use })
+      if (peer.serve) place = { ...place, ports: [Number((await start('serve').values).port)] }
+      const values = await this.#scenario.measure({ name, peer, place, settings, servers, start, use })
       const shown = Object.entries(values).map(([key, value]) => `${key} ${Number(value).toPrecision(4)}`)
       say(`${this.#name} ${variant.name} · ${name} · ${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}\n`)
       return { scenario: this.#name, variant: variant.name, peer: name, round, values }
@@ -151,6 +153,16 @@ class Run {
       for (const resource of open.reverse()) await resource[Symbol.asyncDispose]()
     }
   }
+}
+
+function isWanted(name: string): boolean {
+  if (name.startsWith('beside') && !options.beside) return false
+  return options.peer.length === 0 || options.peer.includes(name)
+}
+
+function fits(scenario: Scenario, peer: Peer): boolean {
+  const isOverSeveral = scenario.servers !== undefined && scenario.servers > 1
+  return isOverSeveral === (peer.over === 'redlock') && scenario.takesPart(peer)
 }
 
 function floorsFirst(a: string, b: string): number {

@@ -1,7 +1,8 @@
-/** Where a peer finds its server. */
+/** Where a peer finds its servers. */
 export interface Place {
   readonly host: string
-  readonly port: number
+  /** Of the one server, or of each where there are several. */
+  readonly ports: readonly number[]
   /** An empty folder, for what is kept in files. */
   readonly folder: string
 }
@@ -13,7 +14,7 @@ export interface Peer {
   /** What it can be measured at, beside pairs; `held` is a lease that is renewed until it is released. */
   readonly can: readonly Ability[]
   /** What it keeps leases in; those of one kind are compared with one another. */
-  readonly over: 'redis' | 'sqlite' | 'memory' | 'broker'
+  readonly over: Over
   /** The plain commands that others are measured against. */
   readonly isFloor?: boolean
   /** The key in Redis that is there as long as the lease is, or that says whether it is. */
@@ -24,6 +25,9 @@ export interface Peer {
   serve?(): Promise<number>
   open(place: Place): Promise<Client>
 }
+
+/** `redlock`: a majority of several independent servers of Redis. */
+export type Over = 'redis' | 'redlock' | 'sqlite' | 'memory' | 'broker'
 
 export type Ability = 'pairs' | 'wait' | 'held'
 
@@ -42,11 +46,6 @@ export interface Held {
   release: Release
   /** Asks the library, without a request, whether the lease is still held. */
   isHeld?(): boolean
-}
-
-/** Of every ioredis here: what Holdfast, the floor and the peers are given is the same. */
-export function ioredisOptions({ host, port }: Place): { host: string; port: number; lazyConnect: boolean } {
-  return { host, port, lazyConnect: true }
 }
 
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))

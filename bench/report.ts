@@ -1,3 +1,4 @@
+import type { Over } from './peer.ts'
 import type { Column, Scenario } from './scenario.ts'
 import { median } from './statistics.ts'
 import type { Values } from './worker.ts'
@@ -18,7 +19,7 @@ export interface Results {
   /** By name of the adapter. */
   readonly labels: Readonly<Record<string, string>>
   /** What each keeps leases in. */
-  readonly overs: Readonly<Record<string, string>>
+  readonly overs: Readonly<Record<string, Over>>
   /** Of each peer that is measured against one, its floor. */
   readonly floors: Readonly<Record<string, string>>
   readonly measured: readonly Measured[]
@@ -95,7 +96,7 @@ export class Report {
         return column.isRatio ? [cell, this.#ratio(scenario, variant, peer, column.value)] : [cell]
       })
       const label = this.results.labels[peer] ?? peer
-      return [peer === 'holdfast' ? `**${label}**` : label, ...cells]
+      return [isOwn(peer) ? `**${label}**` : label, ...cells]
     })
     return [head, head.map((_, index) => (index === 0 ? '---' : '---:')), ...rows]
       .map(cells => `| ${cells.join(' | ')} |`)
@@ -115,6 +116,11 @@ export class Report {
     const told = summary(this.ratios(scenario, variant, peer, floor, value))
     return told ? `${told.middle.toFixed(2)} (${told.least.toFixed(2)}–${told.most.toFixed(2)})` : '–'
   }
+}
+
+/** What the tables are about. */
+export function isOwn(peer: string): boolean {
+  return peer === 'holdfast' || peer === 'holdfast-five'
 }
 
 function one(value: number | number[] | undefined): number | undefined {

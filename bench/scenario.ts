@@ -1,6 +1,6 @@
 import type { RedisServer } from '../test/servers/redis.ts'
 import type { Worker } from './launch.ts'
-import type { Peer, Place } from './peer.ts'
+import type { Over, Peer, Place } from './peer.ts'
 import type { Settings, Values } from './worker.ts'
 
 /** One kind of measurement. A module in `scenarios/` exports one as `scenario`, and the tasks of its workers. */
@@ -9,6 +9,8 @@ export interface Scenario {
   /** What is done and how it is counted, for the reader of the table. */
   readonly about: string
   readonly rounds: number
+  /** Servers of Redis that are started for each trial; with several it is for peers over `redlock` alone. @default 1 */
+  readonly servers?: number
   /** Measures all peers at once: where it is mostly waiting. */
   readonly isSideBySide?: boolean
   /** Measured one after the other for each peer; their names head the tables. */
@@ -41,19 +43,24 @@ export interface Trial {
   readonly peer: Peer
   readonly place: Place
   readonly settings: Settings
-  /** The server, where the peer keeps leases in Redis. */
-  readonly redis: RedisServer
+  /** Where the peer keeps leases in Redis. */
+  readonly servers: readonly [RedisServer, ...RedisServer[]]
   /** A process that carries out a task of the scenario's module; it is ended with the trial. */
   start(task: string, place?: Place): Worker
   /** Whatever else ends with the trial. */
   use<Resource extends AsyncDisposable>(resource: Resource): Resource
 }
 
-/** Milliseconds of CPU that the server has used. */
-export async function serverCpu({ peer, redis }: Trial): Promise<number> {
-  if (peer.over !== 'redis') return Number.NaN
-  const { used_cpu_user, used_cpu_sys } = await redis.info('cpu')
-  return (Number(used_cpu_user) + Number(used_cpu_sys)) * 1_000
+export const isRedis = (over: Over | undefined): boolean => over === 'redis' || over === 'redlock'
+
+/** Milliseconds of CPU that the servers have used, all together. */
+export async function serverCpu({ peer, servers }: Trial): Promise<number> {
+  if (!isRedis(peer.over)) return Number.NaN
+  const used = servers.map(async server => {
+    const { used_cpu_user, used_cpu_sys } = await server.info('cpu')
+    return (Number(used_cpu_user) + Number(used_cpu_sys)) * 1_000
+  })
+  return (await Promise.all(used)).reduce((sum, each) => sum + each, 0)
 }
 
 /** Milliseconds by a clock that all processes of the machine share. */

@@ -1,3 +1,4 @@
+import type { Over } from './peer.ts'
 import { type Report, summary } from './report.ts'
 
 interface Target {
@@ -10,6 +11,8 @@ interface Target {
 
 const OWN = 'holdfast'
 const FLOOR = 'floor'
+/** Over five servers. */
+const [OWN_REDLOCK, FLOOR_REDLOCK] = ['holdfast-five', 'floor-five']
 
 const atLeast = (least: number) => (value: number) => value >= least
 const atMost = (most: number) => (value: number) => value <= most
@@ -128,6 +131,31 @@ const all: readonly Target[] = [
     measured: report => middle(report, 'renewals', '100,000 leases of 30 s', 'lost'),
     isMet: atMost(0),
   },
+  ...[
+    { loops: 1, least: 0.9 },
+    { loops: 64, least: 1.5 },
+  ].flatMap(({ loops, least }) => [
+    {
+      what: `Redlock: pairs/s, ${loops} at a time, to the floor`,
+      wanted: `>= ${least}`,
+      measured: (report: Report) =>
+        ratio(report, 'redlock-pairs', `${loops} at a time`, FLOOR_REDLOCK, 'rate', OWN_REDLOCK),
+      isMet: atLeast(least),
+    },
+    {
+      what: `Redlock: pairs/s, ${loops} at a time, to the best peer`,
+      wanted: '>= 1',
+      measured: (report: Report) =>
+        toTheBest(report, 'redlock-pairs', `${loops} at a time`, 'rate', Math.max, 'redlock', OWN_REDLOCK),
+      isMet: atLeast(1),
+    },
+  ]),
+  ...[1, 64].map(loops => ({
+    what: `Redlock: p99 with one of five stopped, ${loops} at a time, to all five`,
+    wanted: '<= 2',
+    measured: (report: Report) => middle(report, 'redlock-stopped', `${loops} at a time`, 'ratio', OWN_REDLOCK),
+    isMet: atMost(2),
+  })),
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',
@@ -153,12 +181,19 @@ export function targets(report: Report): string {
   return ['### Targets', '', '| | target | measured | met |', '| --- | ---: | ---: | --- |', ...rows, ''].join('\n')
 }
 
-function middle(report: Report, scenario: string, variant: string, value: string): number | undefined {
-  return summary(report.values(scenario, variant, OWN, value))?.middle
+function middle(report: Report, scenario: string, variant: string, value: string, own = OWN): number | undefined {
+  return summary(report.values(scenario, variant, own, value))?.middle
 }
 
-function ratio(report: Report, scenario: string, variant: string, other: string, value: string): number | undefined {
-  return summary(report.ratios(scenario, variant, OWN, other, value))?.middle
+function ratio(
+  report: Report,
+  scenario: string,
+  variant: string,
+  other: string,
+  value: string,
+  own = OWN,
+): number | undefined {
+  return summary(report.ratios(scenario, variant, own, other, value))?.middle
 }
 
 /** To whichever peer, floors aside, gave the best median. */
@@ -168,7 +203,8 @@ function toTheBest(
   variant: string,
   value: string,
   better: (...values: number[]) => number,
-  over: string,
+  over: Over,
+  own = OWN,
 ): number | undefined {
   const { floors, overs } = report.results
   const middles = new Map<string, number>()
@@ -178,6 +214,6 @@ function toTheBest(
     if (told) middles.set(peer, told.middle)
   }
   const best = better(...middles.values())
-  for (const [peer, told] of middles) if (told === best) return ratio(report, scenario, variant, peer, value)
+  for (const [peer, told] of middles) if (told === best) return ratio(report, scenario, variant, peer, value, own)
   return undefined
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { Redis } from 'ioredis'
-import { ioredisOptions, type Peer } from '../peer.ts'
+import { clientsOf } from '../clients.ts'
+import type { Peer } from '../peer.ts'
 
 // The least that a handoff to one waiter takes: a script that publishes, and the script of whoever hears it. Nothing
 // here lapses, and who dies in line blocks it: it is a measure and no lock.
@@ -24,8 +24,8 @@ export const peer: Peer = {
   can: ['wait'],
   isFloor: true,
   async open(place) {
-    const client = new Redis(ioredisOptions(place))
-    const listener = new Redis(ioredisOptions(place))
+    const [client] = clientsOf(place)
+    const [listener] = clientsOf(place)
     client.defineCommand('take', { numberOfKeys: 2, lua: take })
     client.defineCommand('pass', { numberOfKeys: 2, lua: pass })
     const scripts = client as unknown as Scripts

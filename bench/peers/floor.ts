@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { Redis } from 'ioredis'
-import { ioredisOptions, type Peer, pause } from '../peer.ts'
+import { connectedTo } from '../clients.ts'
+import { type Peer, pause } from '../peer.ts'
 
 // What the documentation of Redis shows: no token, nobody is told of a loss.
-const release = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
+export const release = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
 const renew = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end`
 
 interface Scripts {
@@ -18,11 +18,10 @@ export const peer: Peer = {
   can: ['pairs', 'wait', 'held'],
   isFloor: true,
   async open(place) {
-    const client = new Redis(ioredisOptions(place))
+    const [client] = await connectedTo(place)
     client.defineCommand('releaseLease', { numberOfKeys: 1, lua: release })
     client.defineCommand('renewLease', { numberOfKeys: 1, lua: renew })
     const scripts = client as unknown as Scripts
-    await client.connect()
 
     const acquire = async (name: string, ttl: number): Promise<string> => {
       for (;;) {

@@ -1,6 +1,6 @@
-import { Redis } from 'ioredis'
+import { clientsOf } from '../clients.ts'
 import { Build } from '../holdfast.ts'
-import { ioredisOptions, type Peer } from '../peer.ts'
+import type { Peer } from '../peer.ts'
 
 export const peer: Peer = holdfastOverRedis('Holdfast')
 
@@ -16,7 +16,7 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
       const build = new Build(folder)
       const { redis } = await build.redis()
       // Never connected: the store opens connections of its own like it.
-      const client = new Redis(ioredisOptions(place))
+      const [client] = clientsOf(place)
       return build.client(redis(client), () => client.disconnect())
     },
   }

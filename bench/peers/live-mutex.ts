@@ -28,7 +28,7 @@ export const peer: Peer = {
     await new (lmx().Broker)({ port, host: '127.0.0.1' }).ensure()
     return port
   },
-  async open({ host, port }) {
+  async open({ host, ports: [port = 0] }) {
     const client = new (lmx().Client)({ host, port })
     await client.ensure()
     return {

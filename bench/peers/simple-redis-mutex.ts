@@ -7,7 +7,7 @@ export const peer: Peer = {
   over: 'redis',
   key: name => `@simple-redis-mutex:lock-${name}`,
   can: ['pairs', 'wait'],
-  async open({ host, port }) {
+  async open({ host, ports: [port = 0] }) {
     const client = createClient({ socket: { host, port } })
     await client.connect()
     return {

@@ -25,7 +25,7 @@ export const scenario: Scenario = {
     const { kill, stop } = trial.settings
     // Its own, for it is not left standing.
     const redis = trial.use(await startRedis())
-    const worker = trial.start('work', { ...trial.place, port: redis.port })
+    const worker = trial.start('work', { ...trial.place, ports: [redis.port] })
     await worker.reached('held')
     // Renewed once at least, so that it is a lease in the middle of its life.
     await pause(TTL)

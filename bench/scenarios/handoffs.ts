@@ -1,7 +1,8 @@
 import { pause } from '../peer.ts'
 import { requests } from '../requests.ts'
-import { listOf, moment, numberOf, ownCpu, rough, rounded, type Scenario, whole } from '../scenario.ts'
+import { isRedis, listOf, moment, numberOf, ownCpu, rough, rounded, type Scenario, whole } from '../scenario.ts'
 import { fairness, quantile } from '../statistics.ts'
+import { Votes } from '../votes.ts'
 import type { Stage, Values } from '../worker.ts'
 
 const TTL = 10_000
@@ -54,10 +55,12 @@ export const scenario: Scenario = {
       rate: (holds.length * 1_000) / (to - from),
       gap50: quantile(gaps, 0.5),
       gap99: quantile(gaps, 0.99),
-      requests: trial.peer.over === 'redis' ? sum('requests') / sum('grants') : undefined,
+      requests: isRedis(trial.peer.over) ? sum('requests') / sum('grants') : undefined,
       clientCpu: (sum('cpu') * 1_000) / sum('grants'),
       fairness: fairness(shares(from, to)),
       starved: starved.reduce((total, count) => total + count, 0) / starved.length,
+      wonAtOnce: (100 * sum('wonAtOnce')) / sum('won'),
+      split: sum('won') > 0 ? sum('split') / sum('grants') : undefined,
     }
   },
   columns: [
@@ -98,6 +101,7 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
   for (let own = 0; own < WAITERS; own += 1) void wait(own).catch(() => {})
   await pause(warm)
   measuring = true
+  const votes = new Votes()
   const [from, sent, cpu] = [moment(), requests(), ownCpu()]
   await pause(time)
   const values: Values = {
@@ -106,6 +110,9 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
     requests: requests() - sent,
     cpu: ownCpu() - cpu,
     grants: granted.length,
+    won: votes.won,
+    wonAtOnce: votes.wonAtOnce,
+    split: votes.split,
   }
   running = false
   measuring = false

@@ -1,12 +1,9 @@
+import { Loops } from '../loops.ts'
 import { pause } from '../peer.ts'
 import { numberOf, ownCpu, rough, rounded, type Scenario, serverCpu } from '../scenario.ts'
 import { quantile } from '../statistics.ts'
+import { Votes } from '../votes.ts'
 import type { Stage, Values } from '../worker.ts'
-
-const TTL = 10_000
-
-/** Each loop takes its own names in turn, so that nobody waits and no name is always the same. */
-const NAMES = 64
 
 export const scenario: Scenario = {
   title: 'Acquire and release, nobody else wants the name',
@@ -42,32 +39,21 @@ export const scenario: Scenario = {
 }
 
 export async function work({ peer, place, settings, reached }: Stage): Promise<Values> {
-  const { loops = 1, warm = 0, time = 0 } = settings
+  const { loops: count = 1, warm = 0, time = 0 } = settings
   const client = await peer.open(place)
-  let latencies: number[] = []
-  let running = true
-  const loop = async (own: number): Promise<void> => {
-    for (let turn = 0; running; turn += 1) {
-      const started = performance.now()
-      const release = await client.acquire(`pairs:${own}:${turn % NAMES}`, TTL)
-      await release()
-      latencies.push(performance.now() - started)
-      // A store that never leaves the thread would else let no timer run.
-      if (turn % 256 === 255) await new Promise(setImmediate)
-    }
-  }
-  const loopsEnded = Promise.all(Array.from({ length: loops }, (_, own) => loop(own)))
+  const loops = new Loops(client, count)
   await pause(warm)
   await reached('warm')
-  latencies = []
+  loops.take()
+  const votes = new Votes()
   const [started, cpu] = [performance.now(), ownCpu()]
-  await Promise.race([pause(time), loopsEnded])
-  const [elapsed, used, measured] = [performance.now() - started, ownCpu() - cpu, latencies]
-  latencies = []
-  running = false
+  await Promise.race([pause(time), loops.ended])
+  const [elapsed, used, measured] = [performance.now() - started, ownCpu() - cpu, loops.take()]
   const pairs = measured.length
+  const { won, wonAtOnce } = votes
+  loops.stop()
   await reached('measured')
-  await loopsEnded
+  await loops.ended
   await client.close()
   return {
     pairs,
@@ -75,5 +61,6 @@ export async function work({ peer, place, settings, reached }: Stage): Promise<V
     p50: quantile(measured, 0.5),
     p99: quantile(measured, 0.99),
     clientCpu: (used * 1_000) / pairs,
+    wonAtOnce: won > 0 ? (100 * wonAtOnce) / won : undefined,
   }
 }

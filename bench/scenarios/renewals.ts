@@ -65,7 +65,7 @@ export const scenario: Scenario = {
 const nameOf = (index: number): string => `renewals:${index}`
 
 /** How many of the leases Redis has. */
-async function keysThere({ peer, redis }: Trial, leases: number): Promise<number> {
+async function keysThere({ peer, servers: [redis] }: Trial, leases: number): Promise<number> {
   const keys = Array.from({ length: leases }, (_, index) => peer.key?.(nameOf(index)) ?? '')
   let there = 0
   while (keys.length > 0) {

@@ -1,0 +1,4 @@
+import type { Peer } from '../peer.ts'
+import { redlockUniversalOver } from './redlock-universal.ts'
+
+export const peer: Peer = redlockUniversalOver('redlock')

@@ -14,6 +14,7 @@ local runId, startedAt, maxTtl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 -- Of one machine whose clock is ahead by a century the counters must not take over that century.
 local highest = floor + 10000000
+local function capped(attempt) return tonumber(attempt) <= highest and attempt or format('%.0f', highest) end
 
 -- A node that may have forgotten a vote gives none while a lease of then may live: after a restart, whatever it kept, and
 -- when the note is gone, and with it perhaps all else. Uptime has whole seconds.
@@ -37,25 +38,29 @@ local RENEWED = '9007199254740991'
 local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
 local function idOf(value, start) return match(value, '^[^ ]+', start) end
 
-local function higher(token, floor)
-  local new = math.max(token + 1, floor)
+local function higher(token, least)
+  local new = token + 1
+  if new <= tonumber(least) then return least end
   if new > 9007199254740991 then error('TOKEN ' .. token) end
   return format('%.0f', new)
 end
 
 local function hold(key, value, token, ends, line, ttl, life, rest)
-  write(key, value, token, life, format('%013.0f', ends) .. ' held ' .. line, ttl .. ' ' .. rest)
+  write(key, value, token, life, ends .. ' held ' .. line, ttl .. ' ' .. rest)
 end
 
--- Frees the name; its token never falls.
-local function free(key, value, line, token, ttl, start)
-  write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
+-- Frees the name; its token never falls. Unless the new one has a digit more, what follows it stays as it is.
+local function free(key, value, line, token, new, ttl, start)
+  local state = endOf('0') .. ' free ' .. line
+  if #new ~= #token then return write(key, value, new, MEMORY, state, ttl .. ' ' .. sub(value, start)) end
+  mark(key, state .. ' ' .. new)
+  remember(key, new, MEMORY)
 end
 
 -- The same for a name that is free, and perhaps unknown.
-local function remind(key, value, line, token, ttl, start)
-  if value then return free(key, value, line, token, ttl, start) end
-  write(key, value, token, MEMORY, endOf('0') .. ' free 0', '0 - 0 []')
+local function remind(key, value, line, token, new, ttl, start)
+  if value then return free(key, value, line, token, new, ttl, start) end
+  write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []')
 end
 
 local function vote(key, id, ttl, life, queues, rest)
@@ -69,14 +74,14 @@ local function vote(key, id, ttl, life, queues, rest)
     local before = attemptOf(value, start)
     if tonumber(before) > tonumber(attempt) then attempt = before end
     -- A late copy of the request must not shorten what was renewed for longer since.
-    if ends - now > tonumber(ttl) then ttl = granted else ends = now + ttl end
+    if ends - now > tonumber(ttl) then ttl, ends = granted, format('%013.0f', ends) else ends = endOf(ttl) end
     hold(key, value, token, ends, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
     return '+' .. token
   end
   if not held then
     if line == '1' and leave(key, { id }) and call('ZCARD', key .. ':line') == 0 then line = '0' end
-    token = higher(token, math.min(attempt, highest))
-    hold(key, value, token, now + ttl, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
+    token = higher(token, capped(attempt))
+    hold(key, value, token, endOf(ttl), line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
     return '+' .. token
   end
   local ahead, place = 0, false
@@ -98,7 +103,7 @@ local function commit(key, id, _, life, _, rest)
   local value = call('GET', key)
   local held, ends, line, token, granted, start = parse(key, value)
   if not held or not isOf(id, value, start) or token ~= seen then return '0' end
-  hold(key, value, new, ends, line, granted, life, sub(value, start))
+  hold(key, value, new, format('%013.0f', ends), line, granted, life, sub(value, start))
   return '1'
 end
 
@@ -118,7 +123,7 @@ local function renew(key, key2, ttl, life, restores, details)
       return '+' .. new
     end
   elseif restores ~= '1' then return 'f' end
-  hold(key, value, new, now + ttl, line, ttl, life, id .. ' ' .. RENEWED .. ' ' .. details)
+  hold(key, value, new, endOf(ttl), line, ttl, life, id .. ' ' .. RENEWED .. ' ' .. details)
   return '+' .. new
 end
 
@@ -129,9 +134,9 @@ local function release(key, key2, memory)
   local own = held and isOf(id, value, start)
   local waited = line == '1' and leave(key, { id })
   -- A renewal that comes late must not bring it back.
-  local new = known > 0 and higher(known, tonumber(token)) or token
-  if own then free(key, value, line, new, ttl, start)
-  elseif not held and new ~= token then remind(key, value, line, new, ttl, start) end
+  local new = known > 0 and higher(known, token) or token
+  if own then free(key, value, line, token, new, ttl, start)
+  elseif not held and new ~= token then remind(key, value, line, token, new, ttl, start) end
   if line == '1' and (own or waited and not held) then wake(key) end
   if own or waited then return '1' end
   call('SET', key .. ':gone:' .. id, 'all', 'PX', memory)
@@ -143,7 +148,7 @@ local function concede(key, id, memory, _, _, attempt)
   local held, _, line, token, ttl, start = parse(key, value)
   if held and isOf(id, value, start) then
     if tonumber((attemptOf(value, start))) > tonumber(attempt) then return '0' end
-    free(key, value, line, token, ttl, start)
+    free(key, value, line, token, token, ttl, start)
     return '1'
   end
   local gone = call('GET', key .. ':gone:' .. id)
@@ -158,11 +163,11 @@ local function breakLease(key, _, memory, _, _, rest)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
-  token = higher(token, math.min(least, highest))
-  free(key, value, line, token, ttl, start)
-  call('SET', key .. ':broken', '1 ' .. token .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
+  local new = higher(token, capped(least))
+  free(key, value, line, token, new, ttl, start)
+  call('SET', key .. ':broken', '1 ' .. new .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
   if line == '1' then wake(key) end
-  return '+' .. token
+  return '+' .. new
 end
 
 local function raise(key, _, _, _, _, least)
@@ -170,7 +175,7 @@ local function raise(key, _, _, _, _, least)
   local held, _, line, token, ttl, start = parse(key, value)
   if tonumber(token) >= tonumber(least) then return '1' end
   if held then return '0' end
-  remind(key, value, line, least, ttl, start)
+  remind(key, value, line, token, least, ttl, start)
   return '1'
 end
 

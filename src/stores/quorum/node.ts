@@ -1,5 +1,6 @@
 import { LeaseError } from '../../errors.ts'
 import { events } from '../../events.ts'
+import { List } from '../../list.ts'
 import { storeError } from '../../request.ts'
 import type { NodeRecord } from '../../store.ts'
 import type { Clock } from '../../time.ts'
@@ -21,6 +22,12 @@ export interface AskOptions {
   readonly timeout?: number
 }
 
+interface Waiting {
+  readonly sent: number
+  readonly limit: number
+  giveUp(): void
+}
+
 /** A member, how it does, and for how long it is waited for. */
 export class Node {
   readonly member: Member
@@ -33,6 +40,10 @@ export class Node {
   #refused: LeaseError | undefined
   #probeAt = 0
   #owed = 0
+  readonly #waiting = new List<Waiting>()
+  /** When it is looked for silence. */
+  #lookAt = Number.POSITIVE_INFINITY
+  #stopTimer: () => void = () => {}
   #answeredAt = Number.NEGATIVE_INFINITY
   /** The clock's time from which on its answers count. */
   #votesAt = 0
@@ -85,42 +96,58 @@ export class Node {
     if (owed) this.#owed += 1
     return new Promise((resolve, reject) => {
       const limit = this.#hasServed ? timeout : timeout + TO_CONNECT
-      const sent = this.#clock.now()
       const giveUp = (): void => {
-        // With thousands under way one may wait long for its turn, at a node that answers all the time.
-        const left = Math.max(sent, this.#answeredAt) + limit - this.#clock.now()
-        if (left > 0) wait(left)
-        else {
-          const error = new LeaseError('OUTCOME_UNKNOWN', `no answer within ${limit} ms`)
-          this.#fail(error)
-          reject(error)
-        }
+        this.#waiting.remove(entry)
+        const error = new LeaseError('OUTCOME_UNKNOWN', `no answer within ${limit} ms`)
+        this.#fail(error)
+        reject(error)
       }
-      let stopTimer: () => void
-      const wait = (delay: number): void => {
-        // Answers that came while the event loop was blocked are read before they count as missing.
-        const isOver = (): void => {
-          stopTimer = this.#clock.after(0, giveUp)
-        }
-        stopTimer = this.#clock.after(delay, isOver)
+      const entry = this.#waiting.add({ sent: this.#clock.now(), limit, giveUp })
+      this.#watch(limit)
+      const land = (): void => {
+        this.#waiting.remove(entry)
+        if (owed) this.#owed -= 1
       }
-      wait(limit)
       put(this.member).then(
         answer => {
-          stopTimer()
-          if (owed) this.#owed -= 1
+          land()
           this.#serve(answer.votesIn)
           resolve(answer)
         },
         reason => {
-          stopTimer()
-          if (owed) this.#owed -= 1
+          land()
           const error = storeError(reason)
           if (!this.member.isAnswer(reason)) this.#fail(error)
           reject(error)
         },
       )
     })
+  }
+
+  /** One timer for all that is under way, set anew for what is given up sooner. */
+  #watch(delay: number): void {
+    const at = this.#clock.now() + delay
+    if (at >= this.#lookAt) return
+    this.#lookAt = at
+    this.#stopTimer()
+    // Answers that came while the event loop was blocked are read before they count as missing.
+    const isOver = (): void => {
+      this.#stopTimer = this.#clock.after(0, () => this.#lookForSilence(), true)
+    }
+    this.#stopTimer = this.#clock.after(delay, isOver, true)
+  }
+
+  #lookForSilence(): void {
+    this.#lookAt = Number.POSITIVE_INFINITY
+    const now = this.#clock.now()
+    let soonest = Number.POSITIVE_INFINITY
+    for (const request of this.#waiting.values()) {
+      // With thousands under way one may wait long for its turn, at a node that answers all the time.
+      const left = Math.max(request.sent, this.#answeredAt) + request.limit - now
+      if (left > 0) soonest = Math.min(soonest, left)
+      else request.giveUp()
+    }
+    if (soonest < Number.POSITIVE_INFINITY) this.#watch(soonest)
   }
 
   #serve(votesIn: number): void {

@@ -52,66 +52,44 @@ export class RedisMember implements Member {
     this.#wakes = new Wakes(driver, this.#channel)
   }
 
-  async vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>> {
+  vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>> {
     const { name, id, ttl, queue } = claim
     const ears = this.#wakes.ears
     const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
-    const { text, votesIn } = await this.#ask(
-      { key: this.#keys.lease(name), id, verb: 'vote', wishes },
-      this.#options.acquireLimit(ttl),
-    )
-    return { value: voteOf(text, ears !== undefined && ears === this.#wakes.ears), votesIn }
+    const read = (text: string): Vote | undefined => voteOf(text, ears !== undefined && ears === this.#wakes.ears)
+    return this.#ask({ name, id, verb: 'vote', wishes }, read, this.#options.acquireLimit(ttl))
   }
 
-  async commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
+  commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
     const wishes = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
-    const { text, votesIn } = await this.#ask(
-      { key: this.#keys.lease(name), id, verb: 'commit', wishes },
-      this.#options.acquireLimit(ttl),
-    )
-    return { value: text === '1', votesIn }
+    return this.#ask({ name, id, verb: 'commit', wishes }, isDone, this.#options.acquireLimit(ttl))
   }
 
-  async renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
+  renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
     const { name, ttl } = claim
     const wishes = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim)}` : '0 '}`
-    const question = { key: this.#keys.lease(name), id: withToken(claim), verb: 'renew', wishes }
-    const { text, votesIn } = await this.#ask(question, requestLimit(ttl))
-    if (text.startsWith('+')) return { value: { state: 'held', token: Number(text) }, votesIn }
-    return { value: { state: text === 'f' ? 'free' : 'lost', token: 0 }, votesIn }
+    return this.#ask({ name, id: withToken(claim), verb: 'renew', wishes }, renewalOf, requestLimit(ttl))
   }
 
-  async release(key: ClaimKey): Promise<Answer<boolean>> {
-    const question = { key: this.#keys.lease(key.name), id: withToken(key), verb: 'release', wishes: FORGET }
-    const { text, votesIn } = await this.#ask(question)
-    return { value: text === '1', votesIn }
+  release(key: ClaimKey): Promise<Answer<boolean>> {
+    return this.#ask({ name: key.name, id: withToken(key), verb: 'release', wishes: FORGET }, isDone)
   }
 
-  async concede({ name, id }: ClaimKey, attempt: number): Promise<Answer<boolean>> {
-    const question = { key: this.#keys.lease(name), id, verb: 'concede', wishes: FORGET + attempt }
-    const { text, votesIn } = await this.#ask(question)
-    return { value: text === '1', votesIn }
+  concede({ name, id }: ClaimKey, attempt: number): Promise<Answer<boolean>> {
+    return this.#ask({ name, id, verb: 'concede', wishes: FORGET + attempt }, isDone)
   }
 
-  async break(name: string, by: string, floor: number): Promise<Answer<Broken>> {
+  break(name: string, by: string, floor: number): Promise<Answer<Broken>> {
     const wishes = `${MEMORY} 0 0 ${floor} ${by}`
-    const { text, votesIn } = await this.#ask(
-      { key: this.#keys.lease(name), id: '-', verb: 'break', wishes },
-      LONGEST_REQUEST,
-    )
-    return { value: { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }, votesIn }
+    return this.#ask({ name, id: '-', verb: 'break', wishes }, brokenOf, LONGEST_REQUEST)
   }
 
-  async raise(name: string, token: number): Promise<Answer<boolean>> {
-    const question = { key: this.#keys.lease(name), id: '-', verb: 'raise', wishes: `0 0 0 ${token}` }
-    const { text, votesIn } = await this.#ask(question, LONGEST_REQUEST)
-    return { value: text === '1', votesIn }
+  raise(name: string, token: number): Promise<Answer<boolean>> {
+    return this.#ask({ name, id: '-', verb: 'raise', wishes: `0 0 0 ${token}` }, isDone, LONGEST_REQUEST)
   }
 
-  async look(name: string): Promise<Answer<Sight>> {
-    const question = { key: this.#keys.lease(name), id: '-', verb: 'look', wishes: '0 0 0 ' }
-    const { value, state } = await this.#requests.put(question, { signal: never })
-    return { value: sightOf((value as unknown[]).map(String)), votesIn: Number(state) }
+  look(name: string): Promise<Answer<Sight>> {
+    return this.#ask({ name, id: '-', verb: 'look', wishes: '0 0 0 ' }, sightOf)
   }
 
   async names(prefix: string): Promise<Answer<readonly string[]>> {
@@ -132,9 +110,16 @@ export class RedisMember implements Member {
   }
 
   /** `limit`: milliseconds after which the server refuses it. @default never */
-  async #ask(question: Question, limit?: number): Promise<{ text: string; votesIn: number }> {
-    const { value, state } = await this.#requests.put(question, { limit, signal: never })
-    return { text: String(value), votesIn: Number(state) }
+  #ask<Value>(
+    { name, id, verb, wishes }: Omit<Question, 'key'> & { readonly name: string },
+    read: (answer: string, parts: readonly unknown[]) => Value,
+    limit?: number,
+  ): Promise<Answer<Value>> {
+    const question = { key: this.#keys.lease(name), id, verb, wishes }
+    return this.#requests.put(question, { limit, signal: never }).then(({ value, state }) => {
+      const parts = Array.isArray(value) ? value : []
+      return { value: read(String(value), parts), votesIn: Number(state) }
+    })
   }
 
   /** A server cannot restart under a connection, so that this holds as long as that does. */
@@ -165,8 +150,22 @@ function voteOf(text: string, listens: boolean): Vote | undefined {
   return { kind: 'busy', holder, ahead: Number(ahead), listens }
 }
 
+function isDone(text: string): boolean {
+  return text === '1'
+}
+
+function renewalOf(text: string): Renewal {
+  if (text.startsWith('+')) return { state: 'held', token: Number(text) }
+  return { state: text === 'f' ? 'free' : 'lost', token: 0 }
+}
+
+function brokenOf(text: string): Broken {
+  return { wasHeld: text.startsWith('+'), token: Number(text.slice(1)) }
+}
+
 /** `remaining id token details`, then of each waiter `remaining id` and `channel asked details`. */
-function sightOf([lease = '', ...line]: string[]): Sight {
+function sightOf(_: string, parts: readonly unknown[]): Sight {
+  const [lease = '', ...line] = parts.map(String)
   const [remaining = '', id = '', token = ''] = lease.split(' ', 3)
   const holder = lease ? { id, token: Number(token), remaining: Number(remaining), ...read(lease, 3) } : undefined
   const waiters: Omit<NonNullable<Sight['holder']>, 'token'>[] = []

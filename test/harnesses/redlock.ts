@@ -20,8 +20,8 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number): StoreHa
     return { servers, clock, clients: own.map(owned => owned.client) }
   })
   // They start with the tests, and the cases look at leases longer than any quarantine. Ten cases at once keep a small
-  // machine so busy that a node may be silent for 50 ms.
-  const options = { trustRestarted: true, nodeTimeout: 250 }
+  // machine so busy that a node may be silent for longer than anybody would wait in earnest.
+  const options = { trustRestarted: true, nodeTimeout: 1_000 }
   return {
     name: `redlock of ${size} (${client})`,
     store: 'redlock',

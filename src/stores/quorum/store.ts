@@ -81,8 +81,6 @@ export class QuorumStore implements Store {
       const { refusal } = this.#quorum
       if (result.kind === 'won' && elapsed <= limit && !refusal && !signal.aborted)
         return { held: true, token: BigInt(result.token), ttl: this.#granted(claim.ttl) }
-      // Only a higher number is an attempt that was not given up.
-      this.#least = Math.max(this.#least, number + 1)
       if (result.kind === 'won') await attempt.concede()
       signal.throwIfAborted()
       if (refusal) throw refusal
@@ -192,7 +190,10 @@ export class QuorumStore implements Store {
 
   /** Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. */
   #nextAttempt(): number {
-    return Math.max(this.#least, Math.floor(this.#environment.clock.wall() * 1_000))
+    const number = Math.max(this.#least, Math.floor(this.#environment.clock.wall() * 1_000))
+    // Whatever the clock does, no two are alike: an attempt that is given up takes back what it and earlier ones got.
+    this.#least = number + 1
+    return number
   }
 
   /** The core gives up what `margin` says already. */

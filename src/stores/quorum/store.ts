@@ -156,7 +156,9 @@ export class QuorumStore implements Store {
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
-    const token = Math.max(...held.map(({ value }) => value.token))
+    // A node that holds it no more may know of a higher token than those that do.
+    const tokens = tally.counted.map(({ value }) => value.token + (value.wasHeld ? 0 : 1))
+    const token = Math.max(...tokens, ...held.map(({ value }) => value.token))
     // A majority must have that token, so that the next holder's is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)

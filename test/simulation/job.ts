@@ -3,7 +3,7 @@ import type { Lease } from '../../src/lease.ts'
 import type { Locks } from '../../src/locks.ts'
 import type { AcquireOptions } from '../../src/options.ts'
 import { LAST_REQUEST, requestLimit } from '../../src/time.ts'
-import { Held, type Ledger, LONGEST_TTL } from './ledger.ts'
+import { Held, LONGEST_TTL } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
@@ -14,12 +14,34 @@ const WAITS = [0, 0, 40, 200, 1_000, Number.POSITIVE_INFINITY, Number.POSITIVE_I
 /** Milliseconds for which a call may go on after its time is over: clocks differ by as much. */
 const GRACE = 20
 
+/** Where a job tells what happens to it, and is checked. */
+export interface Log {
+  readonly counts: Record<'timeouts' | 'losses' | 'unavailable' | 'aborted' | 'extended', number>
+  /** The number of a new acquisition. */
+  begin(): number
+  /** The caller was told that it holds nothing. */
+  gaveUp(operation: number, name: string): void
+  /** The caller was given a lease, by a call that began at `started`. */
+  handOut(held: Held, started: number): void
+  /** What the lease says at this moment must be so. Answers what it says. */
+  check(held: Held): boolean
+  /** A write that arrives at the resource, which knows the highest token that it has seen. */
+  write(held: Held): void
+  /** The holder is done with it. */
+  put(held: Held): void
+  /** A release was confirmed. */
+  settled(operation: number): void
+  /** A release of what was held so far said that it was lost before. */
+  wasLost(operation: number, name: string): void
+  fail(what: string): void
+}
+
 /** What a job needs of the world it lives in. */
 export interface Surroundings {
   readonly world: World
   readonly machine: Machine
   readonly random: Random
-  readonly ledger: Ledger
+  readonly ledger: Log
   readonly names: readonly string[]
   /** May it extend a lease for another ttl? */
   readonly changesTtl: boolean

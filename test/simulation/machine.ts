@@ -20,7 +20,8 @@ export class Machine implements Clock {
   readonly #random: Random
   readonly #rate: number
   readonly #started: number
-  readonly #skew: number
+  #skew: number
+  #leapt = 0
   #slept = 0
   #isSleepy = false
   #timers: (() => void)[] = []
@@ -36,7 +37,7 @@ export class Machine implements Clock {
   }
 
   now(): number {
-    return this.#started + (this.#world.now - this.#slept) * this.#rate
+    return this.#started + this.#leapt + (this.#world.now - this.#slept) * this.#rate
   }
 
   wall(): number {
@@ -73,6 +74,15 @@ export class Machine implements Clock {
       if (this.#isSleepy) this.#slept += ms
       return this.#resume()
     })
+  }
+
+  /** Sets its wall clock ahead of true time by `ms`. A process takes a step forward for time for which it stood still. */
+  setWall(ms: number): void {
+    const step = ms - this.#skew
+    this.#skew = ms
+    if (step <= 0) return
+    this.#leapt += step
+    this.hasStopped = true
   }
 
   /** Ends without a word. */

@@ -19,6 +19,8 @@ export const fair: Weather = { loss: 0, copies: 0, slow: 0, longest: 0 }
 /** Loses, delays, copies and thereby re-orders messages between machines and the server. */
 export class Network {
   weather: Weather = fair
+  /** Do messages of one machine, and those to it, arrive in the order in which they were sent? */
+  isOrdered = false
   /** Machines from which, and to which, nothing passes. */
   readonly cutUp: Set<Machine> = new Set()
   readonly cutDown: Set<Machine> = new Set()
@@ -28,6 +30,9 @@ export class Network {
     lostWakes: 0,
     copies: 0,
   }
+  /** When the last message arrives, of those that must keep their order. */
+  readonly #lastUp = new Map<Machine, number>()
+  readonly #lastDown = new Map<Machine, number>()
   readonly #world: World
   readonly #random: Random
 
@@ -48,29 +53,33 @@ export class Network {
           reply = () => reject(LeaseError.is(error) ? error : new Error('the server failed', { cause: error }))
         }
         if (this.#isLost(this.cutDown, machine)) this.counts.lostReplies += 1
-        else this.#world.after(this.#delay(), () => machine.deliver(reply))
+        else this.#world.after(this.#delay(machine, this.#lastDown), () => machine.deliver(reply))
       }
       if (this.#random.chance(this.weather.copies)) {
         this.counts.copies += 1
-        this.#world.after(this.#delay() + this.#delay(), () => void arrive())
+        this.#world.after(this.#delay(machine, this.#lastUp) + this.#delay(machine, this.#lastUp), () => void arrive())
       }
       if (this.#isLost(this.cutUp, machine)) this.counts.lostRequests += 1
-      else this.#world.after(this.#delay(), () => void arrive())
+      else this.#world.after(this.#delay(machine, this.#lastUp), () => void arrive())
     })
   }
 
   /** A message from the server that nobody answers. */
   wake(machine: Machine, wake: () => void): void {
     if (this.#isLost(this.cutDown, machine)) this.counts.lostWakes += 1
-    else this.#world.after(this.#delay(), () => machine.deliver(wake))
+    else this.#world.after(this.#delay(machine, this.#lastDown), () => machine.deliver(wake))
   }
 
   #isLost(cut: Set<Machine>, machine: Machine): boolean {
     return cut.has(machine) || this.#random.chance(this.weather.loss)
   }
 
-  #delay(): number {
-    if (this.#random.chance(this.weather.slow)) return this.#random.between(0, this.weather.longest)
-    return this.#random.between(0.2, 3)
+  #delay(machine: Machine, last: Map<Machine, number>): number {
+    const isSlow = this.#random.chance(this.weather.slow)
+    const delay = isSlow ? this.#random.between(0, this.weather.longest) : this.#random.between(0.2, 3)
+    if (!this.isOrdered) return delay
+    const at = Math.max(this.#world.now + delay, last.get(machine) ?? 0)
+    last.set(machine, at)
+    return at - this.#world.now
   }
 }

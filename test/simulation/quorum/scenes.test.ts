@@ -1,0 +1,172 @@
+import { describe, expect, test } from 'vitest'
+import { Scene } from './scene.ts'
+import type { Variant } from './simulate.ts'
+import { acksOfAnyNode } from './variants.ts'
+
+const never = new AbortController().signal
+
+test('a node that came back empty lets nobody take what three of five hold', async () => {
+  expect(await takenAfterRestart({})).toBe(false)
+})
+
+test('without its quarantine it would', async () => {
+  expect(await takenAfterRestart({ flaw: { isTrusting: true } })).toBe(true)
+})
+
+/** A, B, C are held; C restarts empty; does another get C, D, E? */
+async function takenAfterRestart(variant: Variant): Promise<boolean> {
+  const scene = new Scene(5, variant)
+  const holder = await scene.process()
+  holder.reaches(0, 1, 2)
+  await holder.token(holder.claim('holder'))
+  scene.servers[2]?.crash()
+  scene.servers[2]?.restart(() => true)
+  const other = await scene.process()
+  other.reaches(2, 3, 4)
+  const answer = await scene.outcome(other.acquire(other.claim('other')).catch(() => undefined))
+  return answer?.held === true
+}
+
+describe('when all nodes forget', () => {
+  const second = async (clockBack: number): Promise<bigint[]> => {
+    const scene = new Scene(3)
+    const process = await scene.process()
+    const first = await process.token(process.claim('first'))
+    for (const server of scene.servers) server.forget(() => true)
+    await scene.outcome(process.acquire(process.claim('too early')).catch(() => {}))
+    await scene.pass(2_010)
+    const other = await scene.process(-clockBack)
+    return [first, await other.token(other.claim('second'))]
+  }
+
+  test('tokens rise although a clock went back by less than the quarantine', async () => {
+    const [before = 0n, after = 0n] = await second(1_900)
+    expect(after).toBeGreaterThan(before)
+  })
+
+  test('a token falls if a clock went back by more than the outage and the quarantine: nothing is left to know it by', async () => {
+    const [before = 0n, after = 0n] = await second(2_200)
+    expect(after).toBeLessThan(before)
+  })
+})
+
+describe('a late copy of a commit', () => {
+  /** The token of a claim that was granted at its second attempt, and of the next. */
+  const tokens = async (variant: Variant): Promise<bigint[]> => {
+    const scene = new Scene(3, variant)
+    const fast = await scene.process(100)
+    fast.reaches(1)
+    await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+    const process = await scene.process()
+    process.reaches(0, 1)
+    const send = process.keep('commit', 0)
+    const claim = process.claim('first')
+    await scene.outcome(process.acquire(claim))
+    await scene.pass(200)
+    const first = await process.token(claim)
+    send()
+    await scene.pass(1_600)
+    const slow = await scene.process(-10_000)
+    slow.reaches(0, 2)
+    return [first, await slow.token(slow.claim('second'))]
+  }
+
+  test('does not lower the token of a later attempt', async () => {
+    const [first = 0n, second = 0n] = await tokens({})
+    expect(second).toBeGreaterThan(first)
+  })
+
+  test('would if it did not say which vote it is for', async () => {
+    const [first = 0n, second = 0n] = await tokens({ flaw: { commitsAll: true } })
+    expect(second).toBeLessThan(first)
+  })
+})
+
+describe('an attempt of which a vote vanished', () => {
+  /** The token that was granted meanwhile, and the next after both. */
+  const tokens = async (variant: Variant): Promise<bigint[]> => {
+    const scene = new Scene(3, variant)
+    const [process, fast, other, slow] = [
+      await scene.process(),
+      await scene.process(100),
+      await scene.process(5_000),
+      await scene.process(-10_000),
+    ]
+    fast.reaches(1)
+    await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+    const vote = process.keep('vote', 2)
+    const commits = [0, 1, 2].map(node => process.keep('commit', node))
+    const acquiring = process.acquire(process.claim('first')).catch(() => {})
+    await scene.pass(10)
+    scene.servers[0]?.setClock(2_000)
+    other.reaches(0, 2)
+    const granted = await other.token(other.claim('second'))
+    scene.servers[2]?.setClock(2_000)
+    vote()
+    await scene.pass(10)
+    for (const commit of commits) commit()
+    await scene.outcome(acquiring)
+    await scene.pass(1_600)
+    slow.reaches(1, 2)
+    return [granted, await slow.token(slow.claim('third'))]
+  }
+
+  test('is given up, and lowers no token', async () => {
+    const [granted = 0n, next = 0n] = await tokens({})
+    expect(next).toBeGreaterThan(granted)
+  })
+
+  test('would lower one if nodes acknowledged whose votes were not counted', async () => {
+    const [granted = 0n, next = 0n] = await tokens(acksOfAnyNode)
+    expect(next).toBeLessThan(granted)
+  })
+})
+
+test('an attempt that is given up takes back nothing of a later one, although the clock was set back between them', async () => {
+  const scene = new Scene(3)
+  const [process, fast] = [await scene.process(), await scene.process(100)]
+  fast.reaches(1)
+  await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+  process.reaches(0, 1)
+  const commits = [0, 1].map(node => process.keep('commit', node))
+  const claim = process.claim('twice')
+  const first = process.acquire(claim).catch(() => {})
+  await scene.pass(10)
+  process.machine.setWall(-3_600_000)
+  const token = await process.token(claim)
+  for (const commit of commits) commit()
+  await scene.outcome(first)
+  await scene.pass(10)
+  expect(await scene.outcome(process.store.renew({ ...claim, token }, never))).toMatchObject({ token })
+})
+
+describe('a break', () => {
+  test('answers a token above one that only a node knows which holds the lease no more', async () => {
+    const scene = new Scene(3)
+    const [holder, fast, slow] = [await scene.process(), await scene.process(5_000), await scene.process(-10_000)]
+    fast.reaches(0)
+    await scene.outcome(fast.acquire(fast.claim('leaves a higher token at one node')).catch(() => {}))
+    const vote = holder.keep('vote', 2)
+    const token = await holder.token(holder.claim('holder'))
+    vote()
+    await scene.pass(10)
+    scene.servers[1]?.setClock(2_000)
+    slow.reaches(1, 2)
+    const answer = await scene.outcome(slow.store.break('a', 'somebody', never))
+    expect(answer).toBeGreaterThan(token)
+  })
+
+  test('answers none that the next holder might not outrank, because another came between its rounds', async () => {
+    const scene = new Scene(3)
+    for (const index of [1, 2]) scene.servers[index]?.setClock(-20_000)
+    const [breaker, between] = [await scene.process(), await scene.process(-60_000)]
+    await between.token(between.claim('holder'))
+    const raises = [1, 2].map(node => breaker.keep('raise', node))
+    const breaking = breaker.store.break('a', 'somebody', never)
+    await scene.pass(10)
+    between.reaches(1, 2)
+    await between.token(between.claim('between'))
+    for (const raise of raises) raise()
+    await expect(scene.outcome(breaking)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  })
+})

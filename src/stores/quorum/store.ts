@@ -52,6 +52,7 @@ export class QuorumStore implements Store {
   readonly #environment: Environment
   /** The next attempt's number is no lower. */
   #least = 0
+  #attempt: number | undefined
   #isClosed = false
 
   constructor(members: readonly Member[], options: QuorumOptions) {
@@ -74,8 +75,7 @@ export class QuorumStore implements Store {
     const started = clock.now()
     const limit = this.acquireLimit(claim.ttl)
     for (;;) {
-      const number = this.#nextAttempt()
-      const attempt = new Attempt(this.#quorum, claim, number)
+      const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
       const result = await attempt.run()
       const elapsed = clock.now() - started
       const { refusal } = this.#quorum
@@ -190,12 +190,20 @@ export class QuorumStore implements Store {
       )
   }
 
-  /** Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. */
+  /**
+   * Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. No two
+   * attempts of a claim have the same, whatever the clock does: one that is given up takes back what it and earlier ones
+   * got. All that begin in one turn of the event loop share one, which then stands once in a request for many of them.
+   */
   #nextAttempt(): number {
-    const number = Math.max(this.#least, Math.floor(this.#environment.clock.wall() * 1_000))
-    // Whatever the clock does, no two are alike: an attempt that is given up takes back what it and earlier ones got.
-    this.#least = number + 1
-    return number
+    if (this.#attempt === undefined) {
+      this.#attempt = Math.max(this.#least, Math.floor(this.#environment.clock.wall() * 1_000))
+      this.#least = this.#attempt + 1
+      process.nextTick(() => {
+        this.#attempt = undefined
+      })
+    }
+    return this.#attempt
   }
 
   /** The core gives up what `margin` says already. */

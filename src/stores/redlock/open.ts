@@ -28,7 +28,7 @@ export async function openRedlock(url: string): Promise<Store> {
     /^(redlocks?):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
   if (!hosts) throw invalid(`the URL of the Redlock store cannot be read, or names no host: ${SHAPE}`)
   if (!/^\d*$/.test(database))
-    throw invalid(`the database of a Redlock store is a number, as in redlock://a,b,c/1, not ${database}`)
+    throw invalid(`the database of a Redlock store is a number, as in redlock://a,b,c/1: ${SHAPE}`)
   const query = queryOf(search)
   const tls = scheme.toLowerCase() === 'redlocks'
   const targets = hosts.split(',').map(host => targetOf(host, { tls, database: Number(database), query }))
@@ -46,8 +46,11 @@ function queryOf(search: string): ReadonlyMap<string, string> {
   const known = [...Object.keys(options), 'username', 'password']
   const query = new Map<string, string>()
   for (const [name, value] of new URLSearchParams(search)) {
-    if (!known.includes(name))
-      throw invalid(`the URL of a Redlock store has no option ${JSON.stringify(name)}, only ${known.join(', ')}`)
+    if (!known.includes(name)) {
+      // It may be the rest of a password with a question mark that nobody encoded.
+      const what = search.includes('@') ? 'no such option' : `no option ${JSON.stringify(name)}`
+      throw invalid(`the URL of a Redlock store has ${what}, only ${known.join(', ')}`)
+    }
     if (query.has(name)) throw invalid(`${name} is given twice in the URL of the Redlock store`)
     query.set(name, value)
   }

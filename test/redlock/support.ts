@@ -2,8 +2,10 @@ import { Redis } from 'ioredis'
 import { type LeaseEvents, subscribe } from '../../src/index.ts'
 import type { Store } from '../../src/store.ts'
 import { type RedlockOptions, redlock } from '../../src/stores/redlock/index.ts'
+import { signal } from '../redis/support.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import { type RedisOptions, type RedisServer, startRedis } from '../servers/redis.ts'
+import { until } from '../servers/until.ts'
 
 /** Milliseconds: what quarantines last in these tests. */
 export const MAX_TTL = 2_000
@@ -38,11 +40,18 @@ export class Nodes implements AsyncDisposable {
 
   /** Through the proxies, or past them; ends with the nodes. */
   store(options: RedlockOptions = TRUSTED, at: readonly { readonly port: number }[] = this.proxies): Store {
-    const store = redlock(
-      at.map(({ port }) => new Redis({ port, lazyConnect: true })),
-      options,
-    )
+    const [{ password }] = this.servers as [RedisServer]
+    const clients = at.map(({ port }) => new Redis({ port, lazyConnect: true, ...(password && { password }) }))
+    const store = redlock(clients, options)
     this.#stores.push(store)
+    return store
+  }
+
+  /** The same, once all nodes serve it. */
+  async connected(options: RedlockOptions = TRUSTED): Promise<Store> {
+    const store = this.store(options)
+    const states = async (): Promise<string[] | undefined> => (await store.nodes?.(signal))?.map(({ state }) => state)
+    await until('all nodes serve', async () => (await states())?.every(state => state === 'serving'))
     return store
   }
 

@@ -114,9 +114,10 @@ export class Quorum {
   }
 
   /** Too few nodes answered that count. Names each node's reason; the cause holds an error of each. */
-  unavailable({ counted, quarantined, failed }: Tally<unknown>): LeaseError {
+  unavailable({ pending, counted, quarantined, failed }: Tally<unknown>): LeaseError {
     for (const { error } of failed) if (error.code === 'CLOSED') return error
-    const missing = this.majority - counted.length
+    // Those that are known not to answer say so at once, before the others have.
+    const missing = this.majority - counted.length - pending
     const sooner = quarantined.map(({ votesIn }) => votesIn).sort((a, b) => a - b)
     const retryAfter = sooner.length >= missing ? sooner[missing - 1] : undefined
     const errors = [

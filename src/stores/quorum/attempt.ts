@@ -29,6 +29,8 @@ export class Attempt {
   readonly #claim: Claim
   readonly #number: number
   #tally: Tally<Ballot> | undefined
+  /** What came after enough was known: to be taken back as well, should the attempt not be won after all. */
+  readonly #late: [Node, Ballot, LeaseError | undefined][] = []
   #isConceded = false
 
   /** `number` is higher than those of all earlier attempts of the claim. */
@@ -61,6 +63,7 @@ export class Attempt {
     this.#isConceded = true
     const { counted, failed } = this.#tally ?? { counted: [], failed: [] }
     for (const { node, error } of failed) this.#concedeLate(node, undefined, error)
+    for (const answer of this.#late.splice(0)) this.#concedeLate(...answer)
     const granted = counted.filter(({ value }) => isGranted(value))
     await Promise.all(granted.map(({ node }) => this.#concedeAt(node)))
   }
@@ -80,6 +83,7 @@ export class Attempt {
     return this.#quorum.poll(member => member.vote(this.#claim, this.#number), judge, {
       late: (node, vote, error) => {
         if (this.#isConceded) this.#concedeLate(node, vote, error)
+        else this.#late.push([node, vote, error])
       },
     })
   }

@@ -1,0 +1,219 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { createLocks } from '../../src/index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
+import type { RedisServer } from '../servers/redis.ts'
+import { until } from '../servers/until.ts'
+import { CAUTIOUS, heard, MAX_TTL, type Nodes, startNodes, TRUSTED } from './support.ts'
+
+/** What a message says of a quarantine that has just begun. */
+const QUARANTINED = /localhost:\d+: it may have forgotten leases, and votes in [123] s/
+
+/** A majority grants; one of it restarts without its data; another client reaches that one and those that did not grant. */
+async function restartCase(nodes: Nodes, options: object): Promise<{ granted: bigint; next: Promise<bigint> }> {
+  const [a, b, c, d, e] = nodes.servers as [RedisServer, RedisServer, RedisServer, RedisServer, RedisServer]
+  const [pa, pb, , pd, pe] = nodes.proxies
+  for (const proxy of [pa, pb, pd, pe]) await proxy?.refuse()
+  const holder = nodes.store(options, [a, b, c, pd, pe] as RedisServer[])
+  const rival = nodes.store(options, [pa, pb, c, d, e] as RedisServer[])
+  const granted = await hold(holder, claimOf('a', { ttl: MAX_TTL }))
+  await c.restart()
+  return { granted, next: hold(rival, claimOf('a', { ttl: MAX_TTL })) }
+}
+
+describe('a majority holds, one of it restarts without its data, and another asks that one and the rest', () => {
+  test('it is refused, and told when to come', async () => {
+    await using nodes = await startNodes(5)
+    await nodes.age()
+    const { next } = await restartCase(nodes, CAUTIOUS)
+    const error = await failureOf(next)
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(error.message).toMatch(/^2 of 5 nodes count, and 3 are needed: /)
+    expect(error.message).toMatch(QUARANTINED)
+  })
+
+  test('if restarted nodes were trusted it would be granted: two hold, and only the token tells', async () => {
+    await using nodes = await startNodes(5)
+    const { granted, next } = await restartCase(nodes, TRUSTED)
+    expect(await next).toBeGreaterThan(granted)
+  })
+})
+
+test('a fresh set of nodes gives nothing for maxTtl; whoever waits for so long is served', async () => {
+  await using nodes = await startNodes(3)
+  using quarantined = heard('node_quarantined')
+  using restored = heard('node_restored')
+  const locks = createLocks(nodes.store(CAUTIOUS), { ttl: 1_000 })
+  await until('all are known', async () => (await locks.store.nodes?.(signal))?.every(node => node.remaining))
+  const states = (await locks.store.nodes?.(signal)) ?? []
+  const names = nodes.proxies.map(({ port }) => `localhost:${port}`)
+  expect(states.map(({ name }) => name)).toEqual(names)
+  for (const { state, remaining, reason } of states) {
+    expect(state).toBe('quarantined')
+    expect(remaining).toBeGreaterThan(0)
+    expect(remaining).toBeLessThanOrEqual(MAX_TTL)
+    expect(reason).toMatch(/^it may have forgotten leases, and votes in [12] s$/)
+  }
+  const refused = (await failureOf(locks.tryAcquire('a'))) as Error & { retryAfter?: number; cause?: AggregateError }
+  expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(refused.message).toMatch(QUARANTINED)
+  expect(refused.retryAfter).toBeGreaterThan(0)
+  expect(refused.retryAfter).toBeLessThanOrEqual(MAX_TTL)
+  for (const { message } of refused.cause?.errors ?? []) expect(message).toMatch(QUARANTINED)
+  await expect(locks.acquire('a', { wait: 10 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const requests: number[] = []
+  using acquired = heard('lease_acquired')
+  const lease = await locks.acquire('a', { wait: 20_000 })
+  requests.push(...acquired.map(event => event.requests))
+  // It came back when it was told to.
+  expect(Math.max(...requests)).toBeLessThan(5)
+  await until('all serve', async () => (await locks.store.nodes?.(signal))?.every(node => node.state === 'serving'))
+  expect(quarantined.map(({ node }) => node).sort()).toEqual([...names].sort())
+  for (const { remaining } of quarantined) expect(remaining).toBeLessThanOrEqual(MAX_TTL)
+  expect(restored.map(({ node }) => node).sort()).toEqual([...names].sort())
+  await lease.release()
+  await locks.close()
+})
+
+test.each(['FLUSHALL', 'a restart'])('%s makes a node wait; it renews and releases meanwhile', async how => {
+  await using nodes = await startNodes(3)
+  await nodes.age()
+  const store = await nodes.connected(CAUTIOUS)
+  const claim = claimOf('a', { ttl: MAX_TTL })
+  const token = await hold(store, claim)
+  const [, second, third] = nodes.servers as [RedisServer, RedisServer, RedisServer]
+  await (how === 'FLUSHALL' ? third.call('FLUSHALL') : third.restart())
+  const held = { ...claim, token }
+  await until('it is noticed', async () => {
+    await store.renew(held, signal)
+    return (await store.nodes?.(signal))?.[2]?.state === 'quarantined'
+  })
+  await until('its vote is set again', async () => {
+    await store.renew(held, signal)
+    return (await nodes.holders('a'))[2] === claim.id
+  })
+  expect((await nodes.kept('a'))[2]).toEqual({ state: 'held', token, id: claim.id })
+  // It counts for nobody: one more that is missing is one too many.
+  await second.pause()
+  for (const question of [store.renew(held, signal), acquire(store, claimOf('b', { ttl: MAX_TTL }))]) {
+    const error = await failureOf(question)
+    expect(error.code).toBe('STORE_UNAVAILABLE')
+    expect(error.message).toMatch(QUARANTINED)
+  }
+  second.resume()
+  await until('they agree again', () => store.renew(held, signal).catch(() => undefined))
+  expect(await look(store, { name: 'a' })).toMatchObject([{ state: 'held', token }])
+  expect(await store.release(held, signal)).toBe('released')
+  expect((await nodes.holders('a'))[2]).toBeUndefined()
+  await until('it serves', async () => (await store.nodes?.(signal))?.[2]?.state === 'serving')
+  expect(await hold(store, claimOf('a', { ttl: MAX_TTL }))).toBeGreaterThan(token)
+})
+
+test('a restart with an append-only file keeps votes and tokens, and makes a node wait all the same', async () => {
+  await using nodes = await startNodes(3, () => ({ appendonly: 'always' }))
+  await nodes.age()
+  const store = await nodes.connected(CAUTIOUS)
+  const claim = claimOf('a', { ttl: MAX_TTL })
+  const token = await hold(store, claim)
+  await until('all voted', async () => (await nodes.holders('a')).every(id => id === claim.id))
+  for (const server of nodes.servers) await server.restart()
+  expect(await nodes.kept('a')).toEqual(nodes.servers.map(() => ({ state: 'held', token, id: claim.id })))
+  const refused = await until('they answer', async () => {
+    const error = await failureOf(acquire(store, claimOf('b', { ttl: MAX_TTL })))
+    return QUARANTINED.test(error.message) && error
+  })
+  expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const locks = createLocks(store, { ttl: MAX_TTL })
+  const lease = await locks.acquire('a', { wait: 20_000 })
+  expect(lease.token).toBeGreaterThan(token)
+  await lease.release()
+  await locks.close()
+})
+
+test('nodes that are trusted serve at once after a restart with an append-only file, and know who holds', async () => {
+  await using nodes = await startNodes(3, () => ({ appendonly: 'always' }))
+  const locks = createLocks(await nodes.connected(), { ttl: 5_000 })
+  const lease = await locks.acquire('a')
+  await until('all voted', async () => (await nodes.holders('a')).every(id => id !== undefined))
+  for (const server of nodes.servers) await server.restart()
+  await until('they answer', () => lease.extend().catch(() => 0))
+  expect(await locks.tryAcquire('a')).toBeUndefined()
+  await lease.release()
+  await locks.close()
+})
+
+describe('a lease that is renewed', () => {
+  test('outlives the restart of every node, one after the other, without data', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected(), { ttl: 1_500 })
+    const rival = createLocks(await nodes.connected())
+    const lease = await locks.acquire('a')
+    for (const server of nodes.servers) {
+      await server.restart()
+      await until('it is held by all', async () => {
+        const kept = await nodes.kept('a')
+        return kept.every(vote => vote?.state === 'held' && vote.token === lease.token)
+      })
+      expect(await rival.tryAcquire('a')).toBeUndefined()
+      lease.assertHeld()
+    }
+    await lease.release()
+    await (await rival.acquire('a')).release()
+    await locks.close()
+    await rival.close()
+  })
+
+  test('is set again when a majority has forgotten it, and nobody took it', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected())
+    const lease = await locks.acquire('a')
+    await until('all voted', async () => (await nodes.holders('a')).every(id => id !== undefined))
+    for (const index of [0, 2, 4]) await nodes.servers[index]?.call('FLUSHALL')
+    expect(await lease.extend()).toBeGreaterThan(0)
+    await until('all have it', async () => (await nodes.kept('a')).every(kept => kept?.token === lease.token))
+    await lease.release()
+    await locks.close()
+  })
+
+  test('is lost for certain when another took it of nodes that forgot, and what is left of it goes', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected())
+    const lease = await locks.acquire('a', { heartbeat: false })
+    await until('all voted', async () => (await nodes.holders('a')).every(id => id !== undefined))
+    for (const index of [0, 2, 4]) await nodes.servers[index]?.call('FLUSHALL')
+    const store = nodes.store()
+    const claim = claimOf('a')
+    const token = await hold(store, claim)
+    expect(token).toBeGreaterThan(lease.token)
+    await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    await until('only the other is left', async () => {
+      const ids = await nodes.holders('a')
+      return ids.every(id => id === undefined || id === claim.id)
+    })
+    expect(await store.renew({ ...claim, token }, signal)).toMatchObject({ token })
+    await locks.close()
+  })
+
+  test('is lost for certain when all nodes forgot it: it may have run out', async () => {
+    await using nodes = await startNodes(3)
+    const locks = createLocks(await nodes.connected())
+    const lease = await locks.acquire('a')
+    for (const server of nodes.servers) await server.call('FLUSHALL')
+    await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })
+    expect(lease.signal.aborted).toBe(true)
+    await sleep(50)
+    expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
+    await locks.close()
+  })
+
+  test('is not set again by a renewal that comes after its release', async () => {
+    await using nodes = await startNodes(3)
+    const store = await nodes.connected()
+    const claim = claimOf('a')
+    const token = await hold(store, claim)
+    await store.release({ ...claim, token }, signal)
+    expect(await store.renew({ ...claim, token }, signal)).toBeUndefined()
+    expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
+    for (const kept of await nodes.kept('a')) expect(kept?.token).toBeGreaterThan(token)
+  })
+})

@@ -22,8 +22,9 @@ local votesIn = 0
 if maxTtl > 0 then
   local note = call('GET', KEYS[#KEYS])
   local of, since = match(note or '', '^(%x+) (%d+)$')
-  if of ~= runId then
-    local afterStart = startedAt + 1000
+  -- A clock that was set back makes a moment of before one to come: then all begins anew.
+  if of ~= runId or since - now > 1000 then
+    local afterStart = math.min(startedAt, now) + 1000
     since = (note and afterStart + maxTtl > now) and afterStart or now
     call('SET', KEYS[#KEYS], format('%s %.0f', runId, since))
   end

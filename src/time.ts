@@ -51,7 +51,10 @@ export const LONGEST_REQUEST = 5_000
 /** Milliseconds that the last request of a wait or of a withdrawal may take when its time is over. */
 export const LAST_REQUEST = 50
 
-/** What a holder gives up of its ttl for clocks that run at different speeds: 1 % and 2 ms. */
+/** Share of its ttl that a holder gives up for clocks that run at different speeds. */
+export const DRIFT = 0.01
+
+/** What a holder gives up of its ttl: for drift, and 2 ms. */
 export function margin(ttl: number): number {
-  return ttl * 0.01 + 2
+  return ttl * DRIFT + 2
 }

@@ -14,7 +14,7 @@ import type {
   Store,
   Wake,
 } from '../../store.ts'
-import { LONGEST_REQUEST, margin } from '../../time.ts'
+import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'
 import type { Answer, Broken, Member } from './member.ts'
@@ -206,9 +206,9 @@ export class QuorumStore implements Store {
     return this.#attempt
   }
 
-  /** The core gives up what `margin` says already. */
+  /** Of this the core gives up what `margin` says: then the drift and 2 ms are gone. */
   #granted(ttl: number): number {
-    return ttl - Math.max(this.#options.drift * ttl + 2 - margin(ttl), 0)
+    return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
   }
 
   async #look(name: string): Promise<LeaseRecord[]> {

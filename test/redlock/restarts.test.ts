@@ -28,7 +28,7 @@ describe('a majority holds, one of it restarts without its data, and another ask
     const { next } = await restartCase(nodes, CAUTIOUS)
     const error = await failureOf(next)
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    expect(error.message).toMatch(/^2 of 5 nodes count, and 3 are needed: /)
+    expect(error.message).toMatch(/^no majority of the 5 nodes could be had: /)
     expect(error.message).toMatch(QUARANTINED)
   })
 

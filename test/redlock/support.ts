@@ -10,9 +10,11 @@ import { until } from '../servers/until.ts'
 /** Milliseconds: what quarantines last in these tests. */
 export const MAX_TTL = 2_000
 
-/** The same as a user has, but for a machine that is so busy that a node may be silent for 50 ms. */
-export const TRUSTED: RedlockOptions = { trustRestarted: true, nodeTimeout: 250 }
-export const CAUTIOUS: RedlockOptions = { maxTtl: MAX_TTL, nodeTimeout: 250 }
+/** A machine that does much else may be silent for much longer than the 50 ms that a node has. */
+export const TRUSTED: RedlockOptions = { trustRestarted: true, nodeTimeout: 1_000 }
+export const CAUTIOUS: RedlockOptions = { maxTtl: MAX_TTL, nodeTimeout: 1_000 }
+/** Where all waits for nodes that are dead. */
+export const IMPATIENT: RedlockOptions = { trustRestarted: true, nodeTimeout: 300 }
 
 /** What a node keeps of a name: whose vote it is, or whose it was. */
 export interface Kept {
@@ -38,6 +40,11 @@ export class Nodes implements AsyncDisposable {
     this.proxies = proxies
   }
 
+  /** What stores call them that go through the proxies. */
+  get names(): string[] {
+    return this.proxies.map(({ port }) => `localhost:${port}`)
+  }
+
   /** Through the proxies, or past them; ends with the nodes. */
   store(options: RedlockOptions = TRUSTED, at: readonly { readonly port: number }[] = this.proxies): Store {
     const [{ password }] = this.servers as [RedisServer]
@@ -56,7 +63,7 @@ export class Nodes implements AsyncDisposable {
   }
 
   /** By URL, past the proxies. */
-  url(query = 'trustRestarted=true&nodeTimeout=250'): string {
+  url(query = 'trustRestarted=true&nodeTimeout=1000'): string {
     return `redlock://${this.servers.map(({ host, port }) => `${host}:${port}`).join(',')}?${query}`
   }
 
@@ -114,10 +121,13 @@ export const faults = {
 
 export type Fault = keyof typeof faults
 
-/** All such events of this process from now on. */
-export function heard<Name extends keyof LeaseEvents>(name: Name): LeaseEvents[Name][] & Disposable {
+/** All such events from now on that are of a test's own: others may run at the same time. */
+export function heard<Name extends keyof LeaseEvents>(
+  name: Name,
+  isOwn: (event: LeaseEvents[Name]) => boolean,
+): LeaseEvents[Name][] & Disposable {
   const all: LeaseEvents[Name][] = []
-  const stop = subscribe(name, event => all.push(event))
+  const stop = subscribe(name, event => isOwn(event) && all.push(event))
   return Object.assign(all, { [Symbol.dispose]: stop })
 }
 

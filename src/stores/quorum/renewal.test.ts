@@ -36,6 +36,12 @@ test('a majority that has worn away is made good if one node still holds and oth
   expect(await renew(quorum, holder)).toBe(7)
 })
 
+test('nodes that have forgotten may answer first', async () => {
+  const [quorum, members] = quorumOf(5)
+  script(members, [free, free, free, held, never])
+  expect(await renew(quorum, holder)).toBe(7)
+})
+
 test('what no node knows any more has run out', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [free, free, free])

@@ -5,6 +5,7 @@ import type { Node } from './node.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
 const isHeld = ({ state }: Renewal): boolean => state === 'held'
+const isFree = ({ state }: Renewal): boolean => state === 'free'
 
 /**
  * Renews the votes of a claim; answers its token, or `undefined` if it has certainly lost its majority. Rejects if nobody
@@ -22,7 +23,11 @@ export async function renew(quorum: Quorum, claim: Claim): Promise<number | unde
   const judge = (tally: Tally<Renewal>): Tally<Renewal> | undefined => {
     const held = tally.count(isHeld)
     isHolding = held >= majority
-    return isHolding || held + tally.pending < majority ? tally : undefined
+    if (isHolding) return tally
+    // Nodes that forgot it may answer before the one that knows it still, of which they could have it again.
+    const free = claim.token === undefined ? 0 : tally.count(isFree)
+    const canRestore = held > 0 && held + free >= majority && held + tally.pending < majority
+    return canRestore || held + free + tally.pending < majority || tally.pending === 0 ? tally : undefined
   }
   const first = await quorum.poll(member => member.renew(claim, false), judge, { late: restoreAt })
   const held = first.counted.filter(({ value }) => isHeld(value)).map(({ value }) => value)
@@ -31,7 +36,7 @@ export async function renew(quorum: Quorum, claim: Claim): Promise<number | unde
     return tokenOf(claim, held)
   }
 
-  const nodes = first.counted.filter(({ value }) => value.state === 'free').map(({ node }) => node)
+  const nodes = first.counted.filter(({ value }) => isFree(value)).map(({ node }) => node)
   if (claim.token !== undefined && held.length > 0 && held.length + nodes.length >= majority) {
     const enough = majority - held.length
     const judgeAgain = (tally: Tally<Renewal>): Tally<Renewal> | undefined => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import { acquire, claimOf, failureOf, hold, signal } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
-import { type Nodes, spend, startNodes, TRUSTED } from './support.ts'
+import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
 /** Milliseconds: much longer than all that is waited for here, so that nothing is gone because it ran out. */
 const TTL = 25_000
@@ -20,10 +20,10 @@ async function freeEverywhere(nodes: Nodes, name: string): Promise<void> {
 /** Counters that no clock makes equal. */
 const uneven = [1n, 5n, 3n, 2n, 4n].map(n => BigInt(Date.now() + 3_600_000) * 1_000n + n)
 
-describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
+describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
   test('a vote of one node is taken back by the release', async () => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(await nodes.connected(), { ttl: TTL })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const lost = lose(nodes, 3, 'vote')
     const lease = await locks.acquire('a')
     await lost
@@ -35,7 +35,7 @@ describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
 
   test('the votes of a majority are taken back by the rejection, or are the claim’s when it asks again', async () => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(await nodes.connected(), { ttl: TTL })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const voted = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
     await expect(locks.tryAcquire('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     await voted
@@ -55,7 +55,7 @@ describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
     await using nodes = await startNodes(5)
     await spend(nodes, 'a', uneven)
     // Time for one attempt, and none for another.
-    const store = await nodes.connected({ ...TRUSTED, elapsedLimit: 300 / TTL })
+    const store = await nodes.connected({ ...IMPATIENT, elapsedLimit: 350 / TTL })
     for (const index of [3, 4]) nodes.proxies[index]?.down.delay(60)
     const lost = lose(nodes, 2, 'commit')
     const claim = claimOf('a', { ttl: TTL })
@@ -68,7 +68,7 @@ describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
 
   test('a release is confirmed all the same', async () => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(await nodes.connected(), { ttl: TTL })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const lease = await locks.acquire('a')
     const lost = Promise.all([1, 2, 3].map(index => lose(nodes, index, 'release')))
     await lease.release()
@@ -79,7 +79,7 @@ describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
 
   test('a renewal is made again, and the lease is held', async () => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(await nodes.connected(), { ttl: 3_000 })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: 3_000 })
     const lease = await locks.acquire('a')
     const lost = Promise.all([0, 1, 2].map(index => lose(nodes, index, 'renew')))
     const failure = await failureOf(lease.extend())
@@ -93,9 +93,9 @@ describe.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
   })
 })
 
-test('what a majority that stood still is asked in vain leaves nothing when it goes on', async () => {
+test.concurrent('what a majority that stood still is asked in vain leaves nothing when it goes on', async () => {
   await using nodes = await startNodes(5)
-  const locks = createLocks(await nodes.connected(), { ttl: TTL })
+  const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
   for (const index of [1, 2, 3]) await nodes.servers[index]?.pause()
   await expect(locks.tryAcquire('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   for (const index of [1, 2, 3]) nodes.servers[index]?.resume()
@@ -104,7 +104,7 @@ test('what a majority that stood still is asked in vain leaves nothing when it g
   await locks.close()
 })
 
-test('a vote that arrives after its claim was withdrawn is refused', async () => {
+test.concurrent('a vote that arrives after its claim was withdrawn is refused', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = claimOf('a', { ttl: TTL })
@@ -118,10 +118,10 @@ test('a vote that arrives after its claim was withdrawn is refused', async () =>
   expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
 })
 
-test('closing while votes are under way leaves nothing', async () => {
+test.concurrent('closing while votes are under way leaves nothing', async () => {
   await using nodes = await startNodes(5)
   for (const delay of [0, 1, 3, 10, 30]) {
-    const locks = createLocks(await nodes.connected(), { ttl: TTL })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     for (const { down } of nodes.proxies) down.delay(delay)
     const attempts = [
       failureOf(locks.acquire('a').then(() => Promise.reject(new Error('held')))),

@@ -1,0 +1,109 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { mask } from '../../src/cli/output.ts'
+import { connect } from '../../src/index.ts'
+import { folder, holdfast, start } from '../cli/holdfast.ts'
+import { until } from '../servers/until.ts'
+import { type Nodes, startNodes } from './support.ts'
+
+const password = 's3cr@t/word'
+const encoded = encodeURIComponent(password)
+
+let nodes: Nodes
+let url: string
+beforeAll(async () => {
+  nodes = await startNodes(3, () => ({ password }))
+  url = nodes.url(`trustRestarted=true&nodeTimeout=500&password=${encoded}`)
+})
+afterAll(async () => {
+  await nodes[Symbol.asyncDispose]()
+})
+
+test('a command runs under a lease of a majority, and goes on when a node dies', async () => {
+  const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
+  const running = start(['run', 'job', '--store', url, '--ttl', '1500ms', '--', ...job])
+  await running.says(`ready ${url}`)
+  expect((await nodes.holders('job')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
+  await nodes.servers[1]?.kill()
+  const busy = await holdfast(['run', 'job', '--store', url, '--', 'true'])
+  expect(busy).toMatchObject({ code: 75, err: expect.stringMatching(/^holdfast: job is held by .* \(token \d+\)\n$/) })
+  const { code, out, err } = await holdfast(['inspect', 'job', '--store', url])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out).toMatch(/held by/)
+  expect(out).toMatch(`127.0.0.1:${nodes.servers[1]?.port} unavailable: `)
+  const listed = await holdfast(['ls', '--json', '--store', url])
+  expect(JSON.parse(listed.out)).toMatchObject([{ name: 'job', state: 'held' }])
+  writeFileSync(join(folder, 'done'), '')
+  expect(await running.ended).toMatchObject({ code: 5, err: '' })
+  await nodes.servers[1]?.start()
+})
+
+test('whoever waits runs when the name is given back, or broken', async () => {
+  const first = start(['run', 'job', '--store', url, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
+  await first.says('ready')
+  const second = start(['run', 'job', '--store', url, '--wait', 'forever', '--', 'echo', 'second'])
+  await second.tells('waiting')
+  const broken = await holdfast(['break', 'job', '--store', url])
+  expect(broken.code).toBe(0)
+  expect(await second.ended).toMatchObject({ code: 0, out: 'second\n' })
+  expect((await first.ended).code).toBe(76)
+})
+
+test('of five that start in the same second one runs', async () => {
+  const job = ['sh', '-c', 'echo ran; while [ ! -e done ]; do sleep 0.1; done']
+  let refused = 0
+  const all = Array.from({ length: 5 }, async () => {
+    const result = await holdfast(['run', 'cron', '--store', url, '--', ...job])
+    refused += 1
+    if (refused === 4) writeFileSync(join(folder, 'done'), '')
+    return result
+  })
+  const results = await Promise.all(all)
+  expect(results.map(({ code }) => code).sort()).toEqual([0, 75, 75, 75, 75])
+  expect(results.map(({ out }) => out).join('')).toBe('ran\n')
+})
+
+test('no majority is one line that names each node and no password', async () => {
+  await nodes.servers[0]?.kill()
+  await nodes.servers[2]?.kill()
+  const { code, err } = await holdfast(['run', 'job', '--store', url, '--ttl', '1s', '--', 'true'])
+  expect(code).toBe(69)
+  expect(err).toMatch(/^holdfast: no majority of the 3 nodes could be had: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
+  expect(err).not.toMatch(/s3cr|word/)
+  await nodes.heal()
+})
+
+test('a wrong URL is one line that shows no password', async () => {
+  const own = `redlock://app:${encoded}@a,b:1?password=${encoded}&colour=blue`
+  for (const options of [[], ['--json']]) {
+    const { code, err } = await holdfast(['ls', '--store', own, ...options])
+    expect(code).toBe(64)
+    expect(err).toMatch(/the URL of a Redlock store has no option \\?"colour\\?"/)
+    expect(err).not.toMatch(/s3cr|word@|blue/)
+  }
+})
+
+test.each([
+  ['redlock://a,b,c?password=s3cret&prefix=x', 'redlock://a,b,c?password=***&prefix=x'],
+  ['redlock://a,b,c?prefix=x&password=s3cret', 'redlock://a,b,c?prefix=x&password=***'],
+  ['redlocks://u:s3cret@a,u:s3cret@b,c/1?x=1', 'redlocks://u:***@b,c/1?x=1'],
+])('%s is shown as %s', (text, shown) => {
+  expect(mask(text)).toBe(shown)
+})
+
+test('a heartbeat in a thread keeps a lease while the event loop is blocked, also with a node dead', async () => {
+  const locks = await connect(url, { heartbeat: 'thread', ttl: 1_000, livenessLimit: 10_000 })
+  const rival = await connect(url)
+  const lease = await locks.acquire('blocked')
+  await nodes.servers[0]?.pause()
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
+  lease.assertHeld()
+  expect(await rival.tryAcquire('blocked')).toBeUndefined()
+  nodes.servers[0]?.resume()
+  expect(await lease.extend()).toBeGreaterThan(0)
+  await lease.release()
+  await until('it is free', () => rival.tryAcquire('blocked'))
+  await locks.close()
+  await rival.close()
+})

@@ -60,7 +60,7 @@ test('of five that start in the same second one runs', async () => {
     return result
   })
   const results = await Promise.all(all)
-  expect(results.map(({ code }) => code).sort()).toEqual([0, 75, 75, 75, 75])
+  expect(results.map(({ code }) => code).sort((a, b) => Number(a) - Number(b))).toEqual([0, 75, 75, 75, 75])
   expect(results.map(({ out }) => out).join('')).toBe('ran\n')
 })
 

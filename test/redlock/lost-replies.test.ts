@@ -8,9 +8,12 @@ import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 const TTL = 25_000
 
 const ways = {
-  'the answer is lost': (nodes: Nodes, index: number, verb: string) => nodes.proxies[index]?.loseReply(`${verb} `),
-  'the connection is cut': (nodes: Nodes, index: number, verb: string) =>
-    nodes.proxies[index]?.cutAfterRequest(`${verb} `),
+  async 'the answer is lost'(nodes: Nodes, index: number, verb: string): Promise<void> {
+    await nodes.proxies[index]?.loseReply(`${verb} `)
+  },
+  async 'the connection is cut'(nodes: Nodes, index: number, verb: string): Promise<void> {
+    await nodes.proxies[index]?.cutAfterRequest(`${verb} `)
+  },
 } as const
 
 async function freeEverywhere(nodes: Nodes, name: string): Promise<void> {
@@ -49,6 +52,16 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await lease.release()
     await freeEverywhere(nodes, 'a')
     await locks.close()
+  })
+
+  test('the store itself takes them back, whether anybody releases the claim or not', async () => {
+    await using nodes = await startNodes(5)
+    const store = await nodes.connected(IMPATIENT)
+    const voted = Promise.all([0, 1, 4].map(index => lose(nodes, index, 'vote')))
+    const error = await failureOf(acquire(store, claimOf('a', { ttl: TTL })))
+    expect(error.code).toBe('STORE_UNAVAILABLE')
+    await voted
+    await freeEverywhere(nodes, 'a')
   })
 
   test('what is committed is taken back with the votes, also those that came meanwhile', async () => {

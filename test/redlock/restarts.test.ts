@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
+import { startClock } from '../servers/clock.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { until } from '../servers/until.ts'
 import { CAUTIOUS, heard, MAX_TTL, type Nodes, startNodes, TRUSTED } from './support.ts'
@@ -77,7 +78,10 @@ test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits fo
 })
 
 test.concurrent.each(['FLUSHALL', 'a restart'])('%s makes a node wait; it renews and releases meanwhile', async how => {
-  await using nodes = await startNodes(3)
+  // So that it is not by their start alone.
+  using clock = startClock()
+  await using nodes = await startNodes(3, () => ({ clock }))
+  clock.jumpWall(3_600_000)
   await nodes.age()
   // Time for all that follows.
   const ttl = 6_000
@@ -209,6 +213,20 @@ describe.concurrent('a lease that is renewed', () => {
     await sleep(50)
     expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
     await locks.close()
+  })
+
+  test('is lost where another was above it, although one node never heard of that', async () => {
+    await using nodes = await startNodes(3)
+    const store = nodes.store(TRUSTED, nodes.servers)
+    const claim = claimOf('a')
+    const token = await hold(store, claim)
+    await until('all voted', async () => (await nodes.holders('a')).every(id => id === claim.id))
+    await nodes.proxies[0]?.refuse()
+    const broken = (await nodes.store().break('a', 'operator', signal)) ?? 0n
+    expect(broken).toBeGreaterThan(token)
+    expect(await nodes.holders('a')).toEqual([claim.id, undefined, undefined])
+    expect(await store.renew({ ...claim, token }, signal)).toBeUndefined()
+    await until('nothing is left', async () => (await nodes.holders('a')).every(id => id === undefined))
   })
 
   test('is not set again by a renewal that comes after its release', async () => {

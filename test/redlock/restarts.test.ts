@@ -49,6 +49,7 @@ test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits fo
   await until('all are known', async () => (await locks.store.nodes?.(signal))?.every(node => node.remaining))
   const states = (await locks.store.nodes?.(signal)) ?? []
   expect(states.map(({ name }) => name)).toEqual(names)
+  expect((await locks.inspect('fresh')).nodes).toMatchObject(names.map(name => ({ name, state: 'quarantined' })))
   for (const { state, remaining, reason } of states) {
     expect(state).toBe('quarantined')
     expect(remaining).toBeGreaterThan(0)

@@ -146,7 +146,8 @@ test('any mixture of dead nodes is told node by node, and is over when they answ
       // Two are enough to know; of those that have not said yet nothing is said.
       expect(errors.length).toBeGreaterThanOrEqual(2)
       expect(error.message).toMatch(/^no majority of the 3 nodes could be had: /)
-      for (const { code, message } of errors) {
+      for (const { code, message, cause } of errors) {
+        expect(cause).toBeUndefined()
         expect(code).toMatch(/^(OUTCOME_UNKNOWN|STORE_UNAVAILABLE)$/)
         expect(dead).toContain(message.split(': ')[0])
         expect(error.message).toMatch(message)

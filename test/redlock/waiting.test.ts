@@ -9,6 +9,9 @@ import { acquire, claimOf, hold, look, signal } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 
+/** Milliseconds: a third of it is longer than a test may take, so that who is served was woken. */
+const LONG = 200_000
+
 const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url))
 
 interface Told {
@@ -75,8 +78,8 @@ test.each([
 
 test.concurrent('a waiter asks nothing until a release wakes it, and then holds', async () => {
   await using nodes = await startNodes(3)
-  const holder = createLocks(await nodes.connected(), { ttl: 60_000 })
-  const waiter = createLocks(await nodes.connected(), { ttl: 60_000 })
+  const holder = createLocks(await nodes.connected(), { ttl: LONG })
+  const waiter = createLocks(await nodes.connected(), { ttl: LONG })
   const lease = await holder.acquire('quiet')
   using votes = heard('votes_counted', ({ name }) => name === 'quiet')
   const waiting = waiter.acquire('quiet')
@@ -102,8 +105,8 @@ test.concurrent('a waiter asks nothing until a release wakes it, and then holds'
 
 test.concurrent('a release wakes the waiter although a minority of the nodes is dead', async () => {
   await using nodes = await startNodes(5)
-  const holder = createLocks(await nodes.connected(), { ttl: 60_000 })
-  const waiter = createLocks(await nodes.connected(), { ttl: 60_000 })
+  const holder = createLocks(await nodes.connected(), { ttl: LONG })
+  const waiter = createLocks(await nodes.connected(), { ttl: LONG })
   for (const dead of [
     [0, 1],
     [2, 4],
@@ -113,7 +116,6 @@ test.concurrent('a release wakes the waiter although a minority of the nodes is 
     await until('it waits', async () => (await waiters(holder, 'a')) === 1)
     for (const index of dead) await nodes.servers[index]?.pause()
     await lease.release()
-    // By itself it would ask only after a third of the ttl.
     await (await waiting).release()
     for (const index of dead) nodes.servers[index]?.resume()
     await until('all serve', async () => (await holder.store.nodes?.(signal))?.every(node => node.state === 'serving'))

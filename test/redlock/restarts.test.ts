@@ -120,18 +120,21 @@ test.concurrent.each(['FLUSHALL', 'a restart'])('%s makes a node wait; it renews
 test.concurrent('a restart with an append-only file keeps votes and tokens, and makes a node wait all the same', async () => {
   await using nodes = await startNodes(3, () => ({ appendonly: 'always' }))
   await nodes.age()
-  const store = await nodes.connected(CAUTIOUS)
-  const claim = claimOf('a', { ttl: MAX_TTL })
+  // Time for all that follows.
+  const ttl = 5_000
+  const store = await nodes.connected({ ...CAUTIOUS, maxTtl: ttl })
+  const claim = claimOf('a', { ttl })
   const token = await hold(store, claim)
   await until('all voted', async () => (await nodes.holders('a')).every(id => id === claim.id))
   for (const server of nodes.servers) await server.restart()
   expect(await nodes.kept('a')).toEqual(nodes.servers.map(() => ({ state: 'held', token, id: claim.id })))
   const refused = await until('they answer', async () => {
-    const error = await failureOf(acquire(store, claimOf('b', { ttl: MAX_TTL })))
+    const error = await failureOf(acquire(store, claimOf('b', { ttl })))
     return QUARANTINED.test(error.message) && error
   })
   expect(refused).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  const locks = createLocks(store, { ttl: MAX_TTL })
+  expect(await look(store, { name: 'a' })).toMatchObject([{ state: 'held', token }])
+  const locks = createLocks(store, { ttl })
   const lease = await locks.acquire('a', { wait: 20_000 })
   expect(lease.token).toBeGreaterThan(token)
   await lease.release()

@@ -93,11 +93,12 @@ test.each([
 })
 
 test('a heartbeat in a thread keeps a lease while the event loop is blocked, also with a node dead', async () => {
-  const locks = await connect(url, { heartbeat: 'thread', ttl: 1_000, livenessLimit: 10_000 })
+  const locks = await connect(url, { heartbeat: 'thread', ttl: 2_000, livenessLimit: 20_000 })
   const rival = await connect(url)
   const lease = await locks.acquire('blocked')
+  await lease.extend() // by the thread, which connects for it
   await nodes.servers[0]?.pause()
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000)
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_500)
   lease.assertHeld()
   expect(await rival.tryAcquire('blocked')).toBeUndefined()
   nodes.servers[0]?.resume()

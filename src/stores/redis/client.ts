@@ -107,3 +107,8 @@ export function can<Name extends string>(
 ): value is { [key in Name]: (...args: never[]) => unknown } {
   return typeof (value as Record<string, unknown>)[name] === 'function'
 }
+
+/** As people write it: an IPv6 address has brackets. */
+export function addressOf(host = 'localhost', port = 6379): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`
+}

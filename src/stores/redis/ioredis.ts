@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../time.ts'
-import { can, type Driver, type Link } from './client.ts'
+import { addressOf, can, type Driver, type Link } from './client.ts'
 
 interface Emitter {
   on(event: string, listener: (...args: never[]) => void): unknown
@@ -66,7 +66,7 @@ function single(client: Single): Driver {
   const { host, port, path, keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
   return {
     isCluster: false,
-    address: path ?? `${host}:${port}`,
+    address: path ?? addressOf(host, port),
     keyPrefix: String(keyPrefix),
     canListen: true,
     open: signal => {

@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../time.ts'
-import { can, type Driver, type Link } from './client.ts'
+import { addressOf, can, type Driver, type Link } from './client.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
 
@@ -69,10 +69,10 @@ function safe(options: Options = {}): object {
 }
 
 function single(client: Client): Driver {
-  const { host = 'localhost', port = 6379, path } = client.options?.socket ?? {}
+  const { host, port, path } = client.options?.socket ?? {}
   return {
     isCluster: false,
-    address: path ?? `${host}:${port}`,
+    address: path ?? addressOf(host, port),
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {

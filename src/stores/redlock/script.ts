@@ -50,18 +50,19 @@ local function hold(key, value, token, ends, line, ttl, life, rest)
   write(key, value, token, life, ends .. ' held ' .. line, ttl .. ' ' .. rest)
 end
 
--- Frees the name; its token never falls. Unless the new one has a digit more, what follows it stays as it is.
+-- Frees a name that was held, and so is remembered for long enough; its token never falls. Unless the new one has a
+-- digit more, what follows it stays as it is.
 local function free(key, value, line, token, new, ttl, start)
   local state = endOf('0') .. ' free ' .. line
   if #new ~= #token then return write(key, value, new, MEMORY, state, ttl .. ' ' .. sub(value, start)) end
   mark(key, state .. ' ' .. new)
-  remember(key, new, MEMORY)
 end
 
--- The same for a name that is free, and perhaps unknown.
+-- Raises the token of a name that is free, and perhaps unknown.
 local function remind(key, value, line, token, new, ttl, start)
-  if value then return free(key, value, line, token, new, ttl, start) end
-  write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []')
+  if not value then return write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []') end
+  free(key, value, line, token, new, ttl, start)
+  remember(key, new, MEMORY)
 end
 
 local function vote(key, id, ttl, life, queues, rest)

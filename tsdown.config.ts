@@ -6,6 +6,7 @@ const subpaths = present({
   index: 'src/index.ts',
   redis: store('redis'),
   redlock: store('redlock'),
+  postgres: store('postgres'),
   sqlite: store('sqlite'),
   memory: store('memory'),
   conformance: 'src/conformance/index.ts',

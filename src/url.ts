@@ -15,6 +15,8 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
   'rediss:': openRedis,
   'redlock:': openRedlock,
   'redlocks:': openRedlock,
+  'postgres:': openPostgres,
+  'postgresql:': openPostgres,
 }
 
 /**
@@ -22,6 +24,7 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
  *
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
+ *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
  *
  * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
  * the server answers shows at the first request.
@@ -87,4 +90,9 @@ async function openRedis(url: string): Promise<Store> {
 async function openRedlock(url: string): Promise<Store> {
   const { openRedlock } = await import('./stores/redlock/open.ts')
   return openRedlock(url)
+}
+
+async function openPostgres(url: string): Promise<Store> {
+  const { openPostgres } = await import('./stores/postgres/open.ts')
+  return openPostgres(url)
 }

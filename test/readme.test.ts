@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
+import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { helpFor } from '../src/cli/help.ts'
 import type { Store } from '../src/index.ts'
 import { memory } from '../src/stores/memory.ts'
+import { postgres } from '../src/stores/postgres/index.ts'
 import { redis } from '../src/stores/redis/index.ts'
 import { sqlite } from '../src/stores/sqlite.ts'
 import { ROOT, scriptNode } from './script-node.ts'
@@ -60,7 +62,7 @@ function samplesOf(page: string): Sample[] {
       title: `TypeScript block ${index + 1} of ${page}`,
       file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
       text: `${program.replaceAll(/'holdfast(\/\w+)?'/g, (_, subpath) => `'${sourceOf(subpath)}'`)}\n${STAND_INS}`,
-      needsServer: /redis|valkey/i.test(block),
+      needsServer: /redis|valkey|postgres/i.test(block),
     }
   })
 }
@@ -83,6 +85,7 @@ const stores: [string, Store][] = [
   ['memory', memory()],
   ['sqlite', sqlite('unused.db')],
   ['redis', redis(new Redis({ lazyConnect: true }))],
+  ['postgres', postgres(new Pool())],
 ]
 
 test.each(stores)('the README tells the guarantees of %s as they are in the data', (name, { guarantees }) => {

@@ -4,11 +4,18 @@ import { afterAll, describe, expect, test, vi } from 'vitest'
 import { conformance, excludedCases } from '../src/conformance/index.ts'
 import type { StoreHarness } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
+import { postgresHarnesses } from './harnesses/postgres.ts'
 import { redisHarnesses } from './harnesses/redis.ts'
 import { redlockHarnesses } from './harnesses/redlock.ts'
 import { sqliteHarness } from './harnesses/sqlite.ts'
 
-const all: StoreHarness[] = [memoryHarness(), sqliteHarness(), ...redisHarnesses(), ...redlockHarnesses()]
+const all: StoreHarness[] = [
+  memoryHarness(),
+  sqliteHarness(),
+  ...redisHarnesses(),
+  ...redlockHarnesses(),
+  ...postgresHarnesses(),
+]
 
 /** `STORES=redis,memory` narrows, by the name of a store or of a harness. */
 const wanted = process.env.STORES?.split(',')

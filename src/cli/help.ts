@@ -10,6 +10,7 @@ Commands
   ls [PREFIX]           who holds what, and who waits for it
   inspect NAME          all about one name
   break NAME            takes the lease from its holder
+  migrate               makes the tables of a PostgreSQL store
 
 Examples
   holdfast run nightly -- node invoices.js
@@ -18,7 +19,7 @@ Examples
 
 Options of every command
   --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…,
-                  redlock://a:6379,b:6379,c:6379
+                  redlock://a:6379,b:6379,c:6379, postgres://host/database
                   Default: HOLDFAST_STORE, else a file of this user on this machine.
   --json          results as JSON on standard output, everything else as JSON lines on standard error
   -q, --quiet     print errors only
@@ -98,7 +99,28 @@ Examples
 Options: --store URL, --json; see holdfast --help
 `
 
-const TEXTS: Readonly<Record<string, string>> = { run: RUN, ls: LS, inspect: INSPECT, break: BREAK }
+const MIGRATE = `Usage: holdfast migrate [options]
+
+Makes the schema, tables and functions that a PostgreSQL store keeps leases in, and brings the functions up to date.
+It may be run again and again. Other stores make by themselves what they need.
+
+Examples
+  holdfast migrate --store postgres://owner@db/app
+  holdfast migrate --store 'postgres://owner@db/app?schema=locks&table=job'
+  holdfast migrate --print-sql > migrations/0042-holdfast.sql
+
+Options
+  --print-sql     print the SQL and do nothing; without a store, for the default names
+  --store URL, --json; see holdfast --help
+`
+
+const TEXTS: Readonly<Record<string, string>> = {
+  run: RUN,
+  ls: LS,
+  inspect: INSPECT,
+  break: BREAK,
+  migrate: MIGRATE,
+}
 
 /** The help on a command, or on all of them. Throws `Usage` for a command that does not exist. */
 export function helpFor(command: string | undefined): string {

@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) 
   ls: async () => (await import('./ls.ts')).ls,
   inspect: async () => (await import('./inspect.ts')).inspect,
   break: async () => (await import('./break.ts')).breakLease,
+  migrate: async () => (await import('./migrate.ts')).migrate,
 }
 
 /** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */

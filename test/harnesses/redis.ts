@@ -11,7 +11,7 @@ import { startProxy } from '../servers/proxy.ts'
 import { startRedis } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
 import type { StoreHarness } from './harness.ts'
-import { Stack } from './stack.ts'
+import { Lazy } from './lazy.ts'
 
 /** A client as a user has it, with its defaults, and how to close it. The store opens connections of its own from it. */
 export interface Owned {
@@ -167,25 +167,5 @@ function sentinelHarness(): StoreHarness {
     open: async () => redis((await started.value).client),
     lacks: { stop: failover, pause: failover, cut: failover, jump: 'the clock is tested with one server' },
     end: () => started.end(),
-  }
-}
-
-/** Servers that start when a test first needs them. */
-export class Lazy<Value> {
-  readonly stack: Stack = new Stack()
-  readonly #start: (stack: Stack) => Promise<Value>
-  #value: Promise<Value> | undefined
-
-  constructor(start: (stack: Stack) => Promise<Value>) {
-    this.#start = start
-  }
-
-  get value(): Promise<Value> {
-    this.#value ??= this.#start(this.stack)
-    return this.#value
-  }
-
-  async end(): Promise<void> {
-    await this.stack.end()
   }
 }

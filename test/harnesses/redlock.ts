@@ -3,7 +3,8 @@ import { startClock } from '../servers/clock.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startRedis } from '../servers/redis.ts'
 import type { StoreHarness } from './harness.ts'
-import { clients, Lazy, type Owned } from './redis.ts'
+import { Lazy } from './lazy.ts'
+import { clients, type Owned } from './redis.ts'
 
 /** A majority of three and of five, over the two client libraries that most people have. */
 export function redlockHarnesses(): StoreHarness[] {

@@ -1,4 +1,4 @@
-import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** Where `script/setup` unpacks Debian's packages when it may not install them. */
@@ -15,16 +15,23 @@ export interface Binary {
  * brings it: a test that needs a missing server fails, it never skips.
  */
 export function findBinary(name: string, debianPackage: string, unpacked: string = UNPACKED): Binary {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), ...foldersIn('/usr')]) {
     const path = join(folder, name)
     if (isExecutable(path)) return { path, env: {} }
   }
-  const path = join(unpacked, 'bin', name)
-  if (isExecutable(path)) return { path, env: { LD_LIBRARY_PATH: libraries(unpacked).join(delimiter) } }
+  for (const folder of foldersIn(unpacked)) {
+    const path = join(folder, name)
+    if (isExecutable(path)) return { path, env: { LD_LIBRARY_PATH: libraries(unpacked).join(delimiter) } }
+  }
   throw new Error(
     `${name} was not found on PATH nor in ${join(unpacked, 'bin')}: ` +
       `run ./script/setup --servers, or install Debian's package with: apt-get install ${debianPackage}`,
   )
+}
+
+/** Debian keeps the programs of PostgreSQL apart, by version, and some servers where only root looks for them. */
+function foldersIn(prefix: string): string[] {
+  return [join(prefix, 'bin'), join(prefix, 'sbin'), ...globSync(join(prefix, 'lib/postgresql/*/bin')).sort().reverse()]
 }
 
 function isExecutable(path: string): boolean {

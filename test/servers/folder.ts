@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+import { chmodSync, mkdtempSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -19,6 +19,7 @@ let root: string | undefined
  */
 export function newFolder(name: string): string {
   root ??= watch(mkdtempSync(join(tmpdir(), 'holdfast-servers-')))
+  chmodSync(root, 0o711) // a server of another user must find its own folder
   return mkdtempSync(join(root, `${name}-`))
 }
 

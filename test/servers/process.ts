@@ -23,6 +23,8 @@ export interface Command {
   readonly debianPackage: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>> | undefined
+  /** Whom it runs as. @default this process's user */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 /**
@@ -123,7 +125,7 @@ export abstract class ServerProcess implements AsyncDisposable {
   }
 
   #spawn(): ChildProcess {
-    const { binary, debianPackage, args, env } = this.command()
+    const { binary, debianPackage, args, env, user } = this.command()
     const found: Binary = findBinary(binary, debianPackage)
     const output = openSync(this.#outputPath, 'a')
     const child = spawn(found.path, args, {
@@ -132,6 +134,7 @@ export abstract class ServerProcess implements AsyncDisposable {
       // A group of its own: Ctrl-C in the terminal is for the tests, and forked helpers are stopped along.
       detached: true,
       stdio: ['ignore', output, output],
+      ...user,
     })
     closeSync(output)
     this.#child = child

@@ -1,0 +1,115 @@
+import { placeLifetime, TURN } from '../line.ts'
+import type { Names } from './names.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since } from './sql.ts'
+
+/** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, answer …]`. */
+export function acquire({ lease, line, call }: Names): string {
+  const lifetime = ms(`greatest(ttl, ${placeLifetime(0)})`)
+  const orders =
+    'json_to_recordset(orders::json) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
+  const waits = 'w.name = a.name and not w.gone and w.lapses_at > _now'
+  return `create or replace function ${call('acquire')}(orders text, _channel text) returns text ${SETTINGS}
+declare
+  ${NOW}
+  ${FLOOR}
+  _granted integer;
+  _future text[];
+  _wrong text[];
+  _answers json;
+${BEGIN}
+  with asked as materialized (
+    select a.*, l.token, l.id as holder, l.expires_at, coalesce(l.id is not null and l.expires_at > _now, false) as held,
+      l.expires_at > _now + ${ms('l.ttl')} as future, p.lapses_at, coalesce(p.gone, false) as gone,
+      (select count(*) from ${line} w where ${waits} and (p.seq is null or w.seq < p.seq)) as ahead
+    from ${orders}
+    left join ${lease} l on l.name = a.name
+    left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
+    where a.until >= _time
+  ), free as materialized (
+    select distinct on (name) * from asked
+    where not gone and not held and (expires_at is null or _now >= expires_at + ${ms(`ahead * ${TURN}`)})
+    order by name, ahead, i
+  ), locked as (
+    select f.i, l.name from free f join ${lease} l on l.name = f.name
+    where l.token = f.token and l.token < ${LAST_TOKEN} and (l.id is null or l.expires_at <= _now)
+    order by l.name for update of l skip locked
+  ), taken as (
+    update ${lease} l set id = f.id, owner = f.owner, note = f.note, token = greatest(l.token + 1, _floor), ttl = f.ttl,
+      expires_at = _now + ${ms('f.ttl')}
+    from locked k join free f on f.i = k.i where l.name = k.name
+    returning l.name, l.id
+  ), made as (
+    insert into ${lease} (name, id, owner, note, token, ttl, expires_at)
+    select name, id, owner, note, _floor, ttl, _now + ${ms('ttl')} from free where token is null order by name
+    on conflict (name) do nothing returning name
+  ), own as (
+    select l.name, a.ttl from asked a join ${lease} l on l.name = a.name
+    where a.held and a.holder = a.id and not a.gone and l.id = a.id
+    order by l.name for no key update of l skip locked
+  ), kept as (
+    update ${lease} l set expires_at = greatest(l.expires_at, _now + ${ms('o.ttl')}),
+      ttl = greatest(o.ttl, ceil(${since('l.expires_at')}))
+    from own o where l.name = o.name
+    returning l.name
+  ), joined as (
+    insert into ${line} as w (name, id, owner, note, channel, asked_at, lapses_at, gone)
+    select name, id, owner, note, _channel, _now, _now + ${lifetime}, false from (
+      select distinct on (name, id) * from asked
+      where queue and not gone and not (held and holder = id) and i not in (select i from free)
+        and (lapses_at is null or lapses_at < _now + 0.75 * ${lifetime})
+    ) new order by i
+    on conflict (name, id) do update set channel = excluded.channel, asked_at = excluded.asked_at,
+      lapses_at = excluded.lapses_at, gone = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end
+    where not w.gone or w.lapses_at <= _now
+  ), old as (
+    select w.name, w.id from taken t join ${line} w on w.name = t.name and (w.id = t.id or w.lapses_at <= _now)
+    for update of w skip locked
+  ), left_line as (
+    delete from ${line} w using old o where w.name = o.name and w.id = o.id
+  )
+  select (select count(*) from taken) + (select count(*) from made) + (select count(*) from kept),
+    (select array_agg(name) from asked where future and holder is distinct from id)
+  into _granted, _future;
+
+  if _granted > 0 then
+    ${DURABLE}
+  else
+    ${FORGETFUL}
+  end if;
+  -- The clock was set back since these were written: nothing lasts longer than its ttl from now.
+  if _future is not null then
+    update ${lease} l set expires_at = _now + ${ms('l.ttl')} from (
+      select name from ${lease} where name = any (_future) and expires_at > _now + ${ms('ttl')}
+      order by name for no key update skip locked
+    ) k where l.name = k.name;
+  end if;
+
+  loop
+    select json_agg(case
+        when late then json_build_array('late')
+        when gone then json_build_array('gone')
+        when mine and expires_at >= _now + ${ms('asked_ttl')} then json_build_array('held', token::text)
+        when mine then json_build_array('skipped')
+        when token >= ${LAST_TOKEN} and not held then json_build_array('exhausted')
+        else json_build_array('busy', ${since('expires_at')}, ahead, seq is not null,
+          case when held then json_build_array(token::text, owner, note) end)
+      end order by i), array_agg(name) filter (where mine and (gone or late))
+    into _answers, _wrong
+    from (
+      select a.i, a.name, a.ttl as asked_ttl, l.token, l.owner, l.note, l.expires_at, p.seq, coalesce(p.gone, false) as gone,
+        a.until < _time or a.until < extract(epoch from clock_timestamp()) * 1000 and coalesce(l.id = a.id, false) as late,
+        coalesce(l.id = a.id and l.expires_at > _now, false) as mine,
+        coalesce(l.id is not null and l.expires_at > _now, false) as held,
+        (select count(*) from ${line} w where ${waits} and (p.seq is null or w.seq < p.seq)) as ahead
+      from ${orders}
+      left join ${lease} l on l.name = a.name
+      left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
+    ) found;
+    -- Withdrawn, or its time over, while it was on its way to a row that somebody else had locked.
+    exit when _wrong is null;
+    update ${lease} l set id = null, ttl = 0, expires_at = _now
+    from ${orders} where l.name = any (_wrong) and l.name = a.name and l.id = a.id;
+  end loop;
+  return json_build_array(_time, _answers)::text;
+end $holdfast$;`
+}

@@ -1,0 +1,99 @@
+import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+
+interface Refusal {
+  /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+  readonly state: RegExp
+  readonly code: LeaseErrorCode
+  readonly says: string
+  /** Might another connection find a server that can? */
+  readonly elsewhere?: boolean
+}
+
+// Each of these says that nothing was done. Not among them: 57P01 to 57P03 once a request has left, since a server that
+// is shut down may have committed what it could no longer answer.
+const refusals: readonly Refusal[] = [
+  {
+    state: /^28/,
+    code: 'INVALID_ARGUMENT',
+    says: 'PostgreSQL refused the user name or password: correct them in the client or the URL',
+  },
+  { state: /^3D000/, code: 'INVALID_ARGUMENT', says: 'there is no such database: correct its name, or make it' },
+  {
+    state: /^42501/,
+    code: 'INVALID_ARGUMENT',
+    says: 'the PostgreSQL user may not do what leases need: grant the permissions listed in docs/stores/postgres.md',
+  },
+  {
+    state: /^(42P01|42883|3F000|42703)/,
+    code: 'INVALID_ARGUMENT',
+    says: 'the tables or functions of leases are not there, or are others: run holdfast migrate --store URL',
+  },
+  {
+    state: /^25006/,
+    code: 'STORE_UNAVAILABLE',
+    says: 'the PostgreSQL server is read-only, such as a standby: connect to the primary',
+    elsewhere: true,
+  },
+  {
+    state: /^HF001/,
+    code: 'INVALID_ARGUMENT',
+    says: "leases need the isolation level read committed: alter role … set default_transaction_isolation to 'read committed'",
+  },
+  {
+    state: /^(22021|22P05)/,
+    code: 'INVALID_ARGUMENT',
+    says: 'the database cannot store this text: leases need one with the encoding UTF8',
+  },
+  {
+    state: /^57014/,
+    code: 'STORE_UNAVAILABLE',
+    says: 'PostgreSQL cancelled the request, most likely by its statement_timeout: nothing was done',
+  },
+  { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
+  {
+    state: /^(40|55P03|53|54|57P03|XX|0A|22|23|25|42|55|58)/,
+    code: 'STORE_UNAVAILABLE',
+    says: 'PostgreSQL cannot serve now',
+  },
+]
+
+/** Did the server answer, only not as hoped, and would do so on another connection? */
+export function isReply(error: unknown): boolean {
+  const refusal = refusalOf(error)
+  return LeaseError.is(error) || (refusal !== undefined && refusal.elsewhere !== true)
+}
+
+/** The error that a caller sees. Its cause keeps text and code alone: those of the clients carry queries. */
+export function failure(error: unknown, sent: boolean): LeaseError {
+  if (LeaseError.is(error)) return error
+  const text = textOf(error)
+  const state = stateOf(error)
+  const cause = Object.assign(new Error(text), state === undefined ? {} : { code: state })
+  const refusal = refusalOf(error)
+  // A standby may be promoted, and another server may answer at the same address.
+  if (refusal) return new LeaseError(refusal.code, `${refusal.says} (${text})`, { cause })
+  return sent
+    ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from PostgreSQL: ${text}`, { cause })
+    : new LeaseError('STORE_UNAVAILABLE', `PostgreSQL cannot be reached: ${text}`, { cause })
+}
+
+export function closed(): LeaseError {
+  return new LeaseError('CLOSED', 'the store is closed')
+}
+
+function refusalOf(error: unknown): Refusal | undefined {
+  const state = stateOf(error)
+  return state === undefined ? undefined : refusals.find(refusal => refusal.state.test(state))
+}
+
+/** The SQLSTATE, five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
+function stateOf(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
+}
+
+function textOf(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  // A failed connection to several addresses of a host has no text of its own.
+  return text || (error instanceof AggregateError ? error.errors.map(textOf).join('; ') : 'no reason given')
+}

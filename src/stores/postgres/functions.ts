@@ -1,0 +1,194 @@
+import { LONGEST_REQUEST } from '../../time.ts'
+import { TURN } from '../line.ts'
+import type { Names } from './names.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
+
+/** For how long a name that is no longer used keeps its last token. */
+const MEMORY = '24 hours'
+
+/** In: `[{i, name, id, ttl, until}]`. */
+export function renew({ lease, call }: Names): string {
+  return `
+create or replace function ${call('renew')}(orders text) returns text ${SETTINGS}
+declare
+  ${NOW}
+  _answers json;
+${BEGIN}
+  ${DURABLE}
+  with asked as materialized (
+    select a.* from json_to_recordset(orders::json) as a(i integer, name text, id text, ttl integer, until double precision)
+  ), own as (
+    select a.i, l.name, a.ttl from asked a join ${lease} l on l.name = a.name
+    where a.until >= _time and l.id = a.id and l.expires_at > _now
+    order by l.name for no key update of l skip locked
+  ), renewed as (
+    update ${lease} l set ttl = o.ttl, expires_at = _now + ${ms('o.ttl')} from own o where l.name = o.name
+    returning o.i, l.token
+  )
+  select json_agg(case
+      when r.i is not null then json_build_array('held', r.token::text)
+      when a.until < _time then json_build_array('late')
+      when l.name is not null then json_build_array('skipped')
+      else json_build_array('lost')
+    end order by a.i) into _answers
+  from asked a
+  left join renewed r on r.i = a.i
+  left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now;
+  return json_build_array(_time, _answers)::text;
+end $holdfast$;`
+}
+
+/** In: `[{i, name, id}]`. */
+export function release({ lease, line, call }: Names): string {
+  const orders = 'json_to_recordset(orders::json) as a(i integer, name text, id text)'
+  return `
+create or replace function ${call('release')}(orders text) returns text ${SETTINGS}
+declare
+  ${NOW}
+  _freed text[];
+  _left text[];
+  _done integer[];
+  _rest integer[];
+  _marked integer[];
+  _name text;
+${BEGIN}
+  ${FORGETFUL}
+  with asked as materialized (
+    select a.* from ${orders}
+  ), own as (
+    select a.i, l.name from asked a join ${lease} l on l.name = a.name
+    where l.id = a.id and l.expires_at > _now
+    order by l.name for no key update of l skip locked
+  ), freed as (
+    update ${lease} l set id = null, ttl = 0, expires_at = _now from own o where l.name = o.name
+    returning o.i, l.name
+  ), left_line as (
+    delete from ${line} w using asked a where w.name = a.name and w.id = a.id and not w.gone
+    returning a.i, w.name, w.lapses_at
+  )
+  select (select array_agg(name) from freed), (select array_agg(name) from left_line),
+    array(select i from freed union select i from left_line where lapses_at > _now)
+  into _freed, _left, _done;
+
+  _rest := array(select i from ${orders} where i <> all (_done));
+  if cardinality(_rest) > 0 then
+    -- Neither held nor waited for: it may be on its way. The row is there to be locked, by this and by that.
+    insert into ${lease} (name, token, ttl, expires_at)
+    select distinct name, 0, 0, '-infinity'::timestamptz from ${orders} where i = any (_rest) order by name
+    on conflict (name) do nothing;
+    with anchors as (
+      select l.name, l.id, l.expires_at from ${lease} l
+      where l.name in (select name from ${orders} where i = any (_rest))
+      order by l.name for no key update of l skip locked
+    ), marked as (
+      insert into ${line} as w (name, id, owner, note, asked_at, lapses_at, gone)
+      select distinct a.name, a.id, '', '', _now, _now + ${ms(String(LONGEST_REQUEST))}, true
+      from ${orders} join anchors n on n.name = a.name
+      where i = any (_rest) and (n.id is distinct from a.id or n.expires_at <= _now)
+      on conflict (name, id) do update set gone = true, lapses_at = excluded.lapses_at
+      returning w.name, w.id
+    )
+    select array(select a.i from ${orders} join marked m on m.name = a.name and m.id = a.id) into _marked;
+  end if;
+
+  for _name in
+    select distinct w.name from ${line} w join ${lease} l on l.name = w.name
+    where w.name = any (_freed || _left) and not w.gone and w.lapses_at > _now and w.channel is not null
+      and (l.id is null or l.expires_at <= _now)
+  loop
+    perform ${call('wake')}(_name, _now);
+  end loop;
+  return (
+    select json_build_array(_time, json_agg(case
+      when i = any (_done) then json_build_array('released')
+      when i = any (_marked) then json_build_array('unknown')
+      else json_build_array('skipped')
+    end order by i)) from ${orders}
+  )::text;
+end $holdfast$;`
+}
+
+export function breakLease({ lease, call }: Names): string {
+  return `
+create or replace function ${call('break')}(_name text, _by text, _until double precision) returns text ${SETTINGS}
+declare
+  ${NOW}
+  ${FLOOR}
+  _token bigint;
+${BEGIN}
+  ${DURABLE}
+  if _until < _time then
+    return json_build_array(_time, json_build_array(json_build_array('late')))::text;
+  end if;
+  perform from ${lease} where name = _name and id is not null and expires_at > _now;
+  if not found then
+    return json_build_array(_time, json_build_array(json_build_array('lost')))::text;
+  end if;
+  perform from ${lease} where name = _name and id is not null and expires_at > _now for update skip locked;
+  if not found then
+    return json_build_array(_time, json_build_array(json_build_array('skipped')))::text;
+  end if;
+  update ${lease} set id = null, ttl = 0, expires_at = _now, token = greatest(token + 1, _floor), broken_by = _by
+  where name = _name and token < ${LAST_TOKEN}
+  returning token into _token;
+  if not found then
+    return json_build_array(_time, json_build_array(json_build_array('exhausted')))::text;
+  end if;
+  perform ${call('wake')}(_name, _now);
+  return json_build_array(_time, json_build_array(json_build_array('held', _token::text)))::text;
+end $holdfast$;`
+}
+
+/**
+ * Wakes the first of the line that listens. If that did not ask just now it may stand still: so the first of another
+ * process is told to ask when the turns before it are over.
+ */
+export function wake({ line, call }: Names): string {
+  return `
+create or replace function ${call('wake')}(_name text, _now timestamptz) returns void ${SETTINGS}
+declare
+  _waiter record;
+  _first text;
+  _asked timestamptz;
+begin
+  for _waiter in
+    select id, channel, asked_at, row_number() over (order by seq) - 1 as ahead from ${line}
+    where name = _name and not gone and lapses_at > _now order by seq limit 10
+  loop
+    if _waiter.channel is null then continue; end if;
+    if _first is null then
+      perform pg_notify(_waiter.channel, _waiter.id);
+      _first := _waiter.channel;
+      _asked := _waiter.asked_at;
+      exit when _now - _asked < ${ms(String(TURN))};
+    elsif _waiter.channel <> _first then
+      perform pg_notify(_waiter.channel, _waiter.id || ' ' || _waiter.ahead * ${TURN});
+      exit;
+    end if;
+  end loop;
+end $holdfast$;`
+}
+
+/** Looks at so many names after one, forgets what is idle for long, and answers where to go on. */
+export function prune({ lease, line, call }: Names): string {
+  return `
+create or replace function ${call('prune')}(_after text, _count integer) returns text ${SETTINGS}
+declare
+  ${NOW}
+  ${FLOOR}
+  _last text;
+${BEGIN}
+  ${FORGETFUL}
+  select max(name) into _last from (select name from ${lease} where name > _after order by name limit _count) page;
+  delete from ${line} w using (
+    select name, id from ${line} where name > _after and name <= _last and lapses_at <= _now for update skip locked
+  ) k where w.name = k.name and w.id = k.id;
+  delete from ${lease} l using (
+    select name from ${lease} x where name > _after and name <= _last and expires_at < _now - interval '${MEMORY}'
+      and token < _floor - 86400000000 and not exists (select from ${line} w where w.name = x.name)
+    order by name for update skip locked
+  ) k where l.name = k.name;
+  return coalesce(_last, '');
+end $holdfast$;
+`
+}

@@ -1,0 +1,36 @@
+import { checkKeys, invalid, show } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import { driverOf, type PostgresClient } from './client.ts'
+import { namesOf, type Place } from './names.ts'
+import { PostgresStore } from './store.ts'
+
+export type { PgClient, PgPool, PostgresClient, PostgresJs } from './client.ts'
+export { migrate, migration } from './migrate.ts'
+export type { Place } from './names.ts'
+
+export interface PostgresOptions extends Place {
+  /** May the store make its tables and functions, if they are missing when it is first used? @default false */
+  readonly create?: boolean | undefined
+  /**
+   * A client that reaches the server itself, past a pooler: a connection like its own hears who wakes the waiters.
+   * `false`: none, so that waiters ask again and again. @default the client itself
+   */
+  readonly direct?: PostgresClient | false | undefined
+}
+
+const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct'])
+
+/**
+ * Leases as rows of a table in PostgreSQL 12 or later, over a client that you have: a `Pool` or `Client` of pg >= 8.11,
+ * or postgres.js >= 3.4, also through pgbouncer in any mode. The client itself is neither configured nor closed: the
+ * store opens a connection of its own like it when the first request is made, and a second one when somebody first
+ * waits, and closes them. Throws `INVALID_ARGUMENT` for what is no such client.
+ */
+export function postgres(client: PostgresClient, options: PostgresOptions = {}): Store {
+  checkKeys(options, optionKeys, 'postgres')
+  const { create = false, direct = client } = options
+  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  const driver = driverOf(client, 'postgres(client)')
+  const ears = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
+  return new PostgresStore(driver, { names: namesOf(options), create, ears })
+}

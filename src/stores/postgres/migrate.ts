@@ -1,0 +1,64 @@
+import { LeaseError } from '../../errors.ts'
+import { driverOf, type Link, openLink, type PostgresClient } from './client.ts'
+import { failure } from './failure.ts'
+import { type Names, namesOf, type Place } from './names.ts'
+import { FORMAT, schemaSql } from './schema.ts'
+
+const OLDEST = 120_000
+
+/** Two that make the same at once would meet halfway. */
+const TURN = "select pg_advisory_xact_lock(hashtext('holdfast migrate'));"
+
+/** What `migrate` does, as SQL to read or to put into migrations of your own; it may be carried out again. */
+export function migration(place: Place = {}): string {
+  return `begin;\n${TURN}\n${schemaSql(namesOf(place))}\ncommit;\n`
+}
+
+/**
+ * Makes the schema, tables and functions that are missing, all or none of them, and brings the functions up to date, on
+ * a connection of its own like that of the client. Rejects `INVALID_ARGUMENT` if the user may not, or if a table of
+ * that name is another's; `STORE_UNAVAILABLE`.
+ */
+export async function migrate(client: PostgresClient, place: Place = {}): Promise<void> {
+  const names = namesOf(place)
+  const make = async (link: Link): Promise<void> => {
+    await lookAt(link, names)
+    await makeSchema(link, names)
+  }
+  try {
+    const { link } = await openLink(driverOf(client, 'migrate(client)'), make, new AbortController().signal)
+    link.close()
+  } catch (error) {
+    throw failure(error, false)
+  }
+}
+
+export async function makeSchema(link: Link, names: Names): Promise<void> {
+  await link.ask(`${TURN}\n${schemaSql(names)}`)
+}
+
+/** The server's time, and the format of the table, if that is there. Rejects what this version cannot work with. */
+export async function lookAt(link: Link, { lease }: Names): Promise<{ time: number; format: number | undefined }> {
+  const answer = await link.ask(
+    `select json_build_array(extract(epoch from clock_timestamp()) * 1000, current_setting('server_version_num')::integer,
+      to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text`,
+    [lease],
+  )
+  const [time, version, isThere, comment] = JSON.parse(String(answer)) as [number, number, boolean, string | null]
+  if (version < OLDEST)
+    throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)
+  if (!isThere) return { time, format: undefined }
+  const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
+  if (!Number.isInteger(format))
+    throw unusable(`the table ${lease} exists and is not one of Holdfast's: choose another name with the option table`)
+  if (format !== FORMAT)
+    throw unusable(
+      `the table ${lease} has format ${format}, this version of Holdfast knows format ${FORMAT}: ` +
+        'use the same version everywhere, and run holdfast migrate of the newest',
+    )
+  return { time, format }
+}
+
+export function unusable(message: string): LeaseError {
+  return new LeaseError('INVALID_ARGUMENT', message)
+}

@@ -1,0 +1,40 @@
+import { checkText, invalid, show } from '../../check.ts'
+import { FORMAT } from './schema.ts'
+
+/** Where leases are kept. */
+export interface Place {
+  /** @default 'holdfast' */
+  readonly schema?: string | undefined
+  /** The table of leases; what else there is begins with its name and `_`. @default 'lease' */
+  readonly table?: string | undefined
+}
+
+/** What all is called, quoted for SQL. */
+export interface Names {
+  readonly schema: string
+  readonly lease: string
+  readonly line: string
+  readonly index: string
+  /** A function; its name has the format in it, so that versions with different ones can share the tables. */
+  call(verb: string): string
+}
+
+/** Throws `INVALID_ARGUMENT` for names that PostgreSQL would cut off or that need care in SQL. */
+export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names {
+  check(schema, 'schema')
+  check(table, 'table')
+  const name = (part: string): string => `"${schema}"."${table}${part}"`
+  return {
+    schema: `"${schema}"`,
+    lease: name(''),
+    line: name('_line'),
+    index: `"${table}_line_seq"`,
+    call: verb => name(`_${verb}_${FORMAT}`),
+  }
+}
+
+function check(name: unknown, what: string): void {
+  checkText(name, `the ${what}`)
+  if (/^[a-z_][a-z0-9_]{0,39}$/.test(name)) return
+  throw invalid(`the ${what} must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(name)}`)
+}

@@ -1,0 +1,101 @@
+import { invalid, show } from '../../check.ts'
+import { LeaseError } from '../../errors.ts'
+import type { Store } from '../../store.ts'
+import { load, type PostgresClient } from './client.ts'
+import { type PostgresOptions, postgres } from './index.ts'
+import { migrate, migration } from './migrate.ts'
+import { namesOf, type Place } from './names.ts'
+
+/** What a URL says. */
+interface Target {
+  /** What is left of it for the driver. */
+  readonly url: URL
+  readonly place: Place
+  readonly create: boolean
+  readonly direct: URL | false | undefined
+}
+
+/** Options of the store; the others are for the driver. */
+const OURS: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct'])
+const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
+
+const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]'
+
+/**
+ * The store that `postgres[ql]://[user:password@]host[:port][/database]` names, over pg or postgres, whichever is
+ * installed beside this package or in the project of the current folder.
+ * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ */
+export async function openPostgres(url: string): Promise<Store> {
+  const { url: own, place, create, direct } = read(url)
+  const options: PostgresOptions = { ...place, create, direct: direct && clientOf(direct) }
+  return postgres(clientOf(own), options)
+}
+
+/** Makes the tables that a URL names, and answers which. Rejects as `migrate` does. */
+export async function migrateUrl(url: string): Promise<string> {
+  const { url: own, place } = read(url)
+  await migrate(clientOf(own), place)
+  return namesOf(place).lease
+}
+
+/** The SQL for that. */
+export function migrationOf(url: string): string {
+  return migration(read(url).place)
+}
+
+/** No message repeats the URL: it may hold a password. */
+function read(text: string): Target {
+  const url = parse(text)
+  const given: Record<string, string> = {}
+  for (const [key, value] of [...url.searchParams]) {
+    if (!OURS.has(key) && !DRIVERS.has(key)) {
+      const known = [...OURS, ...DRIVERS].join(', ')
+      throw invalid(`the URL of a PostgreSQL store has no option ${show(key)}; there are ${known}`)
+    }
+    if (key in given) throw invalid(`${key} is given twice in the URL of the PostgreSQL store`)
+    given[key] = value
+    if (OURS.has(key)) url.searchParams.delete(key)
+  }
+  const { schema, table, create = 'false', direct } = given
+  if (create !== 'true' && create !== 'false') throw invalid(`create in a URL is true or false, not ${show(create)}`)
+  const place = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
+  namesOf(place)
+  return {
+    url,
+    place,
+    create: create === 'true',
+    direct: direct === 'false' ? false : direct ? parse(direct) : undefined,
+  }
+}
+
+function parse(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url)
+    throw invalid(`the URL of the PostgreSQL store cannot be read: ${SHAPE}; encode what is special in a password`)
+  if (!/^postgres(ql)?:$/.test(url.protocol))
+    throw invalid(`direct must be another postgres:// URL, or false: ${SHAPE}`)
+  if (!url.hostname) throw invalid(`the URL of the PostgreSQL store names no host: ${SHAPE}`)
+  if (url.hash) throw invalid('the URL of the PostgreSQL store has a #: write it as %23')
+  if (url.pathname.slice(1).includes('/'))
+    throw invalid(`the URL of the PostgreSQL store names two databases: ${SHAPE}`)
+  for (const part of [url.username, url.password, url.pathname]) checkEncoding(part)
+  return url
+}
+
+function checkEncoding(part: string): void {
+  try {
+    decodeURIComponent(part)
+  } catch {
+    const what = 'the user name, password or database in the URL of the PostgreSQL store'
+    throw invalid(`${what} has a % that encodes nothing: write it as %25`)
+  }
+}
+
+function clientOf(url: URL): PostgresClient {
+  const pg = load('pg') as { Pool: new (config: object) => PostgresClient } | undefined
+  if (pg) return new pg.Pool({ connectionString: url.href })
+  const postgresJs = load('postgres') as ((url: string) => PostgresClient) | undefined
+  if (postgresJs) return postgresJs(url.href)
+  throw new LeaseError('DRIVER_MISSING', 'a postgres: store needs a client of PostgreSQL: npm i pg')
+}

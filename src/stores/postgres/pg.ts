@@ -1,0 +1,107 @@
+import { LONGEST_REQUEST } from '../../time.ts'
+import type { Driver, Link } from './client.ts'
+
+interface Client {
+  readonly processID: number | null
+  readonly pipeline?: boolean
+  connect(): Promise<unknown>
+  query(query: object): Promise<{ rows: unknown[][] }>
+  on(event: string, listener: (...args: never[]) => void): unknown
+  end(): Promise<void>
+  unref?(): void
+  readonly connection?: { readonly stream?: { destroy?(): void } }
+}
+
+type Config = Record<string, unknown>
+type Constructor = new (config: Config) => Client
+
+/** Set over whatever the caller has: the store has limits of its own, and tells a dead connection by them. */
+const OWN = {
+  connectionTimeoutMillis: LONGEST_REQUEST,
+  query_timeout: 0,
+  pipeline: true,
+  keepAlive: true,
+  keepAliveInitialDelayMillis: 1_000,
+}
+
+/** A `Pool` or a `Client` of pg. */
+export function pg(client: object): Driver | undefined {
+  const { options, Client, connectionParameters: parameters } = client as Config
+  if (typeof Client === 'function' && typeof options === 'object' && options !== null)
+    return driver(Client as Constructor, options as Config)
+  if (typeof parameters !== 'object' || parameters === null) return undefined
+  const { password, ssl } = client as Config
+  return driver(client.constructor as Constructor, { ...parameters, password, ssl })
+}
+
+function driver(Client: Constructor, options: Config): Driver {
+  // What is secret is not enumerable.
+  const { password, ssl } = options
+  const name = { fallback_application_name: 'holdfast' }
+  const own = {
+    ...name,
+    ...options,
+    ...(password !== undefined && { password }),
+    ...(ssl !== undefined && { ssl }),
+    ...OWN,
+  }
+  return {
+    async open(signal) {
+      const client = new Client(own)
+      // Else whoever kills the connection kills the process.
+      client.on('error', () => {})
+      const giveUp = (): void => destroy(client)
+      signal.addEventListener('abort', giveUp)
+      try {
+        await client.connect()
+      } catch (error) {
+        destroy(client)
+        throw error
+      } finally {
+        signal.removeEventListener('abort', giveUp)
+      }
+      // The core holds the process while somebody waits for an answer; an idle connection never does.
+      client.unref?.()
+      return link(client)
+    },
+  }
+}
+
+function link(client: Client): Link {
+  let isOpen = true
+  let last: Promise<unknown> = Promise.resolve()
+  const query = (config: object): Promise<{ rows: unknown[][] }> => {
+    // Versions that cannot pipeline would queue it themselves, and some warn of that.
+    const result = client.pipeline ? client.query(config) : last.then(() => client.query(config))
+    last = result.catch(() => {})
+    return result
+  }
+  client.on('end', () => {
+    isOpen = false
+  })
+  client.on('error', () => {
+    isOpen = false
+  })
+  return {
+    pid: client.processID ?? undefined,
+    async ask(text, values) {
+      const { rows } = await query({ text, values, rowMode: 'array' })
+      return rows?.[0]?.[0]
+    },
+    async listen(channel, heard) {
+      client.on('notification', (message: { channel: string; payload?: string }) => {
+        if (message.channel === channel) heard(message.payload ?? '')
+      })
+      await query({ text: `listen "${channel}"` })
+    },
+    onEnd: ended => void client.on('end', ended),
+    isOpen: () => isOpen,
+    close: () => destroy(client),
+  }
+}
+
+/** `end()` waits for what is under way, and for a server that may be gone. */
+function destroy(client: Client): void {
+  client.end().catch(() => {})
+  client.connection?.stream?.destroy?.()
+}

@@ -1,0 +1,133 @@
+import { connect, type Socket } from 'node:net'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { type Driver, type Link, load } from './client.ts'
+
+interface Result extends Array<unknown[]> {
+  readonly state?: { readonly pid: number | null }
+}
+
+interface Query extends Promise<Result> {
+  values(): Promise<Result>
+}
+
+interface Sql {
+  readonly options: Options
+  unsafe(text: string): Query
+  listen(channel: string, heard: (message: string) => void): Promise<unknown>
+  end(options: { timeout: number }): Promise<void>
+}
+
+interface Options {
+  readonly host: readonly string[]
+  readonly port: readonly number[]
+  readonly path?: string | false
+  readonly socket?: unknown
+}
+
+/** postgres.js. */
+export function postgresJs(client: object): Driver | undefined {
+  const sql = client as Partial<Sql>
+  if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
+  return { open: async signal => open(client as Sql, signal) }
+}
+
+async function open(client: Sql, signal: AbortSignal): Promise<Link> {
+  const factory = load('postgres') as ((options: object) => Sql) | undefined
+  // Where it cannot be found, as in a bundle, the client itself is used as it is.
+  if (!factory) return link(client, { isOpen: () => true, onEnd: () => {}, close: () => {} })
+  let isOpen = true
+  let socket: Socket | undefined
+  const ends: (() => void)[] = []
+  const heard = new Map<string, (message: string) => void>()
+  const { options } = client
+  // The parsed options of another instance are taken as they are, as postgres.js does for its own listeners.
+  const own = factory({
+    ...options,
+    // It would go on to the next host without a word to who waits for the first.
+    host: options.host.slice(0, 1),
+    port: options.port.slice(0, 1),
+    shared: { retries: 0, typeArrayMap: {} },
+    max: 1,
+    idle_timeout: null,
+    max_lifetime: null,
+    connect_timeout: LONGEST_REQUEST / 1_000,
+    fetch_types: false,
+    socket: options.socket ?? (async () => (socket = await connectTo(options, signal))),
+    onnotify: (channel: string, message: string) => heard.get(channel)?.(message),
+    onclose() {
+      isOpen = false
+      for (const end of ends) end()
+    },
+  })
+  const close = (): void => {
+    own.end({ timeout: 0 }).catch(() => {})
+    socket?.destroy()
+  }
+  signal.addEventListener('abort', close)
+  try {
+    const opened = link(own, { isOpen: () => isOpen, onEnd: ended => void ends.push(ended), close })
+    await opened.ask('select 1')
+    return {
+      ...opened,
+      async listen(channel, listener) {
+        heard.set(channel, listener)
+        await own.unsafe(`listen "${channel}"`)
+      },
+    }
+  } catch (error) {
+    close()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', close)
+  }
+}
+
+function link(sql: Sql, rest: Pick<Link, 'isOpen' | 'onEnd' | 'close'>): Link {
+  let pid: number | undefined
+  return {
+    ...rest,
+    get pid() {
+      return pid
+    },
+    async ask(text, values = []) {
+      // With parameters it asks for their types first, which is a round trip more.
+      const whole = values.length > 0 ? text.replace(/\$(\d)/g, (_, i) => literal(values[i - 1] ?? '')) : text
+      const result = await sql.unsafe(whole).values()
+      pid = result.state?.pid ?? undefined
+      return result[0]?.[0]
+    },
+    async listen(channel, heard) {
+      await sql.listen(channel, heard)
+    },
+  }
+}
+
+/** As a literal that means the same with `standard_conforming_strings` on and off. */
+function literal(value: string): string {
+  return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
+}
+
+/** Its sockets must not keep a process alive, and it does not show them. */
+async function connectTo({ host, port, path }: Options, signal: AbortSignal): Promise<Socket> {
+  const places = path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? 5432 }))
+  let failure: unknown
+  for (const place of places) {
+    try {
+      return await connected(connect({ ...place, signal }))
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
+
+function connected(socket: Socket): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      socket.off('error', reject)
+      socket.unref()
+      resolve(socket)
+    })
+  })
+}

@@ -1,0 +1,102 @@
+import { Batch } from '../../batch.ts'
+import { LeaseError } from '../../errors.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import type { Connection } from './connection.ts'
+
+/** What a function answered to one request: a word, and what belongs to it. */
+export type Answer = readonly [kind: string, ...rest: unknown[]]
+
+interface Request {
+  readonly order: object
+  /** When it is refused, by `performance.now()`; `undefined`: it does no harm however late. */
+  readonly until: number | undefined
+  readonly signal: AbortSignal
+  resolve(answer: Answer): void
+  reject(reason: unknown): void
+}
+
+export interface RequestOptions {
+  /** How long the claim lasts; the server refuses its request after a third of that. @default it is never refused */
+  readonly ttl?: number | undefined
+  readonly signal: AbortSignal
+}
+
+/** PostgreSQL takes some 20 us for each, and nobody else waits for it meanwhile. */
+const LARGEST = 256
+
+/**
+ * Puts requests of one kind to the server: those that come while others are under way share the next statement. What
+ * was refused as late because of a wrong idea of the server's time is asked again at once.
+ */
+export class Requests {
+  readonly #connection: Connection
+  readonly #statement: string
+  readonly #values: () => string[]
+  readonly #batch: Batch<Request>
+
+  /** The statement gets the requests as JSON, then the other values. */
+  constructor(connection: Connection, statement: string, values: () => string[] = () => []) {
+    this.#connection = connection
+    this.#statement = statement
+    this.#values = values
+    this.#batch = new Batch({ limit: LARGEST, send: (requests, next) => this.#send(requests, next) })
+  }
+
+  /** Rejects with a `LeaseError`. */
+  put(order: object, { ttl, signal }: RequestOptions): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const until = ttl === undefined ? undefined : performance.now() + requestLimit(ttl)
+      this.#batch.add({ order, until, signal, resolve, reject })
+    })
+  }
+
+  /** The next may leave when this one is answered, or when that takes long. */
+  #send(requests: readonly Request[], next: () => void): void {
+    let isOver = false
+    const leave = (): void => {
+      if (!isOver) next()
+      isOver = true
+    }
+    const now = performance.now()
+    const patience = Math.min(...requests.map(({ until = now + LONGEST_REQUEST }) => until)) - now
+    this.#connection
+      .carryOut(
+        async session => {
+          const sent = performance.now()
+          const orders = requests.map(({ order, until }, i) => ({
+            i,
+            ...order,
+            ...(until !== undefined && { until: session.serverTime(until) }),
+          }))
+          const text = await session.link.ask(this.#statement, [JSON.stringify(orders), ...this.#values()])
+          const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
+          session.learn(time, sent)
+          return answers
+        },
+        patience,
+        leave,
+      )
+      .then(
+        answers => {
+          leave()
+          for (let index = 0; index < requests.length; index++)
+            this.#settle(requests[index] as Request, answers[index] ?? ['missing'])
+        },
+        error => {
+          leave()
+          for (const request of requests) request.reject(error)
+        },
+      )
+  }
+
+  #settle(request: Request, answer: Answer): void {
+    const [kind] = answer
+    if (kind === 'late') {
+      if (performance.now() < (request.until ?? 0)) this.#batch.add(request)
+      // This copy did nothing, but who knows of the others.
+      else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached PostgreSQL too late and was refused'))
+    } else if (kind === 'exhausted')
+      request.reject(new LeaseError('STORE_UNAVAILABLE', 'the name has used up its tokens', { retryable: false }))
+    else request.resolve(answer)
+  }
+}

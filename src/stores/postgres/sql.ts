@@ -1,0 +1,41 @@
+/** What the functions have in common. */
+
+export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
+
+/** Plans that do not depend on how full the tables were when they were made, and no other's operators. */
+export const SETTINGS: string = `language plpgsql volatile
+set search_path = pg_catalog
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
+as $holdfast$
+#variable_conflict use_column`
+
+export const BEGIN: string = `begin
+  if current_setting('transaction_read_only')::boolean then
+    raise exception 'the transaction is read-only' using errcode = 'read_only_sql_transaction';
+  end if;
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'the isolation level is %', current_setting('transaction_isolation') using errcode = 'HF001';
+  end if;`
+
+/** A grant must not be forgotten by a crash; anything else may. */
+export const DURABLE: string = `if current_setting('synchronous_commit') = 'off' then
+      perform set_config('synchronous_commit', 'on', true);
+    end if;`
+export const FORGETFUL: string = "perform set_config('synchronous_commit', 'off', true);"
+
+export const NOW: string = `_now constant timestamptz := clock_timestamp();
+  _time constant double precision := extract(epoch from _now) * 1000;`
+export const FLOOR: string = '_floor constant bigint := floor(_time * 1000);'
+
+/** So many milliseconds. */
+export function ms(expression: string): string {
+  return `${expression} * interval '1 millisecond'`
+}
+
+/** Milliseconds from now until a moment. */
+export function since(moment: string): string {
+  return `extract(epoch from ${moment} - _now) * 1000`
+}

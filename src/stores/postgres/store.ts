@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto'
+import { LeaseError } from '../../errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import { askAgainAfter } from '../line.ts'
+import type { Driver } from './client.ts'
+import { Connection } from './connection.ts'
+import { guaranteesOf } from './guarantees.ts'
+import { inspection } from './inspection.ts'
+import type { Names } from './names.ts'
+import { type Answer, Requests } from './requests.ts'
+import { Session } from './session.ts'
+import { Wakes } from './wakes.ts'
+
+/**
+ * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
+ * the first two then ask at least once in every turn, which keeps the order, and the others leave the server in peace.
+ */
+const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+
+/** Milliseconds after which to ask again for a row that somebody else had locked. */
+const LOCKED = 10
+
+/** So many names are looked at for what is idle, each time that half as many leases were granted. */
+const PRUNED = 1_000
+
+export interface Wishes {
+  readonly names: Names
+  readonly create: boolean
+  /** Where to hear messages. */
+  readonly ears: Driver | undefined
+}
+
+export class PostgresStore implements Store {
+  readonly kind = 'postgres'
+  readonly guarantees: Guarantees
+  /** Only where messages can be heard. */
+  readonly watch?: NonNullable<Store['watch']>
+  readonly #names: Names
+  readonly #connection: Connection
+  readonly #acquires: Requests
+  readonly #renewals: Requests
+  readonly #releases: Requests
+  readonly #wakes: Wakes | undefined
+  #sincePruned = 0
+  #prunedTo = ''
+
+  constructor(driver: Driver, { names, create, ears }: Wishes) {
+    this.guarantees = guaranteesOf(ears !== undefined)
+    this.#names = names
+    const connection = new Connection(closing => Session.open(driver, names, create, closing))
+    const channel = ears ? `holdfast_${randomUUID().replaceAll('-', '')}` : ''
+    this.#connection = connection
+    this.#acquires = new Requests(connection, `select ${names.call('acquire')}($1, nullif($2, ''))`, () => [channel])
+    this.#renewals = new Requests(connection, `select ${names.call('renew')}($1)`)
+    this.#releases = new Requests(connection, `select ${names.call('release')}($1)`)
+    if (!ears) return
+    const wakes = new Wakes(ears, channel)
+    this.#wakes = wakes
+    this.watch = ({ id }, wake, signal) => wakes.watch(id, wake, signal)
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const { name, id, owner, note, ttl, queue } = claim
+    const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
+    const [kind, token] = answer
+    if (kind === 'gone') return { held: false, retryAfter: LONGEST_REQUEST }
+    if (kind === 'busy') return this.#busy(claim, answer)
+    if (kind !== 'held') throw locked(name)
+    this.#prune()
+    return { held: true, token: BigInt(String(token)), ttl }
+  }
+
+  async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const [kind, token] = await this.#renewals.put({ name, id, ttl }, { ttl, signal })
+    if (kind === 'lost') return undefined
+    if (kind !== 'held') throw locked(name)
+    return { held: true, token: BigInt(String(token)), ttl }
+  }
+
+  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const [kind] = await this.#releases.put({ name, id }, { signal })
+    if (kind === 'skipped') throw locked(name)
+    return kind === 'released' ? 'released' : 'gone'
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    signal.throwIfAborted()
+    yield* inspection(this.#connection, this.#names, query, signal)
+  }
+
+  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    signal.throwIfAborted()
+    const until = performance.now() + requestLimit(3 * LONGEST_REQUEST)
+    for (;;) {
+      const [kind, token] = await this.#connection.carryOut(async session => {
+        const sent = performance.now()
+        const values = [name, by, String(session.serverTime(until))]
+        const text = await session.link.ask(`select ${this.#names.call('break')}($1, $2, $3::double precision)`, values)
+        const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
+        session.learn(time, sent)
+        return answer
+      })
+      if (kind === 'held') return BigInt(String(token))
+      if (kind === 'lost') return undefined
+      if (kind === 'exhausted')
+        throw new LeaseError('STORE_UNAVAILABLE', 'the name has used up its tokens', { retryable: false })
+      if (kind !== 'late' || performance.now() >= until) throw locked(name)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#connection.close()
+    this.#wakes?.close()
+  }
+
+  #busy({ name, ttl, queue }: Claim, answer: Answer): Busy {
+    const [, freeAt, ahead, waits, found] = answer as [string, number, number, boolean, [string, string, string] | null]
+    const holder: LeaseRecord | undefined = found
+      ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
+      : undefined
+    return { held: false, retryAfter: this.#retryAfter(freeAt, ahead, ttl, queue, waits), ahead, holder }
+  }
+
+  #retryAfter(freeAt: number, ahead: number, ttl: number, queue: boolean, waits: boolean): number {
+    if (queue && !waits) return LOCKED
+    const retryAfter = askAgainAfter(0, freeAt, ahead, ttl, queue)
+    return queue && !this.#wakes?.ears ? Math.min(retryAfter, poll(ahead)) : retryAfter
+  }
+
+  #prune(): void {
+    this.#sincePruned += 1
+    if (this.#sincePruned < PRUNED / 2) return
+    this.#sincePruned = 0
+    const statement = `select ${this.#names.call('prune')}($1, ${PRUNED})`
+    const work = this.#connection.carryOut(async ({ link }) => String(await link.ask(statement, [this.#prunedTo])))
+    work.then(
+      last => {
+        this.#prunedTo = last
+      },
+      () => {}, // the next one tries again
+    )
+  }
+}
+
+function poll(ahead: number): number {
+  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
+}
+
+function locked(name: string): LeaseError {
+  const message = `the row of ${JSON.stringify(name)} is locked by a transaction under way, such as a guard: nothing was done`
+  return new LeaseError('STORE_UNAVAILABLE', message)
+}

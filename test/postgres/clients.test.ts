@@ -1,0 +1,144 @@
+import { Client, Pool } from 'pg'
+import postgresJs from 'postgres'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createLocks } from '../../src/index.ts'
+import { type PostgresClient, postgres } from '../../src/stores/postgres/index.ts'
+import { clients } from '../harnesses/postgres.ts'
+import { claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
+import { ROOT, scriptNode } from '../script-node.ts'
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { until } from '../servers/until.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres({ password: 'p@ss:w/rd#%' })
+})
+afterAll(() => server.stop())
+
+describe.each(Object.entries(clients))('%s', (name, create) => {
+  test('does everything, and is neither configured nor closed', async () => {
+    const { client, close } = create(server.url())
+    const store = postgres(client, { create: true })
+    const [first, second] = [claimOf(`${name} a`), claimOf(`${name} a`, { queue: true })]
+    await hold(store, first)
+    let woken = false
+    expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 0 })
+    await store.watch?.(second, () => (woken = true), signal)
+    expect(await store.renew(first, signal)).toMatchObject({ held: true })
+    expect(await look(store, { prefix: name })).toHaveLength(2)
+    expect(await store.release(first, signal)).toBe('released')
+    await until('the waiter is woken', () => woken)
+    await hold(store, second)
+    expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+    expect(await store.release(claimOf(`${name} a`), signal)).toBe('gone')
+    await store[Symbol.asyncDispose]()
+    if (client instanceof Client) await client.connect()
+    const ask = client as Client & { unsafe?(query: string): Promise<unknown[]> }
+    const rows = ask.unsafe ? await ask.unsafe('select 1 as one') : (await ask.query('select 1 as one')).rows
+    expect(rows).toEqual([{ one: 1 }])
+    await (client instanceof Client ? client.end() : close())
+  })
+
+  test('leaves no connection of its own open', async () => {
+    const { client, close } = create(server.url())
+    const store = postgres(client, { create: true })
+    const claim = claimOf(`${name} b`)
+    await hold(store, claim)
+    await store.watch?.(claim, () => {}, signal)
+    await store[Symbol.asyncDispose]()
+    await close()
+    const others = (): Promise<object[]> =>
+      server.query("select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()")
+    await until('all are closed', async () => (await others()).length === 0)
+  })
+})
+
+test('takes what a client does to values and columns as it finds it', async () => {
+  const options = { transform: { ...postgresJs.camel, undefined: null }, types: { bigint: postgresJs.BigInt } }
+  const sql = postgresJs(server.url(), options)
+  await using store = postgres(sql, { create: true })
+  const claim = claimOf("it's \\ $1 $2 {}", { owner: 'a $1', note: "'; drop table holdfast.lease; --" })
+  await hold(store, claim)
+  expect(await look(store, { name: claim.name })).toMatchObject([{ owner: claim.owner, note: claim.note }])
+  await sql.end({ timeout: 0 })
+})
+
+test('renews and releases while the application has used up its pool', async () => {
+  const pool = new Pool({ connectionString: server.url(), max: 2 })
+  const locks = createLocks(postgres(pool, { create: true }), { ttl: 400 })
+  const taken = [await pool.connect(), await pool.connect()]
+  const lease = await locks.acquire('exhausted')
+  await new Promise(resolve => setTimeout(resolve, 1_000))
+  lease.assertHeld()
+  await lease.release()
+  for (const client of taken) client.release()
+  await locks.close()
+  await pool.end()
+})
+
+test.each([
+  [undefined, 'a undefined'],
+  [null, 'null'],
+  ['postgres://host', 'a string'],
+  [{}, 'an object of Object'],
+  [new Map(), 'an object of Map'],
+])('refuses %o, which is no client', (client, what) => {
+  expect(() => postgres(client as PostgresClient)).toThrow(
+    `postgres(client) was given ${what}: pass a Pool or Client of pg`,
+  )
+})
+
+test('refuses options that cannot be right', async () => {
+  const client = new Pool()
+  const wrong: [object, RegExp][] = [
+    [{ tabel: 'x' }, /no option "tabel", only schema, table, create, direct/],
+    [{ schema: 'a"; drop table x; --' }, /the schema must be 1 to 40 of a-z/],
+    [{ table: '' }, /the table must be 1 to 40/],
+    [{ table: 'x'.repeat(41) }, /the table must be/],
+    [{ schema: 5 }, /the schema must be a string/],
+    [{ create: 'yes' }, /create must be true or false, not "yes"/],
+    [{ direct: 'postgres://direct' }, /the option direct was given a string/],
+  ]
+  for (const [options, message] of wrong)
+    expect(() => postgres(client, options), JSON.stringify(options)).toThrow(message)
+})
+
+test.each(['pg', 'postgres'])(
+  'keeps no process alive that uses %s, and lets one end that forgot to close',
+  async name => {
+    const make =
+      name === 'pg'
+        ? `new (await import('pg')).default.Pool({ connectionString: url })`
+        : `(await import('postgres')).default(url)`
+    const program = `
+    const url = ${JSON.stringify(server.url())}
+    const { createLocks } = await import('${ROOT}/src/index.ts')
+    const { postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
+    const locks = createLocks(postgres(${make}, { create: true }))
+    await locks.acquire('alive')
+    await locks.acquire('alive', { wait: 200 }).catch(() => {}) // which opens the connection that hears
+    console.log('done')`
+    const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'done\n', stderr: '' })
+  },
+)
+
+test('makes its tables once, whoever comes first', async () => {
+  const clients = Array.from({ length: 8 }, () => new Pool({ connectionString: server.url() }))
+  const stores = clients.map(client => postgres(client, { create: true, schema: 'together' }))
+  const answers = await Promise.allSettled(stores.map((store, index) => hold(store, claimOf(`at once ${index}`))))
+  expect(answers.map(({ status }) => status)).toEqual(Array(8).fill('fulfilled'))
+  for (const store of stores) await store[Symbol.asyncDispose]()
+})
+
+test('keeps tables apart by their names', async () => {
+  const pool = new Pool({ connectionString: server.url() })
+  await using one = postgres(pool, { create: true, schema: 'other', table: 'job' })
+  await using two = postgres(pool, { create: true, schema: 'other', table: 'order' })
+  await hold(one, claimOf('same'))
+  await hold(two, claimOf('same'))
+  expect(await failureOf(hold(one, claimOf('same')))).toMatchObject({ message: expect.stringMatching(/held by test/) })
+  expect(await server.query('select name from other."order"')).toEqual([{ name: 'same' }])
+  await pool.end()
+})

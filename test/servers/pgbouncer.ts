@@ -1,0 +1,66 @@
+import { chownSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { type PostgresServer, unprivileged } from './postgres.ts'
+import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
+
+export interface PgBouncerOptions {
+  /** @default 'transaction' */
+  readonly mode?: 'session' | 'transaction' | 'statement'
+  /** Connections to the server. @default 3 */
+  readonly size?: number
+}
+
+/** A pooler before this server, which asks for no password. */
+export async function startPgBouncer(server: PostgresServer, options: PgBouncerOptions = {}): Promise<PgBouncer> {
+  const pooler = new PgBouncer(await newPlace('pgbouncer'), server, options)
+  await pooler.start()
+  return pooler
+}
+
+export class PgBouncer extends ServerProcess {
+  constructor(place: Place, server: PostgresServer, { mode = 'transaction', size = 3 }: PgBouncerOptions) {
+    super(place)
+    const lines = [
+      '[databases]',
+      `postgres = host=${server.host} port=${server.port} user=postgres`,
+      '[pgbouncer]',
+      `listen_addr = ${this.host}`,
+      `listen_port = ${this.port}`,
+      'unix_socket_dir =',
+      'auth_type = any',
+      `pool_mode = ${mode}`,
+      `default_pool_size = ${size}`,
+      'max_client_conn = 200',
+      // Else it refuses for 15 s after the server was down.
+      'server_login_retry = 0.1',
+    ]
+    writeFileSync(this.#configPath, `${lines.join('\n')}\n`)
+    const user = unprivileged()
+    if (user) chownSync(this.folder, user.uid, user.gid)
+  }
+
+  get url(): string {
+    return `postgres://postgres@${this.host}:${this.port}/postgres`
+  }
+
+  protected override command(): Command {
+    return { binary: 'pgbouncer', debianPackage: 'pgbouncer', args: [this.#configPath], user: unprivileged() }
+  }
+
+  protected override async isReady(): Promise<boolean> {
+    const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      await client.query('select 1')
+      return true
+    } finally {
+      client.end().catch(() => {})
+    }
+  }
+
+  get #configPath(): string {
+    return join(this.folder, 'pgbouncer.ini')
+  }
+}

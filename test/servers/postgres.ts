@@ -1,0 +1,178 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Client } from 'pg'
+import { findBinary } from './binary.ts'
+import type { ShiftedClock } from './clock.ts'
+import { type Command, newPlace, type Place, ServerProcess, stateOf } from './process.ts'
+import { until } from './until.ts'
+
+const PACKAGE = 'postgresql'
+
+export interface PostgresOptions {
+  /** Of the user `postgres`, who is then asked for it. @default nobody is asked */
+  readonly password?: string | undefined
+  /** The clock it lives by. */
+  readonly clock?: ShiftedClock | undefined
+  /** Makes it a hot standby of this primary. */
+  readonly standbyOf?: PostgresServer | undefined
+  /** Further settings, by name. */
+  readonly config?: Readonly<Record<string, string | number>> | undefined
+}
+
+/** One PostgreSQL server that serves, with the database `postgres`. */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const server = new PostgresServer(await newPlace('postgres'), options)
+  await server.start()
+  return server
+}
+
+/** It refuses to run as root. */
+export function unprivileged(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined
+  const number = (option: string): number => Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
+  return { uid: number('-u'), gid: number('-g') }
+}
+
+export class PostgresServer extends ServerProcess {
+  readonly password: string | undefined
+  readonly #clock: ShiftedClock | undefined
+
+  constructor(place: Place, { password, clock, standbyOf, config = {} }: PostgresOptions) {
+    super(place)
+    this.password = password
+    this.#clock = clock
+    const user = unprivileged()
+    if (user) chownSync(this.folder, user.uid, user.gid)
+    if (clock) chmodSync(dirname(clock.env.HOLDFAST_CLOCK ?? ''), 0o711)
+    const run = (name: string, ...args: string[]): void => {
+      const { path, env } = findBinary(name, PACKAGE)
+      execFileSync(path, args, { ...user, cwd: this.folder, env: { ...process.env, ...env }, stdio: 'pipe' })
+    }
+    if (standbyOf) {
+      run(
+        'pg_basebackup',
+        '-D',
+        this.#data,
+        '-h',
+        standbyOf.host,
+        '-p',
+        `${standbyOf.port}`,
+        '-U',
+        'postgres',
+        '-R',
+        '-c',
+        'fast',
+      )
+    } else {
+      const secret = join(this.folder, 'password')
+      writeFileSync(secret, password ?? 'none', { mode: 0o644 })
+      const auth = password === undefined ? 'trust' : 'scram-sha-256'
+      run(
+        'initdb',
+        '-D',
+        this.#data,
+        '-U',
+        'postgres',
+        '-A',
+        auth,
+        '--pwfile',
+        secret,
+        '-E',
+        'UTF8',
+        '--locale=C',
+        '-N',
+      )
+    }
+    const settings: Record<string, string | number> = {
+      listen_addresses: this.host,
+      port: this.port,
+      unix_socket_directories: this.folder,
+      shared_buffers: '16MB',
+      max_connections: 100,
+      ...config,
+    }
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'`)
+    writeFileSync(join(this.#data, 'postgresql.conf'), `${lines.join('\n')}\n`)
+  }
+
+  /** Of the user `postgres`, or of another. */
+  url(user = 'postgres', password: string | undefined = this.password): string {
+    const secret = password === undefined ? '' : `:${encodeURIComponent(password)}`
+    return `postgres://${user}${secret}@${this.host}:${this.port}/postgres`
+  }
+
+  /** The rows of one query as the user `postgres`, or several statements, on a connection of its own. */
+  async query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]> {
+    const client = new Client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return (await client.query<Row>(text, values)).rows
+    } finally {
+      client.end().catch(() => {})
+    }
+  }
+
+  /** Its children have process groups of their own. */
+  override async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    if (!this.isRunning) return
+    const children = this.#children()
+    await super.kill(signal)
+    for (const pid of children) if (signal === 'SIGKILL') send(pid, signal)
+    await until('its children have ended', () => children.every(pid => !isAlive(pid)))
+  }
+
+  override async pause(): Promise<void> {
+    await super.pause()
+    for (const pid of this.#children()) {
+      send(pid, 'SIGSTOP')
+      await until(`process ${pid} is stopped`, () => !isAlive(pid) || stateOf(pid) === 'T', { every: 1 })
+    }
+  }
+
+  override resume(): void {
+    for (const pid of this.#children()) send(pid, 'SIGCONT')
+    super.resume()
+  }
+
+  protected override command(): Command {
+    const args = ['-D', this.#data]
+    return { binary: 'postgres', debianPackage: PACKAGE, args, env: this.#clock?.env, user: unprivileged() }
+  }
+
+  protected override async isReady(): Promise<boolean> {
+    return (await this.query('select 1')).length === 1
+  }
+
+  get #data(): string {
+    return join(this.folder, 'data')
+  }
+
+  #children(): number[] {
+    const { pid } = this
+    return readdirSync('/proc')
+      .filter(name => /^\d+$/.test(name) && parentOf(Number(name)) === pid)
+      .map(Number)
+  }
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1])
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid: number): boolean {
+  return statSync(`/proc/${pid}`, { throwIfNoEntry: false }) !== undefined && stateOf(pid) !== 'Z'
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // it has ended
+  }
+}

@@ -74,7 +74,7 @@ ${BEGIN}
   if cardinality(_rest) > 0 then
     -- Neither held nor waited for: it may be on its way. The row is there to be locked, by this and by that.
     insert into ${lease} (name, token, ttl, expires_at)
-    select distinct name, 0, 0, '-infinity'::timestamptz from ${orders} where i = any (_rest) order by name
+    select distinct name, 0, 0, to_timestamp(0) from ${orders} where i = any (_rest) order by name
     on conflict (name) do nothing;
     with anchors as (
       select l.name, l.id, l.expires_at from ${lease} l

@@ -1,0 +1,32 @@
+import { Client, Pool } from 'pg'
+import type { Store } from '../../src/store.ts'
+import { type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
+import type { PostgresServer } from '../servers/postgres.ts'
+
+export { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
+
+/** A store of its own, which makes its tables. */
+export function storeAt(url: string, options: PostgresOptions = { create: true }): Store {
+  return postgres(new Pool({ connectionString: url }), options)
+}
+
+/** Another program's connection, in a transaction of which this was the first statement. */
+export async function transaction(server: PostgresServer, text: string, values: unknown[] = []): Promise<Transaction> {
+  const client = new Client({ connectionString: server.url() })
+  client.on('error', () => {})
+  await client.connect()
+  await client.query('begin')
+  const { rowCount } = await client.query(text, values)
+  return {
+    rowCount: rowCount ?? 0,
+    async end(how = 'commit') {
+      await client.query(how)
+      await client.end()
+    },
+  }
+}
+
+interface Transaction {
+  readonly rowCount: number
+  end(how?: 'commit' | 'rollback'): Promise<void>
+}

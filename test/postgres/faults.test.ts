@@ -111,11 +111,7 @@ test('a statement_timeout of the administrator is named, and a request that met 
 test('a server without a free connection is told to be one, and another try may succeed', async () => {
   await using small = await startPostgres({ config: { max_connections: 5, superuser_reserved_connections: 1 } })
   await small.query('create role app login; grant postgres to app')
-  const taken = await Promise.all(
-    Array.from({ length: 4 }, () =>
-      transaction({ ...small, url: () => small.url('app') } as PostgresServer, 'select 1'),
-    ),
-  )
+  const taken = await Promise.all(Array.from({ length: 4 }, () => transaction(small, 'select 1', [], 'app')))
   await using store = storeAt(small.url('app'))
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',

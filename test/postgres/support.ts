@@ -11,8 +11,13 @@ export function storeAt(url: string, options: PostgresOptions = { create: true }
 }
 
 /** Another program's connection, in a transaction of which this was the first statement. */
-export async function transaction(server: PostgresServer, text: string, values: unknown[] = []): Promise<Transaction> {
-  const client = new Client({ connectionString: server.url() })
+export async function transaction(
+  server: PostgresServer,
+  text: string,
+  values: unknown[] = [],
+  user?: string,
+): Promise<Transaction> {
+  const client = new Client({ connectionString: server.url(user) })
   client.on('error', () => {})
   await client.connect()
   await client.query('begin')

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { migrate, postgres } from '../../src/stores/postgres/index.ts'
+import { clients } from '../harnesses/postgres.ts'
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { until } from '../servers/until.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
+
+const secret = 'p@ss:w/rd#%'
+
+// As the documentation says it.
+const page = readFileSync(join(import.meta.dirname, '../../docs/stores/postgres.md'), 'utf8')
+const [, least = ''] = /```sql\n(grant .*?)```/s.exec(page) ?? []
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres({ password: secret })
+  const roles = ['app', 'reader', 'nobody'].map(role => `create role ${role} login password '${secret}';`)
+  await server.query(roles.join('\n'))
+  const pool = new Pool({ connectionString: server.url() })
+  await migrate(pool)
+  await migrate(pool)
+  await pool.end()
+  await server.query(least)
+  await server.query(
+    'grant usage on schema holdfast to reader; grant select on holdfast.lease, holdfast.lease_line to reader',
+  )
+})
+afterAll(() => server.stop())
+
+test('does everything with the privileges that the documentation lists', async () => {
+  expect(least).toMatch(/grant select, insert, update, delete/)
+  await using store = storeAt(server.url('app'))
+  const [first, second] = [claimOf('a'), claimOf('a', { queue: true })]
+  await hold(store, first)
+  let woken = false
+  expect(await acquire(store, second)).toMatchObject({ held: false, ahead: 0 })
+  await store.watch?.(second, () => (woken = true), signal)
+  expect(await store.renew(first, signal)).toMatchObject({ held: true })
+  expect(await look(store, { prefix: '' })).toHaveLength(2)
+  expect(await store.release(first, signal)).toBe('released')
+  await until('the waiter is woken', () => woken)
+  await hold(store, second)
+  expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+  expect(await store.release(claimOf('a'), signal)).toBe('gone')
+  await Promise.all(Array.from({ length: 600 }, (_, index) => hold(store, claimOf(`pruned ${index}`))))
+})
+
+test('lists with the right to read alone, and says what else is missing', async () => {
+  await using store = storeAt(server.url('reader'))
+  await look(store, { prefix: '' })
+  await using stranger = storeAt(server.url('nobody'))
+  for (const [refused, what] of [
+    [hold(store, claimOf('b')), 'table lease'],
+    [hold(stranger, claimOf('b')), 'schema holdfast'],
+    [look(stranger, { prefix: '' }), 'schema holdfast'],
+  ] as const) {
+    const error = await failureOf(refused)
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(error.message).toMatch(
+      'may not do what leases need: grant the permissions listed in docs/stores/postgres.md',
+    )
+    expect(error.message).toMatch(what)
+  }
+})
+
+test('says that the tables are missing, and makes them only if it may and shall', async () => {
+  await using store = storeAt(server.url('app'), { schema: 'missing' })
+  const error = await failureOf(hold(store, claimOf('a')))
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error.message).toBe(
+    'the table "missing"."lease" does not exist: make it with holdfast migrate --store URL, or let the store make it ' +
+      'with create: true (?create=true in a URL)',
+  )
+  await using eager = storeAt(server.url('app'), { schema: 'missing', create: true })
+  expect(await failureOf(hold(eager, claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/may not do what leases need.*permission denied for database/),
+  })
+  await server.query('grant create on database postgres to app')
+  await hold(eager, claimOf('a'))
+  await hold(store, claimOf('b'))
+})
+
+test("refuses a table that is another's, or of another format, and changes nothing of it", async () => {
+  await server.query(`create schema foreigner; create table foreigner.lease (id integer);
+    create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
+  const pool = new Pool({ connectionString: server.url() })
+  for (const [schema, message] of [
+    ['foreigner', /exists and is not one of Holdfast's: choose another name with the option table/],
+    ['newer', /has format 9, this version of Holdfast knows format 1: use the same version everywhere/],
+  ] as const) {
+    await using store = storeAt(server.url(), { schema, create: true })
+    const expected = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }
+    expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(expected)
+    expect(await failureOf(migrate(pool, { schema }))).toMatchObject(expected)
+    expect(
+      await server.query(`select table_name from information_schema.tables where table_schema = '${schema}'`),
+    ).toEqual([{ table_name: 'lease' }])
+  }
+  await pool.end()
+})
+
+test.each(Object.entries(clients))(
+  'says over %s that the password or the database is wrong, and never which it was',
+  async (_, create) => {
+    const wrong: [string, RegExp][] = [
+      [
+        server.url('app', 'a wrong one'),
+        /PostgreSQL refused the user name or password: correct them in the client or the URL/,
+      ],
+      [server.url('unknown', 'a wrong one'), /PostgreSQL refused the user name or password/],
+      [server.url('app', secret).replace('/postgres', '/elsewhere'), /there is no such database: correct its name/],
+    ]
+    for (const [url, message] of wrong) {
+      const { client, close } = create(url)
+      await using store = postgres(client)
+      const error = await failureOf(hold(store, claimOf('a')))
+      expect(error).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        retryable: false,
+        message: expect.stringMatching(message),
+      })
+      expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch('a wrong one')
+      await close()
+    }
+  },
+)
+
+test('says that nobody answers', async () => {
+  await using down = await startPostgres()
+  await down.kill()
+  for (const create of Object.values(clients)) {
+    const { client, close } = create(down.url())
+    await using store = postgres(client)
+    expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: true,
+      message: expect.stringMatching(/PostgreSQL cannot be reached: .*ECONNREFUSED/),
+    })
+    await close()
+  }
+})

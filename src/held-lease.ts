@@ -37,6 +37,7 @@ export class HeldLease implements Lease {
   #stopTimer: (() => void) | undefined
   readonly #entry: Entry<HeldLease>
   #beat: Entry<Renewable> | undefined
+  readonly #stopListening: (() => void) | undefined
 
   constructor(core: Core, claim: Claim, acquired: Acquired, options: HoldOptions) {
     const { grant, sent, unsettled, waited } = acquired
@@ -57,6 +58,8 @@ export class HeldLease implements Lease {
     const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
     if (!beatIsSooner || !options.background) this.#watchDeadline()
     this.#renewals?.begin(this)
+    const lost = (): void => void (this.#check() || this.#releasing || this.#lose('LEASE_LOST', GONE))
+    this.#stopListening = core.store.onLoss?.(claim, lost)
   }
 
   get name(): string {
@@ -279,6 +282,7 @@ export class HeldLease implements Lease {
   #stop(): void {
     this.#leaveHeartbeat()
     void this.#renewals?.stop()
+    this.#stopListening?.()
     this.#stopTimer?.()
   }
 

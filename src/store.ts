@@ -116,6 +116,11 @@ export interface Store extends AsyncDisposable {
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
   /** Withdraws a claim that holds, waits, or has not arrived yet (then it is refused when it does). Idempotent. */
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
+  /**
+   * Calls `lost` as soon as the store knows by itself that a lease which it granted is gone, such as with its session,
+   * and answers how to call that off. @default losses are told by renewals
+   */
+  onLoss?(key: ClaimKey, lost: () => void): () => void
   /** Resolves once armed; from then until `signal` aborts, `wake` may be called. */
   watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Holders, each followed by its waiters in order where the store keeps a line. */

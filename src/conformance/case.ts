@@ -14,7 +14,14 @@ export interface Case {
 /** What cases have in common. */
 export type Traits = Omit<Case, 'name' | 'run'>
 
-/** A list of cases from their names and bodies. */
-export function casesOf(traits: Traits, bodies: Record<string, Case['run']>): Case[] {
-  return Object.entries(bodies).map(([name, run]) => ({ ...traits, name, run }))
+/** A list of cases from their names and bodies, and what some of them need besides. */
+export function casesOf<Bodies extends Record<string, Case['run']>>(
+  traits: Traits,
+  bodies: Bodies,
+  more: { readonly [Name in keyof Bodies]?: readonly Need[] } = {},
+): Case[] {
+  return Object.entries(bodies).map(([name, run]) => {
+    const needs = [...(traits.needs ?? []), ...(more[name] ?? [])]
+    return { ...traits, needs, name, run }
+  })
 }

@@ -117,6 +117,9 @@ export const claimCases: Case[] = casesOf(
       assert.ok(grant.ttl >= client.store.guarantees.shortestTtl)
     },
   },
+  {
+    'answers a claim that asks again through another client with the same lease': ['apart'],
+  },
 )
 
 /** Release, also of what has not arrived yet. */
@@ -192,5 +195,8 @@ export const releaseCases: Case[] = casesOf(
       await client.isRefused(claim)
       assert.deepEqual(await client.inspect({ name: claim.name }), [])
     },
+  },
+  {
+    'refuses a claim that arrives after its withdrawal, and keeps nothing of it': ['apart'],
   },
 )

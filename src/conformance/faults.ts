@@ -188,6 +188,10 @@ function outages(fault: 'stop' | 'pause'): Case[] {
         await (await waiting).release()
       },
     },
+    // Where it does not outlive its connection, it is lost with the server.
+    fault === 'stop'
+      ? { [`answers the result of work whose lease cannot be released as the server is ${down}`]: ['apart'] }
+      : {},
   )
 }
 

@@ -9,6 +9,10 @@ export type Need =
   | 'line'
   /** Waiters are woken at a release (`guarantees.waiting`). */
   | 'watch'
+  /** A lease is apart from the client that acquired it: others renew and release it, and it outlives that client. */
+  | 'apart'
+  /** A lease can be broken. */
+  | 'break'
   /** Each store that is opened has something of its own to close. */
   | 'close'
   /** One client can be cut off from the server, which goes on. */

@@ -130,6 +130,11 @@ export const holdingCases: Case[] = [
         assert.equal((await two.inspect(lease.name)).holder, undefined)
       },
     },
+    {
+      'tells a holder whose lease was broken': ['break'],
+      'says at the release that the lease was broken': ['break'],
+      'shows who holds, and breaks it, through another client': ['break'],
+    },
   ),
   ...casesOf(
     { alone: true },

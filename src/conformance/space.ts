@@ -32,6 +32,10 @@ export class Space implements AsyncDisposable {
     return this.harness.lacks?.line === undefined
   }
 
+  get canBreak(): boolean {
+    return this.harness.lacks?.break === undefined
+  }
+
   /** A client of its own, which has been answered once: to connect may take longer than a short ttl leaves. */
   async client(): Promise<Client> {
     return this.#connected(await this.harness.open())
@@ -111,8 +115,8 @@ export class Space implements AsyncDisposable {
 
   async #withdrawAll(): Promise<void> {
     if (this.#claims.length === 0) return
-    const client = await this.client()
-    await Promise.all(this.#claims.map(claim => client.release(claim)))
+    const clients = this.harness.lacks?.apart === undefined ? [await this.client()] : this.#clients
+    await Promise.all(clients.flatMap(client => this.#claims.map(claim => client.release(claim))))
   }
 
   #cured(cure: Cure): Cure {

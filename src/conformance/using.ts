@@ -130,4 +130,9 @@ export const usingCases: Case[] = casesOf(
         assert.equal(result.status === 'rejected' && result.reason.code, 'CLOSED')
     },
   },
+  {
+    'answers LEASE_LOST, with the result, when the work went on after the lease was lost': ['break'],
+    'answers LEASE_LOST when it shows at the release only': ['break'],
+    'answers the reason of the lost lease when the work failed by it': ['break'],
+  },
 )

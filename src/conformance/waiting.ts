@@ -141,6 +141,9 @@ export const waitingCases: Case[] = [
         controller.abort()
       },
     },
+    {
+      'takes a name whose holder is broken': ['break'],
+    },
   ),
   ...casesOf(
     // Who is not woken may ask too late for its turn.

@@ -1,6 +1,6 @@
 import { Client, Pool } from 'pg'
 import postgresJs from 'postgres'
-import { type PostgresClient, type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
+import { advisory, type PostgresClient, type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
 import { startClock } from '../servers/clock.ts'
 import { startPgBouncer } from '../servers/pgbouncer.ts'
 import { startPostgres } from '../servers/postgres.ts'
@@ -33,7 +33,7 @@ export const clients: Readonly<Record<string, (url: string) => Owned>> = {
 /** Both client libraries over one server, and through pgbouncer. */
 export function postgresHarnesses(): StoreHarness[] {
   const tested = Object.entries(clients).filter(([name]) => name !== 'pg Client') // which opens what a Pool opens
-  return [...tested.map(([name, create]) => serverHarness(name, create)), poolerHarness()]
+  return [...tested.map(([name, create]) => serverHarness(name, create)), poolerHarness(), advisoryHarness()]
 }
 
 /** In transaction mode, with fewer connections than there are clients; who wakes the waiters is heard past it. */
@@ -113,6 +113,61 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
         const { clock } = await started.value
         clock.jumpWall(ms)
       },
+    },
+    end: () => started.end(),
+  }
+}
+
+/** The suite has leases of all lengths on one client: so the connection outlives them, but where it is cut off. */
+function advisoryHarness(): StoreHarness {
+  const started = new Lazy(async stack => {
+    const clock = stack.use(startClock())
+    const server = stack.use(await startPostgres({ clock }))
+    const pool = stack.adopt(new Pool({ connectionString: server.url() }), owned => owned.end())
+    return { server, clock, pool }
+  })
+  return {
+    name: 'postgres advisory',
+    store: 'postgres',
+    open: async () => advisory((await started.value).pool, { create: true, ttl: 2_147_483_647 }),
+    faults: {
+      async severable() {
+        const { server } = await started.value
+        const proxy = started.stack.use(await startProxy(server))
+        const connectionString = server.url().replace(`:${server.port}/`, `:${proxy.port}/`)
+        const pool = started.stack.adopt(new Pool({ connectionString }), owned => owned.end())
+        return {
+          store: advisory(pool, { create: true, ttl: 1_200 }),
+          async cut() {
+            proxy.up.drop()
+            proxy.down.drop()
+            return async () => {
+              proxy.up.pass()
+              proxy.down.pass()
+            }
+          },
+        }
+      },
+      async stop() {
+        const { server } = await started.value
+        await server.kill()
+        return () => server.start()
+      },
+      async pause() {
+        const { server } = await started.value
+        await server.pause()
+        return async () => server.resume()
+      },
+      async jump(ms) {
+        const { clock } = await started.value
+        clock.jumpWall(ms)
+      },
+    },
+    lacks: {
+      apart: 'a lock belongs to the session that has it',
+      break: 'that would end all leases of its session',
+      line: 'the server keeps none',
+      watch: 'the server wakes only those who wait in a statement, which would hold up all others of the session',
     },
     end: () => started.end(),
   }

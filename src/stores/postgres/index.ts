@@ -1,5 +1,6 @@
-import { checkKeys, invalid, show } from '../../check.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { AdvisoryStore } from './advisory/store.ts'
 import { driverOf, type PostgresClient } from './client.ts'
 import { namesOf, type Place } from './names.ts'
 import { PostgresStore } from './store.ts'
@@ -18,7 +19,18 @@ export interface PostgresOptions extends Place {
   readonly direct?: PostgresClient | false | undefined
 }
 
+export interface AdvisoryOptions extends Place {
+  /** May the store make its tables and functions, if they are missing when it is first used? @default false */
+  readonly create?: boolean | undefined
+  /**
+   * Milliseconds of silence after which the server ends the one connection, and with it all leases: the longest ttl
+   * that can be asked for. Needs PostgreSQL 14. @default 10,000
+   */
+  readonly ttl?: number | undefined
+}
+
 const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct'])
+const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl'])
 
 /**
  * Leases as rows of a table in PostgreSQL 12 or later, over a client that you have: a `Pool` or `Client` of pg >= 8.11,
@@ -33,4 +45,17 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
   const driver = driverOf(client, 'postgres(client)')
   const ears = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
   return new PostgresStore(driver, { names: namesOf(options), create, ears })
+}
+
+/**
+ * Leases as session advisory locks of PostgreSQL, many over one connection of their own, which must not go through a
+ * pooler. They end with that connection, cost no write but that of the token, and cannot be broken; waiters ask again
+ * and again, in no order. The client is neither configured nor closed. Throws `INVALID_ARGUMENT` for what is none.
+ */
+export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
+  checkKeys(options, advisoryKeys, 'advisory')
+  const { create = false, ttl = 10_000 } = options
+  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  checkDuration(ttl, 'ttl')
+  return new AdvisoryStore(driverOf(client, 'advisory(client)'), { names: namesOf(options), create, ttl })
 }

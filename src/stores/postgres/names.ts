@@ -15,6 +15,8 @@ export interface Names {
   readonly lease: string
   readonly line: string
   readonly index: string
+  /** The last tokens of advisory locks. */
+  readonly tokens: string
   /** A function; its name has the format in it, so that versions with different ones can share the tables. */
   call(verb: string): string
 }
@@ -29,6 +31,7 @@ export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names 
     lease: name(''),
     line: name('_line'),
     index: `"${table}_line_seq"`,
+    tokens: name('_token'),
     call: verb => name(`_${verb}_${FORMAT}`),
   }
 }

@@ -47,6 +47,15 @@ create table if not exists ${line} (
 );
 create index if not exists ${names.index} on ${line} (name, seq);
 
+create table if not exists ${names.tokens} (
+  name text collate "C" primary key,
+  key bigint not null,
+  token bigint not null check (token between 0 and ${LAST_TOKEN}),
+  owner text not null,
+  note text not null,
+  ttl integer not null
+) with (fillfactor = 50);
+
 ${acquire(names)}
 ${renew(names)}
 ${release(names)}

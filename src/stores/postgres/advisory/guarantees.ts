@@ -1,0 +1,25 @@
+import type { Guarantees } from '../../../store.ts'
+
+/** What session advisory locks promise. */
+export function guaranteesOf(ttl: number): Guarantees {
+  return {
+    scope: 'network',
+    exclusion:
+      'while the server runs on: a failover or restart frees all names at once, before their holders have heard of it; fencing decides then',
+    token:
+      'a row of the name in a small table, committed after the lock is had and never below the wall clock of the server in microseconds; it is kept for good',
+    order: 'not promised',
+    waiting: 'polled',
+    shortestTtl: 300,
+    clock: 'timers of the server and of the holder, which nobody sets',
+    durability: 'no lease survives a restart of the server or the end of the connection; tokens do',
+    limits: [
+      `All leases of one store end with its one connection, and nothing that lasts longer than ${ttl} ms is granted.`,
+      `A process that ends frees its names at once; a machine that is cut off, or a process that stands still, after ${ttl} ms.`,
+      'Before PostgreSQL 14 the server knows no such limit: there a process that stands still holds for as long as it is connected.',
+      'Waiters ask every 25 to 75 ms and may overtake each other.',
+      'A lease cannot be broken: that would end all leases of its session. Nor can another process renew or release it.',
+      'A pooler is refused, in whatever mode.',
+    ],
+  }
+}

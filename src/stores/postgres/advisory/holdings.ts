@@ -1,0 +1,144 @@
+import type { Busy, Claim, Grant } from '../../../store.ts'
+import { LONGEST_REQUEST } from '../../../time.ts'
+import { LONGEST_DELAY } from '../../../timers.ts'
+import type { Session } from './session.ts'
+
+/** A key that somebody in this process has, wants, or gives back. */
+export interface Holding {
+  claim: Claim
+  readonly key: string
+  state: 'asked' | 'held' | 'leaving'
+  /** What asking for it came to, once that is known. */
+  answer: Promise<Grant | Busy> | undefined
+  session: Session | undefined
+  /** Does the server say so? `undefined`: nobody knows. */
+  isLocked: boolean | undefined
+  token: bigint
+  /** By `performance.now()`. */
+  expires: number
+  /** The unlocking, once it has begun. */
+  left: Promise<void> | undefined
+  onLost: (() => void) | undefined
+}
+
+/**
+ * Who in this process has which key, one claim each. A lease that is not renewed is given back when its ttl is over,
+ * although its session goes on; should this process be too busy for that, it is late.
+ */
+export class Holdings {
+  readonly #giveBack: (holding: Holding) => void
+  readonly #holdings = new Map<string, Holding>()
+  /** Ids that were withdrawn before they arrived, and until when that may still happen. */
+  readonly #withdrawn = new Map<string, number>()
+  #onIdle: (() => void) | undefined
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  constructor(giveBack: (holding: Holding) => void) {
+    this.#giveBack = giveBack
+  }
+
+  of(key: string): Holding | undefined {
+    const holding = this.#holdings.get(key)
+    if (holding?.state === 'held') this.#expire(holding)
+    return holding
+  }
+
+  held(key: string, id: string): Holding | undefined {
+    const holding = this.of(key)
+    return holding?.state === 'held' && holding.claim.id === id ? holding : undefined
+  }
+
+  isHeld(holding: Holding): boolean {
+    return this.held(holding.key, holding.claim.id) === holding
+  }
+
+  /** Nobody else has the key until `take` has settled; it then holds, or is given back. */
+  ask(claim: Claim, key: string, take: (holding: Holding) => Promise<Grant | Busy>): Promise<Grant | Busy> {
+    const holding: Holding = {
+      claim,
+      key,
+      state: 'asked',
+      answer: undefined,
+      session: undefined,
+      isLocked: undefined,
+      token: 0n,
+      expires: 0,
+      left: undefined,
+      onLost: undefined,
+    }
+    this.#holdings.set(key, holding)
+    const answer = take(holding)
+    holding.answer = answer
+    return answer
+  }
+
+  hold(holding: Holding, token: bigint, expires: number): void {
+    holding.state = 'held'
+    holding.token = token
+    holding.expires = expires
+    this.#look(expires)
+  }
+
+  prolong(holding: Holding, ttl: number, from: number): void {
+    holding.claim = { ...holding.claim, ttl }
+    holding.expires = from + ttl
+    this.#look(holding.expires)
+  }
+
+  remove(holding: Holding): void {
+    if (this.#holdings.get(holding.key) === holding) this.#holdings.delete(holding.key)
+    if (this.#holdings.size === 0) this.#onIdle?.()
+  }
+
+  /** Calls `onIdle` as soon as nothing is held. */
+  onceIdle(onIdle: () => void): void {
+    // What was only asked for is wanted no more.
+    if ([...this.#holdings.values()].every(({ state }) => state === 'asked')) onIdle()
+    else this.#onIdle = onIdle
+  }
+
+  /** All of a session that has ended. */
+  lose(session: Session): void {
+    for (const holding of [...this.#holdings.values()]) {
+      if (holding.session !== session) continue
+      this.remove(holding)
+      if (holding.state === 'held') holding.onLost?.()
+    }
+  }
+
+  withdraw(id: string): void {
+    const now = performance.now()
+    for (const [old, until] of this.#withdrawn) {
+      if (until > now) break
+      this.#withdrawn.delete(old)
+    }
+    this.#withdrawn.set(id, now + LONGEST_REQUEST)
+  }
+
+  isWithdrawn(id: string): boolean {
+    return (this.#withdrawn.get(id) ?? 0) > performance.now()
+  }
+
+  #expire(holding: Holding): void {
+    if (performance.now() >= holding.expires) this.#giveBack(holding)
+  }
+
+  /** One timer for all, which keeps no process alive. */
+  #look(at: number): void {
+    if (at >= this.#timerAt) return
+    clearTimeout(this.#timer)
+    this.#timerAt = at
+    const delay = Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)
+    this.#timer = setTimeout(() => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      let next = Number.POSITIVE_INFINITY
+      for (const holding of [...this.#holdings.values()]) {
+        if (holding.state !== 'held') continue
+        this.#expire(holding)
+        if (holding.state === 'held') next = Math.min(next, holding.expires)
+      }
+      if (next < Number.POSITIVE_INFINITY) this.#look(next)
+    }, Math.ceil(delay)).unref()
+  }
+}

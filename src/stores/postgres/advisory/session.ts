@@ -1,0 +1,186 @@
+import { Batch } from '../../../batch.ts'
+import { LeaseError } from '../../../errors.ts'
+import { LONGEST_REQUEST } from '../../../time.ts'
+import { type Driver, type Link, openLink } from '../client.ts'
+import { closed, failure } from '../failure.ts'
+import { lookAt, makeSchema, unusable } from '../migrate.ts'
+import type { Names } from '../names.ts'
+
+/** The first version that ends a session which is silent. */
+const ENDS_SESSIONS = 140_000
+
+const LARGEST = 256
+
+interface Request {
+  readonly order: object
+  readonly signal: AbortSignal
+  resolve(answer: unknown[]): void
+  reject(reason: unknown): void
+}
+
+/** A statement for which requests gather; it gets them as JSON with their places `i`, and answers a list by these. */
+export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'ping'
+
+/**
+ * The one connection of a store, whose end frees all that it holds. Never in a transaction, where the server would not
+ * count its silence.
+ */
+export class Session {
+  readonly #link: Link
+  readonly #statements: Readonly<Record<Statement, string>>
+  readonly #batches = new Map<Statement, Batch<Request>>()
+  readonly #onLost: (session: Session) => void
+  #isLost = false
+
+  private constructor(link: Link, names: Names, onLost: (session: Session) => void) {
+    this.#link = link
+    this.#statements = statements(names)
+    this.#onLost = onLost
+    link.onEnd(() => this.#lose())
+  }
+
+  /** `onLost` is told once, when the connection has ended by itself or was closed. */
+  static async open(
+    driver: Driver,
+    { names, create, ttl }: Wishes,
+    onLost: (session: Session) => void,
+    closing: AbortSignal,
+  ): Promise<Session> {
+    const prepare = async (link: Link): Promise<void> => {
+      await checkDirect(link)
+      const { format } = await lookAt(link, names)
+      if (format === undefined && create) await makeSchema(link, names)
+      else if (format === undefined) throw unusable(missing(names))
+      await link.ask(settings(ttl, Number(await link.ask("select current_setting('server_version_num')"))))
+    }
+    try {
+      const { link } = await openLink(driver, prepare, closing)
+      return new Session(link, names, onLost)
+    } catch (error) {
+      throw closing.aborted ? closed() : failure(error, false)
+    }
+  }
+
+  get isLost(): boolean {
+    return this.#isLost || !this.#link.isOpen()
+  }
+
+  /** What the statement answers for one request. Rejects with a `LeaseError`, after 5 s at the latest. */
+  put(statement: Statement, order: object, signal: AbortSignal): Promise<unknown[]> {
+    let batch = this.#batches.get(statement)
+    if (!batch) {
+      batch = new Batch({ limit: LARGEST, send: (requests, next) => void this.#send(statement, requests).then(next) })
+      this.#batches.set(statement, batch)
+    }
+    return new Promise((resolve, reject) => batch.add({ order, signal, resolve, reject }))
+  }
+
+  /** The first value that a query answers. */
+  async ask(text: string, values: readonly string[]): Promise<unknown> {
+    let timer: NodeJS.Timeout | undefined
+    const silence = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${LONGEST_REQUEST} ms`)), LONGEST_REQUEST).unref()
+    })
+    try {
+      return await Promise.race([this.#link.ask(text, values), silence])
+    } catch (error) {
+      const known = failure(error, true)
+      // Nobody knows what it did, so nobody knows what is locked.
+      if (known.code === 'OUTCOME_UNKNOWN') this.close()
+      throw known
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  close(): void {
+    this.#link.close()
+    this.#lose()
+  }
+
+  #lose(): void {
+    if (this.#isLost) return
+    this.#isLost = true
+    this.#onLost(this)
+  }
+
+  async #send(statement: Statement, requests: readonly Request[]): Promise<void> {
+    try {
+      const orders = requests.map(({ order }, i) => ({ i, ...order }))
+      const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(orders)])))
+      for (const [i, ...answer] of answers as [number, ...unknown[]][]) requests[i]?.resolve(answer)
+      for (const { reject } of requests) reject(new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all'))
+    } catch (error) {
+      for (const { reject } of requests) reject(error)
+    }
+  }
+}
+
+export interface Wishes {
+  readonly names: Names
+  readonly create: boolean
+  readonly ttl: number
+}
+
+/** A pooler gives the locks of one client to another: both then believe to hold. */
+async function checkDirect(link: Link): Promise<void> {
+  const pid = Number(await link.ask('select pg_backend_pid()::text'))
+  if (link.pid !== undefined && link.pid === pid) return
+  throw unusable(
+    'advisory locks belong to a connection, and a pooler (such as pgbouncer) stands between: connect to PostgreSQL ' +
+      'itself, or use postgres(client), which works through poolers',
+  )
+}
+
+function missing({ lease }: Names): string {
+  return `the table of tokens beside ${lease} does not exist: make it with holdfast migrate --store URL, or give create: true`
+}
+
+/** All below the ttl, so that nothing that the server does for us keeps it from ending a session that is silent. */
+function settings(ttl: number, version: number): string {
+  const most = Math.max(Math.floor(ttl / 3), 1)
+  const seconds = Math.max(Math.floor(ttl / 3_000), 1)
+  return [
+    ...(version >= ENDS_SESSIONS ? [`set idle_session_timeout = ${ttl}`] : []),
+    `set idle_in_transaction_session_timeout = ${most}`,
+    `set statement_timeout = ${most}`,
+    `set lock_timeout = ${most}`,
+    `set tcp_keepalives_idle = ${seconds}`,
+    `set tcp_keepalives_interval = ${seconds}`,
+    'set tcp_keepalives_count = 2',
+    `set tcp_user_timeout = ${ttl}`,
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+  ].join(';\n')
+}
+
+function statements({ tokens }: Names): Record<Statement, string> {
+  const asked = (columns: string): string => `from json_to_recordset($1::json) as a(i integer, ${columns})`
+  return {
+    // `materialized`: a lock that is asked for twice must be given back twice.
+    lock: `with asked as materialized (
+  select i, name, pg_try_advisory_lock(key::bigint) as is_ours ${asked('name text, key text')}
+)
+select json_agg(json_build_array(i, is_ours, token::text, owner, note, ttl))::text
+from asked left join ${tokens} using (name)`,
+    token: `with asked as materialized (
+  select * ${asked('name text, key text, owner text, note text, ttl integer')}
+), given as (
+  insert into ${tokens} as t (name, key, token, owner, note, ttl)
+  select name, key::bigint, floor(extract(epoch from clock_timestamp()) * 1000000), owner, note, ttl
+  from asked order by name
+  on conflict (name) do update set key = excluded.key, token = greatest(t.token + 1, excluded.token),
+    owner = excluded.owner, note = excluded.note, ttl = excluded.ttl
+  returning name, token
+)
+select json_agg(json_build_array(i, token::text))::text from asked join given using (name)`,
+    unlock: `select json_agg(json_build_array(i, pg_advisory_unlock(key::bigint)))::text ${asked('key text')}`,
+    // For those who look only.
+    ttl: `with asked as materialized (
+  select * ${asked('name text, ttl integer')}
+), changed as (
+  update ${tokens} t set ttl = a.ttl from asked a where t.name = a.name
+)
+select json_agg(json_build_array(i))::text from asked`,
+    ping: `select json_agg(json_build_array(i))::text ${asked('x text')}`,
+  }
+}

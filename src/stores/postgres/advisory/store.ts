@@ -1,0 +1,244 @@
+import { createHash } from 'node:crypto'
+import { invalid } from '../../../check.ts'
+import { LeaseError } from '../../../errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../../store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../../time.ts'
+import type { Driver } from '../client.ts'
+import { closed } from '../failure.ts'
+import { guaranteesOf } from './guarantees.ts'
+import { type Holding, Holdings } from './holdings.ts'
+import { inspection } from './inspection.ts'
+import { Session, type Wishes } from './session.ts'
+
+/** Milliseconds, at random between these, after which to ask again for a name that another holds. */
+const [SHORTEST_POLL, LONGEST_POLL] = [25, 75]
+
+const NEVER = new AbortController().signal
+
+export class AdvisoryStore implements Store {
+  readonly kind = 'postgres advisory'
+  readonly guarantees: Guarantees
+  readonly #driver: Driver
+  readonly #wishes: Wishes
+  readonly #holdings: Holdings
+  #opening: Promise<Session> | undefined
+  #session: Session | undefined
+  readonly #end = new AbortController()
+
+  constructor(driver: Driver, wishes: Wishes) {
+    this.guarantees = guaranteesOf(wishes.ttl)
+    this.#driver = driver
+    this.#wishes = wishes
+    this.#holdings = new Holdings(holding => void this.#unlock(holding).catch(() => {}))
+  }
+
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    return this.#whileOpen(signal, () => this.#acquire(claim, signal))
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    return this.#whileOpen(signal, async () => {
+      this.#checkTtl(claim.ttl)
+      const holding = this.#holdings.held(this.#keyOf(claim.name), claim.id)
+      return holding && this.#refresh(holding, claim, signal)
+    })
+  }
+
+  release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#whileOpen(signal, async () => {
+      const holding = this.#holdings.of(this.#keyOf(name))
+      if (holding?.claim.id === id && holding.state === 'held') {
+        await this.#unlock(holding)
+        return 'released'
+      }
+      if (holding?.claim.id === id) await holding.left
+      this.#holdings.withdraw(id)
+      return 'gone'
+    })
+  }
+
+  onLoss({ name, id }: ClaimKey, lost: () => void): () => void {
+    const holding = this.#holdings.held(this.#keyOf(name), id)
+    if (!holding) queueMicrotask(lost)
+    else holding.onLost = lost
+    return () => {
+      if (holding) holding.onLost = undefined
+    }
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    const session = await this.#whileOpen(signal, () => this.#open())
+    yield* inspection(session, this.#wishes.names, query, signal)
+  }
+
+  break(_name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#whileOpen(signal, async () => {
+      const cure = 'end its process, or its session with pg_terminate_backend'
+      throw invalid(`an advisory lock cannot be broken without all others of its holder's session: ${cure}`)
+    })
+  }
+
+  /** What is still held is given back when its ttl is over, for work may go on that relies on it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort()
+    this.#holdings.onceIdle(() => this.#session?.close())
+  }
+
+  async #acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    this.#checkTtl(claim.ttl)
+    if (this.#holdings.isWithdrawn(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
+    const key = this.#keyOf(claim.name)
+    // The server would give a session the same lock twice, whoever asks in it: so this decides first.
+    for (;;) {
+      const other = this.#holdings.of(key)
+      if (!other) return this.#holdings.ask(claim, key, holding => this.#take(holding, signal))
+      const isOwn = other.claim.id === claim.id
+      if (other.state === 'leaving') await other.left
+      else if (other.state === 'asked') {
+        const answer = isOwn ? await other.answer : await other.answer?.catch(() => undefined)
+        if (answer && (isOwn || !answer.held)) return answer
+      } else {
+        const grant = isOwn ? await this.#refresh(other, claim, signal, false) : busy(claim, other)
+        if (grant) return grant
+      }
+      this.#check(signal)
+    }
+  }
+
+  async #take(holding: Holding, signal: AbortSignal): Promise<Grant | Busy> {
+    const { claim, key } = holding
+    const { name, id, owner, note, ttl } = claim
+    const asked = performance.now()
+    try {
+      const session = await this.#open()
+      signal.throwIfAborted()
+      holding.session = session
+      const [isOurs, ...last] = await session.put('lock', { name, key }, NEVER)
+      holding.isLocked = isOurs === true
+      if (!holding.isLocked) return busyWith(claim, last as LastGrant)
+      const [token] = await session.put('token', { name, key, owner, note, ttl }, NEVER)
+      if (session.isLost) throw new LeaseError('OUTCOME_UNKNOWN', 'the session ended meanwhile, and the lock with it')
+      if (this.#holdings.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
+      if (performance.now() > asked + requestLimit(ttl))
+        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is given back')
+      this.#holdings.hold(holding, BigInt(String(token)), asked + ttl)
+      return { held: true, token: holding.token, ttl }
+    } finally {
+      // A statement that failed may have locked, which the server does not take back with the rest.
+      if (holding.state === 'asked') {
+        if (holding.session && holding.isLocked !== false) this.#unlock(holding).catch(() => {})
+        else this.#holdings.remove(holding)
+      }
+    }
+  }
+
+  /** Any statement shows the server that the session lives; a lease of which none is heard ends by a timer here. */
+  async #refresh(
+    holding: Holding,
+    { name, ttl }: Claim,
+    signal: AbortSignal,
+    mayShorten = true,
+  ): Promise<Grant | undefined> {
+    const sent = performance.now()
+    // A late copy of the request that acquired it must not shorten what a renewal has made longer since.
+    const isNew = ttl !== holding.claim.ttl && (mayShorten || sent + ttl > holding.expires)
+    await holding.session?.put(isNew ? 'ttl' : 'ping', isNew ? { name, ttl } : {}, signal)
+    if (!this.#holdings.isHeld(holding)) return undefined
+    if (mayShorten || sent + ttl > holding.expires) this.#holdings.prolong(holding, ttl, sent)
+    return { held: true, token: holding.token, ttl }
+  }
+
+  /** Exactly once for each lock that was had. */
+  #unlock(holding: Holding): Promise<void> {
+    holding.state = 'leaving'
+    holding.left ??= this.#sendUnlock(holding)
+    return holding.left
+  }
+
+  async #sendUnlock(holding: Holding): Promise<void> {
+    const { key, session } = holding
+    try {
+      const [wasOurs] = (await session?.put('unlock', { key }, NEVER)) ?? []
+      // What was certainly locked was not: so nothing is certain in this session.
+      if (wasOurs !== true && holding.isLocked) session?.close()
+    } catch (error) {
+      session?.close()
+      throw error
+    } finally {
+      this.#holdings.remove(holding)
+    }
+  }
+
+  #open(): Promise<Session> {
+    if (this.#session && !this.#session.isLost) return Promise.resolve(this.#session)
+    this.#opening ??= this.#tryToOpen().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  async #tryToOpen(): Promise<Session> {
+    const onLost = (lost: Session): void => this.#holdings.lose(lost)
+    const session = await Session.open(this.#driver, this.#wishes, onLost, this.#end.signal)
+    if (this.#end.signal.aborted) {
+      session.close()
+      throw closed()
+    }
+    this.#session = session
+    return session
+  }
+
+  async #whileOpen<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
+    this.#check(signal)
+    try {
+      return await ask()
+    } catch (error) {
+      throw this.#end.signal.aborted ? closed() : error
+    }
+  }
+
+  #check(signal: AbortSignal): void {
+    signal.throwIfAborted()
+    if (this.#end.signal.aborted) throw closed()
+  }
+
+  #checkTtl(ttl: number): void {
+    const most = this.#wishes.ttl
+    if (ttl > most)
+      throw invalid(
+        `a ttl of ${ttl} ms is longer than the ${most} ms of the connection: make the store with { ttl: ${ttl} }`,
+      )
+  }
+
+  /** 64 bits of a name and of where its tokens are. */
+  #keyOf(name: string): string {
+    const hash = createHash('sha256').update(`${this.#wishes.names.tokens}\0${name}`).digest()
+    return hash.readBigInt64BE().toString()
+  }
+}
+
+/** Of the last who was granted the name, if anybody ever was. */
+type LastGrant = [token: string | null, owner: string, note: string, ttl: number]
+
+function busyWith({ name }: Claim, [token, owner, note, ttl]: LastGrant): Busy {
+  // Who it is has not said so yet, if nobody has.
+  const holder: LeaseRecord | undefined =
+    token === null ? undefined : { name, state: 'held', token: BigInt(token), owner, note, remaining: ttl }
+  return { held: false, retryAfter: poll(), holder }
+}
+
+function busy({ name }: Claim, { claim, token, state, expires }: Holding): Busy {
+  const { owner, note } = claim
+  const remaining = Math.max(expires - performance.now(), 1)
+  // Two names with the same key are as good as one.
+  const isNamed = state === 'held' && claim.name === name
+  return {
+    held: false,
+    retryAfter: poll(),
+    holder: isNamed ? { name, state, token, owner, note, remaining } : undefined,
+  }
+}
+
+function poll(): number {
+  return SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+}

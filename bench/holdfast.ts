@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type * as Main from '../src/index.ts'
+import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
 import type * as Redlock from '../src/stores/redlock/index.ts'
 import type * as Sqlite from '../src/stores/sqlite.ts'
@@ -26,6 +27,10 @@ export class Build {
 
   redlock(): Promise<typeof Redlock> {
     return this.#load('redlock')
+  }
+
+  postgres(): Promise<typeof Postgres> {
+    return this.#load('postgres')
   }
 
   sqlite(): Promise<typeof Sqlite> {

@@ -3,6 +3,7 @@ import { cpus, loadavg, release } from 'node:os'
 import { basename, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { newFolder } from '../test/servers/folder.ts'
+import { startPostgres } from '../test/servers/postgres.ts'
 import { type RedisServer, startRedis } from '../test/servers/redis.ts'
 import { chart } from './chart.ts'
 import { Worker } from './launch.ts'
@@ -87,6 +88,8 @@ function measuredBefore(path: string): Measured[] {
 
 const ATTEMPTS = 2
 
+const POSTGRES = { shared_buffers: '128MB', max_connections: 200 }
+
 /** One scenario, in rounds, in each of which every peer has its turn. */
 class Run {
   readonly #name: string
@@ -139,7 +142,9 @@ class Run {
       // Servers for each trial: nothing is left of the one before.
       const servers = [use(await startRedis())] as [RedisServer, ...RedisServer[]]
       while (servers.length < (this.#scenario.servers ?? 1)) servers.push(use(await startRedis()))
-      const ports = servers.map(({ port }) => port)
+      // It syncs to the disk, as it is installed.
+      const postgres = peer.over === 'postgres' && use(await startPostgres({ config: POSTGRES }))
+      const ports = (postgres ? [postgres] : servers).map(({ port }) => port)
       let place: Place = { host: servers[0].host, ports, folder: newFolder('bench') }
       const { settings } = variant
       const start: Trial['start'] = (task, at = place) =>

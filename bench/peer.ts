@@ -27,7 +27,7 @@ export interface Peer {
 }
 
 /** `redlock`: a majority of several independent servers of Redis. */
-export type Over = 'redis' | 'redlock' | 'sqlite' | 'memory' | 'broker'
+export type Over = 'redis' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker'
 
 export type Ability = 'pairs' | 'wait' | 'held'
 
@@ -49,3 +49,8 @@ export interface Held {
 }
 
 export const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
+
+/** Of every client of PostgreSQL here; `max` connections. */
+export function poolOptions({ host, ports: [port] }: Place, max: number): object {
+  return { host, port, user: 'postgres', database: 'postgres', max }
+}

@@ -10,6 +10,7 @@ interface Target {
 }
 
 const OWN = 'holdfast'
+const POSTGRES = 'holdfast-postgres'
 const FLOOR = 'floor'
 /** Over five servers. */
 const [OWN_REDLOCK, FLOOR_REDLOCK] = ['holdfast-five', 'floor-five']
@@ -156,6 +157,18 @@ const all: readonly Target[] = [
     measured: (report: Report) => middle(report, 'redlock-stopped', `${loops} at a time`, 'ratio', OWN_REDLOCK),
     isMet: atMost(2),
   })),
+  {
+    what: 'over PostgreSQL: pairs/s, 64 at a time, to advisory locks through a pool of 16',
+    wanted: '>= 2.5',
+    measured: report => ratio(report, 'pairs', '64 at a time', 'advisory-pool', 'rate', POSTGRES),
+    isMet: atLeast(2.5),
+  },
+  {
+    what: 'over PostgreSQL: starved, 32 waiters',
+    wanted: '0',
+    measured: report => middle(report, 'handoffs', '', 'starved', POSTGRES),
+    isMet: atMost(0),
+  },
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',

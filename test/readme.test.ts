@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { helpFor } from '../src/cli/help.ts'
 import type { Store } from '../src/index.ts'
 import { memory } from '../src/stores/memory.ts'
-import { postgres } from '../src/stores/postgres/index.ts'
+import { advisory, postgres } from '../src/stores/postgres/index.ts'
 import { redis } from '../src/stores/redis/index.ts'
 import { sqlite } from '../src/stores/sqlite.ts'
 import { ROOT, scriptNode } from './script-node.ts'
@@ -86,6 +86,7 @@ const stores: [string, Store][] = [
   ['sqlite', sqlite('unused.db')],
   ['redis', redis(new Redis({ lazyConnect: true }))],
   ['postgres', postgres(new Pool())],
+  ['postgres advisory', advisory(new Pool())],
 ]
 
 test.each(stores)('the README tells the guarantees of %s as they are in the data', (name, { guarantees }) => {

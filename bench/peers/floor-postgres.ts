@@ -17,7 +17,7 @@ export const peer: Peer = {
   isFloor: true,
   async open(place) {
     const pool = new Pool(poolOptions(place, 16))
-    await pool.query(`select pg_advisory_lock(1); ${table}; select pg_advisory_unlock(1)`)
+    await pool.query(`select pg_advisory_xact_lock(1); ${table}`)
     const sweeping = setInterval(() => void pool.query(sweep).catch(() => {}), 1_000)
     const acquire = async (name: string, ttl: number): Promise<string> => {
       for (;;) {

@@ -114,8 +114,10 @@ test.each(['pg', 'postgres'])(
     const program = `
     const url = ${JSON.stringify(server.url())}
     const { createLocks } = await import('${ROOT}/src/index.ts')
-    const { postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
-    const locks = createLocks(postgres(${make}, { create: true }))
+    const { migrate, postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
+    const client = ${make}
+    for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // of which the server says much
+    const locks = createLocks(postgres(client, { schema: 'quiet' }))
     await locks.acquire('alive')
     await locks.acquire('alive', { wait: 200 }).catch(() => {}) // which opens the connection that hears
     console.log('done')`

@@ -49,6 +49,34 @@ test('renews in a thread, over connections of its own', async () => {
   expect(outcome).toEqual({ code: 0, stdout: 'held\n', stderr: '' })
 })
 
+test('is opened over postgres.js where there is no pg, and says what to install where there is neither', async () => {
+  const attempt = async (...missing: string[]): Promise<string> => {
+    const program = `
+      import { registerHooks } from 'node:module'
+      registerHooks({
+        resolve(specifier, context, next) {
+          if (!${JSON.stringify(missing)}.includes(specifier)) return next(specifier, context)
+          throw Object.assign(new Error("Cannot find module '" + specifier + "'"), { code: 'MODULE_NOT_FOUND' })
+        },
+      })
+      const { connect } = await import('${ROOT}/src/index.ts')
+      try {
+        const locks = await connect('${server.url()}?create=true')
+        console.log((await locks.tryAcquire('driver')) !== undefined)
+        await locks.close({ grace: 0 })
+      } catch (error) {
+        console.log(error.code + ': ' + error.message)
+      }`
+    const { stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
+    expect(stderr).toBe('')
+    return stdout
+  }
+  expect(await attempt('pg')).toBe('true\n')
+  expect(await attempt('pg', 'postgres')).toBe(
+    'DRIVER_MISSING: a postgres: store needs a client of PostgreSQL: npm i pg\n',
+  )
+})
+
 test('says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
     'postgres://': /names no host/,

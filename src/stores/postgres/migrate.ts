@@ -6,6 +6,9 @@ import { FORMAT, schemaSql } from './schema.ts'
 
 const OLDEST = 120_000
 
+/** Milliseconds. */
+const LONGEST = 30_000
+
 /** Two that make the same at once would meet halfway. */
 const TURN = "select pg_advisory_xact_lock(hashtext('holdfast migrate'));"
 
@@ -21,15 +24,23 @@ export function migration(place: Place = {}): string {
  */
 export async function migrate(client: PostgresClient, place: Place = {}): Promise<void> {
   const names = namesOf(place)
-  const make = async (link: Link): Promise<void> => {
-    await lookAt(link, names)
-    await makeSchema(link, names)
-  }
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const message = `the tables could not be made within ${LONGEST} ms: perhaps another session has locked them`
+    // It keeps the process alive, as our connections do not.
+    timer = setTimeout(() => reject(new LeaseError('STORE_UNAVAILABLE', message)), LONGEST)
+  })
+  let open: Link | undefined
   try {
-    const { link } = await openLink(driverOf(client, 'migrate(client)'), make, new AbortController().signal)
-    link.close()
+    const look = (link: Link): Promise<unknown> => lookAt(link, names)
+    const { link } = await openLink(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
+    open = link
+    await Promise.race([makeSchema(link, names), late])
   } catch (error) {
     throw failure(error, false)
+  } finally {
+    clearTimeout(timer)
+    open?.close()
   }
 }
 

@@ -52,6 +52,7 @@ async function open(client: Sql, signal: AbortSignal): Promise<Link> {
     max_lifetime: null,
     connect_timeout: LONGEST_REQUEST / 1_000,
     fetch_types: false,
+    onnotice: () => {}, // it would print them
     socket: options.socket ?? (async () => (socket = await connectTo(options, signal))),
     onnotify: (channel: string, message: string) => heard.get(channel)?.(message),
     onclose() {

@@ -27,16 +27,16 @@ ${BEGIN}
     where a.until >= _time
   ), free as materialized (
     select distinct on (name) * from asked
-    where not gone and not held and (expires_at is null or _now >= expires_at + ${ms(`ahead * ${TURN}`)})
+    where not gone and not held and (expires_at is null or _now >= least(expires_at, _now) + ${ms(`ahead * ${TURN}`)})
     order by name, ahead, i
   ), locked as (
-    select f.i, l.name from free f join ${lease} l on l.name = f.name
+    select f.* from free f join ${lease} l on l.name = f.name
     where l.token = f.token and l.token < ${LAST_TOKEN} and (l.id is null or l.expires_at <= _now)
     order by l.name for update of l skip locked
   ), taken as (
-    update ${lease} l set id = f.id, owner = f.owner, note = f.note, token = greatest(l.token + 1, _floor), ttl = f.ttl,
-      expires_at = _now + ${ms('f.ttl')}
-    from locked k join free f on f.i = k.i where l.name = k.name
+    update ${lease} l set id = k.id, owner = k.owner, note = k.note, token = greatest(l.token + 1, _floor), ttl = k.ttl,
+      expires_at = _now + ${ms('k.ttl')}
+    from locked k where l.name = k.name
     returning l.name, l.id
   ), made as (
     insert into ${lease} (name, id, owner, note, token, ttl, expires_at)

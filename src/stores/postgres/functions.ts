@@ -25,15 +25,16 @@ ${BEGIN}
     update ${lease} l set ttl = o.ttl, expires_at = _now + ${ms('o.ttl')} from own o where l.name = o.name
     returning o.i, l.token
   )
-  select json_agg(case
-      when r.i is not null then json_build_array('held', r.token::text)
+  select json_agg(answer order by i) into _answers from (
+    select i, json_build_array('held', token::text) as answer from renewed
+    union all
+    select a.i, case
       when a.until < _time then json_build_array('late')
       when l.name is not null then json_build_array('skipped')
       else json_build_array('lost')
-    end order by a.i) into _answers
-  from asked a
-  left join renewed r on r.i = a.i
-  left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now;
+    end from asked a left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now
+    where a.i not in (select i from renewed)
+  ) found;
   return json_build_array(_time, _answers)::text;
 end $holdfast$;`
 }

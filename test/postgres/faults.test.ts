@@ -111,7 +111,11 @@ test('a statement_timeout of the administrator is named, and a request that met 
 test('a server without a free connection is told to be one, and another try may succeed', async () => {
   await using small = await startPostgres({ config: { max_connections: 5, superuser_reserved_connections: 1 } })
   await small.query('create role app login; grant postgres to app')
-  const taken = await Promise.all(Array.from({ length: 4 }, () => transaction(small, 'select 1', [], 'app')))
+  const taken: Awaited<ReturnType<typeof transaction>>[] = []
+  for (let index = 0; index < 4; index += 1)
+    taken.push(
+      await until('a connection is free', () => transaction(small, 'select 1', [], 'app').catch(() => undefined)),
+    )
   await using store = storeAt(small.url('app'))
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',

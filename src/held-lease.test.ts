@@ -38,6 +38,25 @@ test('what is still held after close is renewed no more, also when it is extende
   expect(() => lease.assertHeld()).toThrow('not renewed in time')
 })
 
+test('a loss that the store knows of by itself is told at once, and once; of what was released or lost it tells nobody', async () => {
+  const { locks, store } = stage()
+  const seen: string[] = []
+  const stop = subscribe('lease_lost', ({ lease }) => seen.push(lease.name))
+  const [lost, released] = [await locks.acquire('lost'), await locks.acquire('released')]
+  const [tellLost, tellReleased] = [...store.tell.values()]
+  await released.release()
+  expect(store.tell.size).toBe(1)
+  tellReleased?.()
+  expect(released.signal.aborted).toBe(false)
+  tellLost?.()
+  expect(lost.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+  expect(store.tell.size).toBe(0)
+  tellLost?.()
+  expect(seen).toEqual(['lost'])
+  expect(store.count('renew')).toBe(0)
+  stop()
+})
+
 test('the holder is told before anybody else can hold, however the store is cut off', async () => {
   const rules: Rule[] = [lost, unanswered, refused]
   const cuts = fc.record({

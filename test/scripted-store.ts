@@ -32,6 +32,8 @@ class ScriptedStore implements Store {
   readonly guarantees: Guarantees
   /** The verbs of all calls, in order. */
   readonly calls: Verb[] = []
+  /** Tells the holder of a claim, by its id, that the lease is lost. */
+  readonly tell: Map<string, () => void> = new Map()
   /** The last claim that was put. */
   claim: Claim | undefined
   readonly #server: Store
@@ -50,6 +52,11 @@ class ScriptedStore implements Store {
   /** From now on `rule` decides about every such call. */
   rule(verb: Verb, rule: Rule): void {
     this.#rules.set(verb, rule)
+  }
+
+  onLoss({ id }: ClaimKey, lost: () => void): () => void {
+    this.tell.set(id, lost)
+    return () => void this.tell.delete(id)
   }
 
   /** Calls reach the server again. */

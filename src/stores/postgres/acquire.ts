@@ -97,7 +97,7 @@ ${BEGIN}
     into _answers, _wrong
     from (
       select a.i, a.name, a.ttl as asked_ttl, l.token, l.owner, l.note, l.expires_at, p.seq, coalesce(p.gone, false) as gone,
-        a.until < _time or a.until < extract(epoch from clock_timestamp()) * 1000 and coalesce(l.id = a.id, false) as late,
+        a.until < extract(epoch from clock_timestamp()) * 1000 as late,
         coalesce(l.id = a.id and l.expires_at > _now, false) as mine,
         coalesce(l.id is not null and l.expires_at > _now, false) as held,
         (select count(*) from ${line} w where ${waits} and (p.seq is null or w.seq < p.seq)) as ahead

@@ -2,13 +2,17 @@
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
-/** Plans that do not depend on how full the tables were when they were made, and no other's operators. */
+/**
+ * Plans that do not depend on how full the tables were when they were made, no other's operators, and nothing compiled,
+ * which takes longer than a request may: the costs by which PostgreSQL decides on that are not those of these plans.
+ */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $holdfast$
 #variable_conflict use_column`
 

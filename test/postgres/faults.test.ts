@@ -170,6 +170,27 @@ test('a claim that was held up by a lock until its time was over holds nothing',
   }
 })
 
+test('a request that comes after its time was over does nothing at all', async () => {
+  await using store = storeAt(server.url())
+  const held = claimOf('in time')
+  await hold(store, held)
+  const until = Date.now() - 1
+  for (const [verb, order] of [
+    ['acquire', { ...claimOf('too late'), until }],
+    ['acquire', { ...claimOf('in time', { queue: true }), until }],
+    ['renew', { ...held, ttl: 100, until }],
+  ] as const) {
+    const values = [JSON.stringify([{ i: 0, ...order }]), ...(verb === 'acquire' ? ['channel'] : [])]
+    const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ', $2' : ''}) as answer`
+    const [row] = await server.query<{ answer: string }>(call, values)
+    expect(JSON.parse(row?.answer ?? '')).toMatchObject([expect.any(Number), [['late']]])
+  }
+  expect(await look(store, { name: 'too late' })).toEqual([])
+  const [lease, ...waiters] = await look(store, { name: 'in time' })
+  expect(waiters).toEqual([])
+  expect(lease?.remaining).toBeGreaterThan(5_000)
+})
+
 test('a claim that is withdrawn while a lock holds it up holds nothing and waits for nothing', async () => {
   const [one, two] = [storeAt(server.url()), storeAt(server.url())]
   for (const store of [one, two]) await look(store, { prefix: '' })

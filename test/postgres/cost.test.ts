@@ -105,6 +105,8 @@ test('what is idle for a day is forgotten, and nothing else', async () => {
   }
   await server.query(`update pruned.lease set expires_at = now() - interval '25 hours', token = 5
     where name in ('old', 'zold', 'kept waited for')`)
+  // It was held for long.
+  await server.query("update pruned.lease set token = 5 where name = 'kept free'")
   await server.query(`insert into pruned.lease_line (name, id, owner, note, asked_at, lapses_at, gone) values
     ('kept waited for', 'x', '', '', now(), now() + interval '1 hour', false), ('old', 'y', '', '', now(), now(), true)`)
   const names = Array.from({ length: 600 }, (_, index) => claimOf(`b${index}`))

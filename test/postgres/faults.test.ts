@@ -75,6 +75,7 @@ test('a hot standby is told to be one, shows what is held, and serves once it is
     () => store.renew(claim, signal),
     () => store.release(claim, signal),
     () => store.break(claim.name, 'test', signal),
+    () => store.break('nobody has it', 'test', signal),
   ]
   for (const verb of verbs)
     expect(await failureOf(verb())).toMatchObject({

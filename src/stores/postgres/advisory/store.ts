@@ -109,6 +109,10 @@ export class AdvisoryStore implements Store {
     const { claim, key } = holding
     const { name, id, owner, note, ttl } = claim
     const asked = performance.now()
+    const checkTime = (): void => {
+      if (performance.now() > asked + requestLimit(ttl))
+        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is given back')
+    }
     try {
       const session = await this.#open()
       signal.throwIfAborted()
@@ -116,11 +120,11 @@ export class AdvisoryStore implements Store {
       const [isOurs, ...last] = await session.put('lock', { name, key }, NEVER)
       holding.isLocked = isOurs === true
       if (!holding.isLocked) return busyWith(claim, last as LastGrant)
+      checkTime() // first: without a token nobody takes it for held
       const [token] = await session.put('token', { name, key, owner, note, ttl }, NEVER)
       if (session.isLost) throw new LeaseError('OUTCOME_UNKNOWN', 'the session ended meanwhile, and the lock with it')
       if (this.#holdings.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
-      if (performance.now() > asked + requestLimit(ttl))
-        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is given back')
+      checkTime()
       this.#holdings.hold(holding, BigInt(String(token)), asked + ttl)
       return { held: true, token: holding.token, ttl }
     } finally {

@@ -58,8 +58,9 @@ export class HeldLease implements Lease {
     const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
     if (!beatIsSooner || !options.background) this.#watchDeadline()
     this.#renewals?.begin(this)
-    const lost = (): void => void (this.#check() || this.#releasing || this.#lose('LEASE_LOST', GONE))
-    this.#stopListening = core.store.onLoss?.(claim, lost)
+    this.#stopListening = core.store.onLoss?.(claim, () => {
+      if (!this.#check() && !this.#releasing) this.#lose('LEASE_LOST', GONE)
+    })
   }
 
   get name(): string {

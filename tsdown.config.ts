@@ -7,6 +7,7 @@ const subpaths = present({
   redis: store('redis'),
   redlock: store('redlock'),
   postgres: store('postgres'),
+  etcd: store('etcd'),
   sqlite: store('sqlite'),
   memory: store('memory'),
   conformance: 'src/conformance/index.ts',

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type * as Main from '../src/index.ts'
+import type * as Etcd from '../src/stores/etcd/index.ts'
 import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
 import type * as Redlock from '../src/stores/redlock/index.ts'
@@ -31,6 +32,10 @@ export class Build {
 
   postgres(): Promise<typeof Postgres> {
     return this.#load('postgres')
+  }
+
+  etcd(): Promise<typeof Etcd> {
+    return this.#load('etcd')
   }
 
   sqlite(): Promise<typeof Sqlite> {

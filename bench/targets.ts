@@ -170,6 +170,18 @@ const all: readonly Target[] = [
     isMet: atMost(0),
   },
   {
+    what: 'over etcd, pairs/s, 64 at a time, to etcd3',
+    wanted: '>= 1.4',
+    measured: report => summary(report.ratios('pairs', '64 at a time', 'holdfast-etcd', 'etcd3', 'rate'))?.middle,
+    isMet: atLeast(1.4),
+  },
+  {
+    what: "over etcd, gap p50, to etcd's own recipe",
+    wanted: '<= 2',
+    measured: report => summary(report.ratios('handoffs', '', 'holdfast-etcd', 'floor-etcd', 'gap50'))?.middle,
+    isMet: atMost(2),
+  },
+  {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',
     measured: report => middle(report, 'cold-start', "import 'holdfast', as it is published", 'over'),

@@ -17,6 +17,8 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
   'redlocks:': openRedlock,
   'postgres:': openPostgres,
   'postgresql:': openPostgres,
+  'etcd:': openEtcd,
+  'etcds:': openEtcd,
 }
 
 /**
@@ -25,6 +27,7 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
  *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
+ *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
  *
  * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
  * the server answers shows at the first request.
@@ -95,4 +98,9 @@ async function openRedlock(url: string): Promise<Store> {
 async function openPostgres(url: string): Promise<Store> {
   const { openPostgres } = await import('./stores/postgres/open.ts')
   return openPostgres(url)
+}
+
+async function openEtcd(url: string): Promise<Store> {
+  const { openEtcd } = await import('./stores/etcd/open.ts')
+  return openEtcd(url)
 }

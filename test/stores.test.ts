@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { conformance, excludedCases } from '../src/conformance/index.ts'
+import { etcdHarness } from './harnesses/etcd.ts'
 import type { StoreHarness } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
 import { postgresHarnesses } from './harnesses/postgres.ts'
@@ -15,6 +16,7 @@ const all: StoreHarness[] = [
   ...redisHarnesses(),
   ...redlockHarnesses(),
   ...postgresHarnesses(),
+  etcdHarness(),
 ]
 
 /** `STORES=redis,memory` narrows, by the name of a store or of a harness. */

@@ -73,7 +73,7 @@ export const waitingCases: Case[] = [
         const [locks, client] = [await space.locks(), await space.client()]
         const holder = space.claim({ owner: 'the holder' })
         await client.hold(holder)
-        for (const wait of [0, 100]) {
+        for (const wait of [0, space.short]) {
           const failed = locks.acquire(holder.name, { wait })
           await assert.rejects(failed, error => {
             const {

@@ -1,0 +1,6 @@
+import { startEtcd } from '../test/servers/etcd.ts'
+
+/** For `Peer.serve`: an etcd that ends with this process. */
+export async function serveEtcd(): Promise<number> {
+  return (await startEtcd()).port
+}

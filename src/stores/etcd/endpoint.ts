@@ -1,0 +1,154 @@
+import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
+import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { Refusal } from './failure.ts'
+
+/** How to speak TLS. Texts or buffers in PEM, as `tls.connect` takes them. */
+export interface EtcdTls {
+  /** The authorities to trust. @default those of Node */
+  readonly ca?: string | Buffer | readonly (string | Buffer)[] | undefined
+  /** What this client shows, where the server asks for it (mutual TLS). */
+  readonly cert?: string | Buffer | undefined
+  readonly key?: string | Buffer | undefined
+  readonly passphrase?: string | undefined
+  /** The name that the certificate of the server must have. @default the host of the endpoint */
+  readonly servername?: string | undefined
+}
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** What becomes of one request: messages, then an end; or a failure at any time. */
+export interface Listener {
+  /** It has a connection: until then it waits for one of those before it. */
+  onStart?(): void
+  onMessage(message: unknown): void
+  onEnd(): void
+  /** `sent`: it may have been carried out. */
+  onFailure(error: Error, sent: boolean): void
+}
+
+/**
+ * Connections to one server. HTTP 1.1 has one request at a time on each; 32 keep a server at work, and so many that
+ * wait for a server which stands still are no load to it.
+ */
+const MOST_CONNECTIONS = 32
+
+/** One server, over connections of its own that keep no process alive. */
+export class Endpoint {
+  readonly label: string
+  readonly #target: object
+  readonly #request: typeof plainRequest
+  readonly #agent: PlainAgent
+  readonly #streams: PlainAgent
+  readonly #isSecure: boolean
+  #hasServed = false
+
+  constructor({ host, port }: Address, tls: EtcdTls | undefined) {
+    this.label = `${host.includes(':') ? `[${host}]` : host}:${port}`
+    this.#target = { host, port, ...tls }
+    this.#isSecure = tls !== undefined
+    this.#request = tls ? secureRequest : plainRequest
+    const Agent = tls ? SecureAgent : PlainAgent
+    this.#agent = new Agent({ keepAlive: true, maxSockets: MOST_CONNECTIONS, scheduling: 'lifo' })
+    this.#streams = new Agent()
+  }
+
+  /** Answers how to give it up. `isStream`: the answer has no end, so it has a connection of its own. */
+  post(path: string, body: string, token: string | undefined, listener: Listener, isStream = false): () => void {
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...(token && { authorization: token }),
+    }
+    const agent = isStream ? this.#streams : this.#agent
+    const request = this.#request({ ...this.#target, path: `/v3/${path}`, method: 'POST', headers, agent })
+    let isOver = false
+    let sent = false
+    const fail = (error: Error): void => {
+      if (isOver) return
+      isOver = true
+      listener.onFailure(this.#explained(error), sent)
+    }
+    onConnected(request, () => {
+      sent = true
+    })
+    request.once('socket', () => listener.onStart?.())
+    request.on('error', fail)
+    request.on('response', response => {
+      this.#hasServed = true
+      response.setEncoding('utf8')
+      response.on('error', fail)
+      const isRefused = response.statusCode !== 200
+      let rest = ''
+      const read = (text: string): void => {
+        try {
+          const message = JSON.parse(text) as { error?: unknown; result?: unknown }
+          if (message.error !== undefined) fail(refusalOf(message))
+          else if (!isOver) listener.onMessage(message.result ?? message)
+        } catch (error) {
+          fail(error as Error)
+        }
+      }
+      response.on('data', (chunk: string) => {
+        rest += chunk
+        if (isRefused) return
+        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+          read(rest.slice(0, end))
+          rest = rest.slice(end + 1)
+        }
+      })
+      response.on('end', () => {
+        if (isRefused) return fail(refusalOfBody(rest))
+        if (rest.trim()) read(rest)
+        if (isOver) return
+        isOver = true
+        listener.onEnd()
+      })
+      response.on('close', () => fail(new Error('the connection was closed')))
+    })
+    request.end(body)
+    return () => {
+      isOver = true
+      request.destroy()
+    }
+  }
+
+  /** A server that hangs up on the first request may do so because of TLS, and says nothing. */
+  #explained(error: Error): Error {
+    if (this.#hasServed || !/hang up|disconnected before secure|ECONNRESET/.test(error.message)) return error
+    const hint = this.#isSecure ? 'does not speak TLS: etcd://' : 'speaks TLS: etcds://'
+    return new Error(`${error.message} by ${this.label}, which may be because it ${hint}`, { cause: error })
+  }
+
+  close(): void {
+    this.#agent.destroy()
+    this.#streams.destroy()
+  }
+}
+
+/** Its socket keeps no process alive, and from the moment at which it is connected the request may be carried out. */
+function onConnected(request: ClientRequest, connected: () => void): void {
+  request.once('socket', socket => {
+    socket.unref()
+    if (socket.connecting) socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
+    else connected()
+  })
+}
+
+function refusalOfBody(text: string): Refusal {
+  try {
+    return refusalOf(JSON.parse(text) as object)
+  } catch {
+    return new Refusal(-1, text.trim().slice(0, 200))
+  }
+}
+
+/** Of one answer `{ error: text, code }` or `{ message, code }`, and in streams `{ error: { message, grpc_code } }`. */
+function refusalOf(body: object): Refusal {
+  const { error } = body as { error?: unknown }
+  const { message, code, grpc_code } = (typeof error === 'object' ? error : body) as Record<string, unknown>
+  const text = [message, error].find(each => typeof each === 'string')
+  return new Refusal(Number(grpc_code ?? code ?? -1), text ?? JSON.stringify(body))
+}

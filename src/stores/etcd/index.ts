@@ -1,0 +1,57 @@
+import { checkKeys, checkText, invalid, show } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import type { Address, EtcdTls } from './endpoint.ts'
+import { Gateway } from './gateway.ts'
+import { EtcdStore } from './store.ts'
+
+export type { EtcdTls } from './endpoint.ts'
+
+export interface EtcdOptions {
+  /** `host:port` of each server of the cluster, or of some; asked in turn when one fails. @default ['localhost:2379'] */
+  readonly endpoints?: readonly string[] | undefined
+  /** Speaks TLS, with `{}` trusting what Node trusts. @default plain HTTP */
+  readonly tls?: EtcdTls | undefined
+  /** A user of etcd, where authentication is on. Its token is asked for, and again when it is old. */
+  readonly user?: string | undefined
+  readonly password?: string | undefined
+  /** What all keys begin with. Leases of one prefix exclude each other. @default 'holdfast' */
+  readonly prefix?: string | undefined
+}
+
+const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'password', 'prefix'])
+const tlsKeys: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'passphrase', 'servername'])
+const PORT = 2_379
+
+/**
+ * Leases in etcd 3.4 or later, over its JSON gateway: no client is needed. Connections are opened when the first request
+ * is made, keep no process alive, and are closed with the store.
+ * @throws LeaseError INVALID_ARGUMENT for options that cannot be right; whether a server answers shows at the first request
+ */
+export function etcd(options: EtcdOptions = {}): Store {
+  checkKeys(options, optionKeys, 'etcd')
+  const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast' } = options
+  if (!Array.isArray(endpoints) || endpoints.length === 0)
+    throw invalid(`endpoints must be a list such as ['localhost:${PORT}'], not ${show(endpoints)}`)
+  checkText(prefix, 'the prefix')
+  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  if (tls !== undefined) checkTls(tls)
+  if (user !== undefined) checkText(user, 'the user')
+  if (password !== undefined && typeof password !== 'string')
+    throw invalid(`the password must be a string, not ${show(typeof password)}`)
+  if ((user === undefined) !== (password === undefined)) throw invalid('give both user and password, or none')
+  return new EtcdStore(new Gateway({ endpoints: endpoints.map(addressOf), tls, user, password }), prefix)
+}
+
+function checkTls(tls: EtcdTls): void {
+  checkKeys(tls, tlsKeys, 'tls')
+  if ((tls.cert === undefined) !== (tls.key === undefined)) throw invalid('tls needs both cert and key, or none')
+}
+
+/** `host`, `host:port` or `[::1]:port`. */
+function addressOf(endpoint: unknown): Address {
+  const text = typeof endpoint === 'string' ? endpoint : ''
+  const { host, port = PORT } = /^(?<host>\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i.exec(text)?.groups ?? {}
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
+    throw invalid(`an endpoint of etcd is host:port, such as localhost:${PORT}, not ${show(endpoint)}`)
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+}

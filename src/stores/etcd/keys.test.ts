@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { after, Keys, leaseOf, secondsOf } from './keys.ts'
+
+const keys = new Keys('holdfast')
+const text = (key: string): string => Buffer.from(key, 'base64').toString()
+const isIn = ({ key, range_end }: { key: string; range_end: string }, one: string): boolean => {
+  const bytes = Buffer.from(one, 'base64')
+  return (
+    Buffer.compare(bytes, Buffer.from(key, 'base64')) >= 0 &&
+    Buffer.compare(bytes, Buffer.from(range_end, 'base64')) < 0
+  )
+}
+
+test('the keys of a name are in its ranges, and no others', () => {
+  const [held, place] = [keys.held('a'), keys.place('a', '1')]
+  expect([held, place].map(text)).toEqual(['holdfast\ta\theld', 'holdfast\ta\tline\t1'])
+  expect([held, place].map(key => isIn(keys.all('a'), key))).toEqual([true, true])
+  expect([held, place].map(key => isIn(keys.line('a'), key))).toEqual([false, true])
+  for (const other of ['a/b', 'a ', 'ab', 'b', 'a held', 'a\u0080', '\u{10ffff}'])
+    for (const key of [keys.held(other), keys.place(other, '1'), keys.gone('a')])
+      expect(isIn(keys.all('a'), key)).toBe(false)
+})
+
+test('a prefix of names finds them all, and not the claims that are gone', () => {
+  for (const name of [' ', 'a', 'a/b', '\u{10ffff}']) expect(isIn(keys.names(''), keys.held(name))).toBe(true)
+  expect(isIn(keys.names(''), keys.gone('1'))).toBe(false)
+  expect(isIn(keys.names('a/'), keys.held('a/b'))).toBe(true)
+  expect(isIn(keys.names('a/'), keys.held('a'))).toBe(false)
+  expect(isIn(keys.names('\u{10ffff}'), keys.held('\u{10ffff}x'))).toBe(true)
+})
+
+test('no key of one prefix is another one of another', () => {
+  const other = new Keys('holdfast/a')
+  expect(isIn(keys.names(''), other.held('b'))).toBe(false)
+  expect(other.held('b')).not.toBe(keys.held('a/b'))
+})
+
+test('a key says what it is of', () => {
+  expect(keys.parse(keys.held('a/b c'))).toEqual({ name: 'a/b c', id: undefined })
+  expect(keys.parse(keys.place('ü', '1'))).toEqual({ name: 'ü', id: '1' })
+  expect(text(after(keys.held('a')))).toBe('holdfast\ta\theld\0')
+})
+
+test('the lease of a claim is the same for the same ttl in seconds, positive, and within 63 bits', () => {
+  expect(leaseOf('a', 10)).toBe(leaseOf('a', 10))
+  const all = Array.from({ length: 1_000 }, (_, index) => BigInt(leaseOf(`id ${index}`, index % 7)))
+  expect(new Set(all).size).toBe(1_000)
+  expect(all.every(lease => lease > 0n && lease < 2n ** 63n)).toBe(true)
+})
+
+test('a ttl is rounded up to seconds', () => {
+  expect([10, 1_000, 1_001, 2_147_483_647].map(secondsOf)).toEqual([1, 1, 2, 2_147_484])
+})

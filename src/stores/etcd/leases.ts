@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { isLeaseMissing, isLeaseThere } from './failure.ts'
+import type { Gateway } from './gateway.ts'
+import { leaseOf, secondsOf } from './keys.ts'
+import type { LeaseAnswer } from './messages.ts'
+import type { Beat, Shared } from './shared.ts'
+
+/** Those that are forgotten above this cost their release a request more. */
+const MOST_KNOWN = 100_000
+
+/** Milliseconds: a crowd that meets one holder asks once for what remains of its lease. */
+const FRESH = 200
+
+/** The leases of etcd, each of one claim. */
+export class Leases {
+  readonly #gateway: Gateway
+  readonly #shared: Shared
+  /** The lease on which a claim of this store is, or is about to be. */
+  readonly #known = new Map<string, string>()
+  #tombstones: { readonly lease: Promise<string>; readonly until: number } | undefined
+  #asked: { readonly lease: string; readonly at: number; readonly answer: Promise<number> } | undefined
+
+  constructor(gateway: Gateway, shared: Shared) {
+    this.#gateway = gateway
+    this.#shared = shared
+  }
+
+  know(id: string, lease: string): void {
+    this.#known.set(id, lease)
+    if (this.#known.size > MOST_KNOWN) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
+  }
+
+  known(id: string): string | undefined {
+    return this.#known.get(id)
+  }
+
+  forget(id: string): void {
+    this.#known.delete(id)
+  }
+
+  /** Makes the lease, or renews it if it is there. */
+  async grant(lease: string, ttl: number, limit: number): Promise<Beat> {
+    for (;;) {
+      try {
+        const body = { ID: lease, TTL: secondsOf(ttl) }
+        const { TTL } = await this.#gateway.ask<LeaseAnswer>('lease/grant', body, limit)
+        // A majority has it, so that whoever leads gives it at least its ttl from now on.
+        return { ttl: Number(TTL) * 1_000, term: Number.POSITIVE_INFINITY }
+      } catch (error) {
+        if (!isLeaseThere(error)) throw error
+        const beat = await this.#shared.keepAlive(lease, limit)
+        if (beat.ttl > 0) return beat // else it ended just now
+      }
+    }
+  }
+
+  /** Ends the lease, and with it what is on it; resolves to the revision of that. */
+  async revoke(lease: string): Promise<bigint> {
+    const { header } = await this.#gateway.ask<LeaseAnswer>('lease/revoke', { ID: lease })
+    return BigInt(header.revision)
+  }
+
+  /** Revokes a lease with nothing on it; if that fails it ends by itself. */
+  drop(id: string, lease: string): void {
+    this.forget(id)
+    this.revoke(lease).catch(() => {})
+  }
+
+  /** Milliseconds that remain of a lease, rounded up to a second; 0 of one that ended. */
+  remaining(lease: string): Promise<number> {
+    const now = performance.now()
+    if (this.#asked?.lease !== lease || now > this.#asked.at + FRESH)
+      this.#asked = { lease, at: now, answer: this.#remaining(lease) }
+    return this.#asked.answer
+  }
+
+  /** A lease for what must be remembered as long as a request may be under way. */
+  async tombstones(): Promise<string> {
+    const now = performance.now()
+    if (!this.#tombstones || now > this.#tombstones.until) {
+      const ttl = 2 * LONGEST_REQUEST
+      const id = leaseOf(randomUUID(), secondsOf(ttl))
+      const lease = this.grant(id, ttl, LONGEST_REQUEST).then(() => id)
+      lease.catch(() => {
+        this.#tombstones = undefined
+      })
+      this.#tombstones = { lease, until: now + ttl - LONGEST_REQUEST }
+    }
+    return this.#tombstones.lease
+  }
+
+  async #remaining(lease: string): Promise<number> {
+    const { TTL = '0', grantedTTL = '0' } = await this.#gateway.ask<{ TTL?: string; grantedTTL?: string }>(
+      'lease/timetolive',
+      { ID: lease },
+    )
+    return Number(TTL) < 0 ? 0 : Math.min(Number(TTL) + 1, Number(grantedTTL)) * 1_000
+  }
+}
+
+/** In place of an error that says that the lease is gone. */
+export function orMissing(error: unknown): undefined {
+  if (!isLeaseMissing(error)) throw error
+}

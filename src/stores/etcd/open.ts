@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs'
+import { invalid } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import type { EtcdTls } from './endpoint.ts'
+import { etcd } from './index.ts'
+
+const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix=…], or etcds:// for TLS'
+
+const files = ['ca', 'cert', 'key'] as const
+const known: ReadonlySet<string> = new Set(['prefix', ...files])
+
+/**
+ * The store that `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]` names; with TLS also `ca`, `cert` and
+ * `key`, the paths of files in PEM.
+ * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right
+ */
+export async function openEtcd(url: string): Promise<Store> {
+  // Not by the URL class, which knows one host only. No message repeats the URL: it may hold a password.
+  const parts =
+    /^(?<scheme>etcds?):\/\/(?:(?<access>[^/?#]*)@)?(?<hosts>[^/?#]*)\/?(?:\?(?<query>[^#]*))?(?<rest>.*)$/is.exec(url)
+  const { scheme = '', access, hosts = '', query = '', rest = '' } = parts?.groups ?? {}
+  if (!parts) throw invalid(`the URL of the etcd store cannot be read: ${SHAPE}`)
+  if (rest.startsWith('#')) throw invalid('the URL of the etcd store has a #: write it as %23')
+  if (rest) throw invalid(`the URL of the etcd store has a path: ${SHAPE}`)
+  if (!hosts) throw invalid(`the URL of the etcd store names no host: ${SHAPE}`)
+  const options = optionsOf(query)
+  const isSecure = scheme.toLowerCase() === 'etcds'
+  const given = files.filter(name => options.has(name))
+  if (!isSecure && given.length > 0) throw invalid(`${given[0]} in the URL of an etcd store is for TLS: use etcds://`)
+  const tls: EtcdTls | undefined = isSecure
+    ? Object.fromEntries(given.map(name => [name, read(name, options.get(name) ?? '')]))
+    : undefined
+  return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix: options.get('prefix') ?? undefined })
+}
+
+function optionsOf(query: string): URLSearchParams {
+  const options = new URLSearchParams(query)
+  for (const key of options.keys()) {
+    if (!known.has(key))
+      throw invalid(`the URL of an etcd store has no option ${JSON.stringify(key)}; there are ${[...known].join(', ')}`)
+    if (options.getAll(key).length > 1) throw invalid(`${key} is given twice in the URL of the etcd store`)
+  }
+  return options
+}
+
+function userOf(access: string | undefined): { user?: string; password?: string } {
+  if (access === undefined) return {}
+  const colon = access.indexOf(':')
+  if (colon < 1) throw invalid(`the URL of the etcd store needs both a user and a password: ${SHAPE}`)
+  try {
+    return { user: decodeURIComponent(access.slice(0, colon)), password: decodeURIComponent(access.slice(colon + 1)) }
+  } catch {
+    throw invalid(
+      'the user name or password in the URL of the etcd store has a % that encodes nothing: write it as %25',
+    )
+  }
+}
+
+function read(name: string, path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw invalid(`the file of ${name} in the URL of the etcd store cannot be read: ${(error as Error).message}`)
+  }
+}

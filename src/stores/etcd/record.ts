@@ -1,0 +1,48 @@
+import { LeaseError } from '../../errors.ts'
+import type { Claim, LeaseRecord } from '../../store.ts'
+import { secondsOf } from './keys.ts'
+import type { KeyValue } from './messages.ts'
+
+const FORMAT = 1
+
+/** `ttl` as it was asked for, in ms; it decides nothing. */
+export function encode({ id, owner, note, ttl }: Claim): string {
+  return Buffer.from(JSON.stringify({ format: FORMAT, id, owner, note, ttl })).toString('base64')
+}
+
+/** Whose claim it is. Throws for what another version wrote. */
+export function idOf(found: KeyValue): string {
+  const { format, id } = read(found)
+  if (format === FORMAT) return String(id)
+  const says = `the lease is written in format ${String(format)} by something else, this version knows format ${FORMAT}`
+  throw new LeaseError('STORE_UNAVAILABLE', `${says}: use the same version of Holdfast everywhere`, {
+    retryable: false,
+  })
+}
+
+export function holderOf(name: string, found: KeyValue, remaining: number): LeaseRecord {
+  const { owner, note } = detailsOf(found)
+  return { name, state: 'held', owner, token: BigInt(found.create_revision), note, remaining }
+}
+
+/** What remains of its place is not asked for, which would be a request for each: it is less than this. */
+export function waiterOf(name: string, found: KeyValue, position: number): LeaseRecord {
+  const { owner, note } = detailsOf(found)
+  const { ttl } = read(found)
+  const remaining = secondsOf(typeof ttl === 'number' ? ttl : 0) * 1_000
+  return { name, state: 'waiting', owner, note, remaining, position }
+}
+
+/** What another program wrote there is no reason to fail for those who only look. */
+function detailsOf(found: KeyValue): Pick<Claim, 'owner' | 'note'> {
+  const { owner, note } = read(found)
+  return { owner: typeof owner === 'string' ? owner : '', note: typeof note === 'string' ? note : '' }
+}
+
+function read({ value = '' }: KeyValue): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(Buffer.from(value, 'base64').toString()))
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,341 @@
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import { askAgainAfter } from '../line.ts'
+import { Entries } from './entries.ts'
+import { closed, isLeaseMissing, isRepetition } from './failure.ts'
+import type { Gateway } from './gateway.ts'
+import { guarantees } from './guarantees.ts'
+import { records } from './inspection.ts'
+import { Keys, leaseOf, secondsOf } from './keys.ts'
+import { Leases, orMissing } from './leases.ts'
+import { isTurn, Line, type Waiter } from './line.ts'
+import type { KeyValue } from './messages.ts'
+import { holderOf, idOf } from './record.ts'
+import { type Beat, granted, Shared, termOf, vanished } from './shared.ts'
+import { absent, before, join, type Situation, situation, situationOf, take, unchanged } from './txn.ts'
+
+/** Milliseconds after which a waiter asks again for whom no watch listens. */
+const POLL = 1_000
+
+const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
+
+/**
+ * A name is held by whoever made the key `held`, on the etcd lease of its claim. Who does not get it makes a key in the
+ * line, on that lease as well, and takes the name in the order of these keys.
+ */
+export class EtcdStore implements Store {
+  readonly kind = 'etcd'
+  readonly guarantees: Guarantees = guarantees
+  readonly #gateway: Gateway
+  readonly #keys: Keys
+  readonly #shared: Shared
+  readonly #leases: Leases
+  readonly #entries: Entries
+  readonly #lines = new Map<string, Line>()
+
+  constructor(gateway: Gateway, prefix: string) {
+    this.#gateway = gateway
+    this.#keys = new Keys(prefix)
+    this.#shared = new Shared(gateway, this.#keys)
+    this.#leases = new Leases(gateway, this.#shared)
+    this.#entries = new Entries(gateway, this.#keys)
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    this.#assertWanted(signal)
+    const waiter = this.#lines.get(claim.name)?.waiters.get(claim.id)
+    if (waiter) return this.#askAgain(claim, waiter, signal)
+    if (!claim.queue) {
+      const answer = await this.#lookFirst(claim)
+      signal.throwIfAborted()
+      if (answer) return answer
+    }
+    return this.#enter(claim, signal)
+  }
+
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    this.#assertWanted(signal)
+    const { name, id, ttl } = claim
+    const lease = leaseOf(id, secondsOf(ttl))
+    const limit = requestLimit(ttl)
+    const isChange = lease !== (this.#leases.known(id) ?? lease)
+    const [beat, { found, term }] = await Promise.all([
+      isChange ? this.#leases.grant(lease, ttl, limit) : this.#shared.keepAlive(lease, limit),
+      this.#shared.look(this.#keys.held(name), limit),
+    ])
+    if (!found || idOf(found) !== id) return undefined
+    signal.throwIfAborted()
+    if (found.lease === lease) return granted(found.create_revision, beat, term)
+    return this.#change(claim, found, isChange ? beat : await this.#leases.grant(lease, ttl, limit))
+  }
+
+  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#assertWanted(signal)
+    this.#lines.get(name)?.leave(id)
+    const lease = this.#leases.known(id)
+    let mayBeDone = false
+    if (lease !== undefined) {
+      try {
+        await this.#leases.revoke(lease)
+        this.#leases.forget(id)
+        return 'released'
+      } catch (error) {
+        if (!isLeaseMissing(error)) throw error
+        mayBeDone = isRepetition(error)
+      }
+    }
+    const found = await this.#withdraw({ name, id }, signal)
+    this.#leases.forget(id)
+    return found || mayBeDone ? 'released' : 'gone'
+  }
+
+  async watch({ name, id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    this.#assertWanted(signal)
+    await this.#line(name).watch(id, wake, signal)
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    this.#assertWanted(signal)
+    yield* records(this.#gateway, this.#keys, query, lease => this.#leases.remaining(lease), signal)
+  }
+
+  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    this.#assertWanted(signal)
+    const key = this.#keys.held(name)
+    const { found } = await this.#shared.look(key, LONGEST_REQUEST)
+    if (!found) return undefined
+    signal.throwIfAborted()
+    // The lease and the key end in one; of a claim without a lease, or on a new one by now, the key is deleted.
+    const revoked = await this.#leases.revoke(found.lease ?? '0').catch(orMissing)
+    const same = { key, target: 'CREATE', result: 'EQUAL', create_revision: found.create_revision }
+    const deletion = { compare: [same], success: [{ request_delete_range: { key } }] }
+    const { succeeded, header } = await this.#gateway.txn(deletion)
+    return succeeded ? BigInt(header.revision) : revoked
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const line of this.#lines.values()) line.end()
+    this.#lines.clear()
+    this.#gateway.close()
+  }
+
+  /** What can be answered without writing: a try that loses costs no write. */
+  async #lookFirst(claim: Claim): Promise<Busy | undefined> {
+    const { held, waiting } = await this.#shared.survey(claim.name, requestLimit(claim.ttl))
+    if (held && idOf(held) === claim.id) return undefined // which finds out more
+    return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : undefined
+  }
+
+  async #enter(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const { name, id, ttl, queue } = claim
+    const limit = requestLimit(ttl)
+    const lease = leaseOf(id, secondsOf(ttl))
+    const sent = performance.now()
+    this.#leases.know(id, lease)
+    const beat = await this.#leases.grant(lease, ttl, limit)
+    signal.throwIfAborted()
+    // Not if others of this process wait: then it is most likely not free.
+    const taken = queue && this.#lines.has(name) ? undefined : await this.#entries.take(claim, lease, signal)
+    if (taken) return granted(taken.revision, beat, termOf(taken))
+    signal.throwIfAborted()
+    if (!queue) {
+      const { held, waiting } = await this.#shared.survey(name, limit)
+      if (!held || idOf(held) !== id) {
+        this.#leases.drop(id, lease)
+        return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : refused
+      }
+    } else {
+      const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
+      const [, held, line] = responses.map(({ response_range = {} }) => response_range)
+      if (succeeded) {
+        const found = { held: held?.kvs?.[0], ahead: Number(line?.count ?? 1) - 1 }
+        return this.#wait(claim, { lease, revision: header.revision, beat, beatAt: sent }, found, signal)
+      }
+    }
+    const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
+    const found = situationOf(answer)
+    if (found.held && !found.isGone && idOf(found.held) === id)
+      return this.#again(claim, found, beat, termOf(answer.header))
+    if (found.isGone) {
+      this.#leases.drop(id, lease)
+      return refused
+    }
+    // It was in line before, by a request whose answer was lost or through another store, and others may be behind it.
+    const { held, place } = found
+    if (!place) throw vanished()
+    const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
+    const known = { lease, revision: place.create_revision, beat, beatAt: sent }
+    return this.#wait(claim, known, { held, ahead: kvs.length }, signal)
+  }
+
+  async #wait(
+    claim: Claim,
+    known: Pick<Waiter, 'lease' | 'revision' | 'beat' | 'beatAt'>,
+    { held, ahead }: { held: KeyValue | undefined; ahead: number },
+    signal: AbortSignal,
+  ): Promise<Grant | Busy> {
+    const line = this.#line(claim.name)
+    const now = performance.now()
+    const waiter: Waiter = { ...known, ahead, freeSince: held ? undefined : now, askedAt: now }
+    line.join(claim.id, waiter)
+    return isTurn(waiter) ? this.#askAgain(claim, waiter, signal) : this.#busy(claim, held, ahead, waiter, line)
+  }
+
+  async #askAgain(claim: Claim, waiter: Waiter, signal: AbortSignal): Promise<Grant | Busy> {
+    const { name, id, ttl } = claim
+    const line = this.#line(name)
+    const limit = requestLimit(ttl)
+    const { lease, revision } = waiter
+    waiter.askedAt = performance.now()
+    const view = line.view(id)
+    if (view) waiter.ahead = view.ahead
+    if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
+    const isWoken = view !== undefined && !view.held && isTurn(waiter)
+    const beating = this.#keepPlace(waiter, isWoken, limit)
+    beating.catch(() => {}) // told below
+    if (!isWoken) {
+      const state = await this.#look(claim, waiter, line)
+      if (typeof state === 'object' && (await beating).ttl > 0) return state
+      signal.throwIfAborted()
+    }
+    const overtakes = waiter.ahead > 0 && isTurn(waiter)
+    const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision, overtakes), limit)
+    const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
+    if (answer?.succeeded) {
+      line.leave(id)
+      return granted(answer.header.revision, beat, termOf(answer.header))
+    }
+    const state = beat.ttl > 0 ? await this.#look(claim, waiter, line) : 'gone'
+    if (typeof state === 'object') return state
+    // Somebody held it for a moment: the claim is still the next.
+    if (state === 'turn') return this.#busy(claim, undefined, waiter.ahead, waiter, line)
+    // Its place has lapsed or it was withdrawn, or it holds by a request whose answer was lost.
+    line.leave(id)
+    signal.throwIfAborted()
+    return this.#enter(claim, signal)
+  }
+
+  /** One that is about to hold, and was kept alive just now, has no time for that: its renewals begin soon enough. */
+  async #keepPlace(waiter: Waiter, isWoken: boolean, limit: number): Promise<Beat> {
+    const { beat, beatAt, askedAt } = waiter
+    const age = askedAt - beatAt
+    if (isWoken && age < beat.ttl / 10) return { ...beat, ttl: Math.floor(beat.ttl - age) }
+    waiter.beat = await this.#shared.keepAlive(waiter.lease, limit)
+    waiter.beatAt = askedAt
+    return waiter.beat
+  }
+
+  /**
+   * How a waiter stands: read, not written, for the watch may be a little behind. It is to wait, or it is its turn, or
+   * it has no place any more.
+   */
+  async #look(claim: Claim, waiter: Waiter, line: Line): Promise<Busy | 'turn' | 'gone'> {
+    const { name, id, ttl } = claim
+    const limit = requestLimit(ttl)
+    let { held, waiting } = await this.#shared.survey(name, limit)
+    const view = line.agrees(held, waiting) ? line.view(id) : undefined
+    if (view) waiter.ahead = view.ahead
+    else {
+      const read = { success: situation(this.#keys, claim, waiter.revision) }
+      const found = situationOf(await this.#gateway.txn(read, limit), true)
+      if (found.isGone || found.place?.create_revision !== waiter.revision) return 'gone'
+      waiter.ahead = found.line
+      held = found.held
+    }
+    if (held && idOf(held) === id) return 'gone'
+    waiter.freeSince = held ? undefined : (waiter.freeSince ?? performance.now())
+    return isTurn(waiter) ? 'turn' : this.#busy(claim, held, waiter.ahead, waiter, line)
+  }
+
+  /** A holder that asks again, whose lease is never shortened by that. `beat` is of the lease for the ttl of the claim. */
+  async #again(claim: Claim, { held, place }: Situation, beat: Beat, confirmed: number): Promise<Grant> {
+    const { name, id, ttl } = claim
+    const found = held as KeyValue
+    const lease = leaseOf(id, secondsOf(ttl))
+    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: this.#keys.place(name, id) } }] })
+    if (found.lease === lease) return granted(found.create_revision, beat, confirmed)
+    const current = await this.#shared.keepAlive(found.lease ?? '0', requestLimit(ttl))
+    if (current.ttl < ttl && current.ttl > 0) return this.#change(claim, found, beat)
+    this.#leases.drop(id, lease)
+    this.#leases.know(id, found.lease ?? '0')
+    return granted(found.create_revision, current, confirmed)
+  }
+
+  /** Moves what is held to a lease of another ttl. The key stays, and with it the token. */
+  async #change({ id, ttl }: Claim, found: KeyValue, beat: Beat): Promise<Grant> {
+    const limit = requestLimit(ttl)
+    const lease = leaseOf(id, secondsOf(ttl))
+    const put = { request_put: { key: found.key, ignore_value: true, lease } }
+    // A late copy of this would undo a later change, which it sees by the revision.
+    const { succeeded, header } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
+    if (!succeeded) throw vanished()
+    this.#leases.know(id, lease)
+    // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
+    if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
+    return granted(found.create_revision, beat, termOf(header))
+  }
+
+  /** Ends what there is of a claim, also if this store does not know it; else it is refused when it arrives. */
+  async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
+    for (;;) {
+      const [held, place] = await Promise.all([
+        this.#shared.look(this.#keys.held(name), LONGEST_REQUEST),
+        this.#shared.look(this.#keys.place(name, id), LONGEST_REQUEST),
+      ])
+      signal.throwIfAborted()
+      const mine = held.found && idOf(held.found) === id ? held.found : place.found
+      if (mine) {
+        const revoked = await this.#leases.revoke(mine.lease ?? '0').catch(orMissing)
+        if (revoked !== undefined) return true
+        const deletion = { compare: [unchanged(mine)], success: [{ request_delete_range: { key: mine.key } }] }
+        if ((await this.#gateway.txn(deletion)).succeeded) return true
+        continue
+      }
+      const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
+      const stillNothing = [
+        held.found ? unchanged(held.found) : absent({ key: this.#keys.held(name) }),
+        absent({ key: this.#keys.place(name, id) }),
+      ]
+      if ((await this.#gateway.txn({ compare: stillNothing, success: [put] })).succeeded) return false
+    }
+  }
+
+  async #busy(
+    { name, ttl, queue }: Claim,
+    held: KeyValue | undefined,
+    ahead: number,
+    waiter: Waiter | undefined,
+    line?: Line,
+  ): Promise<Busy> {
+    const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
+    const now = performance.now()
+    const freeAt = held ? now + remaining : (waiter?.freeSince ?? now)
+    const turn = askAgainAfter(now, freeAt, ahead, waiter?.beat.ttl ?? ttl, queue)
+    // A third of what its place lasts from when that was asked for, however long the answer took.
+    const lapse = waiter ? Math.max(waiter.beatAt + waiter.beat.ttl / 3 - now, 1) : turn
+    return {
+      held: false,
+      retryAfter: Math.min(turn, lapse, line && !line.isReady ? POLL : turn),
+      ahead,
+      listens: line?.isReady,
+      holder: held && holderOf(name, held, Math.max(remaining, 1)),
+    }
+  }
+
+  #line(name: string): Line {
+    let line = this.#lines.get(name)
+    if (!line) {
+      const made = new Line(this.#gateway, this.#keys, name, () => {
+        if (this.#lines.get(name) === made) this.#lines.delete(name)
+      })
+      line = made
+      this.#lines.set(name, made)
+    }
+    return line
+  }
+
+  #assertWanted(signal: AbortSignal): void {
+    if (this.#gateway.isClosed) throw closed()
+    signal.throwIfAborted()
+  }
+}

@@ -195,3 +195,41 @@ test('a node that fails and answers again is told of once each', async () => {
   expect([...restored]).toEqual([{ node }])
   await locks.close()
 })
+
+test('what is wrong with one name is nothing that others suffer from', async () => {
+  await using nodes = await startNodes(3)
+  using failed = heard('node_failed', event => nodes.names.includes(event.node))
+  const locks = createLocks(await nodes.connected())
+  for (const server of nodes.servers) await server.call('SET', 'holdfast:redlock:{:bad}', '2 of a later version')
+  for (let count = 0; count < 20; count += 1) {
+    const refused = failureOf(locks.tryAcquire('bad'))
+    await (await locks.acquire('good', { wait: 0 })).release()
+    expect(await refused).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: false,
+      message: expect.stringMatching(/format 2/),
+    })
+  }
+  expect([...failed]).toEqual([])
+  await locks.close()
+})
+
+test('a silent node is noticed while waiters come: what hears of releases is another connection', async () => {
+  await using nodes = await startNodes(3)
+  const store = await nodes.connected({ trustRestarted: true, nodeTimeout: 300 })
+  const locks = createLocks(store)
+  const holder = await locks.acquire('a')
+  const controller = new AbortController()
+  const waiters = setInterval(() => locks.acquire('a', { signal: controller.signal }).catch(() => {}), 20)
+  using failed = heard('node_failed', event => event.node === nodes.names[0])
+  await nodes.servers[0]?.pause()
+  const before = performance.now()
+  await until('it is noticed', () => failed.length > 0)
+  // Before the connection to it is given up, after 5 s, or replaced.
+  expect(performance.now() - before).toBeLessThan(3_000)
+  clearInterval(waiters)
+  controller.abort()
+  nodes.servers[0]?.resume()
+  await holder.release()
+  await locks.close()
+})

@@ -1,3 +1,4 @@
+import type { LeaseError } from '../../errors.ts'
 import type { Claim, ClaimKey, LeaseRecord, Wake } from '../../store.ts'
 
 /**
@@ -30,15 +31,15 @@ export interface Member {
   /** As `watch` of a `Store`. */
   watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Does this failure of a request show that the server answers? */
-  isAnswer(failure: unknown): boolean
+  isAnswer(failure: LeaseError): boolean
   close(): void
 }
 
 /** What a member says, and whether that counts. */
 export interface Answer<Value> {
   readonly value: Value
-  /** Milliseconds until its answers count in a majority, for it may have forgotten; 0: they do. */
-  readonly votesIn: number
+  /** Milliseconds until its answers count in a majority, as it may have forgotten; 0: they do. `undefined`: not known. */
+  readonly votesIn: number | undefined
 }
 
 export type Vote =

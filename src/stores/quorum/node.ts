@@ -111,13 +111,14 @@ export class Node {
       put(this.member).then(
         answer => {
           land()
-          this.#serve(answer.votesIn)
+          // What the server itself did not answer tells nothing of it.
+          if (answer.votesIn !== undefined) this.#serve(answer.votesIn)
           resolve(answer)
         },
         reason => {
           land()
           const error = storeError(reason)
-          if (!this.member.isAnswer(reason)) this.#fail(error)
+          if (!this.member.isAnswer(error)) this.#fail(error)
           reject(error)
         },
       )

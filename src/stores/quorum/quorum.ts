@@ -83,7 +83,7 @@ export class Quorum {
           ({ value, votesIn }) => {
             if (isSettled) return late?.(node, value)
             tally.pending -= 1
-            if (votesIn > 0) tally.quarantined.push({ node, value, votesIn })
+            if (votesIn) tally.quarantined.push({ node, value, votesIn })
             else tally.counted.push({ node, value })
             settle()
           },
@@ -121,7 +121,10 @@ export class Quorum {
     const sooner = quarantined.map(({ votesIn }) => votesIn).sort((a, b) => a - b)
     const retryAfter = sooner.length >= missing ? sooner[missing - 1] : undefined
     const errors = [
-      ...failed.map(({ node, error }) => new LeaseError(error.code, `${node.name}: ${error.message}`)),
+      ...failed.map(
+        ({ node, error: { code, message, retryable } }) =>
+          new LeaseError(code, `${node.name}: ${message}`, { retryable }),
+      ),
       ...quarantined.map(
         ({ node, votesIn }) => new LeaseError('STORE_UNAVAILABLE', `${node.name}: ${quarantine(votesIn)}`),
       ),
@@ -129,6 +132,7 @@ export class Quorum {
     const reasons = errors.map(({ message }) => message).join('; ')
     const message = `no majority of the ${this.size} nodes could be had: ${reasons}`
     const cause = new AggregateError(errors, 'what the nodes said')
-    return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter })
+    const retryable = errors.length === 0 || errors.some(error => error.retryable)
+    return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter, retryable })
   }
 }

@@ -17,7 +17,7 @@ import type {
 import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'
-import type { Answer, Broken, Member } from './member.ts'
+import type { Broken, Member } from './member.ts'
 import { Quorum, type Tally } from './quorum.ts'
 import { renew } from './renewal.ts'
 
@@ -111,15 +111,17 @@ export class QuorumStore implements Store {
       const found = tally.count(wasThere => wasThere)
       if (found >= majority) return { answer: 'released' }
       if (tally.counted.length - found > size - majority) return { answer: 'gone' }
-      if (tally.pending === 0) throw this.#quorum.unavailable(tally)
-      return undefined
+      if (tally.pending > 0) return undefined
+      if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
+      // Nodes that may have forgotten count in no majority, but now none of all holds it.
+      return { answer: found > 0 || tally.quarantined.some(({ value }) => value) ? 'released' : 'gone' }
     }
     return (await this.#quorum.poll(member => member.release(key), judge, { owed: true })).answer
   }
 
   async #watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     this.#begin(signal)
-    const { majority } = this.#quorum
+    const { nodes, majority, size } = this.#quorum
     const heard = new Set<Member>()
     const hear = (member: Member, delay: number): void => {
       heard.add(member)
@@ -127,14 +129,19 @@ export class QuorumStore implements Store {
       if (isMajority) heard.clear()
       wake(isMajority ? delay : Math.max(delay, WAKES_TOGETHER))
     }
-    const put = async (member: Member): Promise<Answer<boolean>> => {
-      await member.watch(key, (delay = 0) => hear(member, delay), signal)
-      return { value: true, votesIn: 0 }
-    }
-    await this.#quorum.poll(put, tally => {
-      if (tally.counted.length >= majority) return tally
-      if (tally.pending === 0) throw this.#quorum.unavailable(tally)
-      return undefined
+    // What hears has a connection of its own, which says nothing of how the node does.
+    await new Promise<void>((resolve, reject) => {
+      let armed = 0
+      let failed = 0
+      const arm = (): void => {
+        armed += 1
+        if (armed === majority) resolve()
+      }
+      const fail = (error: unknown): void => {
+        failed += 1
+        if (failed > size - majority) reject(error)
+      }
+      for (const { member } of nodes) member.watch(key, (delay = 0) => hear(member, delay), signal).then(arm, fail)
     })
   }
 
@@ -229,8 +236,9 @@ export class QuorumStore implements Store {
   async #raise(name: string, token: number): Promise<void> {
     const tally = await this.#quorum.poll(member => member.raise(name, token), whenAll)
     if (tally.count(isRaised => isRaised) >= this.#quorum.majority) return
+    if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
     const message = 'the lease was broken, and another was granted meanwhile: break the name again to outrank that too'
-    throw new LeaseError('OUTCOME_UNKNOWN', message, { cause: this.#quorum.unavailable(tally) })
+    throw new LeaseError('OUTCOME_UNKNOWN', message)
   }
 }
 

@@ -32,6 +32,8 @@ export interface Driver {
   readonly keyPrefix: string
   /** Can a connection of its own be had for messages? */
   readonly canListen: boolean
+  /** Does a connection live on when the server behind it is another, or has been restarted? @default false */
+  readonly reconnects?: boolean
   /** Opens a connection of our own where the client can be duplicated. `signal` ends the attempt. */
   open(signal: AbortSignal): Promise<Link>
 }
@@ -84,20 +86,19 @@ export async function openLink(
   }
 }
 
-/** Throws `INVALID_ARGUMENT` for what is no client of Redis. */
-export function driverOf(client: unknown): Driver {
-  if (typeof client !== 'object' || client === null) throw notAClient(client === null ? 'null' : `a ${typeof client}`)
+/** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
+export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
+  const notAClient = (what: string): Error =>
+    invalid(
+      `${taker} was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,
+    )
+  if (client === null || client === undefined) throw notAClient(String(client))
+  if (typeof client !== 'object') throw notAClient(`a ${typeof client}`)
   if ('isPipeline' in client || ('exec' in client && !('duplicate' in client) && !('customCommand' in client)))
-    throw invalid('redis(client) was given a pipeline or transaction: pass the client that made it')
+    throw invalid(`${taker} was given a pipeline or transaction: pass the client that made it`)
   const driver = ioredis(client) ?? nodeRedis(client) ?? glide(client)
   if (!driver) throw notAClient(`an object of ${client.constructor?.name ?? 'no class'}`)
   return driver
-}
-
-function notAClient(what: string): Error {
-  return invalid(
-    `redis(client) was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,
-  )
 }
 
 /** Has `value` a function of this name? Clients are known by what they can do. */

@@ -29,5 +29,5 @@ export function glide(client: object): Driver | undefined {
     onEnd: () => {},
     close: () => {},
   }
-  return { isCluster, keyPrefix: '', canListen: false, open: async () => link }
+  return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => link }
 }

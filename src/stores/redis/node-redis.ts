@@ -112,6 +112,7 @@ function sentinel(client: Client): Driver {
     isCluster: false,
     keyPrefix: client._options?.keyPrefix ?? '',
     canListen: true,
+    reconnects: true,
     async open(signal) {
       const own = client.duplicate({ commandOptions: {} })
       const link = await open(own, signal, args => own.sendCommand(false, args))
@@ -132,7 +133,7 @@ function pool(client: Client): Driver {
     onEnd: () => {},
     close: () => {},
   }
-  return { isCluster: false, keyPrefix: '', canListen: false, open: async () => link }
+  return { isCluster: false, keyPrefix: '', canListen: false, reconnects: true, open: async () => link }
 }
 
 async function open(own: Connection, signal: AbortSignal, call: Link['call']): Promise<Link> {

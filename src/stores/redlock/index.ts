@@ -65,9 +65,14 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
   if (typeof trustRestarted !== 'boolean')
     throw invalid(`trustRestarted must be true or false, not ${show(trustRestarted)}`)
 
-  const drivers = clients.map(client => driverOf(client))
+  const drivers = clients.map((client, index) => driverOf(client, `redlock, as client ${index + 1},`))
   if (drivers.some(({ isCluster }) => isCluster))
     throw invalid('redlock was given a cluster client: pass a client for each of several independent servers')
+  if (!trustRestarted && drivers.some(({ reconnects }) => reconnects))
+    throw invalid(
+      'redlock was given a pool, a Sentinel client or one of valkey-glide, which connect again unnoticed, so that a ' +
+        'restart of the server would not be seen: pass clients of ioredis, iovalkey or redis, or set trustRestarted',
+    )
   const identities = new Identities()
   const acquireLimit = (ttl: number): number => Math.min(LONGEST_REQUEST, ttl * elapsedLimit)
   const members = drivers.map((driver, index) => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { LeaseError } from '../../errors.ts'
 import type { Claim, ClaimKey, Wake } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
@@ -93,15 +94,16 @@ export class RedisMember implements Member {
   }
 
   async names(prefix: string): Promise<Answer<readonly string[]>> {
-    return { value: await namesFrom(this.#connection, this.#keys, prefix, never), votesIn: 0 }
+    return { value: await namesFrom(this.#connection, this.#keys, prefix, never), votesIn: undefined }
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     return this.#wakes.watch(id, wake, signal)
   }
 
-  isAnswer(failure: unknown): boolean {
-    return failure instanceof TooLate
+  isAnswer(failure: LeaseError): boolean {
+    // What is wrong with one name (its format, its tokens) is nothing that others should wait for.
+    return failure instanceof TooLate || (failure.code === 'STORE_UNAVAILABLE' && !failure.retryable)
   }
 
   close(): void {
@@ -122,13 +124,15 @@ export class RedisMember implements Member {
     })
   }
 
-  /** A server cannot restart under a connection, so that this holds as long as that does. */
+  /** A server cannot restart under a connection that never connects again, so that this holds as long as that does. */
   async #greet(link: Link, now: number): Promise<Preamble> {
     const { maxTtl, identities } = this.#options
+    const asked = performance.now()
     const [server, replication] = await Promise.all([link.call(['INFO', 'server']), link.call(['INFO', 'replication'])])
     const identity = identityOf(`${server}\n${replication}`)
     identities.admit(this, identity)
-    const startedAt = now - identity.uptime * 1_000
+    // The uptime is of a later moment than `now`.
+    const startedAt = Math.ceil(now + performance.now() - asked) - identity.uptime * 1_000
     return {
       keys: [`${this.#keys.prefix}:since`],
       args: [this.#channel, '0', identity.runId, String(startedAt), String(maxTtl)],

@@ -26,7 +26,7 @@ if maxTtl > 0 then
   if of ~= runId or since - now > 1000 then
     local afterStart = math.min(startedAt, now) + 1000
     since = (note and afterStart + maxTtl > now) and afterStart or now
-    call('SET', KEYS[#KEYS], format('%s %.0f', runId, since))
+    redis.pcall('SET', KEYS[#KEYS], format('%s %.0f', runId, since))
   end
   votesIn = math.min(math.max(since + maxTtl - now, 0), maxTtl)
 end

@@ -10,6 +10,7 @@ const subpaths = present({
   etcd: store('etcd'),
   sqlite: store('sqlite'),
   memory: store('memory'),
+  zookeeper: store('zookeeper'),
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 })

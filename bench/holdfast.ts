@@ -5,6 +5,7 @@ import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
 import type * as Redlock from '../src/stores/redlock/index.ts'
 import type * as Sqlite from '../src/stores/sqlite.ts'
+import type * as ZooKeeper from '../src/stores/zookeeper/index.ts'
 import type { Client } from './peer.ts'
 
 /** What `npm run build` makes, in a folder of its own: that is what users run. */
@@ -40,6 +41,10 @@ export class Build {
 
   sqlite(): Promise<typeof Sqlite> {
     return this.#load('sqlite')
+  }
+
+  zookeeper(): Promise<typeof ZooKeeper> {
+    return this.#load('zookeeper')
   }
 
   /** Holdfast over any store, with its defaults: every lease has a heartbeat and a deadline that is watched. */

@@ -27,7 +27,7 @@ export interface Peer {
 }
 
 /** `redlock`: a majority of several independent servers of Redis. */
-export type Over = 'redis' | 'etcd' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker'
+export type Over = 'redis' | 'etcd' | 'zookeeper' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker'
 
 export type Ability = 'pairs' | 'wait' | 'held'
 

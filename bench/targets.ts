@@ -89,6 +89,13 @@ const all: readonly Target[] = [
     isMet: atMost(0),
   },
   {
+    what: 'ZooKeeper: pairs/s, 64 at a time, to the recipe over node-zookeeper-client',
+    wanted: '>= 1',
+    measured: report =>
+      summary(report.ratios('pairs', '64 at a time', 'holdfast-zookeeper', 'node-zookeeper-client', 'rate'))?.middle,
+    isMet: atLeast(1),
+  },
+  {
     what: '1,000 waiters: requests/s',
     wanted: '<= 100',
     measured: report => middle(report, 'crowd', '', 'requests'),

@@ -9,7 +9,7 @@ export interface LeaseOptions {
   readonly owner?: string | undefined
   /**
    * Renew at a third of the ttl until release? `false` gives a fixed term. `'thread'` renews in a worker thread, also
-   * while the event loop is blocked, for up to `livenessLimit`: only for locks made by `connect()` over Redis or SQLite,
+   * while the event loop is blocked, for up to `livenessLimit`: only for locks made by `connect()` over a file or a server,
    * else `INVALID_ARGUMENT`. Rejects `STORE_UNAVAILABLE` if the thread does not start. @default true
    */
   readonly heartbeat?: boolean | 'thread' | undefined

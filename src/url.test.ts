@@ -21,7 +21,7 @@ test('all who connect to one memory URL in a process share its leases', async ()
 test.each([
   [
     'localhost:6379',
-    'no store has the scheme localhost:; there are sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds:',
+    'no store has the scheme localhost:; there are sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds: zookeeper:',
   ],
   ['mysql://localhost', 'no store has the scheme mysql:; there are sqlite: memory:'],
   ['__proto__:x', 'a store URL begins with its scheme; there are sqlite: memory:'],

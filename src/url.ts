@@ -19,6 +19,7 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
   'postgresql:': openPostgres,
   'etcd:': openEtcd,
   'etcds:': openEtcd,
+  'zookeeper:': openZooKeeper,
 }
 
 /**
@@ -28,6 +29,7 @@ const schemes: Record<string, (url: string) => Promise<Store>> = {
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
  *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
+ *     zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]
  *
  * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
  * the server answers shows at the first request.
@@ -103,4 +105,9 @@ async function openPostgres(url: string): Promise<Store> {
 async function openEtcd(url: string): Promise<Store> {
   const { openEtcd } = await import('./stores/etcd/open.ts')
   return openEtcd(url)
+}
+
+async function openZooKeeper(url: string): Promise<Store> {
+  const { openZooKeeper } = await import('./stores/zookeeper/open.ts')
+  return openZooKeeper(url)
 }

@@ -9,6 +9,7 @@ import { postgresHarnesses } from './harnesses/postgres.ts'
 import { redisHarnesses } from './harnesses/redis.ts'
 import { redlockHarnesses } from './harnesses/redlock.ts'
 import { sqliteHarness } from './harnesses/sqlite.ts'
+import { zookeeperHarness } from './harnesses/zookeeper.ts'
 
 const all: StoreHarness[] = [
   memoryHarness(),
@@ -17,6 +18,7 @@ const all: StoreHarness[] = [
   ...redlockHarnesses(),
   ...postgresHarnesses(),
   etcdHarness(),
+  zookeeperHarness(),
 ]
 
 /** `STORES=redis,memory` narrows, by the name of a store or of a harness. */

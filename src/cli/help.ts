@@ -20,7 +20,7 @@ Examples
 Options of every command
   --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…,
                   redlock://a:6379,b:6379,c:6379, postgres://host/database,
-                  etcd://host:2379,host:2379, etcds://…
+                  etcd://host:2379,host:2379, etcds://…, zookeeper://host:2181,host:2181/chroot
                   Default: HOLDFAST_STORE, else a file of this user on this machine.
   --json          results as JSON on standard output, everything else as JSON lines on standard error
   -q, --quiet     print errors only

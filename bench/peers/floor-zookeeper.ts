@@ -1,0 +1,28 @@
+import { Connection } from '../../src/stores/zookeeper/connection.ts'
+import { create, createContainer, remove } from '../../src/stores/zookeeper/protocol.ts'
+import { startZooKeeper } from '../../test/servers/zookeeper.ts'
+import type { Peer } from '../peer.ts'
+
+const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
+
+/** One node for each name, which is made and deleted: no line, nobody is told of anything. */
+export const peer: Peer = {
+  label: 'floor: create and delete a node',
+  over: 'zookeeper',
+  can: ['pairs'],
+  isFloor: true,
+  serve: async () => (await startZooKeeper()).port,
+  async open({ host, ports: [port = 0] }) {
+    const handshake = { timeout: 30_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+    const connection = await Connection.open({ host, port }, { tls: undefined, auth: undefined }, handshake, 5_000)
+    await connection.send(createContainer('/floor', WORLD))
+    return {
+      async acquire(name) {
+        const path = `/floor/${name}`
+        await connection.send(create(path, '', WORLD, 'ephemeral'))
+        return () => connection.send(remove(path))
+      },
+      close: async () => connection.end(new Error('over')),
+    }
+  },
+}

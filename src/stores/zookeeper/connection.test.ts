@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Connection } from './connection.ts'
+import { Disconnected, Expired, Refused } from './failure.ts'
+import { Writer } from './jute.ts'
+import { exists, getChildren, multi, type Request } from './protocol.ts'
+
+const way = { tls: undefined, auth: undefined }
+const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+const PATIENCE = 5_000
+const hello = new Writer().int(0).int(1_000).long(7n).buffer(new Uint8Array(16)).bool(false).frame()
+const stat = (to: Writer): Writer =>
+  to.long(1n).long(2n).long(0n).long(0n).int(0).int(0).int(0).long(7n).int(0).int(0).long(1n)
+
+let server: Server | undefined
+afterEach(() => void server?.close())
+
+/** A server that says these bytes to everything that it is told: first to the handshake, then to each request. */
+async function opened(...answers: Buffer[]): Promise<Connection> {
+  const say = (socket: Socket): void => {
+    const left = [...answers]
+    socket.on('data', () => socket.write(left.shift() ?? ''))
+    socket.on('error', () => {})
+  }
+  server = createServer(say).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return Connection.open({ host: '127.0.0.1', port }, way, NEW, PATIENCE)
+}
+
+function answer(xid: number, error = 0, body: (to: Writer) => Writer = to => to): Buffer {
+  return body(new Writer().int(xid).long(5n).int(error)).frame()
+}
+
+async function settled(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    error => error,
+  )
+}
+
+describe('a connection', () => {
+  test('has the session, the timeout and the last transaction that the server told', async () => {
+    const connection = await opened(hello, answer(1, 0, stat))
+    expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
+    expect(await connection.send(exists('/a', false))).toEqual({ czxid: 1n, mzxid: 2n, owner: 7n })
+    expect(connection.lastZxid).toBe(5n)
+    connection.end(new Disconnected('over'))
+  })
+
+  test('rejects with the error that the server named, and goes on', async () => {
+    const connection = await opened(hello, answer(1, -101), answer(2, 0, stat))
+    expect(await settled(connection.send(exists('/a', false)))).toMatchObject({ code: -101 })
+    expect(connection.isOpen).toBe(true)
+    expect((await connection.send(exists('/a', false))).czxid).toBe(1n)
+    connection.end(new Disconnected('over'))
+  })
+
+  test.each([
+    ['another request', answer(2, 0, stat)],
+    ['no request', Buffer.concat([answer(1, 0, stat), answer(2, 0, stat)])],
+    ['a record that is cut off', answer(1, 0, to => to.long(1n))],
+    ['a frame of nothing', new Writer().frame()],
+    ['a frame of 2 GB', Buffer.from([0x7f, 0xff, 0xff, 0xff])],
+    ['a negative frame', Buffer.from([0xff, 0xff, 0xff, 0xff])],
+    ['HTTP', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  ])('ends when the server answers %s', async (_, bytes) => {
+    const connection = await opened(hello, bytes)
+    const ended = new Promise<void>(resolve => {
+      connection.onEnd = resolve
+    })
+    await settled(connection.send(exists('/a', false)))
+    await ended
+    expect(await settled(connection.send(exists('/a', false)))).toBeInstanceOf(Disconnected)
+  })
+
+  test('says that the session is over when the server does', async () => {
+    const over = new Writer().int(0).int(0).long(0n).buffer(new Uint8Array(16)).bool(false).frame()
+    expect(await settled(opened(over))).toBeInstanceOf(Expired)
+    const connection = await opened(hello, answer(1, -112))
+    expect(await settled(connection.send(exists('/a', false)))).toBeInstanceOf(Expired)
+  })
+
+  test('ends with what was refused when the server takes no password', async () => {
+    const connection = await opened(hello, answer(-4, -115))
+    expect(await settled(connection.send(exists('/a', false)))).toEqual(new Refused(-115))
+  })
+
+  test('tells of events between answers', async () => {
+    const event = answer(-1, 0, to => to.int(2).int(3).string('/a'))
+    const connection = await opened(hello, Buffer.concat([event, answer(1, 0, stat)]))
+    const told: string[] = []
+    connection.onEvent = path => told.push(path)
+    await connection.send(exists('/a', true))
+    expect(told).toEqual(['/a'])
+    connection.end(new Disconnected('over'))
+  })
+
+  test('settles every request whatever bytes the server says, at any cut', async () => {
+    const good = Buffer.concat([answer(1, 0, stat), answer(2, 0, to => stat(to.int(1).string('x')))])
+    const spoiled = fc
+      .tuple(fc.nat(good.length), fc.uint8Array({ maxLength: 40 }), fc.boolean())
+      .map(([at, bytes, cut]) => {
+        const rest = cut ? Buffer.alloc(0) : good.subarray(at)
+        return Buffer.concat([good.subarray(0, at), bytes, rest])
+      })
+    const requests: Request<unknown>[] = [exists('/a', false), getChildren('/a'), multi([])]
+    await fc.assert(
+      fc.asyncProperty(spoiled, async bytes => {
+        const connection = await opened(hello, bytes)
+        const all = Promise.all(requests.map(request => settled(connection.send(request))))
+        setTimeout(() => connection.end(new Disconnected('enough')), 20)
+        for (const error of await all) {
+          if (error !== undefined) expect([Disconnected, Expired, Refused]).toContain((error as Error).constructor)
+        }
+        server?.close()
+      }),
+      { numRuns: 60 },
+    )
+  })
+})

@@ -1,0 +1,224 @@
+import { connect as connectTcp, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { Disconnected, Expired, Refused } from './failure.ts'
+import { Frames, Malformed, Reader, Writer } from './jute.ts'
+import {
+  authXid,
+  code,
+  eventXid,
+  type Handshake,
+  type Request,
+  readHandshake,
+  writeAuth,
+  writeHandshake,
+} from './protocol.ts'
+
+export interface Server {
+  readonly host: string
+  readonly port: number
+}
+
+/** How servers are reached. */
+export interface Way {
+  readonly tls: ConnectionOptions | undefined
+  readonly auth: { readonly user: string; readonly password: string } | undefined
+}
+
+/** Bytes. The children of one node with 300,000 of them; a server's own limit is 1 MB unless it was raised. */
+const LONGEST_FRAME = 32 * 1_024 * 1_024
+
+interface Flight {
+  readonly xid: number
+  readonly sent: number
+  land(from: Reader): void
+  fail(error: Error): void
+}
+
+/** One connection to one server, for one session. Requests are carried out, and answered, in the order in which they left. */
+export class Connection {
+  /** Of the session, as the server has it now. */
+  id = 0n
+  password: Uint8Array = new Uint8Array(16)
+  /** Milliseconds that the server granted. */
+  timeout = 0
+  lastZxid: bigint
+  /** Told the path of a watched node that changed or went. */
+  onEvent: (path: string) => void = () => {}
+  /** Told once, after all requests that were under way have failed. */
+  onEnd: () => void = () => {}
+  readonly #socket: Socket
+  readonly #frames = new Frames(LONGEST_FRAME)
+  readonly #patience: number
+  readonly #flights: Flight[] = []
+  readonly #onIdle: (() => void)[] = []
+  #onHandshake: ((from: Reader) => void) | undefined
+  #xid = 0
+  /** When the server last sent anything. */
+  #heardAt = 0
+  #error: Error | undefined
+  #timer: NodeJS.Timeout | undefined
+  #corked = false
+
+  private constructor(socket: Socket, patience: number, lastZxid: bigint) {
+    this.#socket = socket
+    this.#patience = patience
+    this.lastZxid = lastZxid
+    socket.unref()
+    socket.setNoDelay(true)
+    socket.on('data', piece => this.#receive(piece))
+    socket.on('error', error => this.end(new Disconnected(error.message || 'it was refused')))
+    socket.on('close', () => this.end(new Disconnected('the server closed the connection')))
+  }
+
+  /**
+   * Connects within `patience` ms, and from then on ends when an answer takes longer. Rejects `Expired` if the session
+   * is over, `Disconnected` for anything else.
+   */
+  static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
+    const { tls, auth } = way
+    const target = { host: server.host, port: server.port }
+    const socket = tls ? connectTls({ servername: server.host, ...tls, ...target }) : connectTcp(target)
+    const connection = new Connection(socket, patience, handshake.lastZxid)
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(
+        () => setImmediate(() => connection.end(new Disconnected(`no answer within ${Math.round(patience)} ms`))),
+        patience,
+      )
+      late.unref()
+      connection.onEnd = () => {
+        clearTimeout(late)
+        reject(connection.#error as Error)
+      }
+      connection.#onHandshake = from => {
+        clearTimeout(late)
+        const { timeout, id, password } = readHandshake(from)
+        if (timeout <= 0) {
+          connection.end(new Expired('the server does not know the session any more'))
+          return
+        }
+        Object.assign(connection, { timeout, id, password, onEnd: () => {} })
+        resolve(connection)
+      }
+      socket.once(tls ? 'secureConnect' : 'connect', () => {
+        connection.#write(to => writeHandshake(to, handshake))
+        if (auth) connection.#write(to => writeAuth(to, auth.user, auth.password))
+      })
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#error === undefined
+  }
+
+  /** Rejects `Refused` with the error that the server named, or `Disconnected` if nobody knows what became of it. */
+  send<Answer>(request: Request<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (this.#error) {
+        reject(this.#error)
+        return
+      }
+      this.#xid = (this.#xid % 0x7fff_ffff) + 1
+      const xid = this.#xid
+      const sent = performance.now()
+      this.#flights.push({ xid, sent, land: from => resolve(request.read(from)), fail: reject })
+      this.#write(to => request.write(to.int(xid).int(request.op)))
+      this.#watch()
+    })
+  }
+
+  /** Resolves once nothing is under way. */
+  async idle(): Promise<void> {
+    while (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
+  }
+
+  /** Idempotent. What is under way is rejected with `error`. */
+  end(error: Error): void {
+    if (this.#error) return
+    this.#error = error
+    clearTimeout(this.#timer)
+    this.#socket.destroy()
+    for (const { fail } of this.#flights.splice(0)) fail(error)
+    this.#tellIdle()
+    this.onEnd()
+  }
+
+  /** What is written in one turn of the event loop leaves together. */
+  #write(write: (to: Writer) => void): void {
+    if (!this.#corked) {
+      this.#corked = true
+      this.#socket.cork()
+      process.nextTick(() => {
+        this.#corked = false
+        this.#socket.uncork()
+      })
+    }
+    const writer = new Writer()
+    write(writer)
+    this.#socket.write(writer.frame())
+  }
+
+  #receive(piece: Buffer): void {
+    this.#heardAt = performance.now()
+    try {
+      for (const frame of this.#frames.add(piece)) if (!this.#error) this.#take(new Reader(frame))
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      this.end(new Disconnected(`what the server sent makes no sense (${error.message}): is it ZooKeeper?`))
+    }
+  }
+
+  #take(from: Reader): void {
+    if (this.#onHandshake) {
+      const take = this.#onHandshake
+      this.#onHandshake = undefined
+      take(from)
+      return
+    }
+    const xid = from.int()
+    const zxid = from.long()
+    const error = from.int()
+    if (xid === eventXid) {
+      from.int() // the type of the event
+      from.int() // the state of the session
+      this.onEvent(from.string())
+    } else if (xid !== authXid) {
+      if (zxid > this.lastZxid) this.lastZxid = zxid
+      this.#answer(xid, error, from)
+    } else if (error !== 0) this.end(new Refused(error))
+  }
+
+  #answer(xid: number, error: number, from: Reader): void {
+    const flight = this.#flights[0]
+    if (flight?.xid !== xid) throw new Malformed(`answer ${xid} came where ${flight?.xid ?? 'none'} was awaited`)
+    if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
+    else if (error === code.sessionMoved) this.end(new Disconnected('the session went to another server'))
+    // The results of a transaction come also when it failed.
+    else if (error === 0 || from.remaining > 0) flight.land(from)
+    else flight.fail(new Refused(error))
+    this.#flights.shift()
+    if (this.#flights.length === 0) this.#tellIdle()
+  }
+
+  #tellIdle(): void {
+    for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  /** One timer for all that is under way. Answers that came while the event loop was blocked are read before they count as missing. */
+  #watch(): void {
+    if (this.#timer || this.#flights.length === 0 || this.#error) return
+    const look = (): void => {
+      this.#timer = undefined
+      if (this.#silentSince() + this.#patience <= performance.now())
+        this.end(new Disconnected(`no answer within ${Math.round(this.#patience)} ms`))
+      this.#watch()
+    }
+    const delay = Math.max(this.#silentSince() + this.#patience - performance.now(), 1)
+    this.#timer = setTimeout(() => setImmediate(look), delay)
+    this.#timer.unref()
+  }
+
+  /** Much at once takes long, but not long without an answer to any of it. */
+  #silentSince(): number {
+    return Math.max(this.#flights[0]?.sent ?? Number.POSITIVE_INFINITY, this.#heardAt)
+  }
+}

@@ -1,0 +1,83 @@
+import type { ConnectionOptions } from 'node:tls'
+import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import { systemClock } from '../../time.ts'
+import type { Server } from './connection.ts'
+import { Paths } from './paths.ts'
+import { ZooKeeperStore } from './store.ts'
+
+export interface ZooKeeperOptions {
+  /** `host:port` of each server, or several in one text with commas between; the port is 2181 unless it is given. */
+  readonly servers: string | readonly string[]
+  /** A path that all others are under; it is made if it is missing. @default '' */
+  readonly chroot?: string | undefined
+  /** The node under `chroot` that holds all others. Leases of one chroot and prefix exclude each other. @default 'holdfast' */
+  readonly prefix?: string | undefined
+  /** Digest authentication: then nobody else can see or change what is made here. */
+  readonly auth?: { readonly user: string; readonly password: string } | undefined
+  /** Connect with TLS: `true`, or the options of Node's `tls.connect`, such as `ca`, `cert` and `key`. @default false */
+  readonly tls?: boolean | ConnectionOptions | undefined
+  /**
+   * Milliseconds that sessions last at least. Leases of a shorter ttl then share one, and one of a holder that died is
+   * kept for as long. @default what the ttl needs
+   */
+  readonly sessionTimeout?: number | undefined
+}
+
+const optionKeys: ReadonlySet<string> = new Set(['servers', 'chroot', 'prefix', 'auth', 'tls', 'sessionTimeout'])
+const authKeys: ReadonlySet<string> = new Set(['user', 'password'])
+
+const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
+/** Whoever is logged in on this connection. */
+const OWN = { permissions: 31, scheme: 'auth', id: '' }
+
+/**
+ * Leases in ZooKeeper 3.6 or later, a single server or an ensemble, over connections of its own, which are opened by the
+ * first request: one for each length of ttl in use, and one to look.
+ * @throws LeaseError INVALID_ARGUMENT for options that cannot be right; whether a server answers shows at the first request
+ */
+export function zookeeper(options: ZooKeeperOptions): Store {
+  checkKeys(options, optionKeys, 'zookeeper')
+  const { servers, chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0 } = options
+  checkText(prefix, 'the prefix')
+  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  if (auth !== undefined) checkAuth(auth)
+  if (typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
+    throw invalid(`tls must be true, false or the options of tls.connect, not ${show(tls)}`)
+  if (sessionTimeout !== 0) checkDuration(sessionTimeout, 'sessionTimeout')
+  const ensemble = { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
+  const acl = auth ? OWN : WORLD
+  return new ZooKeeperStore(
+    { ensemble, paths: new Paths(chrootOf(chroot), prefix), acl, clock: systemClock() },
+    sessionTimeout,
+  )
+}
+
+function checkAuth(auth: unknown): void {
+  checkKeys(auth, authKeys, 'auth')
+  const { user, password } = auth as Record<string, unknown>
+  if (typeof user !== 'string' || user === '' || user.includes(':'))
+    throw invalid('auth needs a user: some text without a colon')
+  if (typeof password !== 'string') throw invalid('auth needs a password: a string')
+}
+
+function serversOf(servers: unknown): Server[] {
+  const texts = typeof servers === 'string' ? servers.split(',') : servers
+  if (!Array.isArray(texts) || texts.length === 0)
+    throw invalid(`zookeeper needs servers, such as 'zk1:2181,zk2:2181,zk3:2181', not ${show(servers)}`)
+  return texts.map(text => {
+    const [, bracketed, plain, port = '2181'] =
+      /^(?:\[([^\]]+)\]|([^:,/\s@]+))(?::(\d{1,5}))?$/.exec(String(text).trim()) ?? []
+    const host = bracketed ?? plain
+    if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
+      throw invalid(`a server is host:port, such as zk1:2181 or [::1]:2181, not ${show(text)}`)
+    return { host, port: Number(port) }
+  })
+}
+
+function chrootOf(chroot: unknown): string {
+  if (chroot === '' || chroot === '/') return ''
+  if (typeof chroot === 'string' && /^(\/[^/\p{Cc}\p{Cs}\p{Co}]+)+$/u.test(chroot) && !/\/\.{1,2}(\/|$)/.test(chroot))
+    return chroot
+  throw invalid(`the chroot must be a path such as /apps/billing, without a slash at its end, not ${show(chroot)}`)
+}

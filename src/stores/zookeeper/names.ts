@@ -1,0 +1,72 @@
+import type { Connection } from './connection.ts'
+import { isRefused } from './failure.ts'
+import type { Paths } from './paths.ts'
+import { type Acl, code, create, createContainer, type Request } from './protocol.ts'
+
+/** Names of which it is remembered that their node is there. */
+const MOST_NAMES = 10_000
+
+type Send = (connection: Connection, request: Request<unknown>) => Promise<unknown>
+
+/** Makes the nodes above those of claims, where they are missing. */
+export class Names {
+  readonly #paths: Paths
+  readonly #acl: Acl
+  readonly #send: Send
+  readonly #known = new Set<string>()
+
+  constructor(paths: Paths, acl: Acl, send: Send) {
+    this.#paths = paths
+    this.#acl = acl
+    this.#send = send
+  }
+
+  /**
+   * Sends `request`, which makes a node of a claim, together with one that makes the node of its name unless that is
+   * known to be there; and again with all folders if these were missing. `alongside` is sent after it each time.
+   */
+  async make<Made, Also>(
+    connection: Connection,
+    name: string,
+    request: Request<Made>,
+    alongside: () => Promise<Also>,
+  ): Promise<[PromiseSettledResult<Made>, Also]> {
+    for (let tries = 0; ; tries++) {
+      const making = this.#makeName(connection, name)
+      const creating = this.#send(connection, request) as Promise<Made>
+      const [made, created, also] = await Promise.allSettled([making, creating, alongside()])
+      const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
+      if (!isMissing || tries > 1) {
+        if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason
+        return [created, also.value]
+      }
+      this.#known.delete(name)
+      if (made.status === 'rejected') await this.#makeFolders(connection, made.reason)
+    }
+  }
+
+  clear(): void {
+    this.#known.clear()
+  }
+
+  async #makeName(connection: Connection, name: string): Promise<void> {
+    if (this.#known.has(name)) return
+    if (this.#known.size >= MOST_NAMES) this.clear()
+    this.#known.add(name)
+    await unlessThere(this.#send(connection, createContainer(this.#paths.name(name), this.#acl)))
+  }
+
+  async #makeFolders(connection: Connection, reason: unknown): Promise<void> {
+    if (!isRefused(reason, code.noNode)) throw reason
+    for (const folder of this.#paths.folders)
+      await unlessThere(this.#send(connection, create(folder, '', this.#acl, 'persistent')))
+  }
+}
+
+async function unlessThere(creating: Promise<unknown>): Promise<void> {
+  try {
+    await creating
+  } catch (error) {
+    if (!isRefused(error, code.nodeExists)) throw error
+  }
+}

@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest'
+import { Line, newNode, nodeInPlace, parseNode, tombstone } from './nodes.ts'
+
+const a = 'aa'.repeat(16)
+const b = 'bb'.repeat(16)
+const c = 'cc'.repeat(16)
+
+describe('the name of a node', () => {
+  test.each([
+    [`h${a}-0000000007`, { kind: 'h', id: a, token: undefined, place: 7 }],
+    [`w${a}--2147483648`, { kind: 'w', id: a, token: undefined, place: -2_147_483_648 }],
+    [`h${a}-01234567-0000000007`, { kind: 'h', id: a, token: undefined, place: 7 }],
+    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', id: a, token: 31n, place: 7 }],
+    [`x${a}`, { kind: 'x', id: a, token: undefined, place: 0 }],
+  ])('%s says all that decides', (name, expected) => {
+    expect(parseNode(name)).toEqual({ name, ...expected })
+  })
+
+  test.each(['', 'lock-0000000001', `h${a}`, `x${a}-0000000001`, `q${a}-0000000001`, `h${a}-12`, 'h-0000000001'])(
+    '%o is none of ours',
+    name => expect(parseNode(name)).toBeUndefined(),
+  )
+
+  test('of a node that takes the place of another keeps its place, and is another each time', () => {
+    for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648]) {
+      const from = { name: newNode('w', a), kind: 'w', id: a, token: undefined, place } as const
+      const [one, two] = [nodeInPlace('h', from, 99n), nodeInPlace('h', from, 99n)]
+      expect(one).not.toBe(two)
+      expect(parseNode(one)).toEqual({ name: one, kind: 'h', id: a, token: 99n, place })
+    }
+  })
+})
+
+describe('a line', () => {
+  test('is in the order in which the server numbered it, also after its counter ran over', () => {
+    const names = [`w${b}--2147483648`, `h${a}-2147483647`, `w${c}--2147483647`]
+    const line = new Line(names, 0n)
+    expect(line.nodes.map(({ id }) => id)).toEqual([a, b, c])
+    expect(line.holder?.id).toBe(a)
+  })
+
+  test('is held by its first only if that is a node that holds', () => {
+    expect(new Line([`w${a}-0000000001`, `h${b}-0000000002`], 0n).holder).toBeUndefined()
+  })
+
+  test('has those ahead of a claim, what was withdrawn, and nothing of others', () => {
+    const line = new Line([`w${b}-0000000002`, tombstone(c), `h${a}-0000000001`, 'something else'], 0n)
+    const [mine] = line.of(b)
+    expect(mine && line.ahead(mine).map(({ id }) => id)).toEqual([a])
+    expect([line.isWithdrawn(c), line.isWithdrawn(a)]).toEqual([true, false])
+    expect(line.nodes).toHaveLength(2)
+  })
+})

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto'
+
+/** A node of a claim: its name says all that decides. */
+export interface Node {
+  readonly name: string
+  /** `h`: holds the name if it is the first. `w`: waits. `x`: the claim was withdrawn. */
+  readonly kind: 'h' | 'w' | 'x'
+  readonly id: string
+  /** The token, if the node took the place of one that held. */
+  readonly token: bigint | undefined
+  /** Its place in line, as the server numbered it. */
+  readonly place: number
+}
+
+const pattern = /^([hwx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-(-?\d{9,}))?$/
+
+/** What comes before the place that the server appends. */
+export function newNode(kind: 'h' | 'w', id: string): string {
+  return `${kind}${id}-`
+}
+
+/**
+ * The name of a node that takes the place of another. It is never used again, so that whoever knew the old one never
+ * takes this for it.
+ */
+export function nodeInPlace(kind: 'h' | 'w', { id, place }: Node, token: bigint | undefined): string {
+  const carried = token === undefined ? '' : `-t${token.toString(16)}`
+  return `${kind}${id}-${randomBytes(4).toString('hex')}${carried}-${digits(place)}`
+}
+
+/** As the server writes them, in 10 characters. */
+function digits(place: number): string {
+  return place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
+}
+
+/** The node that says that a claim was withdrawn. */
+export function tombstone(id: string): string {
+  return `x${id}`
+}
+
+export function parseNode(name: string): Node | undefined {
+  const [, kind, id = '', token, place] = pattern.exec(name) ?? []
+  if (kind === undefined || (kind === 'x') !== (place === undefined)) return undefined
+  return {
+    name,
+    kind: kind as Node['kind'],
+    id,
+    token: token === undefined ? undefined : BigInt(`0x${token}`),
+    place: Number(place ?? 0),
+  }
+}
+
+/** The claims of one name, in order. */
+export class Line {
+  readonly nodes: readonly Node[]
+  /** The last transaction that broke a lease of the name, or let a waiter hold: who holds by an older one does not yet. */
+  readonly mark: bigint
+  readonly #withdrawn: ReadonlySet<string>
+  #byId: Map<string, Node[]> | undefined
+
+  constructor(children: readonly string[], mark: bigint) {
+    const all = children.map(parseNode).filter(node => node !== undefined)
+    this.mark = mark
+    this.nodes = all.filter(({ kind }) => kind !== 'x').sort((a, b) => before(a.place, b.place))
+    this.#withdrawn = new Set(all.filter(({ kind }) => kind === 'x').map(({ id }) => id))
+  }
+
+  /** The one that holds; nobody does if the first waits. */
+  get holder(): Node | undefined {
+    return this.nodes[0]?.kind === 'h' ? this.nodes[0] : undefined
+  }
+
+  isWithdrawn(id: string): boolean {
+    return this.#withdrawn.has(id)
+  }
+
+  /** Those of one claim: one, unless it was put twice at the same time. */
+  of(id: string): Node[] {
+    this.#byId ??= Map.groupBy(this.nodes, node => node.id)
+    return this.#byId.get(id) ?? []
+  }
+
+  /** Those that come before. */
+  ahead(of: Node): readonly Node[] {
+    return this.nodes.slice(
+      0,
+      this.nodes.findIndex(({ name }) => name === of.name),
+    )
+  }
+}
+
+/** The server counts in 32 bits with a sign: after 2,147,483,647 comes -2,147,483,648. */
+function before(a: number, b: number): number {
+  return (a - b) | 0
+}

@@ -1,0 +1,59 @@
+import { invalid } from '../../check.ts'
+import type { Store } from '../../store.ts'
+import { type ZooKeeperOptions, zookeeper } from './index.ts'
+
+const SHAPE =
+  'write zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…&sessionTimeout=…&tls=true]'
+
+const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls'])
+
+/**
+ * The store that `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]` names.
+ * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right
+ */
+export function openZooKeeper(url: string): Store {
+  return zookeeper(parse(url))
+}
+
+/** By hand: a `URL` has one host. No message repeats the URL: it may hold a password. */
+function parse(url: string): ZooKeeperOptions {
+  if (url.includes('#')) throw invalid('the URL of the ZooKeeper store has a #: write it as %23')
+  const [, login, servers, chroot = '', query = ''] =
+    /^zookeeper:\/\/(?:([^@/?]*)@)?([^@/?]+)(\/[^?]*)?(?:\?(.*))?$/i.exec(url) ?? []
+  if (servers === undefined)
+    throw invalid(`the URL of the ZooKeeper store cannot be read: ${SHAPE}; encode what is special in a password`)
+  const options = new URLSearchParams(query)
+  for (const key of options.keys()) {
+    if (!known.has(key))
+      throw invalid(
+        `the URL of a ZooKeeper store has no option ${JSON.stringify(key)}; there are ${[...known].join(', ')}`,
+      )
+    if (options.getAll(key).length > 1) throw invalid(`${key} is given twice in the URL of the ZooKeeper store`)
+  }
+  const [prefix, sessionTimeout, tls] = [...known].map(key => options.get(key) ?? undefined)
+  if (tls !== undefined && tls !== 'true' && tls !== 'false')
+    throw invalid('tls in the URL of the ZooKeeper store is true or false')
+  return {
+    servers,
+    chroot: decode(chroot),
+    prefix,
+    auth: login === undefined ? undefined : authOf(login),
+    tls: tls === 'true',
+    sessionTimeout: sessionTimeout === undefined ? undefined : Number(sessionTimeout),
+  }
+}
+
+function authOf(login: string): { user: string; password: string } {
+  const [, user = '', password] = /^([^:]*):(.*)$/s.exec(login) ?? []
+  if (password === undefined)
+    throw invalid('the URL of the ZooKeeper store has a user and no password: write user:password@')
+  return { user: decode(user), password: decode(password) }
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw invalid('the URL of the ZooKeeper store has a % that encodes nothing: write it as %25')
+  }
+}

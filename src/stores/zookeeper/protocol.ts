@@ -1,0 +1,227 @@
+import type { Reader, Writer } from './jute.ts'
+
+/** Operations, by the numbers of org.apache.zookeeper.ZooDefs.OpCode. */
+const op = {
+  delete: 2,
+  exists: 3,
+  getData: 4,
+  setData: 5,
+  sync: 9,
+  check: 13,
+  multi: 14,
+  create2: 15,
+  createContainer: 19,
+  auth: 100,
+  close: -11,
+} as const
+const getChildren2 = 12
+/** As results of steps: create2 comes back as the older create, which tells the path alone. */
+const created = 1
+const failed = -1
+
+/** Errors, by the numbers of org.apache.zookeeper.KeeperException.Code. */
+export const code = {
+  unimplemented: -6,
+  badArguments: -8,
+  noNode: -101,
+  noAuth: -102,
+  badVersion: -103,
+  nodeExists: -110,
+  sessionExpired: -112,
+  authFailed: -115,
+  sessionMoved: -118,
+} as const
+
+export type Mode = 'persistent' | 'ephemeral' | 'ephemeral sequential'
+const modes = { persistent: 0, ephemeral: 1, 'ephemeral sequential': 3 } as const
+
+/** Who may do what with a node. */
+export interface Acl {
+  readonly permissions: number
+  readonly scheme: string
+  readonly id: string
+}
+
+/** What is read here of the record that goes by this name. */
+export interface Stat {
+  /** The transaction that created the node. */
+  readonly czxid: bigint
+  /** The transaction that last set its data. */
+  readonly mzxid: bigint
+  /** The session whose end deletes it; 0n for none. */
+  readonly owner: bigint
+}
+
+/** One request: what is written after its header, and what to make of the answer. */
+export interface Request<Answer> {
+  readonly op: number
+  /** Is it a transaction, which the leader carries out? */
+  readonly writes: boolean
+  write(to: Writer): void
+  read(from: Reader): Answer
+}
+
+/** An operation that may be part of a transaction of several. */
+export interface Step {
+  readonly op: number
+  write(to: Writer): void
+}
+
+/** What became of one step of a transaction: all are done, or none; `error` then says why this one was not. */
+export interface Done {
+  readonly error: number
+  readonly stat?: Stat | undefined
+}
+
+export function createStep(path: string, data: string, acl: Acl, mode: Mode): Step {
+  return {
+    op: op.create2,
+    write(to) {
+      to.string(path).string(data).int(1).int(acl.permissions).string(acl.scheme).string(acl.id).int(modes[mode])
+    },
+  }
+}
+
+/** Deletes whatever version the node has. */
+export function deleteStep(path: string): Step {
+  return { op: op.delete, write: to => void to.string(path).int(-1) }
+}
+
+/** Fails unless the node is there. */
+export function checkStep(path: string): Step {
+  return { op: op.check, write: to => void to.string(path).int(-1) }
+}
+
+export function setDataStep(path: string, data: string): Step {
+  return { op: op.setData, write: to => void to.string(path).string(data).int(-1) }
+}
+
+export function create(path: string, data: string, acl: Acl, mode: Mode): Request<{ path: string; stat: Stat }> {
+  const step = createStep(path, data, acl, mode)
+  return { ...step, writes: true, read: from => ({ path: from.string(), stat: readStat(from) }) }
+}
+
+/** A node that the server deletes by itself some time after its last child went. */
+export function createContainer(path: string, acl: Acl): Request<void> {
+  const container = 4
+  return {
+    op: op.createContainer,
+    writes: true,
+    write: to =>
+      void to.string(path).string('').int(1).int(acl.permissions).string(acl.scheme).string(acl.id).int(container),
+    read: () => {},
+  }
+}
+
+export function remove(path: string): Request<void> {
+  return { ...deleteStep(path), writes: true, read: () => {} }
+}
+
+/** With `watch` the connection tells when the node changes or goes, once; only if it is there. */
+export function exists(path: string, watch: boolean): Request<Stat> {
+  return { op: op.exists, writes: false, write: to => void to.string(path).bool(watch), read: readStat }
+}
+
+export function getData(path: string): Request<{ data: string; stat: Stat }> {
+  return {
+    op: op.getData,
+    writes: false,
+    write: to => void to.string(path).bool(false),
+    read: from => ({ data: from.string(), stat: readStat(from) }),
+  }
+}
+
+/** The names of the children, in no order, and what is known of the node itself. */
+export function getChildren(path: string): Request<{ children: string[]; stat: Stat }> {
+  return {
+    op: getChildren2,
+    writes: false,
+    write: to => void to.string(path).bool(false),
+    read: from => ({ children: from.strings(), stat: readStat(from) }),
+  }
+}
+
+/** Once it is answered the server has caught up with the leader. */
+export function sync(path: string): Request<void> {
+  return { op: op.sync, writes: false, write: to => void to.string(path), read: () => {} }
+}
+
+/** Ends the session, which deletes its nodes. */
+export function closeSession(): Request<void> {
+  return { op: op.close, writes: false, write: () => {}, read: () => {} }
+}
+
+/** All steps in one transaction, or none of them. */
+export function multi(steps: readonly Step[]): Request<Done[]> {
+  return {
+    op: op.multi,
+    writes: true,
+    write(to) {
+      for (const step of steps) {
+        to.int(step.op).bool(false).int(-1)
+        step.write(to)
+      }
+      to.int(-1).bool(true).int(-1)
+    },
+    read(from) {
+      const results: Done[] = []
+      for (;;) {
+        const type = from.int()
+        const isEnd = from.bool()
+        const error = from.int()
+        if (isEnd) return results
+        results.push(readDone(from, type, error))
+      }
+    },
+  }
+}
+
+function readDone(from: Reader, type: number, error: number): Done {
+  if (type === failed) return { error: from.int() }
+  if (type === created || type === op.create2) from.string()
+  if (type === op.create2 || type === op.setData) return { error, stat: readStat(from) }
+  return { error }
+}
+
+function readStat(from: Reader): Stat {
+  const czxid = from.long()
+  const mzxid = from.long()
+  from.long() // ctime
+  from.long() // mtime
+  from.int() // version
+  from.int() // cversion
+  from.int() // aversion
+  const owner = from.long()
+  from.int() // dataLength
+  from.int() // numChildren
+  from.long() // pzxid
+  return { czxid, mzxid, owner }
+}
+
+export interface Handshake {
+  /** Milliseconds. */
+  readonly timeout: number
+  /** 0n for a new session. */
+  readonly id: bigint
+  readonly password: Uint8Array
+  /** The last transaction that this client has seen: a server that is behind refuses it. */
+  readonly lastZxid: bigint
+}
+
+export function writeHandshake(to: Writer, { timeout, id, password, lastZxid }: Handshake): void {
+  to.int(0).long(lastZxid).int(timeout).long(id).buffer(password).bool(false)
+}
+
+/** `timeout` is 0 if the session is over. */
+export function readHandshake(from: Reader): { timeout: number; id: bigint; password: Buffer } {
+  from.int() // the version of the protocol
+  return { timeout: from.int(), id: from.long(), password: Buffer.from(from.buffer()) }
+}
+
+export function writeAuth(to: Writer, user: string, password: string): void {
+  to.int(authXid).int(op.auth).int(0).string('digest').string(`${user}:${password}`)
+}
+
+/** Numbers of frames that answer no request of the line. */
+export const eventXid: number = -1
+export const authXid: number = -4

@@ -1,0 +1,346 @@
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../store.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
+import { TURN } from '../line.ts'
+import { breakLease } from './break.ts'
+import type { Connection } from './connection.ts'
+import { closed, Expired, failure } from './failure.ts'
+import { Group, type Place, type Settings, sessionFor } from './group.ts'
+import { guarantees } from './guarantees.ts'
+import { czxidOf, lookAt, namesFrom, recordsOf } from './looking.ts'
+import type { Line, Node } from './nodes.ts'
+import { dataOf } from './record.ts'
+import { MOST_TRIES, restless } from './tries.ts'
+import { Turns } from './turns.ts'
+import { Wakes } from './wakes.ts'
+
+/** Milliseconds of the session for all that is no claim; the tombstones that it keeps are needed for 5 s. */
+const LOOKING = 3 * LONGEST_REQUEST
+
+/** Names looked at by one request of `inspect`. */
+const PAGE = 500
+
+/** What is done for one claim at one time. */
+interface Asked {
+  readonly claim: Claim
+  readonly signal: AbortSignal
+  /** By the clock, before anything was sent. */
+  readonly at: number
+}
+
+export class ZooKeeperStore implements Store {
+  readonly kind = 'zookeeper'
+  readonly guarantees: Guarantees = guarantees
+  readonly #settings: Settings
+  readonly #shortestSession: number
+  /** By the length of their sessions. */
+  readonly #groups = new Map<number, Group>()
+  #looking: Group | undefined
+  readonly #turns: Turns
+  readonly #wakes = new Wakes()
+  #isClosed = false
+
+  /** `shortestSession`: milliseconds. */
+  constructor(settings: Settings, shortestSession: number) {
+    this.#settings = settings
+    this.#shortestSession = shortestSession
+    this.#turns = new Turns(settings.clock)
+  }
+
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
+    return this.#guard(signal, () => this.#acquire(asked))
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
+    return this.#guard(signal, () => this.#renew(asked))
+  }
+
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#guard(signal, () => this.#release(key))
+  }
+
+  watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    return this.#guard(signal, async () => this.#wakes.add(id, wake, signal))
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    const { paths } = this.#settings
+    const find = async (): Promise<string[]> =>
+      'name' in query ? [query.name] : namesFrom(this.#lookingGroup(), paths, query.prefix)
+    const names = await this.#guard(signal, find)
+    while (names.length > 0) {
+      const page = names.splice(0, PAGE)
+      yield* await this.#guard(signal, () => lookAt(this.#lookingGroup(), paths, page))
+    }
+  }
+
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#guard(signal, () => breakLease(this.#lookingGroup(), this.#settings.paths, name, by))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#wakes.clear()
+    const groups = [...this.#groups.values(), ...(this.#looking ? [this.#looking] : [])]
+    await Promise.all(groups.map(group => group.close()))
+  }
+
+  async #acquire(asked: Asked): Promise<Grant | Busy> {
+    const { claim, signal } = asked
+    const { name, id, ttl, queue } = claim
+    const group = this.#groupToAcquire(claim)
+    group.want(claim)
+    const connection = await group.connection(ttl, ttl)
+    signal.throwIfAborted()
+    let place = group.places.get(id)
+    if (place?.node && place.token !== undefined) {
+      if (await group.check(place, ttl, signal)) return this.#hold(group, place, asked)
+      group.forget(place)
+      place = undefined
+    }
+    // A name that was free when last seen is worth a node at once; else it is looked at first, which costs no write.
+    let line: Line | undefined
+    if (place?.node?.kind === 'h') line = await group.lookAtNewest(connection, name)
+    else if (place || this.#turns.isBusy(name)) line = await group.look(connection, name)
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      signal.throwIfAborted()
+      let mine = line?.of(id)[0]
+      if (!line || !mine) {
+        if (line?.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
+        if (line && !queue && this.#isBusy(claim, line)) return this.#busy(group, connection, claim, line)
+        const kind = line && line.nodes.length > 0 ? 'w' : 'h'
+        this.#turns.hold(name) // others that ask meanwhile look first
+        ;({ place, line } = await group.put(connection, claim, kind, dataOf(claim)))
+        mine = line.of(id)[0]
+        if (!mine) continue
+      }
+      place = group.places.get(id)
+      if (line.isWithdrawn(id)) {
+        await group.delete(connection, name, place?.node ? [place.node] : [])
+        if (place) group.forget(place)
+        return { held: false, retryAfter: LONGEST_REQUEST }
+      }
+      if (place?.node && place.node.name !== mine.name) {
+        // Put twice: the earlier one counts.
+        if (line.of(id).some(({ name }) => name === place?.node?.name))
+          await group.delete(connection, name, [place.node])
+        group.forget(place)
+        place = undefined
+      }
+      const held = await this.#tryToHold(group, connection, claim, line, mine)
+      if (held) return this.#hold(group, held, asked)
+      if (held === null) {
+        line = await group.lookAtNewest(connection, name)
+        continue
+      }
+      if (!queue) {
+        if (place?.node) await group.delete(connection, name, [place.node])
+        if (place) group.forget(place)
+        return this.#busy(group, connection, claim, line)
+      }
+      if (mine.kind === 'h') {
+        await group.take(connection, claim, dataOf(claim), { from: mine, ahead: [], kind: 'w', token: undefined })
+        line = await group.look(connection, name)
+        continue
+      }
+      const busy = await this.#wait(group, connection, claim, line, mine)
+      if (busy) return busy
+      line = await group.look(connection, name)
+    }
+    throw restless(name)
+  }
+
+  /** `undefined`: it is not its turn. `null`: it was, and the line changed meanwhile. */
+  async #tryToHold(
+    group: Group,
+    connection: Connection,
+    claim: Claim,
+    line: Line,
+    mine: Node,
+  ): Promise<Place | undefined | null> {
+    const ahead = line.ahead(mine)
+    this.#turns.see(claim.name, line)
+    if (ahead.length > 0 && !this.#turns.mayTake(claim.name, ahead.length)) return undefined
+    let token: bigint | undefined
+    if (ahead.length === 0 && mine.kind === 'h') {
+      const place = group.places.get(claim.id)
+      const isOwn = place?.node?.name === mine.name
+      token =
+        mine.token ??
+        (isOwn ? place.czxid : await czxidOf(group, connection, this.#settings.paths.node(claim.name, mine.name)))
+      if (token === undefined) return null
+      // Others may have held since the node was made: then it needs a token above theirs.
+      if (token < line.mark) token = undefined
+      else if (isOwn) {
+        place.token = token
+        return place
+      }
+    }
+    const data = dataOf(claim)
+    return (await group.take(connection, claim, data, { from: mine, ahead, kind: 'h', token })) ?? null
+  }
+
+  async #renew(asked: Asked): Promise<Grant | undefined> {
+    const { claim, signal } = asked
+    const { name, id, ttl } = claim
+    const group = this.#groupFor(ttl)
+    // Beats that are a third of the ttl apart leave 2/3 of it before each: less than half only if some were lost.
+    const least = ttl / 2
+    const known = group.want(claim)
+    if (known?.node && known.token !== undefined) {
+      if (await group.check(known, least, signal)) return this.#hold(group, known, asked)
+      group.forget(known)
+    }
+    let held = this.#groupOf(id)?.places.get(id)
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const connection = await group.connection(least, ttl)
+      signal.throwIfAborted()
+      const found = held?.node && held.token !== undefined ? { node: held.node, token: held.token } : undefined
+      held = undefined // it is where it was, or it must be looked for
+      const lease = found ?? (await this.#leaseOf(group, connection, claim))
+      if (!lease) return undefined
+      const { node, token } = lease
+      const place = await group.take(connection, claim, dataOf(claim), { from: node, ahead: [], kind: 'h', token })
+      if (place) return this.#hold(group, place, asked)
+    }
+    throw restless(name)
+  }
+
+  /** The node by which a claim holds now, wherever it was put. */
+  async #leaseOf(
+    group: Group,
+    connection: Connection,
+    { name, id }: Claim,
+  ): Promise<{ node: Node; token: bigint } | undefined> {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const { holder: node, mark } = await group.lookAtNewest(connection, name)
+      if (node?.id !== id) return undefined
+      const token = node.token ?? (await czxidOf(group, connection, this.#settings.paths.node(name, node.name)))
+      if (token !== undefined) return token < mark ? undefined : { node, token }
+    }
+    throw restless(name)
+  }
+
+  async #release(key: ClaimKey): Promise<'released' | 'gone'> {
+    const { name, id } = key
+    this.#turns.forget(name)
+    const group = this.#groupOf(id)
+    const place = group?.places.get(id)
+    if (!group || !place) {
+      const looking = this.#lookingGroup()
+      return looking.withdraw(await looking.connection(0), key)
+    }
+    try {
+      const connection = await group.connection(0)
+      const { node } = place
+      const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
+      const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
+      group.forget(place)
+      return answer
+    } catch (error) {
+      group.abandon(place)
+      throw error
+    }
+  }
+
+  /** The server may keep it for longer; nobody needs to count on that. */
+  #hold(group: Group, place: Place, { claim, at }: Asked): Grant {
+    const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
+    place.until = at + ttl
+    for (const other of this.#groups.values()) if (other !== group) other.places.delete(place.id)
+    this.#turns.hold(place.name)
+    return { held: true, token: place.token ?? place.czxid, ttl }
+  }
+
+  /** Arms what wakes a waiter; `undefined` if the one before it is gone already. */
+  async #wait(group: Group, connection: Connection, claim: Claim, line: Line, mine: Node): Promise<Busy | undefined> {
+    const { name, id } = claim
+    const ahead = line.ahead(mine)
+    const before = ahead.at(-1)
+    const first = ahead[0]
+    if (!before || !first) return undefined
+    const arming = [group.arm(connection, name, before, id, 0)]
+    // The second comes in time, should the first not take its turn.
+    if (ahead.length === 2) arming.push(group.arm(connection, name, first, id, TURN))
+    const [busy, ...armed] = await Promise.all([this.#busy(group, connection, claim, line, ahead), ...arming])
+    return armed[0] ? { ...busy, listens: true } : undefined
+  }
+
+  async #busy(
+    group: Group,
+    connection: Connection,
+    claim: Claim,
+    line: Line,
+    ahead: readonly Node[] = line.nodes,
+  ): Promise<Busy> {
+    const { name } = claim
+    this.#turns.see(name, line)
+    const [holder] = line.holder ? await recordsOf(group, connection, this.#settings.paths, name, [line.holder]) : []
+    const waiting = ahead.length - (line.holder ? 1 : 0)
+    const retryAfter = this.#turns.retryAfter(claim, ahead.length, holder?.remaining)
+    return {
+      held: false,
+      // Which is also what keeps the session of a waiter alive.
+      retryAfter: claim.queue ? Math.min(retryAfter, group.session.timeout / 3) : retryAfter,
+      ahead: Math.max(waiting, 0),
+      holder,
+    }
+  }
+
+  #isBusy({ name }: Claim, line: Line): boolean {
+    this.#turns.see(name, line)
+    return line.nodes.length > 0 && !this.#turns.mayTake(name, line.nodes.length)
+  }
+
+  /** A claim stays in the session where it is, unless it asks for longer than that lasts. */
+  #groupToAcquire({ id, ttl }: Claim): Group {
+    const known = this.#groupOf(id)
+    const wanted = this.#groupFor(ttl)
+    return known && known.session.timeout >= wanted.session.timeout ? known : wanted
+  }
+
+  #groupFor(ttl: number): Group {
+    const timeout = Math.max(sessionFor(ttl), this.#shortestSession)
+    const group = this.#groups.get(timeout) ?? this.#newGroup(timeout)
+    this.#groups.set(timeout, group)
+    return group
+  }
+
+  #groupOf(id: string): Group | undefined {
+    for (const group of this.#groups.values()) if (group.places.has(id)) return group
+    return undefined
+  }
+
+  #lookingGroup(): Group {
+    this.#looking ??= this.#newGroup(LOOKING)
+    return this.#looking
+  }
+
+  #newGroup(timeout: number): Group {
+    return new Group(this.#settings, timeout, (id, delay) => this.#wakes.wake(id, delay))
+  }
+
+  /** Forgets a session that is over. */
+  #drop(group: Group): void {
+    if (this.#looking === group) this.#looking = undefined
+    for (const [timeout, each] of this.#groups) if (each === group) this.#groups.delete(timeout)
+  }
+
+  /** A session that ended took its claims along: whatever is asked then is asked of a new one, once. */
+  async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
+    signal.throwIfAborted()
+    for (let tries = 0; ; tries++) {
+      if (this.#isClosed) throw closed()
+      try {
+        return await ask()
+      } catch (error) {
+        if (signal.aborted && error === signal.reason) throw error
+        if (this.#isClosed) throw closed()
+        for (const group of [...this.#groups.values(), this.#looking]) if (group?.session.isOver) this.#drop(group)
+        if (!(error instanceof Expired) || tries > 0) throw failure(error, true)
+      }
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
+import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createLocks, openStore } from '../../src/index.ts'
+import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
+import { newFolder } from '../servers/folder.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
+import { claimOf, failureOf, hold, signal, storeOf } from './support.ts'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper({ config: { maxSessionTimeout: 40_000 } })
+})
+afterAll(() => server.stop())
+
+describe('options', () => {
+  test.each([
+    [undefined, 'the options of zookeeper must be an object'],
+    [{}, 'zookeeper needs servers'],
+    [{ servers: [] }, 'zookeeper needs servers'],
+    [{ servers: 'a:2181,' }, 'a server is host:port'],
+    [{ servers: 'a:99999' }, 'a server is host:port'],
+    [{ servers: 'http://a:2181' }, 'a server is host:port'],
+    [{ servers: 'a', chroot: 'apps' }, 'the chroot must be a path'],
+    [{ servers: 'a', chroot: '/apps/' }, 'the chroot must be a path'],
+    [{ servers: 'a', chroot: '/a/../b' }, 'the chroot must be a path'],
+    [{ servers: 'a', prefix: '' }, 'the prefix is empty'],
+    [{ servers: 'a', auth: 'me:secret' }, 'the options of auth must be an object'],
+    [{ servers: 'a', auth: { user: 'a:b', password: 'c' } }, 'auth needs a user'],
+    [{ servers: 'a', auth: { user: 'a' } }, 'auth needs a password'],
+    [{ servers: 'a', tls: 'yes' }, 'tls must be true, false or'],
+    [{ servers: 'a', sessionTimeout: 1.5 }, 'sessionTimeout must be a whole number'],
+    [{ servers: 'a', sessiontimeout: 5_000 }, 'zookeeper has no option "sessiontimeout"'],
+  ])('%j is refused', (options, message) => {
+    const make = (): unknown => zookeeper(options as ZooKeeperOptions)
+    expect(make).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }),
+    )
+  })
+
+  test.each([
+    ['zookeeper:a:2181', 'cannot be read'],
+    ['zookeeper://', 'cannot be read'],
+    ['zookeeper://a:2181/x#y', 'has a #'],
+    ['zookeeper://a?tls=maybe', 'true or false'],
+    ['zookeeper://a?prefix=x&prefix=y', 'given twice'],
+    ['zookeeper://a?ttl=5', 'has no option "ttl"'],
+    ['zookeeper://me@a', 'a user and no password'],
+    ['zookeeper://me:secret%@a', 'encodes nothing'],
+    ['zookeeper://a?sessionTimeout=soon', 'sessionTimeout must be a whole number'],
+    ['zookeeper://a,b:x', 'a server is host:port'],
+  ])('the URL %s is refused, and not repeated', async (url, message) => {
+    const error = await failureOf(openStore(url))
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) })
+    expect(error.message).not.toContain('secret')
+  })
+
+  test('a URL names servers, chroot, user and prefix', async () => {
+    await using store = await openStore(
+      `zookeeper://app:p%40ss@127.0.0.1:${server.port},127.0.0.1:${server.port}/apps/billing?prefix=x&sessionTimeout=5000`,
+    )
+    await hold(store, claimOf('a/b'))
+    expect(await server.ask('dump')).toMatch('/apps/billing/x/a%2Fb/h')
+  })
+})
+
+test('leases of another chroot or prefix are others', async () => {
+  const claim = claimOf('apart')
+  for (const options of [{}, { chroot: '/one' }, { chroot: '/one/two' }, { prefix: 'other' }]) {
+    await using store = storeOf(server, options)
+    await hold(store, { ...claim, id: claimOf('').id })
+    expect(await Array.fromAsync(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
+  }
+})
+
+test('what is made with a user and password is refused to all others, in words that say so', async () => {
+  const own = { chroot: '/secured', auth: { user: 'app', password: 'right' } }
+  await using store = storeOf(server, own)
+  const claim = claimOf('a')
+  const { token } = await hold(store, claim)
+  for (const auth of [undefined, { user: 'app', password: 'wrong' }]) {
+    await using other = storeOf(server, { ...own, auth })
+    const asks = [
+      other.acquire(claimOf('a'), signal),
+      other.renew(claim, signal),
+      other.release(claim, signal),
+      other.break('a', '', signal),
+    ]
+    for (const error of await Promise.all(asks.map(failureOf)))
+      expect(error).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(/may not do .* \(NOAUTH\)/),
+      })
+  }
+  await using same = storeOf(server, own)
+  expect((await same.renew(claim, signal))?.token).toBe(token)
+})
+
+test('a ttl that the server has no session for is refused, and says which can be had', async () => {
+  await using store = storeOf(server)
+  await hold(store, claimOf('longest', { ttl: 24_000 }))
+  const error = await failureOf(store.acquire(claimOf('longer', { ttl: 60_000 }), signal))
+  expect(error).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/at most 40000 ms, so that ttl can be at most 24000 ms.*maxSessionTimeout/),
+  })
+})
+
+test('a server that answers to nobody, is none or is another one is named within the time of a request', async () => {
+  const other = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  await using silent = await startProxy(server)
+  silent.down.drop()
+  for (const [port, message] of [
+    [1, /127\.0\.0\.1:1: .*ECONNREFUSED/],
+    [silent.port, /(no|did not) answer within/],
+    [(other.address() as AddressInfo).port, /makes no sense.*is it ZooKeeper/],
+  ] as const) {
+    await using locks = createLocks(storeOf({ port }), { ttl: 1_500 })
+    const started = performance.now()
+    const error = await failureOf(locks.acquire('a', { wait: 500 }))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(message) })
+    expect(performance.now() - started).toBeLessThan(3_000)
+  }
+  other.close()
+})
+
+test('it goes through TLS, and refuses a server that nobody vouches for', async () => {
+  const folder = newFolder('tls')
+  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+  execFileSync(
+    'openssl',
+    `req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ${key} -out ${cert} -subj /CN=localhost -addext subjectAltName=DNS:localhost`.split(
+      ' ',
+    ),
+    { stdio: 'pipe' },
+  )
+  const pem = { key: readFileSync(key), cert: readFileSync(cert) }
+  const terminator = createTlsServer(pem, socket => {
+    const plain = connectTcp({ host: '127.0.0.1', port: server.port })
+    socket.pipe(plain).pipe(socket)
+    socket.on('error', () => plain.destroy())
+    plain.on('error', () => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(terminator, 'listening')
+  const servers = `localhost:${(terminator.address() as AddressInfo).port}`
+  {
+    await using store = zookeeper({ servers, tls: { ca: pem.cert } })
+    expect((await hold(store, claimOf('tls'))).held).toBe(true)
+  }
+  await using unknown = zookeeper({ servers, tls: true })
+  expect(await failureOf(unknown.acquire(claimOf('tls-2'), signal))).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringMatching(/self.signed certificate/),
+  })
+  terminator.close()
+})

@@ -1,0 +1,291 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLocks, type Lease } from '../../src/index.ts'
+import type { Claim, Store } from '../../src/store.ts'
+import { ROOT, scriptNode } from '../script-node.ts'
+import { startClock } from '../servers/clock.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { until } from '../servers/until.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
+import { claimOf, hold, signal, storeOf } from './support.ts'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.stop())
+
+/** The nodes of a name, as the server has them. */
+async function nodesOf(name: string): Promise<string[]> {
+  const dump = await server.ask('dump')
+  return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
+    of === name ? node : '',
+  ).filter(node => node !== '')
+}
+
+/** What a second client is told of who waits. */
+async function waits(store: Store, name: string, count: number): Promise<void> {
+  const locks = createLocks(store)
+  await until(`${count} wait`, async () => (await locks.inspect(name)).waiters.length === count)
+}
+
+test('a lease and a line outlive a restart of the server', async () => {
+  await using locks = createLocks(storeOf(server), { ttl: 10_000 })
+  await using other = storeOf(server)
+  const lease = await locks.acquire('restart')
+  const waiting = locks.acquire('restart')
+  await waits(other, 'restart', 1)
+  await server.restart()
+  await until('it is renewed', () => lease.extend().catch(() => undefined))
+  await waits(other, 'restart', 1)
+  await lease.release()
+  const next = await waiting
+  expect(next.token).toBeGreaterThan(lease.token)
+  await next.release()
+})
+
+test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm'))
+  for (let round = 0; round < 10; round += 1) {
+    const claim = claimOf(`orphan-${round}`)
+    const cut = proxy.cutAfterRequest(claim.id)
+    await expect(store.acquire(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await cut
+    expect(await nodesOf(claim.name)).toHaveLength(1)
+    const { token } = await hold(store, claim)
+    expect((await hold(store, claim)).token).toBe(token)
+    expect(await nodesOf(claim.name)).toHaveLength(1)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+})
+
+test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm-2'))
+  const claim = claimOf('withdrawn')
+  const cut = proxy.cutAfterRequest(claim.id)
+  await expect(store.acquire(claim, signal)).rejects.toThrow('no answer came')
+  await cut
+  await proxy.refuse()
+  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await proxy.accept()
+  await hold(store, claimOf('another'))
+  expect(await nodesOf('withdrawn')).toEqual([])
+})
+
+test('a claim that was put before others held gets a token above theirs', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [first, second, third] = [claimOf('mark'), claimOf('mark', { queue: true }), claimOf('mark', { queue: true })]
+  await hold(cutOff, claimOf('warm-3'))
+  await hold(others, first)
+  expect((await others.acquire(second, signal)).held).toBe(false)
+  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
+  const cut = proxy.cutAfterRequest(third.id)
+  await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
+  await cut
+  await others.release(first, signal)
+  const { token } = await hold(others, second)
+  await others.release(second, signal)
+  expect((await hold(cutOff, third)).token).toBeGreaterThan(token)
+})
+
+test('a broken lease outranks a claim that was put before it was broken', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [holder, late] = [claimOf('broken', { queue: true }), claimOf('broken', { queue: true })]
+  await hold(cutOff, claimOf('warm-4'))
+  await hold(others, holder)
+  const cut = proxy.cutAfterRequest(late.id)
+  await expect(cutOff.acquire(late, signal)).rejects.toThrow('no answer came')
+  await cut
+  const broken = await others.break('broken', 'test', signal)
+  expect((await hold(cutOff, late)).token).toBeGreaterThan(broken ?? 0n)
+})
+
+test('a lease that moves to the session of another client, or of another ttl, keeps its token and its place', async () => {
+  await using one = storeOf(server)
+  await using two = storeOf(server)
+  const claim = claimOf('moves')
+  const { token } = await hold(one, claim)
+  const waiting = claimOf('moves', { queue: true })
+  expect((await one.acquire(waiting, signal)).held).toBe(false)
+  for (const [store, ttl] of [
+    [two, 10_000],
+    [one, 10_000],
+    [one, 60_000],
+    [two, 500],
+    [one, 10_000],
+  ] as const) {
+    const grant = await store.renew({ ...claim, ttl }, signal)
+    expect(grant?.token).toBe(token)
+    expect(await nodesOf('moves')).toHaveLength(2)
+    const [holder, waiter] = await Array.fromAsync(two.inspect({ name: 'moves' }, signal))
+    expect([holder?.token, waiter?.position]).toEqual([token, 0])
+  }
+  // The one that it left must not think that it renews it.
+  await two.renew(claim, signal)
+  await two.break('moves', 'test', signal)
+  expect(await one.renew(claim, signal)).toBeUndefined()
+})
+
+test('a lease that went to another session and back lives with the one that renews it', async () => {
+  await using one = storeOf(server)
+  await using two = storeOf(server)
+  const claim = claimOf('back', { ttl: 1_000 })
+  const { token } = await hold(one, claim)
+  for (const store of [two, one]) expect((await store.renew(claim, signal))?.token).toBe(token)
+  const end = performance.now() + 3_500
+  while (performance.now() < end) {
+    expect((await two.renew(claim, signal))?.token).toBe(token)
+    await new Promise(resolve => setTimeout(resolve, 200))
+  }
+  expect(await nodesOf('back')).toHaveLength(1)
+})
+
+test('waiters that could not ask while the server was away keep their places', async () => {
+  await using proxy = await startProxy(server)
+  await using waiters = storeOf(proxy)
+  await using holders = storeOf(server)
+  await hold(holders, claimOf('away'))
+  const [first, second] = [1, 2].map(() => claimOf('away', { queue: true, ttl: 1_000 })) as [Claim, Claim]
+  for (const waiter of [first, second]) expect((await waiters.acquire(waiter, signal)).held).toBe(false)
+  proxy.reset()
+  await new Promise(resolve => setTimeout(resolve, 1_100)) // longer than a place lasts, shorter than its session
+  const answers = await Promise.all([waiters.acquire(second, signal), waiters.acquire(first, signal)])
+  expect(answers).toMatchObject([{ ahead: 1 }, { ahead: 0 }])
+})
+
+test('a waiter that was passed over does not hold beside the one that passed it', async () => {
+  await using one = storeOf(server)
+  await using two = storeOf(server)
+  const holder = claimOf('passed')
+  const [first, second, third] = [1, 2, 3].map(() => claimOf('passed', { queue: true })) as [Claim, Claim, Claim]
+  await hold(one, holder)
+  for (const waiter of [first, second, third]) expect((await two.acquire(waiter, signal)).held).toBe(false)
+  await one.release(holder, signal)
+  const { token } = await until('it is its turn', () => hold(two, third).catch(() => undefined))
+  for (const late of [first, second]) {
+    expect(await one.acquire(late, signal)).toMatchObject({ held: false, holder: { token } })
+    expect(await two.acquire(late, signal)).toMatchObject({ held: false, holder: { token } })
+  }
+  expect((await two.renew(third, signal))?.token).toBe(token)
+  await two.release(third, signal)
+  expect((await hold(two, first)).token).toBeGreaterThan(token)
+})
+
+test('the monotonic clock of the server ends leases, and holders are told; its wall clock decides nothing', async () => {
+  using clock = startClock()
+  await using shifted = await startZooKeeper({ clock })
+  await using locks = createLocks(storeOf(shifted), { ttl: 3_000 })
+  await using rival = storeOf(shifted)
+  const lease = await locks.acquire('clock')
+  for (const jump of [3_600_000, -7_200_000, 3_600_000]) {
+    clock.jumpWall(jump)
+    await lease.extend()
+  }
+  clock.jumpMonotonic(60_000)
+  const next = claimOf('clock')
+  const { token } = await until('it is passed on', () => hold(rival, next).catch(() => undefined))
+  expect(token).toBeGreaterThan(lease.token)
+  await until('the holder is told', () => lease.signal.aborted)
+  expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+  const again = locks.acquire('clock')
+  await rival.release(next, signal)
+  await (await again).release()
+})
+
+test('a claim that nobody renews ends, although its neighbours keep the session', async () => {
+  await using locks = createLocks(storeOf(server), { ttl: 1_000 })
+  await using rival = createLocks(storeOf(server), { ttl: 1_000 })
+  const kept = await locks.acquire('kept')
+  const sent = performance.now()
+  const forgotten = await locks.acquire('forgotten', { heartbeat: false })
+  const next = await rival.acquire('forgotten', { wait: 5_000 })
+  expect(() => forgotten.assertHeld()).toThrow('was not renewed in time')
+  expect(performance.now() - sent).toBeLessThan(3_000)
+  kept.assertHeld()
+  await Promise.all([kept.release(), next.release()])
+})
+
+test('a lease that is acquired when its session was idle for a while lasts a whole ttl', async () => {
+  await using store = storeOf(server)
+  for (const pause of [0, 700, 1_200, 2_500]) {
+    await new Promise(resolve => setTimeout(resolve, pause))
+    const claim = claimOf('idle', { ttl: 1_000 })
+    expect((await hold(store, claim)).ttl).toBe(1_000)
+    await store.release(claim, signal)
+  }
+})
+
+test('a store that is closed keeps what is held until its ttl, and leaves nothing else', async () => {
+  const store = storeOf(server)
+  const [held, waiting] = [claimOf('closed', { ttl: 2_000 }), claimOf('closed-2', { ttl: 20_000 })]
+  await hold(store, held)
+  await using other = storeOf(server)
+  await hold(other, claimOf('closed-2'))
+  await store.acquire({ ...waiting, queue: true }, signal)
+  await store[Symbol.asyncDispose]()
+  expect(await nodesOf('closed')).toHaveLength(1)
+  expect(await nodesOf('closed-2')).toHaveLength(1)
+  await until('it runs out', async () => (await nodesOf('closed')).length === 0)
+})
+
+test('a release tells two of a hundred who wait, and no more', async () => {
+  await using proxy = await startProxy(server)
+  await using holders = storeOf(server)
+  await using waiters = createLocks(storeOf(proxy), { ttl: 30_000 })
+  const holder = claimOf('herd')
+  await hold(holders, holder)
+  const controller = new AbortController()
+  const served: Lease[] = []
+  const waits = Array.from({ length: 100 }, async () => {
+    const lease = await waiters.acquire('herd', { signal: controller.signal })
+    served.push(lease)
+  })
+  await until('all wait', async () => (await nodesOf('herd')).length === 101)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  const before = proxy.up.bytes
+  await holders.release(holder, signal)
+  await until('the first holds', () => served.length === 1)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  // Each question of a waiter is 300 bytes or more: the first asks and takes, the second asks and arms anew.
+  expect(proxy.up.bytes - before).toBeLessThan(2_500)
+  const all = Promise.allSettled(waits)
+  controller.abort()
+  await all
+  await served[0]?.release()
+})
+
+test('a heartbeat in a thread renews while the event loop stands still', async () => {
+  const program = `
+    import { connect } from '${ROOT}/src/index.ts'
+    const locks = await connect('zookeeper://127.0.0.1:${server.port}', { ttl: 1_500, heartbeat: 'thread' })
+    const lease = await locks.acquire('thread', { livenessLimit: 10_000 })
+    const end = performance.now() + 4_000
+    while (performance.now() < end);
+    lease.assertHeld()
+    await lease.release()
+    console.log('released')`
+  const { code, stdout, stderr } = await scriptNode(['--input-type=module', '--eval', program], { folder: ROOT })
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'released\n', stderr: '' })
+  expect(await nodesOf('thread')).toEqual([])
+})
+
+test('a program that waits ends when it was served, although it never closes its locks', async () => {
+  await using store = storeOf(server)
+  await hold(store, claimOf('waited', { ttl: 700 }))
+  const program = `
+    import { connect } from '${ROOT}/src/index.ts'
+    const locks = await connect('zookeeper://127.0.0.1:${server.port}')
+    const lease = await locks.acquire('waited')
+    await lease.release()
+    console.log('held')`
+  const { code, stdout, stderr } = await scriptNode(['--input-type=module', '--eval', program], { folder: ROOT })
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'held\n', stderr: '' })
+})

@@ -10,7 +10,7 @@ interface Scripts {
 
 // The least that Redlock takes: no token, no look at how long it took, nobody is told of a loss.
 export const peer: Peer = {
-  label: 'floor: SET NX PX and compare and delete at all five',
+  label: 'floor: the plain commands at all five',
   over: 'redlock',
   can: ['pairs', 'wait'],
   isFloor: true,

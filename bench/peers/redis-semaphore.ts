@@ -2,6 +2,12 @@ import { Mutex, RedlockMutex } from 'redis-semaphore'
 import { connectedTo, quit } from '../clients.ts'
 import type { Over, Peer } from '../peer.ts'
 
+/** What both kinds have. */
+interface Held {
+  readonly isAcquired: boolean
+  release(): Promise<unknown>
+}
+
 export const peer: Peer = redisSemaphoreOver('redis')
 
 export function redisSemaphoreOver(over: Over): Peer {
@@ -12,7 +18,7 @@ export function redisSemaphoreOver(over: Over): Peer {
     can: ['pairs', 'wait', 'held'],
     async open(place) {
       const clients = await connectedTo(place)
-      const acquire = async (name: string, ttl: number, onLockLost: () => void): Promise<Mutex | RedlockMutex> => {
+      const acquire = async (name: string, ttl: number, onLockLost: () => void): Promise<Held> => {
         const options = { lockTimeout: ttl, acquireTimeout: 1e9, onLockLost }
         const mutex = over === 'redis' ? new Mutex(clients[0], name, options) : new RedlockMutex(clients, name, options)
         await mutex.acquire()

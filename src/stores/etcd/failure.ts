@@ -114,10 +114,6 @@ export function failure(error: unknown, sent: boolean): LeaseError {
     : new LeaseError('STORE_UNAVAILABLE', `etcd cannot be reached: ${text}`, { cause })
 }
 
-export function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}
-
 function textOf(error: unknown): string {
   if (error instanceof Refusal) return error.message
   return LeaseError.is(error) && error.cause instanceof Refusal ? error.cause.message : ''

@@ -1,7 +1,8 @@
 import type { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
+import { closed } from '../link/closed.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
-import { closed, failure, isAuthOff, isFinal, isTokenOld, Refusal } from './failure.ts'
+import { failure, isAuthOff, isFinal, isTokenOld, Refusal } from './failure.ts'
 import type { RangeAnswer, TxnAnswer } from './messages.ts'
 
 export interface Access {

@@ -1,5 +1,3 @@
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import { invalid } from '../../check.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import { pg } from './pg.ts'
@@ -91,17 +89,4 @@ export function driverOf(client: unknown, what: string): Driver {
         ? `an object of ${client.constructor?.name ?? 'no class'}`
         : `a ${typeof client}`
   throw invalid(`${what} was given ${given}: pass a Pool or Client of pg, or what postgres() of postgres.js answered`)
-}
-
-/** A package as this one sees it, else as the project of the current folder does. By `require`, which Jest can do. */
-export function load(name: string): unknown {
-  for (const from of [import.meta.url, join(process.cwd(), 'any.js')]) {
-    try {
-      return createRequire(from)(name)
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      if (code !== 'MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error
-    }
-  }
-  return undefined
 }

@@ -1,7 +1,8 @@
 import type { LeaseError } from '../../errors.ts'
 import { List } from '../../list.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
-import { closed, failure, isReply } from './failure.ts'
+import { closed } from '../link/closed.ts'
+import { failure, isReply } from './failure.ts'
 import type { Session } from './session.ts'
 
 /** Milliseconds of silence after which another connection is tried, unless a request has less time. */

@@ -77,10 +77,6 @@ export function failure(error: unknown, sent: boolean): LeaseError {
     : new LeaseError('STORE_UNAVAILABLE', `PostgreSQL cannot be reached: ${text}`, { cause })
 }
 
-export function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}
-
 function refusalOf(error: unknown): Refusal | undefined {
   const state = stateOf(error)
   return state === undefined ? undefined : refusals.find(refusal => refusal.state.test(state))

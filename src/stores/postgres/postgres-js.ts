@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { LONGEST_REQUEST } from '../../time.ts'
-import { type Driver, type Link, load } from './client.ts'
+import { load } from '../link/load.ts'
+import type { Driver, Link } from './client.ts'
 
 interface Result extends Array<unknown[]> {
   readonly state?: { readonly pid: number | null }

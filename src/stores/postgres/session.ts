@@ -1,5 +1,6 @@
+import { closed } from '../link/closed.ts'
 import { type Driver, type Link, openLink } from './client.ts'
-import { closed } from './failure.ts'
+
 import { lookAt, makeSchema, unusable } from './migrate.ts'
 import type { Names } from './names.ts'
 

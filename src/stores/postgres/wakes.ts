@@ -1,7 +1,8 @@
 import { LeaseError } from '../../errors.ts'
 import type { Wake } from '../../store.ts'
+import { closed } from '../link/closed.ts'
 import { type Driver, type Link, openLink } from './client.ts'
-import { closed, failure } from './failure.ts'
+import { failure } from './failure.ts'
 
 /** Milliseconds before the subscription is tried again; random, and doubled by each failure up to the longest. */
 const SHORTEST_PAUSE = 50

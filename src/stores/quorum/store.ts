@@ -15,6 +15,7 @@ import type {
   Wake,
 } from '../../store.ts'
 import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
+import { closed } from '../link/closed.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'
 import type { Broken, Member } from './member.ts'
@@ -184,7 +185,7 @@ export class QuorumStore implements Store {
   }
 
   #begin(signal: AbortSignal): void {
-    if (this.#isClosed) throw new LeaseError('CLOSED', 'the store is closed')
+    if (this.#isClosed) throw closed()
     signal.throwIfAborted()
   }
 

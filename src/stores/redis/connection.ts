@@ -1,8 +1,9 @@
 import type { LeaseError } from '../../errors.ts'
 import { List } from '../../list.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
+import { closed } from '../link/closed.ts'
 import type { Driver, Link } from './client.ts'
-import { closed, failure, isReply } from './failure.ts'
+import { failure, isReply } from './failure.ts'
 import { type Dialect, type Order, type Reply, Session } from './session.ts'
 
 /** Milliseconds of silence after which another connection is tried, unless a request has less time. */

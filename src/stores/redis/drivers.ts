@@ -1,6 +1,5 @@
-import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import { LeaseError } from '../../errors.ts'
+import { load } from '../link/load.ts'
 import type { RedisClient } from './client.ts'
 
 /** Where a server is, and how to be let in. */
@@ -40,28 +39,8 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
  */
 export function clientOf(target: Target, scheme: string): RedisClient {
   for (const [name, make] of Object.entries(drivers)) {
-    const module = load(name)
+    const module = load(name) as Module | undefined
     if (module) return make(module, target)
   }
   throw new LeaseError('DRIVER_MISSING', `a ${scheme} store needs a client of Redis: npm i ioredis`)
-}
-
-/**
- * The package as this one sees it, else as the project of the current folder does (`npx -p holdfast …`). By `require`,
- * which Jest can do without a flag; it loads ECMAScript modules too.
- */
-function load(name: string): Module | undefined {
-  for (const from of [import.meta.url, join(process.cwd(), 'any.js')]) {
-    try {
-      return createRequire(from)(name) as Module
-    } catch (error) {
-      if (!isMissing(error, name)) throw error
-    }
-  }
-  return undefined
-}
-
-function isMissing(error: unknown, name: string): boolean {
-  const { code, message } = error as NodeJS.ErrnoException
-  return code === 'MODULE_NOT_FOUND' && message.includes(`'${name}'`)
 }

@@ -76,10 +76,6 @@ export function failure(error: unknown, { sent, served, isCluster }: Circumstanc
   return new LeaseError(passing ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
 }
 
-export function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}
-
 function refusalOf(text: string): Refusal | undefined {
   return refusals.find(refusal => refusal.text.test(text))
 }

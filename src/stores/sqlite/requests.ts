@@ -1,5 +1,6 @@
 import { LeaseError } from '../../errors.ts'
 import type { Clock } from '../../time.ts'
+import { closed } from '../link/closed.ts'
 import { failure, isBusy, isFull } from './failure.ts'
 import { File } from './file.ts'
 import type { Leases } from './leases.ts'
@@ -174,8 +175,4 @@ function locked(path: string, elapsed: number): LeaseError {
     'STORE_UNAVAILABLE',
     `${file} was locked for ${Math.round(elapsed)} ms ${who}; nothing was done`,
   )
-}
-
-function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store was closed: make a new one')
 }

@@ -73,10 +73,6 @@ export function failure(error: unknown, sent: boolean): unknown {
     : new LeaseError('STORE_UNAVAILABLE', `ZooKeeper cannot be reached: ${text}`, { cause: error })
 }
 
-export function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}
-
 /** Did the server answer with this error? */
 export function isRefused(error: unknown, ...codes: number[]): boolean {
   return error instanceof Refused && codes.includes(error.code)

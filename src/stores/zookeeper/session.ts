@@ -1,7 +1,8 @@
 import { LeaseError } from '../../errors.ts'
 import { type Clock, LONGEST_REQUEST } from '../../time.ts'
+import { closed } from '../link/closed.ts'
 import { Connection, type Server, type Way } from './connection.ts'
-import { closed, Disconnected, Expired, failure, Refused } from './failure.ts'
+import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'
 
 /** Where and how an ensemble is reached. */

@@ -1,8 +1,9 @@
 import { Batch } from '../../../batch.ts'
 import { LeaseError } from '../../../errors.ts'
 import { LONGEST_REQUEST } from '../../../time.ts'
+import { closed } from '../../link/closed.ts'
 import { type Driver, type Link, openLink } from '../client.ts'
-import { closed, failure } from '../failure.ts'
+import { failure } from '../failure.ts'
 import { lookAt, makeSchema, unusable } from '../migrate.ts'
 import type { Names } from '../names.ts'
 

@@ -12,6 +12,12 @@ export function placeLifetime(ttl: number): number {
   return Math.max(ttl, 1_000)
 }
 
+/**
+ * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
+ * the first two then ask at least once in every turn, which keeps the order, and the others leave the server in peace.
+ */
+const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+
 /** May a claim with `ahead` waiters before it take the name that fell free at `freeSince`? */
 export function mayTake(now: number, freeSince: number, ahead: number): boolean {
   return now >= freeSince + ahead * TURN
@@ -24,4 +30,10 @@ export function mayTake(now: number, freeSince: number, ahead: number): boolean 
 export function askAgainAfter(now: number, freeAt: number, ahead: number, ttl: number, queue: boolean): number {
   const turn = Math.max(freeAt + ahead * TURN - now, 1)
   return queue ? Math.min(turn, placeLifetime(ttl) / 3) : turn
+}
+
+/** Milliseconds until a waiter asks again that nobody can wake. */
+export function pollAfter(ahead: number): number {
+  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
 }

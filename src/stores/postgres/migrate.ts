@@ -1,5 +1,6 @@
 import { LeaseError } from '../../errors.ts'
-import { driverOf, type Link, openLink, type PostgresClient } from './client.ts'
+import { openLink } from '../link/link.ts'
+import { driverOf, type Link, type PostgresClient } from './client.ts'
 import { failure } from './failure.ts'
 import { type Names, namesOf, type Place } from './names.ts'
 import { FORMAT, schemaSql } from './schema.ts'
@@ -32,10 +33,9 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
   })
   let open: Link | undefined
   try {
-    const look = (link: Link): Promise<unknown> => lookAt(link, names)
-    const { link } = await openLink(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
-    open = link
-    await Promise.race([makeSchema(link, names), late])
+    const look = async (link: Link): Promise<void> => void (await lookAt(link, names))
+    open = await openLink(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
+    await Promise.race([makeSchema(open, names), late])
   } catch (error) {
     throw failure(error, false)
   } finally {

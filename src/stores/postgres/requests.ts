@@ -1,7 +1,8 @@
 import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
-import type { Connection } from './connection.ts'
+import type { Connection } from '../link/connection.ts'
+import type { Session } from './session.ts'
 
 /** What a function answered to one request: a word, and what belongs to it. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
@@ -29,13 +30,13 @@ const LARGEST = 256
  * was refused as late because of a wrong idea of the server's time is asked again at once.
  */
 export class Requests {
-  readonly #connection: Connection
+  readonly #connection: Connection<Session>
   readonly #statement: string
   readonly #values: () => string[]
   readonly #batch: Batch<Request>
 
   /** The statement gets the requests as JSON, then the other values. */
-  constructor(connection: Connection, statement: string, values: () => string[] = () => []) {
+  constructor(connection: Connection<Session>, statement: string, values: () => string[] = () => []) {
     this.#connection = connection
     this.#statement = statement
     this.#values = values
@@ -61,8 +62,7 @@ export class Requests {
     const patience = Math.min(...requests.map(({ until = now + LONGEST_REQUEST }) => until)) - now
     this.#connection
       .carryOut(
-        async session => {
-          const sent = performance.now()
+        async (session, sent) => {
           const orders = requests.map(({ order, until }, i) => ({
             i,
             ...order,
@@ -73,8 +73,7 @@ export class Requests {
           session.learn(time, sent)
           return answers
         },
-        patience,
-        leave,
+        { patience, onSilent: leave },
       )
       .then(
         answers => {

@@ -1,6 +1,5 @@
-import { closed } from '../link/closed.ts'
-import { type Driver, type Link, openLink } from './client.ts'
-
+import { openLink } from '../link/link.ts'
+import type { Driver, Link } from './client.ts'
 import { lookAt, makeSchema, unusable } from './migrate.ts'
 import type { Names } from './names.ts'
 
@@ -18,21 +17,20 @@ export class Session {
   }
 
   static async open(driver: Driver, names: Names, create: boolean, closing: AbortSignal): Promise<Session> {
-    if (closing.aborted) throw closed()
     let sent = 0
-    const look = async (link: Link): Promise<number> => {
+    let time = 0
+    const begin = async (link: Link): Promise<void> => {
       sent = performance.now()
-      const { time, format } = await lookAt(link, names)
-      if (format === undefined && create) await makeSchema(link, names)
-      else if (format === undefined)
+      const found = await lookAt(link, names)
+      time = found.time
+      if (found.format === undefined && create) await makeSchema(link, names)
+      else if (found.format === undefined)
         throw unusable(
           `the table ${names.lease} does not exist: make it with holdfast migrate --store URL, or let the store make it ` +
             'with create: true (?create=true in a URL)',
         )
-      return time
     }
-    const { link, first: time } = await openLink(driver, look, closing)
-    const session = new Session(link)
+    const session = new Session(await openLink(driver, begin, closing))
     session.learn(time, sent)
     return session
   }

@@ -2,21 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { LeaseError } from '../../errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
-import { askAgainAfter } from '../line.ts'
+import { askAgainAfter, pollAfter } from '../line.ts'
+import { Connection } from '../link/connection.ts'
+import type { Wakes } from '../link/wakes.ts'
 import type { Driver } from './client.ts'
-import { Connection } from './connection.ts'
+import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import type { Names } from './names.ts'
 import { type Answer, Requests } from './requests.ts'
 import { Session } from './session.ts'
-import { Wakes } from './wakes.ts'
-
-/**
- * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
- * the first two then ask at least once in every turn, which keeps the order, and the others leave the server in peace.
- */
-const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+import { wakesOf } from './wakes.ts'
 
 /** Milliseconds after which to ask again for a row that somebody else had locked. */
 const LOCKED = 10
@@ -37,7 +33,7 @@ export class PostgresStore implements Store {
   /** Only where messages can be heard. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #names: Names
-  readonly #connection: Connection
+  readonly #connection: Connection<Session>
   readonly #acquires: Requests
   readonly #renewals: Requests
   readonly #releases: Requests
@@ -48,14 +44,18 @@ export class PostgresStore implements Store {
   constructor(driver: Driver, { names, create, ears }: Wishes) {
     this.guarantees = guaranteesOf(ears !== undefined)
     this.#names = names
-    const connection = new Connection(closing => Session.open(driver, names, create, closing))
+    const connection = new Connection<Session>({
+      open: closing => Session.open(driver, names, create, closing),
+      failure: (error, session) => failure(error, session !== undefined),
+      judge: error => (isReply(error) ? 'keep' : 'retire'),
+    })
     const channel = ears ? `holdfast_${randomUUID().replaceAll('-', '')}` : ''
     this.#connection = connection
     this.#acquires = new Requests(connection, `select ${names.call('acquire')}($1, nullif($2, ''))`, () => [channel])
     this.#renewals = new Requests(connection, `select ${names.call('renew')}($1)`)
     this.#releases = new Requests(connection, `select ${names.call('release')}($1)`)
     if (!ears) return
-    const wakes = new Wakes(ears, channel)
+    const wakes = wakesOf(ears, channel)
     this.#wakes = wakes
     this.watch = ({ id }, wake, signal) => wakes.watch(id, wake, signal)
   }
@@ -93,8 +93,7 @@ export class PostgresStore implements Store {
     signal.throwIfAborted()
     const until = performance.now() + requestLimit(3 * LONGEST_REQUEST)
     for (;;) {
-      const [kind, token] = await this.#connection.carryOut(async session => {
-        const sent = performance.now()
+      const [kind, token] = await this.#connection.carryOut(async (session, sent) => {
         const values = [name, by, String(session.serverTime(until))]
         const text = await session.link.ask(`select ${this.#names.call('break')}($1, $2, $3::double precision)`, values)
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
@@ -125,7 +124,7 @@ export class PostgresStore implements Store {
   #retryAfter(freeAt: number, ahead: number, ttl: number, queue: boolean, waits: boolean): number {
     if (queue && !waits) return LOCKED
     const retryAfter = askAgainAfter(0, freeAt, ahead, ttl, queue)
-    return queue && !this.#wakes?.ears ? Math.min(retryAfter, poll(ahead)) : retryAfter
+    return queue && !this.#wakes?.ears ? Math.min(retryAfter, pollAfter(ahead)) : retryAfter
   }
 
   #prune(): void {
@@ -141,11 +140,6 @@ export class PostgresStore implements Store {
       () => {}, // the next one tries again
     )
   }
-}
-
-function poll(ahead: number): number {
-  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
-  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
 }
 
 function locked(name: string): LeaseError {

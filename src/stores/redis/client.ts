@@ -1,5 +1,5 @@
 import { invalid } from '../../check.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { type AnyLink, type Opener, openLink as openAnyLink } from '../link/link.ts'
 import { glide } from './glide.ts'
 import { ioredis } from './ioredis.ts'
 import { nodeRedis } from './node-redis.ts'
@@ -24,7 +24,7 @@ export interface CustomCommandClient {
 export type RedisClient = CallClient | SendCommandClient | CustomCommandClient
 
 /** Connections of one kind of client. */
-export interface Driver {
+export interface Driver extends Opener<Link> {
   readonly isCluster: boolean
   /** Of a single server, where the client tells it: `host:port`. */
   readonly address?: string | undefined
@@ -34,56 +34,32 @@ export interface Driver {
   readonly canListen: boolean
   /** Does a connection live on when the server behind it is another, or has been restarted? @default false */
   readonly reconnects?: boolean
-  /** Opens a connection of our own where the client can be duplicated. `signal` ends the attempt. */
+  /** Opens a connection of our own where the client can be duplicated. */
   open(signal: AbortSignal): Promise<Link>
 }
 
 /** A connection; of a cluster, one to each node that is needed. */
-export interface Link {
+export interface Link extends AnyLink {
   /** Sends one command, in a cluster to the node of `key`. Rejects if the connection ends before the reply. */
   call(args: readonly string[], key?: string): Promise<unknown>
   /** Senders of a command, one for each server that has keys. */
   masters(): Promise<((args: readonly string[]) => Promise<unknown>)[]>
   /** Resolves when messages are heard. */
   subscribe(channel: string, heard: (message: string) => void): Promise<void>
-  /** Calls `ended` when the connection has ended by itself; of a cluster, when any part of it has. */
-  onEnd(ended: () => void): void
-  /** False when a command would certainly fail. */
-  isOpen(): boolean
   /** What the client said is wrong with this one connection, if it said so; it must then not be used. */
   failure(): unknown
-  /** What is under way rejects. */
-  close(): void
 }
 
-/**
- * A connection on which `first` was done, all within the longest request, and none once `closing` aborts: a server that
- * takes a connection and says no more, as one that stands still does, must not keep everybody waiting for ever.
- */
-export async function openLink(
-  driver: Driver,
-  first: (link: Link) => Promise<void>,
-  closing: AbortSignal,
-): Promise<Link> {
-  const late = new AbortController()
-  const giveUp = (): void => late.abort()
-  const timer = setTimeout(giveUp, LONGEST_REQUEST).unref()
-  closing.addEventListener('abort', giveUp)
-  const isLate = new Promise<never>((_, reject) => late.signal.addEventListener('abort', reject, { once: true }))
-  let link: Link | undefined
-  try {
-    link = await Promise.race([driver.open(late.signal), isLate])
-    await Promise.race([first(link), isLate])
+/** A connection on which `first` was done, and with which the client finds nothing wrong. */
+export function openLink(driver: Driver, first: (link: Link) => Promise<void>, closing: AbortSignal): Promise<Link> {
+  const begin = async (link: Link): Promise<void> => {
+    await first(link).catch(error => {
+      throw link.failure() ?? error
+    })
     // ioredis goes on in database 0 when it may not select another.
     if (link.failure() !== undefined) throw link.failure()
-    return link
-  } catch (error) {
-    link?.close()
-    throw late.signal.aborted ? new Error(`not connected within ${LONGEST_REQUEST} ms`) : (link?.failure() ?? error)
-  } finally {
-    clearTimeout(timer)
-    closing.removeEventListener('abort', giveUp)
   }
+  return openAnyLink(driver, begin, closing)
 }
 
 /** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
-import { askAgainAfter } from '../line.ts'
+import { askAgainAfter, pollAfter } from '../line.ts'
+import type { Wakes } from '../link/wakes.ts'
 import type { Driver } from './client.ts'
 import { Connection } from './connection.ts'
 import { warnOfEviction } from './eviction.ts'
@@ -12,13 +13,7 @@ import { detailsOf, holderOf, waiterOf } from './record.ts'
 import { Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
 import { script } from './verbs.ts'
-import { Wakes } from './wakes.ts'
-
-/**
- * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
- * the first two then ask at least once in every turn, which keeps the order, and the others leave Redis in peace.
- */
-const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+import { wakesOf } from './wakes.ts'
 
 /** What a release says of a claim that is unknown: for how long it is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
@@ -45,7 +40,7 @@ export class RedisStore implements Store {
     const dialect = { script, greet: async () => preamble }
     this.#connection = new Connection(driver, dialect, link => void warnOfEviction(link))
     this.#requests = new Requests(this.#connection, driver.isCluster)
-    this.#wakes = new Wakes(driver, channel)
+    this.#wakes = wakesOf(driver, channel)
     if (driver.canListen) this.watch = ({ id }, wake, signal) => this.#wakes.watch(id, wake, signal)
   }
 
@@ -102,7 +97,7 @@ export class RedisStore implements Store {
     const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, queue)
     return {
       held: false,
-      retryAfter: queue && !this.#wakes.ears ? Math.min(retryAfter, poll(ahead)) : retryAfter,
+      retryAfter: queue && !this.#wakes.ears ? Math.min(retryAfter, pollAfter(ahead)) : retryAfter,
       ahead,
       listens,
       holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
@@ -120,11 +115,6 @@ export class RedisStore implements Store {
     }
     return records
   }
-}
-
-function poll(ahead: number): number {
-  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
-  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
 }
 
 function tokenOf(value: unknown): bigint | undefined {

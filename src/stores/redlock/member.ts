@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { LeaseError } from '../../errors.ts'
 import type { Claim, ClaimKey, Wake } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import type { Wakes } from '../link/wakes.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
 import type { Driver, Link } from '../redis/client.ts'
 import { Connection } from '../redis/connection.ts'
@@ -12,7 +13,7 @@ import { detailsOf, read } from '../redis/record.ts'
 import { type Question, Requests, TooLate } from '../redis/requests.ts'
 import { MEMORY } from '../redis/script.ts'
 import type { Preamble } from '../redis/session.ts'
-import { Wakes } from '../redis/wakes.ts'
+import { wakesOf } from '../redis/wakes.ts'
 import { type Identities, identityOf } from './identity.ts'
 import { script } from './script.ts'
 
@@ -50,7 +51,7 @@ export class RedisMember implements Member {
     const dialect = { script, greet: (link: Link, now: number) => this.#greet(link, now) }
     this.#connection = new Connection(driver, dialect, link => void warnOfEviction(link))
     this.#requests = new Requests(this.#connection, false)
-    this.#wakes = new Wakes(driver, this.#channel)
+    this.#wakes = wakesOf(driver, this.#channel)
   }
 
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>> {

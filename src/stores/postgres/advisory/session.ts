@@ -2,7 +2,8 @@ import { Batch } from '../../../batch.ts'
 import { LeaseError } from '../../../errors.ts'
 import { LONGEST_REQUEST } from '../../../time.ts'
 import { closed } from '../../link/closed.ts'
-import { type Driver, type Link, openLink } from '../client.ts'
+import { openLink } from '../../link/link.ts'
+import type { Driver, Link } from '../client.ts'
 import { failure } from '../failure.ts'
 import { lookAt, makeSchema, unusable } from '../migrate.ts'
 import type { Names } from '../names.ts'
@@ -55,8 +56,7 @@ export class Session {
       await link.ask(settings(ttl, Number(await link.ask("select current_setting('server_version_num')"))))
     }
     try {
-      const { link } = await openLink(driver, prepare, closing)
-      return new Session(link, names, onLost)
+      return new Session(await openLink(driver, prepare, closing), names, onLost)
     } catch (error) {
       throw closing.aborted ? closed() : failure(error, false)
     }

@@ -62,10 +62,11 @@ export class PostgresStore implements Store {
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, owner, note, ttl, queue } = claim
+    const ears = this.#wakes?.ears
     const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
     const [kind, token] = answer
     if (kind === 'gone') return { held: false, retryAfter: LONGEST_REQUEST }
-    if (kind === 'busy') return this.#busy(claim, answer)
+    if (kind === 'busy') return this.#busy(claim, answer, ears !== undefined && ears === this.#wakes?.ears)
     if (kind !== 'held') throw locked(name)
     this.#prune()
     return { held: true, token: BigInt(String(token)), ttl }
@@ -113,12 +114,12 @@ export class PostgresStore implements Store {
     this.#wakes?.close()
   }
 
-  #busy({ name, ttl, queue }: Claim, answer: Answer): Busy {
+  #busy({ name, ttl, queue }: Claim, answer: Answer, listens: boolean): Busy {
     const [, freeAt, ahead, waits, found] = answer as [string, number, number, boolean, [string, string, string] | null]
     const holder: LeaseRecord | undefined = found
       ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
       : undefined
-    return { held: false, retryAfter: this.#retryAfter(freeAt, ahead, ttl, queue, waits), ahead, holder }
+    return { held: false, retryAfter: this.#retryAfter(freeAt, ahead, ttl, queue, waits), ahead, listens, holder }
   }
 
   #retryAfter(freeAt: number, ahead: number, ttl: number, queue: boolean, waits: boolean): number {

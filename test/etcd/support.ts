@@ -1,35 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import type { Claim, LeaseRecord, Query, Store } from '../../src/store.ts'
+import type { Store } from '../../src/store.ts'
 import { type EtcdOptions, etcd } from '../../src/stores/etcd/index.ts'
 import type { EtcdServer } from '../servers/etcd.ts'
 
-/** Never aborts. */
-export const signal: AbortSignal = new AbortController().signal
-
-export function claimOf(name: string, wishes: Partial<Claim> = {}): Claim {
-  return { name, id: randomBytes(16).toString('hex'), owner: 'test', ttl: 10_000, note: '', queue: false, ...wishes }
-}
-
-/** The token of what must be had. */
-export async function hold(store: Store, claim: Claim): Promise<bigint> {
-  const answer = await store.acquire(claim, signal)
-  if (!answer.held) throw new Error(`${claim.name} is held by ${answer.holder?.owner}`)
-  return answer.token
-}
-
-export function look(store: Store, query: Query): Promise<LeaseRecord[]> {
-  return Array.fromAsync(store.inspect(query, signal))
-}
-
-/** What it rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string; retryable?: boolean }> {
-  try {
-    await promise
-  } catch (error) {
-    return error as Error
-  }
-  throw new Error('it did not reject')
-}
+export { claimOf, failureOf, hold, look, signal } from '../support.ts'
 
 export function storeOf(endpoints: readonly { readonly port: number }[], options: EtcdOptions = {}): Store {
   return etcd({ endpoints: endpoints.map(({ port }) => `127.0.0.1:${port}`), ...options })

@@ -3,8 +3,8 @@ import postgresJs from 'postgres'
 import { advisory, type PostgresClient, type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
 import { startClock } from '../servers/clock.ts'
 import { startPgBouncer } from '../servers/pgbouncer.ts'
-import { startPostgres } from '../servers/postgres.ts'
-import { startProxy } from '../servers/proxy.ts'
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { cuts, deaths, jumps } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -43,24 +43,13 @@ function poolerHarness(): StoreHarness {
     const pooler = stack.use(await startPgBouncer(server))
     const pooled = stack.adopt(new Pool({ connectionString: pooler.url }), pool => pool.end())
     const direct = stack.adopt(new Pool({ connectionString: server.url() }), pool => pool.end())
-    return { pooler, store: () => postgres(pooled, { create: true, direct }) }
+    return { servers: [pooler], store: () => postgres(pooled, { create: true, direct }) }
   })
   return {
     name: 'postgres (pgbouncer)',
     store: 'postgres',
     open: async () => (await started.value).store(),
-    faults: {
-      async stop() {
-        const { pooler } = await started.value
-        await pooler.kill()
-        return () => pooler.start()
-      },
-      async pause() {
-        const { pooler } = await started.value
-        await pooler.pause()
-        return async () => pooler.resume()
-      },
-    },
+    faults: deaths(started),
     lacks: {
       cut: 'the network is tested without a pooler',
       jump: 'the clock is tested without a pooler',
@@ -74,7 +63,7 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
     const clock = stack.use(startClock())
     const server = stack.use(await startPostgres({ clock }))
     const { client } = stack.adopt(create(server.url()), owned => owned.close())
-    return { server, clock, client }
+    return { servers: [server], clock, client }
   })
   const options: PostgresOptions = { create: true }
   return {
@@ -82,37 +71,12 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
     store: 'postgres',
     open: async () => postgres((await started.value).client, options),
     faults: {
-      async severable() {
-        const { server } = await started.value
-        const proxy = started.stack.use(await startProxy(server))
-        const url = server.url().replace(`:${server.port}/`, `:${proxy.port}/`)
-        const { client } = started.stack.adopt(create(url), owned => owned.close())
-        return {
-          store: postgres(client, options),
-          async cut() {
-            proxy.up.drop()
-            proxy.down.drop()
-            return async () => {
-              proxy.up.pass()
-              proxy.down.pass()
-            }
-          },
-        }
-      },
-      async stop() {
-        const { server } = await started.value
-        await server.kill()
-        return () => server.start()
-      },
-      async pause() {
-        const { server } = await started.value
-        await server.pause()
-        return async () => server.resume()
-      },
-      async jump(ms) {
-        const { clock } = await started.value
-        clock.jumpWall(ms)
-      },
+      ...cuts(started, ([port], stack, { servers }) => {
+        const { client } = stack.adopt(create(at(port, servers)), owned => owned.close())
+        return postgres(client, options)
+      }),
+      ...deaths(started),
+      ...jumps(started),
     },
     end: () => started.end(),
   }
@@ -124,44 +88,19 @@ function advisoryHarness(): StoreHarness {
     const clock = stack.use(startClock())
     const server = stack.use(await startPostgres({ clock }))
     const pool = stack.adopt(new Pool({ connectionString: server.url() }), owned => owned.end())
-    return { server, clock, pool }
+    return { servers: [server], clock, pool }
   })
   return {
     name: 'postgres advisory',
     store: 'postgres',
     open: async () => advisory((await started.value).pool, { create: true, ttl: 2_147_483_647 }),
     faults: {
-      async severable() {
-        const { server } = await started.value
-        const proxy = started.stack.use(await startProxy(server))
-        const connectionString = server.url().replace(`:${server.port}/`, `:${proxy.port}/`)
-        const pool = started.stack.adopt(new Pool({ connectionString }), owned => owned.end())
-        return {
-          store: advisory(pool, { create: true, ttl: 1_200 }),
-          async cut() {
-            proxy.up.drop()
-            proxy.down.drop()
-            return async () => {
-              proxy.up.pass()
-              proxy.down.pass()
-            }
-          },
-        }
-      },
-      async stop() {
-        const { server } = await started.value
-        await server.kill()
-        return () => server.start()
-      },
-      async pause() {
-        const { server } = await started.value
-        await server.pause()
-        return async () => server.resume()
-      },
-      async jump(ms) {
-        const { clock } = await started.value
-        clock.jumpWall(ms)
-      },
+      ...cuts(started, ([port], stack, { servers }) => {
+        const pool = stack.adopt(new Pool({ connectionString: at(port, servers) }), owned => owned.end())
+        return advisory(pool, { create: true, ttl: 1_200 })
+      }),
+      ...deaths(started),
+      ...jumps(started),
     },
     lacks: {
       apart: 'a lock belongs to the session that has it',
@@ -171,4 +110,9 @@ function advisoryHarness(): StoreHarness {
     },
     end: () => started.end(),
   }
+}
+
+/** The URL of the server as if it were at this port. */
+function at(port: number | undefined, [server]: readonly PostgresServer[]): string {
+  return server?.url().replace(`:${server.port}/`, `:${port}/`) ?? ''
 }

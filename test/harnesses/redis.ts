@@ -7,9 +7,9 @@ import { createClient as createClient4 } from 'redis4'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { startClock } from '../servers/clock.ts'
 import { startCluster } from '../servers/cluster.ts'
-import { startProxy } from '../servers/proxy.ts'
 import { startRedis } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
+import { cuts, deaths, jumps } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -73,43 +73,19 @@ function nodeHarness(client: string, create: (port: number) => Promise<Owned>): 
     const clock = stack.use(startClock())
     const server = stack.use(await startRedis({ clock }))
     const { client } = stack.adopt(await create(server.port), owned => owned.close())
-    return { server, clock, client }
+    return { servers: [server], clock, client }
   })
   return {
     name: `redis (${client})`,
     store: 'redis',
     open: async () => redis((await started.value).client),
     faults: {
-      async severable() {
-        const { server } = await started.value
-        const proxy = started.stack.use(await startProxy(server))
-        const { client } = started.stack.adopt(await create(proxy.port), owned => owned.close())
-        return {
-          store: redis(client),
-          async cut() {
-            proxy.up.drop()
-            proxy.down.drop()
-            return async () => {
-              proxy.up.pass()
-              proxy.down.pass()
-            }
-          },
-        }
-      },
-      async stop() {
-        const { server } = await started.value
-        await server.kill()
-        return () => server.start()
-      },
-      async pause() {
-        const { server } = await started.value
-        await server.pause()
-        return async () => server.resume()
-      },
-      async jump(ms) {
-        const { clock } = await started.value
-        clock.jumpWall(ms)
-      },
+      ...cuts(started, async ([port = 0], stack) => {
+        const { client } = stack.adopt(await create(port), owned => owned.close())
+        return redis(client)
+      }),
+      ...deaths(started),
+      ...jumps(started),
     },
     lacks: client === 'glide' ? { watch: 'a client of valkey-glide hears only what it was created for' } : {},
     end: () => started.end(),
@@ -120,30 +96,13 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
   const started = new Lazy(async stack => {
     const cluster = stack.use(await startCluster())
     const owned = stack.adopt(create(cluster.nodes.map(node => node.port)), ({ close }) => close())
-    return { cluster, client: owned.client }
+    return { cluster, servers: cluster.nodes, client: owned.client }
   })
   return {
     name,
     store: 'redis',
     open: async () => redis((await started.value).client),
-    faults: {
-      async stop() {
-        const { cluster } = await started.value
-        await Promise.all(cluster.nodes.map(node => node.kill()))
-        return async () => {
-          await Promise.all(cluster.nodes.map(node => node.start()))
-          await cluster.agreed()
-        }
-      },
-      async pause() {
-        const { cluster } = await started.value
-        await Promise.all(cluster.nodes.map(node => node.pause()))
-        return async () => {
-          for (const node of cluster.nodes) node.resume()
-          await cluster.agreed()
-        }
-      },
-    },
+    faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
       cut: 'its nodes name their own addresses, past any proxy; the cut is tested with one server',
       jump: 'the clock is tested with one server',

@@ -1,10 +1,12 @@
+import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
 import { startClock } from '../servers/clock.ts'
-import { startProxy } from '../servers/proxy.ts'
 import { startRedis } from '../servers/redis.ts'
+import { cuts, deaths, jumps } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { clients, type Owned } from './redis.ts'
+import type { Stack } from './stack.ts'
 
 /** A majority of three and of five, over the two client libraries that most people have. */
 export function redlockHarnesses(): StoreHarness[] {
@@ -13,12 +15,15 @@ export function redlockHarnesses(): StoreHarness[] {
 
 function redlockHarness(client: 'ioredis' | 'node-redis', size: number): StoreHarness {
   const create = clients[client] as (port: number) => Promise<Owned>
+  const clientsAt = async (ports: readonly number[], stack: Stack): Promise<RedisClient[]> => {
+    const own = await Promise.all(ports.map(async port => stack.adopt(await create(port), ({ close }) => close())))
+    return own.map(owned => owned.client)
+  }
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const servers = await Promise.all(Array.from({ length: size }, async () => stack.use(await startRedis({ clock }))))
-    const own = await Promise.all(servers.map(({ port }) => create(port)))
-    for (const { close } of own) stack.defer(() => close())
-    return { servers, clock, clients: own.map(owned => owned.client) }
+    const ports = servers.map(({ port }) => port)
+    return { servers, clock, clients: await clientsAt(ports, stack) }
   })
   // They start with the tests, and the cases look at leases longer than any quarantine. Ten cases at once keep a small
   // machine so busy that a node may be silent for longer than anybody would wait in earnest.
@@ -28,42 +33,9 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number): StoreHa
     store: 'redlock',
     open: async () => redlock((await started.value).clients, options),
     faults: {
-      async severable() {
-        const { servers } = await started.value
-        const proxies = await Promise.all(servers.map(async server => started.stack.use(await startProxy(server))))
-        const own = await Promise.all(proxies.map(({ port }) => create(port)))
-        for (const { close } of own) started.stack.defer(() => close())
-        return {
-          store: redlock(
-            own.map(owned => owned.client),
-            options,
-          ),
-          async cut() {
-            for (const { up, down } of proxies) for (const way of [up, down]) way.drop()
-            return async () => {
-              for (const { up, down } of proxies) for (const way of [up, down]) way.pass()
-            }
-          },
-        }
-      },
-      async stop() {
-        const { servers } = await started.value
-        await Promise.all(servers.map(server => server.kill()))
-        return async () => {
-          await Promise.all(servers.map(server => server.start()))
-        }
-      },
-      async pause() {
-        const { servers } = await started.value
-        await Promise.all(servers.map(server => server.pause()))
-        return async () => {
-          for (const server of servers) server.resume()
-        }
-      },
-      async jump(ms) {
-        const { clock } = await started.value
-        clock.jumpWall(ms)
-      },
+      ...cuts(started, async (ports, stack) => redlock(await clientsAt(ports, stack), options)),
+      ...deaths(started),
+      ...jumps(started),
     },
     // Each request keeps as many servers busy, and is over only when most of them have had their turn.
     scale: 2,

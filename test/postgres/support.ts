@@ -3,7 +3,7 @@ import type { Store } from '../../src/store.ts'
 import { type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
 import type { PostgresServer } from '../servers/postgres.ts'
 
-export { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
+export { acquire, claimOf, failureOf, hold, look, signal } from '../support.ts'
 
 /** A store of its own, which makes its tables. */
 export function storeAt(url: string, options: PostgresOptions = { create: true }): Store {

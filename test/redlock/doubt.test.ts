@@ -5,7 +5,7 @@ import { connect, createLocks } from '../../src/index.ts'
 import { driverOf, type Link } from '../../src/stores/redis/client.ts'
 import { Identities } from '../../src/stores/redlock/identity.ts'
 import { RedisMember } from '../../src/stores/redlock/member.ts'
-import { acquire, claimOf, signal } from '../redis/support.ts'
+import { acquire, claimOf, signal } from '../support.ts'
 import { CAUTIOUS, heard, startNodes } from './support.ts'
 
 const NOTE = 'holdfast:redlock:since'

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { createLocks, type LeaseError, type Locks } from '../../src/index.ts'
-import { failureOf } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
+import { failureOf } from '../support.ts'
 import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes } from './support.ts'
 
 const TTL = 1_000

@@ -4,9 +4,10 @@ import { expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import type { Store } from '../../src/store.ts'
 import { openStore } from '../../src/url.ts'
-import { claimOf, failureOf, hold, host, signal } from '../redis/support.ts'
+import { host } from '../redis/support.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { until } from '../servers/until.ts'
+import { claimOf, failureOf, hold, signal } from '../support.ts'
 import { type Nodes, startNodes, TRUSTED } from './support.ts'
 
 /** What an acquire is refused with once all servers have said who they are. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { createLocks, type LeaseError } from '../../src/index.ts'
-import { acquire, claimOf, failureOf, hold, signal } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
+import { acquire, claimOf, failureOf, hold, signal } from '../support.ts'
 import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
 /** Milliseconds: much longer than all that is waited for here, so that nothing is gone because it ran out. */

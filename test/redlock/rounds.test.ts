@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
-import { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
+import { acquire, claimOf, failureOf, hold, look, signal } from '../support.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
 /** Microseconds, so far ahead that no clock decides. */

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import type { Store } from '../../src/store.ts'
-import { acquire, claimOf, hold, signal } from '../redis/support.ts'
 import { type ShiftedClock, startClock } from '../servers/clock.ts'
 import { until } from '../servers/until.ts'
+import { acquire, claimOf, hold, signal } from '../support.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
 const HOUR = 3_600_000

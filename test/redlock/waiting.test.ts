@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../src/index.ts'
-import { acquire, claimOf, hold, look, signal } from '../redis/support.ts'
 import { until } from '../servers/until.ts'
+import { acquire, claimOf, hold, look, signal } from '../support.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 
 /** Milliseconds: a third of it is longer than a test may take, so that who is served was woken. */

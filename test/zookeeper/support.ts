@@ -1,29 +1,14 @@
-import { randomBytes } from 'node:crypto'
 import type { Claim, Grant, Store } from '../../src/store.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
+import { signal } from '../support.ts'
 
-/** Never aborts. */
-export const signal: AbortSignal = new AbortController().signal
-
-export function claimOf(name: string, wishes: Partial<Claim> = {}): Claim {
-  return { name, id: randomBytes(16).toString('hex'), owner: 'test', ttl: 10_000, note: '', queue: false, ...wishes }
-}
+export { claimOf, failureOf, signal } from '../support.ts'
 
 /** What must be had. */
 export async function hold(store: Store, claim: Claim): Promise<Grant> {
   const answer = await store.acquire(claim, signal)
   if (!answer.held) throw new Error(`${claim.name} is held by ${answer.holder?.owner}`)
   return answer
-}
-
-/** What it rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string; retryable?: boolean }> {
-  try {
-    await promise
-  } catch (error) {
-    return error as Error
-  }
-  throw new Error('it did not reject')
 }
 
 interface Address {

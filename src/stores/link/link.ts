@@ -25,24 +25,26 @@ export async function openLink<Kind extends AnyLink>(
   closing: AbortSignal,
 ): Promise<Kind> {
   const late = new AbortController()
+  const lateness = new Promise<never>((_, reject) => {
+    const error = new Error(`not connected within ${LONGEST_REQUEST} ms`)
+    late.signal.addEventListener('abort', () => reject(error), { once: true })
+  })
+  lateness.catch(() => {}) // it may be late when nobody looks any more
   const giveUp = (): void => late.abort()
   const timer = setTimeout(giveUp, LONGEST_REQUEST).unref()
   closing.addEventListener('abort', giveUp)
   if (closing.aborted) giveUp()
-  const isLate = new Promise<never>((_, reject) => {
-    if (late.signal.aborted) reject()
-    else late.signal.addEventListener('abort', reject, { once: true })
-  })
   let link: Kind | undefined
   try {
     const opening = opener.open(late.signal)
     opening.then(opened => late.signal.aborted && opened.close()).catch(() => {})
-    link = await Promise.race([opening, isLate])
-    await Promise.race([first(link), isLate])
+    link = await Promise.race([opening, lateness])
+    await Promise.race([first(link), lateness])
     return link
   } catch (error) {
     link?.close()
-    throw late.signal.aborted ? new Error(`not connected within ${LONGEST_REQUEST} ms`) : error
+    // The client may have noticed first that it was given up.
+    throw late.signal.aborted ? await lateness : error
   } finally {
     clearTimeout(timer)
     closing.removeEventListener('abort', giveUp)

@@ -1,0 +1,72 @@
+import type { Faults } from '../../src/conformance/index.ts'
+import type { Store } from '../../src/store.ts'
+import type { ShiftedClock } from '../servers/clock.ts'
+import type { ServerProcess } from '../servers/process.ts'
+import { startProxy } from '../servers/proxy.ts'
+import type { Lazy } from './lazy.ts'
+import type { Stack } from './stack.ts'
+
+/** What a store asks together. */
+export interface Servers {
+  readonly servers: readonly (ServerProcess & { readonly port: number })[]
+}
+
+/** All die, or stand still; `settled` resolves when those that are back serve again. */
+export function deaths<Started extends Servers>(
+  started: Lazy<Started>,
+  settled: (started: Started) => Promise<unknown> = async () => {},
+): Required<Pick<Faults, 'stop' | 'pause'>> {
+  return {
+    async stop() {
+      const all = await started.value
+      await Promise.all(all.servers.map(server => server.kill()))
+      return async () => {
+        await Promise.all(all.servers.map(server => server.start()))
+        await settled(all)
+      }
+    },
+    async pause() {
+      const all = await started.value
+      await Promise.all(all.servers.map(server => server.pause()))
+      return async () => {
+        for (const server of all.servers) server.resume()
+        await settled(all)
+      }
+    },
+  }
+}
+
+/** Nothing comes through between the servers and a store that `open` makes at these ports of this machine. */
+export function cuts<Started extends Servers>(
+  started: Lazy<Started>,
+  open: (ports: number[], stack: Stack, started: Started) => Store | Promise<Store>,
+): Required<Pick<Faults, 'severable'>> {
+  return {
+    async severable() {
+      const all = await started.value
+      const { stack } = started
+      const proxies = await Promise.all(all.servers.map(async server => stack.use(await startProxy(server))))
+      const ports = proxies.map(({ port }) => port)
+      const ways = proxies.flatMap(({ up, down }) => [up, down])
+      return {
+        store: await open(ports, stack, all),
+        async cut() {
+          for (const way of ways) way.drop()
+          return async () => {
+            for (const way of ways) way.pass()
+          }
+        },
+      }
+    },
+  }
+}
+
+/** The wall clock of the servers is set. */
+export function jumps(started: Lazy<{ readonly clock: ShiftedClock }>): Required<Pick<Faults, 'jump'>> {
+  return {
+    async jump(ms) {
+      const { clock } = await started.value
+      clock.jumpWall(ms)
+    },
+  }
+}

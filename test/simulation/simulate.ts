@@ -4,6 +4,7 @@ import { type Surroundings, work } from './job.ts'
 import { type Count, Ledger, LONGEST_TTL } from './ledger.ts'
 import { Machine } from './machine.ts'
 import { fair, Network } from './network.ts'
+import { disturbOne, Process } from './process.ts'
 import { Random } from './random.ts'
 import { type Mistake, RemoteStore } from './remote.ts'
 import { type Flaw, Server } from './server.ts'
@@ -23,10 +24,11 @@ export interface Variant {
   readonly isSeenByClientsOnly?: boolean
 }
 
-export interface Outcome {
-  readonly climate: Climate
+/** What became of a run. */
+export interface Outcome<Kind = Climate, Counted extends string = Count> {
+  readonly climate: Kind
   readonly violations: readonly string[]
-  readonly counts: Readonly<Record<Count, number>>
+  readonly counts: Readonly<Record<Counted, number>>
   /** Virtual milliseconds, and events. */
   readonly time: number
   readonly events: number
@@ -134,7 +136,7 @@ class Run {
 
   readonly #strikes: Partial<Record<Climate, () => void>> = {
     lossy: () => this.#cut(),
-    stopping: () => this.#stopOrCrash(),
+    stopping: () => this.#disturb(),
     outages: () => this.#outage(),
     lawless: () => this.#lawless(),
   }
@@ -149,18 +151,9 @@ class Run {
     })
   }
 
-  #stopOrCrash(): void {
-    const process = this.#random.pick(this.#processes)
-    const { machine } = process
-    if (this.#random.chance(0.75)) {
-      this.#ledger.counts.stops += 1
-      machine.stop(this.#random.pick([30, 150, 600, 2_000]) * this.#random.between(0.5, 1.5))
-    } else if (this.#random.chance(0.5)) {
-      this.#ledger.counts.crashes += 1
-      machine.crash()
-      this.#processes.splice(this.#processes.indexOf(process), 1)
-      this.#start()
-    } else if (machine.state === 'running') process.reopen(this.#random.pick([0, 50, 1_000]))
+  #disturb(): void {
+    const [processes, random, { counts }] = [this.#processes, this.#random, this.#ledger]
+    disturbOne({ processes, random, counts, start: () => this.#start() })
   }
 
   #outage(): void {
@@ -181,7 +174,7 @@ class Run {
     if (choice < 0.5) void this.#administer()
     else if (choice < 0.6) this.#server.leap(this.#random.pick([50, 300, 5_000]))
     else if (choice < 0.7) this.#server.forget()
-    else if (choice < 0.85) this.#stopOrCrash()
+    else if (choice < 0.85) this.#disturb()
     else this.#cut()
   }
 
@@ -203,25 +196,5 @@ class Run {
     const rest = Math.max(LONGEST_REQUEST, 2 * SLOWEST) + LONGEST_TTL + 100
     await this.#world.run(() => false, this.#world.now + rest)
     for (const name of this.#ledger.left()) this.#ledger.fail(`${name} is held or waited for ${rest} ms after the end`)
-  }
-}
-
-/** One process, and its locks, which may be closed and opened anew. */
-class Process {
-  readonly machine: Machine
-  /** Jobs that have not ended. */
-  working = 0
-  locks: StoreLocks
-  readonly #open: () => StoreLocks
-
-  constructor(machine: Machine, open: () => StoreLocks) {
-    this.machine = machine
-    this.#open = open
-    this.locks = open()
-  }
-
-  reopen(grace: number): void {
-    void this.locks.close({ grace })
-    this.locks = this.#open()
   }
 }

@@ -1,7 +1,6 @@
-import type { StoreLocks } from '../../../src/locks.ts'
 import { LONGEST_TTL } from '../ledger.ts'
-import type { Machine } from '../machine.ts'
 import type { Network } from '../network.ts'
+import { disturbOne, type Process } from '../process.ts'
 import type { Random } from '../random.ts'
 import type { World } from '../world.ts'
 import type { Ledger } from './ledger.ts'
@@ -82,13 +81,13 @@ export class Faults {
 
   readonly #strikes: Partial<Record<Climate, readonly (() => void)[]>> = {
     lossy: [() => this.#cut()],
-    stopping: [() => this.#stopMachine(), () => this.#stopServers(), () => this.#restart(0)],
+    stopping: [() => this.#disturb(), () => this.#stopServers(), () => this.#restart(0)],
     moving: [() => this.#cut(), () => this.#setClock(), () => this.#setClock()],
     frantic: [() => this.#random.pick(this.#nodes).server.setClock(this.#random.between(-3_000, 3_000))],
     forgetful: [
       () => this.#cut(),
       () => this.#setClock(),
-      () => this.#stopMachine(),
+      () => this.#disturb(),
       () => this.#restart(this.#random.pick([0, 0.5, 1])),
       () => this.#restart(1),
       () => this.#flush(),
@@ -96,7 +95,7 @@ export class Faults {
     lawless: [
       () => this.#cut(),
       () => this.#setClock(),
-      () => this.#stopMachine(),
+      () => this.#disturb(),
       () => this.#stopServers(),
       () => this.#restart(0),
       () => void this.#administer(),
@@ -117,18 +116,9 @@ export class Faults {
     }
   }
 
-  #stopMachine(): void {
-    const process = this.#random.pick(this.#processes)
-    const { machine } = process
-    if (this.#random.chance(0.7)) {
-      this.#ledger.counts.stops += 1
-      machine.stop(this.#random.pick([30, 150, 600, 2_000]) * this.#random.between(0.5, 1.5))
-    } else if (this.#random.chance(0.5)) {
-      this.#ledger.counts.crashes += 1
-      machine.crash()
-      this.#processes.splice(this.#processes.indexOf(process), 1)
-      this.#start()
-    } else if (machine.state === 'running') process.reopen(this.#random.pick([0, 50, 1_000]))
+  #disturb(): void {
+    const [processes, random, { counts }] = [this.#processes, this.#random, this.#ledger]
+    disturbOne({ processes, random, counts, start: this.#start })
   }
 
   #stopServers(): void {
@@ -187,25 +177,5 @@ export class Faults {
       this.#world.after(1_000 + 1_000 + MAX_TTL + LONGEST_TTL / 2, next)
     }
     this.#world.after(500, next)
-  }
-}
-
-/** One process, and its locks, which may be closed and opened anew. */
-export class Process {
-  readonly machine: Machine
-  /** Jobs that have not ended. */
-  working = 0
-  locks: StoreLocks
-  readonly #open: () => StoreLocks
-
-  constructor(machine: Machine, open: () => StoreLocks) {
-    this.machine = machine
-    this.#open = open
-    this.locks = open()
-  }
-
-  reopen(grace: number): void {
-    void this.locks.close({ grace })
-    this.locks = this.#open()
   }
 }

@@ -9,9 +9,11 @@ import { type Surroundings, work } from '../job.ts'
 import { Held, LONGEST_TTL } from '../ledger.ts'
 import { Machine } from '../machine.ts'
 import { fair, Network } from '../network.ts'
+import { Process } from '../process.ts'
 import { Random } from '../random.ts'
+import type { Outcome as RunOutcome } from '../simulate.ts'
 import { World } from '../world.ts'
-import { type Climate, climates, Faults, HOUR, MAX_TTL, Process, type RemoteNode } from './faults.ts'
+import { type Climate, climates, Faults, HOUR, MAX_TTL, type RemoteNode } from './faults.ts'
 import { type Count, Ledger } from './ledger.ts'
 import { RemoteMember } from './member.ts'
 import { pass } from './passer.ts'
@@ -25,14 +27,7 @@ export interface Variant {
   store?(store: Store, machine: Machine): Store
 }
 
-export interface Outcome {
-  readonly climate: Climate
-  readonly violations: readonly string[]
-  readonly counts: Readonly<Record<Count, number>>
-  /** Virtual milliseconds, and events. */
-  readonly time: number
-  readonly events: number
-}
+export type Outcome = RunOutcome<Climate, Count>
 
 const DURATION = 4_000
 const ROLLING_DURATION = 9_000

@@ -13,10 +13,36 @@ declare
   ${NOW}
   ${FLOOR}
   _granted integer;
+  _names text[];
   _future text[];
   _wrong text[];
   _answers json;
 ${BEGIN}
+  -- Names that are free and for which nobody waits: nearly always that is all there is to do.
+  with asked as materialized (
+    select a.*, l.token from ${orders} join ${lease} l on l.name = a.name
+    where a.until >= _time and l.token < ${LAST_TOKEN} and (l.id is null or l.expires_at <= _now)
+      and not exists (select from ${line} w where w.name = a.name)
+  ), locked as (
+    select a.* from asked a join ${lease} l on l.name = a.name
+    where l.token = a.token and (l.id is null or l.expires_at <= _now)
+    order by l.name for update of l skip locked
+  ), taken as (
+    update ${lease} l set id = k.id, owner = k.owner, note = k.note, token = greatest(l.token + 1, _floor), ttl = k.ttl,
+      expires_at = _now + ${ms('k.ttl')}
+    from locked k where l.name = k.name
+    returning k.i, l.name, l.token
+  )
+  select json_agg(json_build_array('held', token::text) order by i), array_agg(name) into _answers, _names from taken;
+  if cardinality(_names) = json_array_length(orders::json) then
+    -- What was done meanwhile is seen from here on, such as that a claim was withdrawn.
+    perform from ${line} where name = any (_names);
+    if not found then
+      ${DURABLE}
+      return json_build_array(_time, _answers)::text;
+    end if;
+  end if;
+
   with asked as materialized (
     select a.*, l.token, l.id as holder, l.expires_at, coalesce(l.id is not null and l.expires_at > _now, false) as held,
       l.expires_at > _now + ${ms('l.ttl')} as future, p.lapses_at, coalesce(p.gone, false) as gone,

@@ -46,6 +46,7 @@ export function release({ lease, line, call }: Names): string {
 create or replace function ${call('release')}(orders text) returns text ${SETTINGS}
 declare
   ${NOW}
+  _count constant integer := json_array_length(orders::json);
   _freed text[];
   _left text[];
   _done integer[];
@@ -71,8 +72,8 @@ ${BEGIN}
     array(select i from freed union select i from left_line where lapses_at > _now)
   into _freed, _left, _done;
 
-  _rest := array(select i from ${orders} where i <> all (_done));
-  if cardinality(_rest) > 0 then
+  if cardinality(_done) < _count then
+    _rest := array(select i from ${orders} where i <> all (_done));
     -- Neither held nor waited for: it may be on its way. The row is there to be locked, by this and by that.
     insert into ${lease} (name, token, ttl, expires_at)
     select distinct name, 0, 0, to_timestamp(0) from ${orders} where i = any (_rest) order by name
@@ -99,6 +100,9 @@ ${BEGIN}
   loop
     perform ${call('wake')}(_name, _now);
   end loop;
+  if cardinality(_done) = _count then
+    return json_build_array(_time, array_fill('released'::text, array[_count, 1]))::text;
+  end if;
   return (
     select json_build_array(_time, json_agg(case
       when i = any (_done) then json_build_array('released')

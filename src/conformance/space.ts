@@ -23,9 +23,10 @@ export class Space implements AsyncDisposable {
   constructor(harness: Harness) {
     this.harness = harness
     const scale = harness.scale ?? 1
-    this.short = 300 * scale
+    // A request has a third of it; a small machine with much to do stands still for 100 ms now and then.
+    this.short = 450 * scale
     this.long = 30_000 * scale
-    this.latest = 1_000 * scale
+    this.latest = 1_500 * scale
   }
 
   get hasLine(): boolean {

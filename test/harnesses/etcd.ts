@@ -12,7 +12,7 @@ export function etcdHarness(): StoreHarness {
   return {
     name: 'etcd',
     store: 'etcd',
-    scale: 10 / 3,
+    scale: 20 / 9,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: { ...cuts(started, open), ...deaths(started) },
     lacks: { jump: 'leases end by the monotonic clock, which nobody can set; pause stops it as well' },

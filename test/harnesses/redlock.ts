@@ -38,7 +38,7 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number): StoreHa
       ...jumps(started),
     },
     // Each request keeps as many servers busy, and is over only when most of them have had their turn.
-    scale: 2,
+    scale: 4 / 3,
     lacks: { line: 'each server has a line of its own, and they may differ' },
     end: () => started.end(),
   }

@@ -19,7 +19,7 @@ export function zookeeperHarness(): StoreHarness {
     name: 'zookeeper',
     store: 'zookeeper',
     // A lease of a ttl that is new to a client takes a session, three requests, in a third of the ttl.
-    scale: 2,
+    scale: 4 / 3,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: {
       ...cuts(started, open),

@@ -24,9 +24,9 @@ export class Space implements AsyncDisposable {
     this.harness = harness
     const scale = harness.scale ?? 1
     // A request has a third of it; a small machine with much to do stands still for 100 ms now and then.
-    this.short = 450 * scale
-    this.long = 30_000 * scale
-    this.latest = 1_500 * scale
+    this.short = Math.round(450 * scale)
+    this.long = Math.round(30_000 * scale)
+    this.latest = Math.round(1_500 * scale)
   }
 
   get hasLine(): boolean {

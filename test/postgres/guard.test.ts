@@ -74,3 +74,19 @@ test('a holder is told in time when somebody has locked its row', async () => {
   await locked.end()
   await locks.close()
 })
+
+test('a renewal and a release that find their row locked are made again until it is not', async () => {
+  await using store = storeAt(server.url())
+  const claim = claimOf('contended')
+  const token = await hold(store, claim)
+  for (const verb of ['renew', 'release'] as const) {
+    const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', [claim.name])
+    const asked = store[verb](claim, signal)
+    await until('it was skipped', async () => {
+      const done = "application_name = 'holdfast' and state = 'idle' and query like $1"
+      return (await server.query(`select 1 from pg_stat_activity where ${done}`, [`%_${verb}_%`])).length > 0
+    })
+    await locked.end()
+    expect(await asked).toEqual(verb === 'renew' ? { held: true, token, ttl: claim.ttl } : 'released')
+  }
+})

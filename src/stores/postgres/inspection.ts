@@ -1,7 +1,6 @@
 import type { LeaseRecord, Query } from '../../store.ts'
-import type { Connection } from '../link/connection.ts'
+import type { Lanes } from './lanes.ts'
 import type { Names } from './names.ts'
-import type { Session } from './session.ts'
 
 /** Names read at once. */
 const PAGE = 200
@@ -13,7 +12,7 @@ type Row = readonly [name: string, token: string | null, owner: string, note: st
 
 /** Holders, each followed by its waiters in order. */
 export async function* inspection(
-  connection: Connection<Session>,
+  connection: Lanes,
   names: Names,
   query: Query,
   signal: AbortSignal,

@@ -1,8 +1,7 @@
 import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
-import type { Connection } from '../link/connection.ts'
-import type { Session } from './session.ts'
+import type { Lanes } from './lanes.ts'
 
 /** What a function answered to one request: a word, and what belongs to it. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
@@ -11,6 +10,8 @@ interface Request {
   readonly order: object
   /** When it is refused, by `performance.now()`; `undefined`: it does no harm however late. */
   readonly until: number | undefined
+  /** Until when it is asked again while its row is locked. */
+  readonly patientUntil: number
   readonly signal: AbortSignal
   resolve(answer: Answer): void
   reject(reason: unknown): void
@@ -22,21 +23,28 @@ export interface RequestOptions {
   readonly signal: AbortSignal
 }
 
+/**
+ * Milliseconds after which what found its row locked is asked again, and for how long. Whoever wants a name that was given
+ * to another meanwhile has its row locked until the end of that transaction, which is a write to the disk.
+ */
+const [LOCKED, PATIENCE] = [5, 1_000]
+
 /** PostgreSQL takes some 20 us for each, and nobody else waits for it meanwhile. */
 const LARGEST = 256
 
 /**
  * Puts requests of one kind to the server: those that come while others are under way share the next statement. What
- * was refused as late because of a wrong idea of the server's time is asked again at once.
+ * was refused as late because of a wrong idea of the server's time is asked again at once, and soon what another
+ * transaction was in the way of.
  */
 export class Requests {
-  readonly #connection: Connection<Session>
+  readonly #connection: Lanes
   readonly #statement: string
   readonly #values: () => string[]
   readonly #batch: Batch<Request>
 
   /** The statement gets the requests as JSON, then the other values. */
-  constructor(connection: Connection<Session>, statement: string, values: () => string[] = () => []) {
+  constructor(connection: Lanes, statement: string, values: () => string[] = () => []) {
     this.#connection = connection
     this.#statement = statement
     this.#values = values
@@ -46,8 +54,10 @@ export class Requests {
   /** Rejects with a `LeaseError`. */
   put(order: object, { ttl, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      const until = ttl === undefined ? undefined : performance.now() + requestLimit(ttl)
-      this.#batch.add({ order, until, signal, resolve, reject })
+      const now = performance.now()
+      const until = ttl === undefined ? undefined : now + requestLimit(ttl)
+      const patientUntil = now + Math.min(PATIENCE, requestLimit(ttl ?? Number.POSITIVE_INFINITY) / 2)
+      this.#batch.add({ order, until, patientUntil, signal, resolve, reject })
     })
   }
 
@@ -90,7 +100,9 @@ export class Requests {
 
   #settle(request: Request, answer: Answer): void {
     const [kind] = answer
-    if (kind === 'late') {
+    if (kind === 'skipped' && performance.now() < request.patientUntil)
+      setTimeout(() => this.#batch.add(request), LOCKED)
+    else if (kind === 'late') {
       if (performance.now() < (request.until ?? 0)) this.#batch.add(request)
       // This copy did nothing, but who knows of the others.
       else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached PostgreSQL too late and was refused'))

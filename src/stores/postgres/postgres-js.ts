@@ -61,9 +61,10 @@ async function open(client: Sql, signal: AbortSignal): Promise<Link> {
       for (const end of ends) end()
     },
   })
+  // Only then: with TLS it says goodbye on a socket of its own over this one, whose error would end the process.
   const close = (): void => {
-    own.end({ timeout: 0 }).catch(() => {})
-    socket?.destroy()
+    const destroy = (): void => void socket?.destroy()
+    own.end({ timeout: 0 }).then(destroy, destroy)
   }
   signal.addEventListener('abort', close)
   try {
@@ -109,15 +110,22 @@ function literal(value: string): string {
   return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }
 
-/** Its sockets must not keep a process alive, and it does not show them. */
+/** Its sockets must not keep a process alive, and it does not show them. `signal` ends the attempt alone. */
 async function connectTo({ host, port, path }: Options, signal: AbortSignal): Promise<Socket> {
   const places = path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? 5432 }))
   let failure: unknown
   for (const place of places) {
+    signal.throwIfAborted()
+    const socket = connect(place)
+    const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
+    signal.addEventListener('abort', giveUp)
     try {
-      return await connected(connect({ ...place, signal }))
+      // It names the host in the TLS handshake by this, as hosters need who have many databases at one address.
+      return Object.assign(await connected(socket), 'host' in place && { host: place.host })
     } catch (error) {
       failure = error
+    } finally {
+      signal.removeEventListener('abort', giveUp)
     }
   }
   throw failure

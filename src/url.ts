@@ -47,11 +47,16 @@ export async function connect(url: string, defaults: LocksDefaults = {}): Promis
 
 /** The store alone, for those who wrap it. */
 export async function openStore(url: string): Promise<Store> {
+  return openerOf(url)(url)
+}
+
+/** What opens the store that a URL names. Throws `INVALID_ARGUMENT` for a scheme that no store has. */
+export function openerOf(url: string): (url: string) => Promise<Store> {
   if (typeof url !== 'string')
     throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
   const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
   const open = scheme === undefined ? undefined : schemes[scheme]
-  if (open) return open(url)
+  if (open) return open
   const known = Object.keys(schemes).join(' ')
   const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
   throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)

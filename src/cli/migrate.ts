@@ -1,3 +1,4 @@
+import { openerOf } from '../url.ts'
 import { COMMON, parse, seeHelp } from './arguments.ts'
 import { Usage } from './failure.ts'
 import { Output } from './output.ts'
@@ -16,6 +17,7 @@ export async function migrate(args: readonly string[]): Promise<number> {
   if (isSql && store === undefined) return print('postgres://localhost')
   const url = storeUrl(store, output)
   if (isSql && POSTGRES.test(url)) return print(url)
+  openerOf(url) // or a mistyped scheme would mean that all is well
   if (!POSTGRES.test(url)) {
     const text = `a store of ${url.slice(0, url.indexOf(':') + 1)} makes by itself what it needs: nothing is to be done`
     output.print({ migrated: false }, text)

@@ -134,12 +134,22 @@ test('holdfast migrate --print-sql prints what makes them, and does nothing', as
   )
 })
 
-test('holdfast migrate does nothing where nothing is needed, and takes no arguments', async () => {
+test('holdfast migrate does nothing where nothing is needed, refuses what is no store, and takes no arguments', async () => {
   const { code, out } = await holdfast(['migrate', '--store', 'sqlite:unused.db'])
   expect({ code, out }).toEqual({
     code: 0,
     out: 'a store of sqlite: makes by itself what it needs: nothing is to be done\n',
   })
+  for (const [store, message] of [
+    ['postgress://host/app', /no store has the scheme postgress:; there are .*postgres:/],
+    ['app', /a store URL begins with its scheme; there are/],
+  ] as const)
+    for (const args of [['migrate'], ['migrate', '--print-sql']])
+      expect(await holdfast([...args, '--store', store])).toMatchObject({
+        code: 64,
+        out: '',
+        err: expect.stringMatching(message),
+      })
   expect(await holdfast(['migrate', 'now'])).toMatchObject({
     code: 64,
     err: expect.stringMatching(/migrate has no arguments/),

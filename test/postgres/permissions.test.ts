@@ -86,6 +86,17 @@ test('says that the tables are missing, and makes them only if it may and shall'
   await hold(store, claimOf('b'))
 })
 
+test('makes the tables in a schema that is there with the right to create in it alone, again and again', async () => {
+  await server.query(
+    `create role owner login password '${secret}'; create schema given; grant all on schema given to owner`,
+  )
+  const pool = new Pool({ connectionString: server.url('owner') })
+  for (let turn = 0; turn < 2; turn += 1) await migrate(pool, { schema: 'given' })
+  await using store = postgres(pool, { schema: 'given' })
+  await hold(store, claimOf('a'))
+  await pool.end()
+})
+
 test("refuses a table that is another's, or of another format, and changes nothing of it", async () => {
   await server.query(`create schema foreigner; create table foreigner.lease (id integer);
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)

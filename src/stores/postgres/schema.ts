@@ -19,7 +19,12 @@ export const FORMAT = 1
 export function schemaSql(names: Names): string {
   const { schema, lease, line } = names
   const what = `comment on table ${lease} is 'Holdfast leases, format ${FORMAT}'`
-  return `create schema if not exists ${schema};
+  // `if not exists` would ask for the right to create schemas also where there is nothing to create.
+  return `do $holdfast$ begin
+  if to_regnamespace('${schema}') is null then
+    create schema ${schema};
+  end if;
+end $holdfast$;
 
 create table if not exists ${lease} (
   name text collate "C" primary key,

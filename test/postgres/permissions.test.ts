@@ -55,11 +55,11 @@ test('lists with the right to read alone, and says what else is missing', async 
   await look(store, { prefix: '' })
   await using stranger = storeAt(server.url('nobody'))
   for (const [refused, what] of [
-    [hold(store, claimOf('b')), 'table lease'],
-    [hold(stranger, claimOf('b')), 'schema holdfast'],
-    [look(stranger, { prefix: '' }), 'schema holdfast'],
+    [() => hold(store, claimOf('b')), 'table lease'],
+    [() => hold(stranger, claimOf('b')), 'schema holdfast'],
+    [() => look(stranger, { prefix: '' }), 'schema holdfast'],
   ] as const) {
-    const error = await failureOf(refused)
+    const error = await failureOf(refused())
     expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
     expect(error.message).toMatch(
       'may not do what leases need: grant the permissions listed in docs/stores/postgres.md',

@@ -109,6 +109,25 @@ test('a statement_timeout of the administrator is named, and a request that met 
   await (await waiting).release()
 })
 
+test('nothing waits on at the server while somebody has locked a table, and what did not get it is made again', async () => {
+  const store = storeAt(server.url())
+  await look(store, { prefix: '' }) // which connects
+  const locked = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
+  for (const ask of [() => hold(store, claimOf('rewritten')), () => store.release(claimOf('rewritten'), signal)])
+    expect(await failureOf(ask())).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: true,
+      message: expect.stringMatching(/somebody has locked a table of leases .*lock timeout/),
+    })
+  expect(await server.query("select from pg_stat_activity where wait_event_type = 'Lock'")).toEqual([])
+  const locks = createLocks(store)
+  const waiting = locks.acquire('rewritten')
+  await until('it asks', async () => (await server.query('select from pg_locks where not granted')).length > 0)
+  await locked.end()
+  await (await waiting).release()
+  await locks.close()
+})
+
 test('a server without a free connection is told to be one, and another try may succeed', async () => {
   await using small = await startPostgres({ config: { max_connections: 5, superuser_reserved_connections: 1 } })
   await small.query('create role app login; grant postgres to app')

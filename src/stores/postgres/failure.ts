@@ -49,9 +49,14 @@ const refusals: readonly Refusal[] = [
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cancelled the request, most likely by its statement_timeout: nothing was done',
   },
+  {
+    state: /^55P03/,
+    code: 'STORE_UNAVAILABLE',
+    says: 'somebody has locked a table of leases for long, as vacuum full does: nothing was done',
+  },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {
-    state: /^(40|55P03|53|54|57P03|XX|0A|22|23|25|42|55|58)/,
+    state: /^(40|53|54|57P03|XX|0A|22|23|25|42|55|58)/,
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cannot serve now',
   },

@@ -3,6 +3,9 @@
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
 /**
+ * A request that waits for a lock, such as for a table that somebody rewrites, is over before it is missed: its server
+ * process would wait on without end, and with each try another would join it, until no connection is left for anybody.
+ *
  * Plans that do not depend on how full the tables were when they were made, no other's operators, and nothing compiled,
  * which takes longer than a request may: the costs by which PostgreSQL decides on that are not those of these plans.
  */
@@ -13,6 +16,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 set jit = off
+set lock_timeout = 1000
 as $holdfast$
 #variable_conflict use_column`
 

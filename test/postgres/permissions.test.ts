@@ -125,6 +125,7 @@ test.each(Object.entries(clients))(
         /PostgreSQL refused the user name or password: correct them in the client or the URL/,
       ],
       [server.url('unknown', 'a wrong one'), /PostgreSQL refused the user name or password/],
+      [server.url('app', ''), /PostgreSQL refused the user name or password/],
       [server.url('app', secret).replace('/postgres', '/elsewhere'), /there is no such database: correct its name/],
     ]
     for (const [url, message] of wrong) {

@@ -89,7 +89,9 @@ function refusalOf(error: unknown): Refusal | undefined {
 
 /** The SQLSTATE, five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
 function stateOf(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null)?.code
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  // A login that pg gives up by itself, such as one without the password that the server asks for, has no code.
+  if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { migrate, postgres } from '../../src/stores/postgres/index.ts'
+import { advisory, migrate, postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { until } from '../servers/until.ts'
@@ -95,6 +95,31 @@ test('makes the tables in a schema that is there with the right to create in it 
   await using store = postgres(pool, { schema: 'given' })
   await hold(store, claimOf('a'))
   await pool.end()
+})
+
+test('refuses a database that cannot store every name, and a server that is too old', async () => {
+  await server.query("create database western encoding 'LATIN1' locale 'C' template template0")
+  // What the server says of itself, as an older one would.
+  await server.query(`create role past login password '${secret}'; alter role past set search_path = past, pg_catalog;
+    create schema past; grant usage on schema past, holdfast to past;
+    create function past.current_setting(name text) returns text language sql as
+    $$ select case name when 'server_version_num' then '110022' else pg_catalog.current_setting(name) end $$`)
+  for (const [url, message] of [
+    [
+      server.url().replace(/postgres$/, 'western'),
+      'the database has the encoding LATIN1: leases need one with the encoding UTF8',
+    ],
+    [server.url('past', secret), 'the server is PostgreSQL 11: version 12 or later is needed'],
+  ] as const) {
+    const pool = new Pool({ connectionString: url })
+    for (const store of [postgres(pool, { create: true }), advisory(pool, { create: true })]) {
+      const refused = { code: 'INVALID_ARGUMENT', retryable: false, message }
+      expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(refused)
+      expect(await failureOf(migrate(pool))).toMatchObject(refused)
+      await store[Symbol.asyncDispose]()
+    }
+    await pool.end()
+  }
 })
 
 test("refuses a table that is another's, or of another format, and changes nothing of it", async () => {

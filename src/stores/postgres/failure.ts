@@ -40,11 +40,6 @@ const refusals: readonly Refusal[] = [
     says: "leases need the isolation level read committed: alter role … set default_transaction_isolation to 'read committed'",
   },
   {
-    state: /^(22021|22P05)/,
-    code: 'INVALID_ARGUMENT',
-    says: 'the database cannot store this text: leases need one with the encoding UTF8',
-  },
-  {
     state: /^57014/,
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cancelled the request, most likely by its statement_timeout: nothing was done',

@@ -52,12 +52,16 @@ export async function makeSchema(link: Link, names: Names): Promise<void> {
 export async function lookAt(link: Link, { lease }: Names): Promise<{ time: number; format: number | undefined }> {
   const answer = await link.ask(
     `select json_build_array(extract(epoch from clock_timestamp()) * 1000, current_setting('server_version_num')::integer,
-      to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text`,
+      current_setting('server_encoding'), to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text`,
     [lease],
   )
-  const [time, version, isThere, comment] = JSON.parse(String(answer)) as [number, number, boolean, string | null]
+  const looked = JSON.parse(String(answer)) as [number, number, string, boolean, string | null]
+  const [time, version, encoding, isThere, comment] = looked
   if (version < OLDEST)
     throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)
+  // One name that it cannot store would fail all that share its statement, and there is no last name to list up to.
+  if (encoding !== 'UTF8')
+    throw unusable(`the database has the encoding ${encoding}: leases need one with the encoding UTF8`)
   if (!isThere) return { time, format: undefined }
   const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
   if (!Number.isInteger(format))

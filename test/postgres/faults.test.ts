@@ -1,5 +1,7 @@
+import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { advisory } from '../../src/stores/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { until } from '../servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
@@ -82,12 +84,20 @@ test('a hot standby is told to be one, shows what is held, and serves once it is
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/the PostgreSQL server is read-only, such as a standby: connect to the primary/),
     })
+  await using locks = advisory(new Pool({ connectionString: standby.url() }))
+  expect(await failureOf(hold(locks, claimOf('a lock')))).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringMatching(/the PostgreSQL server is read-only, such as a standby: connect to the primary/),
+  })
+  const sessions = "select from pg_stat_activity where query ~ 'advisory|in_recovery' and pid <> pg_backend_pid()"
+  await until('the next try goes elsewhere', async () => (await standby.query(sessions)).length === 0)
   expect(await look(store, { name: claim.name })).toMatchObject([{ token, state: 'held' }])
   await primary.kill()
   await standby.query('select pg_promote()')
   expect(await until('it serves', () => store.renew(claim, signal).catch(() => undefined))).toMatchObject({ token })
   await store.release(claim, signal)
   expect(await hold(store, claimOf(claim.name))).toBeGreaterThan(token)
+  await hold(locks, claimOf('a lock'))
 })
 
 test('a statement_timeout of the administrator is named, and a request that met it is made again', async () => {

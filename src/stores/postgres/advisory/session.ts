@@ -53,7 +53,13 @@ export class Session {
       const { format } = await lookAt(link, names)
       if (format === undefined && create) await makeSchema(link, names)
       else if (format === undefined) throw unusable(missing(names))
-      await link.ask(settings(ttl, Number(await link.ask("select current_setting('server_version_num')"))))
+      const answer = await link.ask(
+        "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text",
+      )
+      const [version, isStandby] = JSON.parse(String(answer)) as [number, boolean]
+      // It grants locks, but has no tokens: and its session, once open, would be asked again and again.
+      if (isStandby) throw Object.assign(new Error('the server is in recovery'), { code: '25006' })
+      await link.ask(settings(ttl, version))
     }
     try {
       return new Session(await openLink(driver, prepare, closing), names, onLost)

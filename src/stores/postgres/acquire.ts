@@ -73,8 +73,9 @@ ${BEGIN}
     where a.held and a.holder = a.id and not a.gone and l.id = a.id
     order by l.name for no key update of l skip locked
   ), kept as (
-    update ${lease} l set expires_at = greatest(l.expires_at, _now + ${ms('o.ttl')}),
-      ttl = greatest(o.ttl, ceil(${since('l.expires_at')}))
+    -- Not shorter, and no longer than it was: the clock may have been set back.
+    update ${lease} l set expires_at = greatest(least(l.expires_at, _now + ${ms('l.ttl')}), _now + ${ms('o.ttl')}),
+      ttl = greatest(o.ttl, least(l.ttl, ceil(${since('l.expires_at')})))
     from own o where l.name = o.name
     returning l.name
   ), joined as (

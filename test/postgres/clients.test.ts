@@ -118,13 +118,42 @@ test.each(['pg', 'postgres'])(
     const client = ${make}
     for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // of which the server says much
     const locks = createLocks(postgres(client, { schema: 'quiet' }))
-    await locks.acquire('alive')
-    await locks.acquire('alive', { wait: 200 }).catch(() => {}) // which opens the connection that hears
+    await locks.acquire('alive ${name}')
+    await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // which opens the connection that hears
     console.log('done')`
     const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'done\n', stderr: '' })
   },
 )
+
+test('uses the client of postgres.js itself where its package cannot be loaded, and refuses advisory locks there', async () => {
+  const program = `
+    import { registerHooks } from 'node:module'
+    import postgresJs from 'postgres'
+    registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier !== 'postgres') return next(specifier, context)
+        throw Object.assign(new Error("Cannot find module 'postgres'"), { code: 'MODULE_NOT_FOUND' })
+      },
+    })
+    const { createLocks } = await import('${ROOT}/src/index.ts')
+    const { advisory, postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
+    const sql = postgresJs('${server.url()}')
+    const [one, two] = [0, 1].map(() => createLocks(postgres(sql, { create: true, schema: 'bundled' })))
+    const lease = await one.acquire('bundled')
+    const waiting = two.acquire('bundled')
+    await lease.release()
+    await (await waiting).release()
+    console.log((await sql.unsafe('select count(*)::integer as names from bundled.lease'))[0].names)
+    await createLocks(advisory(sql, { schema: 'bundled' })).acquire('bundled').catch(error => console.log(error.message))
+    for (const locks of [one, two]) await locks.close()
+    await sql.end({ timeout: 0 })`
+  const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(
+    /^1\nadvisory locks need a connection of their own, .* leave it out of the bundle, or use postgres\(client\)\n$/,
+  )
+})
 
 test('makes its tables once, whoever comes first', async () => {
   const clients = Array.from({ length: 8 }, () => new Pool({ connectionString: server.url() }))

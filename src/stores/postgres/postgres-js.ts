@@ -35,7 +35,8 @@ export function postgresJs(client: object): Driver | undefined {
 async function open(client: Sql, signal: AbortSignal): Promise<Link> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
   // Where it cannot be found, as in a bundle, the client itself is used as it is.
-  if (!factory) return link(client, { isOpen: () => true, onEnd: () => {}, close: () => {} })
+  // Each query may then go over another of its connections, so there is no process to name.
+  if (!factory) return { ...link(client, { isOpen: () => true, onEnd: () => {}, close: () => {} }), pid: undefined }
   let isOpen = true
   let socket: Socket | undefined
   const ends: (() => void)[] = []

@@ -132,7 +132,12 @@ export interface Wishes {
 /** A pooler gives the locks of one client to another: both then believe to hold. */
 async function checkDirect(link: Link): Promise<void> {
   const pid = Number(await link.ask('select pg_backend_pid()::text'))
-  if (link.pid !== undefined && link.pid === pid) return
+  if (link.pid === undefined)
+    throw unusable(
+      'advisory locks need a connection of their own, which this client gives not, as postgres.js in a bundle from ' +
+        'which the package postgres cannot be loaded: leave it out of the bundle, or use postgres(client)',
+    )
+  if (link.pid === pid) return
   throw unusable(
     'advisory locks belong to a connection, and a pooler (such as pgbouncer) stands between: connect to PostgreSQL ' +
       'itself, or use postgres(client), which works through poolers',

@@ -2,7 +2,7 @@ import { Client, Pool } from 'pg'
 import postgresJs from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
-import { type PostgresClient, postgres } from '../../src/stores/postgres/index.ts'
+import { migrate, type PostgresClient, postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
 import { claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
@@ -153,6 +153,21 @@ test('uses the client of postgres.js itself where its package cannot be loaded, 
   expect(stdout).toMatch(
     /^1\nadvisory locks need a connection of their own, .* leave it out of the bundle, or use postgres\(client\)\n$/,
   )
+})
+
+test('finds the one that serves among the hosts of postgres.js, of which another is read-only', async () => {
+  await using readOnly = await startPostgres({ config: { default_transaction_read_only: 'on' } })
+  for (const { url, options } of [
+    { url: server.url(), options: '' },
+    { url: readOnly.url(), options: '-c default_transaction_read_only=off' },
+  ])
+    await migrate(new Pool({ connectionString: url, options }))
+  const address = `${server.host}:${server.port}`
+  const sql = postgresJs(server.url().replace(address, `${readOnly.host}:${readOnly.port},${address}`))
+  const locks = createLocks(postgres(sql))
+  await (await locks.acquire('several hosts', { wait: 5_000 })).release()
+  await locks.close()
+  await sql.end({ timeout: 0 })
 })
 
 test('makes its tables once, whoever comes first', async () => {

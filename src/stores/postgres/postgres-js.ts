@@ -29,10 +29,11 @@ interface Options {
 export function postgresJs(client: object): Driver | undefined {
   const sql = client as Partial<Sql>
   if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
-  return { open: async signal => open(client as Sql, signal) }
+  const places = placesOf((client as Sql).options)
+  return { open: async signal => open(client as Sql, places, signal) }
 }
 
-async function open(client: Sql, signal: AbortSignal): Promise<Link> {
+async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<Link> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
   // Where it cannot be found, as in a bundle, the client itself is used as it is.
   // Each query may then go over another of its connections, so there is no process to name.
@@ -55,7 +56,7 @@ async function open(client: Sql, signal: AbortSignal): Promise<Link> {
     connect_timeout: LONGEST_REQUEST / 1_000,
     fetch_types: false,
     onnotice: () => {}, // it would print them
-    socket: options.socket ?? (async () => (socket = await connectTo(options, signal))),
+    socket: options.socket ?? (async () => (socket = await connectTo(places, signal))),
     onnotify: (channel: string, message: string) => heard.get(channel)?.(message),
     onclose() {
       isOpen = false
@@ -111,12 +112,21 @@ function literal(value: string): string {
   return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }
 
-/** Its sockets must not keep a process alive, and it does not show them. `signal` ends the attempt alone. */
-async function connectTo({ host, port, path }: Options, signal: AbortSignal): Promise<Socket> {
-  const places = path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? 5432 }))
+type Place = { readonly path: string } | { readonly host: string; readonly port: number }
+
+function placesOf({ host, port, path }: Options): Place[] {
+  return path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? 5432 }))
+}
+
+/**
+ * Its sockets must not keep a process alive, and it does not show them. Each attempt begins with another place, since one
+ * that serves may be a standby. `signal` ends the attempt alone.
+ */
+async function connectTo(places: Place[], signal: AbortSignal): Promise<Socket> {
   let failure: unknown
-  for (const place of places) {
+  for (const place of [...places]) {
     signal.throwIfAborted()
+    places.push(...places.splice(0, 1))
     const socket = connect(place)
     const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
     signal.addEventListener('abort', giveUp)

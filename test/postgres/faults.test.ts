@@ -188,9 +188,19 @@ test('a claim that was held up by a lock until its time was over holds nothing',
   await using store = storeAt(server.url())
   await look(store, { prefix: '' }) // which connects
   const insert = 'insert into holdfast.lease (name, token, ttl, expires_at) values ($1, 0, 0, to_timestamp(0))'
-  for (const ending of ['commit', 'rollback'] as const) {
-    const claim = claimOf(`late ${ending}`, { ttl: 600 })
-    const locked = await transaction(server, insert, [claim.name])
+  const lock = 'lock table holdfast.lease in access exclusive mode'
+  for (const [text, ending] of [
+    [insert, 'commit'],
+    [insert, 'rollback'],
+    [lock, 'rollback'],
+  ] as const) {
+    const claim = claimOf(`late ${text} ${ending}`, { ttl: 600 })
+    if (text === lock) {
+      const before = claimOf(claim.name)
+      await hold(store, before)
+      await store.release(before, signal)
+    }
+    const locked = await transaction(server, text, text === insert ? [claim.name] : [])
     const asked = acquire(store, claim)
     const outcome = asked.catch((error: unknown) => error)
     await new Promise(resolve => setTimeout(resolve, 400))

@@ -13,6 +13,7 @@ declare
   ${NOW}
   ${FLOOR}
   _granted integer;
+  _until double precision;
   _names text[];
   _future text[];
   _wrong text[];
@@ -31,10 +32,11 @@ ${BEGIN}
     update ${lease} l set id = k.id, owner = k.owner, note = k.note, token = greatest(l.token + 1, _floor), ttl = k.ttl,
       expires_at = _now + ${ms('k.ttl')}
     from locked k where l.name = k.name
-    returning k.i, l.name, l.token
+    returning k.i, k.until, l.name, l.token
   )
-  select json_agg(json_build_array('held', token::text) order by i), array_agg(name) into _answers, _names from taken;
-  if cardinality(_names) = json_array_length(orders::json) then
+  select json_agg(json_build_array('held', token::text) order by i), array_agg(name), min(until)
+  into _answers, _names, _until from taken;
+  if cardinality(_names) = json_array_length(orders::json) and _until >= extract(epoch from clock_timestamp()) * 1000 then
     -- What was done meanwhile is seen from here on, such as that a claim was withdrawn.
     perform from ${line} where name = any (_names);
     if not found then

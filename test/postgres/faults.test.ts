@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import { advisory } from '../../src/stores/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { startProxy } from '../servers/proxy.ts'
 import { until } from '../servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
@@ -246,4 +247,19 @@ test('a claim that is withdrawn while a lock holds it up holds nothing and waits
     expect(await look(one, { name: claim.name })).toEqual([])
   }
   for (const store of [one, two]) await store[Symbol.asyncDispose]()
+})
+
+test('a server that hangs gets a few connections, however many requests it leaves unanswered', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeAt(server.url().replace(`:${server.port}/`, `:${proxy.port}/`))
+  await hold(store, claimOf('hangs'))
+  proxy.down.drop()
+  const started = performance.now()
+  while (performance.now() < started + 3_000) {
+    const asked = [1, 2, 3].map(index => acquire(store, claimOf(`hangs-${index}`, { ttl: 300 })).catch(() => undefined))
+    await Promise.race([Promise.all(asked), new Promise(resolve => setTimeout(resolve, 100))])
+  }
+  expect(proxy.accepted).toBeLessThanOrEqual(8)
+  proxy.down.pass()
+  await until('it serves again', () => hold(store, claimOf('again')).catch(() => undefined))
 })

@@ -5,6 +5,7 @@ import { postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
 import { type PgBouncer, startPgBouncer } from '../servers/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { startProxy } from '../servers/proxy.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 
 let server: PostgresServer
@@ -91,4 +92,18 @@ test('is woken past the pooler where there is a way around it', async () => {
   for (const locks of [one, two]) await locks?.close()
   await pooled.end()
   await direct.end()
+})
+
+test('where messages cannot be heard, that is tried seldom', async () => {
+  await using proxy = await startProxy(pooler)
+  const url = pooler.url.replace(`:${pooler.port}/`, `:${proxy.port}/`)
+  const [one, two] = [createLocks(storeAt(url)), createLocks(storeAt(url))]
+  const lease = await one.acquire('deaf')
+  const waiting = two.acquire('deaf')
+  await new Promise(resolve => setTimeout(resolve, 2_500))
+  // Two for each process, and six tries with pauses that double, where each time that it asked one was made before.
+  expect(proxy.accepted).toBeLessThan(20)
+  await lease.release()
+  await (await waiting).release()
+  for (const locks of [one, two]) await locks.close()
 })

@@ -8,6 +8,8 @@ import type { AnyLink } from './link.ts'
 const PATIENCE = 1_000
 /** A server that stands still for less is not worth it. */
 const SHORTEST_PATIENCE = 100
+/** Others may be opened beside those that are silent: a server that hangs has a process for each, which stays. */
+const MOST_RETIRED = 2
 /** How often silence is looked for while something is under way. */
 const WATCH_INTERVAL = 50
 
@@ -165,7 +167,8 @@ export class Connection<Session extends AnySession> {
   }
 
   #replace(session: Session): void {
-    if (this.#current === session && !this.#end.signal.aborted) this.#open().catch(() => {}) // the next request says why
+    if (this.#current !== session || this.#end.signal.aborted || this.#retired.size >= MOST_RETIRED) return
+    this.#open().catch(() => {}) // the next request says why
   }
 
   #retire(): void {

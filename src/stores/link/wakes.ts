@@ -3,7 +3,7 @@ import type { Wake } from '../../store.ts'
 import { closed } from './closed.ts'
 import type { AnyLink } from './link.ts'
 
-/** Milliseconds before listening is tried again; random, and doubled by each failure up to the longest. */
+/** Milliseconds before listening is tried again, doubled by each failure up to the longest. */
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2_000
 
@@ -28,6 +28,9 @@ export class Wakes {
   readonly #early = new Map<string, number>()
   #listening: Promise<void> | undefined
   #link: AnyLink | undefined
+  /** Why nothing could be heard, and when to try again: a waiter watches anew whenever it asks, which is often then. */
+  #failure: { readonly reason: LeaseError; readonly until: number } | undefined
+  #pause = SHORTEST_PAUSE
   readonly #end = new AbortController()
 
   constructor(channel: Channel) {
@@ -74,9 +77,13 @@ export class Wakes {
   }
 
   #listen(): Promise<void> {
+    if (this.#failure && performance.now() < this.#failure.until) return Promise.reject(this.#failure.reason)
     this.#listening ??= this.#begin().catch(error => {
       this.#listening = undefined
-      throw this.#end.signal.aborted ? closed() : this.#channel.failure(error)
+      const reason = this.#end.signal.aborted ? closed() : this.#channel.failure(error)
+      this.#failure = { reason, until: performance.now() + this.#pause }
+      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
+      throw reason
     })
     return this.#listening
   }
@@ -87,40 +94,42 @@ export class Wakes {
       this.#hear(id, Number(delay))
     }
     let isLost = false
+    let link: AnyLink | undefined
     const lose = (): void => {
       isLost = true
-      this.#lose()
+      if (link && this.#link === link) this.#lose(link)
     }
-    const link = await this.#channel.listen(hear, lose, this.#end.signal)
+    link = await this.#channel.listen(hear, lose, this.#end.signal)
     if (isLost || this.#end.signal.aborted) {
       link.close()
       throw new Error('the connection ended')
     }
     this.#link = link
+    this.#failure = undefined
+    this.#pause = SHORTEST_PAUSE
   }
 
   /** What was said meanwhile is lost, so everybody asks: now, to learn how often, and once it is heard again. */
-  #lose(): void {
-    const link = this.#link
-    if (!link) return
+  #lose(link: AnyLink): void {
     this.#link = undefined
     this.#listening = undefined
     link.close()
     this.#wakeAll()
-    this.#listenAgain(SHORTEST_PAUSE)
+    this.#listenAgain()
   }
 
-  #listenAgain(pause: number): void {
+  #listenAgain(): void {
     const again = async (): Promise<void> => {
       if (this.#end.signal.aborted || this.#wakes.size === 0) return
       try {
         await this.#listen()
         this.#wakeAll()
       } catch {
-        this.#listenAgain(Math.min(pause * 2, LONGEST_PAUSE))
+        this.#listenAgain()
       }
     }
-    setTimeout(() => void again(), pause * (0.5 + Math.random() / 2)).unref()
+    const pause = Math.max((this.#failure?.until ?? 0) - performance.now(), SHORTEST_PAUSE)
+    setTimeout(() => void again(), pause * (1 + Math.random() / 2)).unref()
   }
 
   #wakeAll(): void {

@@ -262,6 +262,18 @@ test('a release tells two of a hundred who wait, and no more', async () => {
   await served[0]?.release()
 })
 
+test('a name that goes from hand to hand leaves no watches at the server', async () => {
+  await using server = await startZooKeeper()
+  const all = [1, 2].map(() => createLocks(storeOf(server)))
+  let left = 300
+  const work = [...all, ...all].map(async locks => {
+    while (left-- > 0) await locks.using('hot', () => {})
+  })
+  await Promise.all(work)
+  expect(await server.ask('wchs')).toMatch('Total watches:0')
+  await Promise.all(all.map(locks => locks.close()))
+})
+
 test('a heartbeat in a thread renews while the event loop stands still', async () => {
   const program = `
     import { connect } from '${ROOT}/src/index.ts'

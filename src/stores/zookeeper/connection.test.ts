@@ -45,16 +45,16 @@ describe('a connection', () => {
   test('has the session, the timeout and the last transaction that the server told', async () => {
     const connection = await opened(hello, answer(1, 0, stat))
     expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
-    expect(await connection.send(exists('/a', false))).toEqual({ czxid: 1n, mzxid: 2n, owner: 7n })
+    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, owner: 7n })
     expect(connection.lastZxid).toBe(5n)
     connection.end(new Disconnected('over'))
   })
 
   test('rejects with the error that the server named, and goes on', async () => {
     const connection = await opened(hello, answer(1, -101), answer(2, 0, stat))
-    expect(await settled(connection.send(exists('/a', false)))).toMatchObject({ code: -101 })
+    expect(await settled(connection.send(exists('/a')))).toMatchObject({ code: -101 })
     expect(connection.isOpen).toBe(true)
-    expect((await connection.send(exists('/a', false))).czxid).toBe(1n)
+    expect((await connection.send(exists('/a'))).czxid).toBe(1n)
     connection.end(new Disconnected('over'))
   })
 
@@ -71,21 +71,21 @@ describe('a connection', () => {
     const ended = new Promise<void>(resolve => {
       connection.onEnd = resolve
     })
-    await settled(connection.send(exists('/a', false)))
+    await settled(connection.send(exists('/a')))
     await ended
-    expect(await settled(connection.send(exists('/a', false)))).toBeInstanceOf(Disconnected)
+    expect(await settled(connection.send(exists('/a')))).toBeInstanceOf(Disconnected)
   })
 
   test('says that the session is over when the server does', async () => {
     const over = new Writer().int(0).int(0).long(0n).buffer(new Uint8Array(16)).bool(false).frame()
     expect(await settled(opened(over))).toBeInstanceOf(Expired)
     const connection = await opened(hello, answer(1, -112))
-    expect(await settled(connection.send(exists('/a', false)))).toBeInstanceOf(Expired)
+    expect(await settled(connection.send(exists('/a')))).toBeInstanceOf(Expired)
   })
 
   test('ends with what was refused when the server takes no password', async () => {
     const connection = await opened(hello, answer(-4, -115))
-    expect(await settled(connection.send(exists('/a', false)))).toEqual(new Refused(-115))
+    expect(await settled(connection.send(exists('/a')))).toEqual(new Refused(-115))
   })
 
   test('tells of events between answers', async () => {
@@ -93,7 +93,7 @@ describe('a connection', () => {
     const connection = await opened(hello, Buffer.concat([event, answer(1, 0, stat)]))
     const told: string[] = []
     connection.onEvent = path => told.push(path)
-    await connection.send(exists('/a', true))
+    await connection.send(exists('/a'))
     expect(told).toEqual(['/a'])
     connection.end(new Disconnected('over'))
   })
@@ -106,7 +106,7 @@ describe('a connection', () => {
         const rest = cut ? Buffer.alloc(0) : good.subarray(at)
         return Buffer.concat([good.subarray(0, at), bytes, rest])
       })
-    const requests: Request<unknown>[] = [exists('/a', false), getChildren('/a'), multi([])]
+    const requests: Request<unknown>[] = [exists('/a'), getChildren('/a'), multi([])]
     await fc.assert(
       fc.asyncProperty(spoiled, async bytes => {
         const connection = await opened(hello, bytes)

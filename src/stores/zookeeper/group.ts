@@ -18,6 +18,7 @@ import {
   deleteStep,
   exists,
   getChildren,
+  getData,
   multi,
   type Request,
   remove,
@@ -230,7 +231,7 @@ export class Group implements Listener {
     const path = this.#settings.paths.node(name, node.name)
     this.#watches.add(path, id, delay)
     try {
-      await this.send(connection, exists(path, true))
+      await this.send(connection, getData(path, true))
       return true
     } catch (error) {
       this.#watches.tell(path)
@@ -283,7 +284,7 @@ export class Group implements Listener {
     const [node] = nodes
     if (place.until === WITHDRAWN) await this.delete(connection, name, nodes)
     if (place.until === WITHDRAWN || !node) return this.forget(place)
-    const stat = await connection.send(exists(this.#settings.paths.node(name, node.name), false)).catch(error => {
+    const stat = await connection.send(exists(this.#settings.paths.node(name, node.name))).catch(error => {
       if (isRefused(error, code.noNode)) return undefined
       throw error
     })

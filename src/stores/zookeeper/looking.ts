@@ -59,7 +59,7 @@ export async function recordsOf(
 /** The transaction that put a node; `undefined` if it is gone. */
 export async function czxidOf(group: Group, connection: Connection, path: string): Promise<bigint | undefined> {
   try {
-    return (await group.send(connection, exists(path, false))).czxid
+    return (await group.send(connection, exists(path))).czxid
   } catch (error) {
     if (isRefused(error, code.noNode)) return undefined
     throw error

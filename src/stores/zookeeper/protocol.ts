@@ -117,16 +117,19 @@ export function remove(path: string): Request<void> {
   return { ...deleteStep(path), writes: true, read: () => {} }
 }
 
-/** With `watch` the connection tells when the node changes or goes, once; only if it is there. */
-export function exists(path: string, watch: boolean): Request<Stat> {
-  return { op: op.exists, writes: false, write: to => void to.string(path).bool(watch), read: readStat }
+export function exists(path: string): Request<Stat> {
+  return { op: op.exists, writes: false, write: to => void to.string(path).bool(false), read: readStat }
 }
 
-export function getData(path: string): Request<{ data: string; stat: Stat }> {
+/**
+ * With `watch` the connection tells when the node changes or goes, once. Of a node that is not there nothing is kept,
+ * whereas a watch by `exists` would stay at the server for as long as the connection.
+ */
+export function getData(path: string, watch = false): Request<{ data: string; stat: Stat }> {
   return {
     op: op.getData,
     writes: false,
-    write: to => void to.string(path).bool(false),
+    write: to => void to.string(path).bool(watch),
     read: from => ({ data: from.string(), stat: readStat(from) }),
   }
 }

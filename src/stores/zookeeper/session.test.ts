@@ -66,7 +66,7 @@ test('a transaction proves only that one which left a third of a session before 
     expect(own.safeUntil, `at ${at}`).toBe(heard + TIMEOUT)
   }
   now = 9_000
-  await own.send(connection, exists('/a', false))
+  await own.send(connection, exists('/a'))
   expect(own.safeUntil, 'what only the follower answers proves nothing').toBe(1_999 + TIMEOUT)
   await own.close(false)
 })

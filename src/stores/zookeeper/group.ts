@@ -223,7 +223,9 @@ export class Group implements Listener {
   }
 
   forget(place: Place): void {
-    if (this.places.get(place.id) === place) this.places.delete(place.id)
+    if (this.places.get(place.id) !== place) return
+    this.places.delete(place.id)
+    this.#watches.forget(place.id)
   }
 
   /** From now on `id` is told when this node changes or goes. `false`: it is gone already. */

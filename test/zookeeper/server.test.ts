@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks, type Lease } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
@@ -42,6 +44,18 @@ test('a lease and a line outlive a restart of the server', async () => {
   const next = await waiting
   expect(next.token).toBeGreaterThan(lease.token)
   await next.release()
+})
+
+test('a server that lost all its data serves those who knew it before, once their sessions are over', async () => {
+  await using server = await startZooKeeper()
+  await using locks = createLocks(storeOf(server), { ttl: 1_000 })
+  const lease = await locks.acquire('wiped')
+  for (let others = 0; others < 20; others += 1) await locks.using(`more-${others}`, () => {})
+  await server.kill()
+  rmSync(join(server.folder, 'data', 'version-2'), { recursive: true })
+  await server.start()
+  await until('it serves', () => locks.using('wiped', () => true).catch(() => false))
+  expect(() => lease.assertHeld()).toThrow()
 })
 
 test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {

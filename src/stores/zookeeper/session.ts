@@ -149,7 +149,9 @@ export class Session {
 
   async #attach(server: Server): Promise<Connection> {
     const sent = this.#clock.now()
-    const [timeout, id, password, lastZxid] = [this.#wanted, this.#id, this.#password, this.#lastZxid]
+    const [timeout, id, password] = [this.#wanted, this.#id, this.#password]
+    // A server that is behind this refuses: for ever, where data was lost, without ever saying that the session is over.
+    const lastZxid = sent < this.safeUntil ? this.#lastZxid : 0n
     const patience = Math.min(Math.max(this.#timeout / 8, SHORTEST_PATIENCE), LONGEST_PATIENCE, LONGEST_REQUEST)
     const connection = await Connection.open(server, this.#ensemble, { timeout, id, password, lastZxid }, patience)
     if (this.#isClosed) {

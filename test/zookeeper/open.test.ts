@@ -136,7 +136,7 @@ test('it goes through TLS, and refuses a server that nobody vouches for', async 
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   execFileSync(
     'openssl',
-    `req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ${key} -out ${cert} -subj /CN=localhost -addext subjectAltName=DNS:localhost`.split(
+    `req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ${key} -out ${cert} -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1`.split(
       ' ',
     ),
     { stdio: 'pipe' },
@@ -149,12 +149,17 @@ test('it goes through TLS, and refuses a server that nobody vouches for', async 
     plain.on('error', () => socket.destroy())
   }).listen(0, '127.0.0.1')
   await once(terminator, 'listening')
-  const servers = `localhost:${(terminator.address() as AddressInfo).port}`
-  {
-    await using store = zookeeper({ servers, tls: { ca: pem.cert } })
-    expect((await hold(store, claimOf('tls'))).held).toBe(true)
+  const { port } = terminator.address() as AddressInfo
+  const warnings: Error[] = []
+  const warn = (warning: Error): unknown => warnings.push(warning)
+  process.on('warning', warn)
+  for (const host of ['localhost', '127.0.0.1']) {
+    await using store = zookeeper({ servers: `${host}:${port}`, tls: { ca: pem.cert } })
+    await hold(store, claimOf(`tls-${host}`))
   }
-  await using unknown = zookeeper({ servers, tls: true })
+  process.off('warning', warn)
+  expect(warnings).toEqual([])
+  await using unknown = zookeeper({ servers: `localhost:${port}`, tls: true })
   expect(await failureOf(unknown.acquire(claimOf('tls-2'), signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     message: expect.stringMatching(/self.signed certificate/),

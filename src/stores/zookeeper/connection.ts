@@ -1,4 +1,4 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
@@ -77,7 +77,9 @@ export class Connection {
   static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
     const { tls, auth } = way
     const target = { host: server.host, port: server.port }
-    const socket = tls ? connectTls({ servername: server.host, ...tls, ...target }) : connectTcp(target)
+    // An address is not to be a server name (RFC 6066): Node warns of it. The certificate is compared with it all the same.
+    const name = isIP(server.host) ? {} : { servername: server.host }
+    const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
     return new Promise((resolve, reject) => {
       const late = setTimeout(

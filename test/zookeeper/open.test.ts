@@ -131,6 +131,18 @@ test('a server that answers to nobody, is none or is another one is named within
   other.close()
 })
 
+test('a server that closes a connection at once is said to, with what it may be', async () => {
+  await using full = await startZooKeeper({ config: { maxClientCnxns: 1 } })
+  await using one = storeOf(full)
+  await hold(one, claimOf('one'))
+  await using two = storeOf(full)
+  for (let round = 0; round < 5; round += 1)
+    expect(await failureOf(two.acquire(claimOf('two'), signal))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/closed the connection at once .*majority.*maxClientCnxns.*TLS/),
+    })
+})
+
 test('it goes through TLS, and refuses a server that nobody vouches for', async () => {
   const folder = newFolder('tls')
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]

@@ -66,8 +66,8 @@ export class Connection {
     socket.unref()
     socket.setNoDelay(true)
     socket.on('data', piece => this.#receive(piece))
-    socket.on('error', error => this.end(new Disconnected(error.message || 'it was refused')))
-    socket.on('close', () => this.end(new Disconnected('the server closed the connection')))
+    socket.on('error', error => this.end(new Disconnected(this.#whyEnded(error))))
+    socket.on('close', () => this.end(new Disconnected(this.#whyEnded())))
   }
 
   /**
@@ -142,6 +142,14 @@ export class Connection {
     for (const { fail } of this.#flights.splice(0)) fail(error)
     this.#tellIdle()
     this.onEnd()
+  }
+
+  /** A server that does not want a connection closes it before it said anything. */
+  #whyEnded(error?: NodeJS.ErrnoException): string {
+    const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
+    if (!isClosed) return error.message || 'it was refused'
+    if (!this.#onHandshake) return 'the server closed the connection'
+    return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or only one side uses TLS)'
   }
 
   /** What is written in one turn of the event loop leaves together. */

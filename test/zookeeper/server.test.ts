@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks, type Lease } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
+import { Connection } from '../../src/stores/zookeeper/connection.ts'
+import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
+import { remove } from '../../src/stores/zookeeper/protocol.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
 import { startClock } from '../servers/clock.ts'
 import { startProxy } from '../servers/proxy.ts'
@@ -23,6 +26,14 @@ async function nodesOf(name: string): Promise<string[]> {
   return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
     of === name ? node : '',
   ).filter(node => node !== '')
+}
+
+/** As the server does by itself, some time after the last claim went. */
+async function removeNode(path: string): Promise<void> {
+  const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  const connection = await Connection.open(server, { tls: undefined, auth: undefined }, NEW, 1_000)
+  await connection.send(remove(path))
+  connection.end(new Disconnected('it is done'))
 }
 
 /** What a second client is told of who waits. */
@@ -88,6 +99,32 @@ test('a claim that was put and answered by nobody is deleted once it was withdra
   await proxy.accept()
   await hold(store, claimOf('another'))
   expect(await nodesOf('withdrawn')).toEqual([])
+})
+
+test('a claim that is put again after it was withdrawn, since its name had gone meanwhile, leaves no node', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const [before, late, other] = [1, 2, 3].map(() => claimOf('again')) as [Claim, Claim, Claim]
+  await hold(slow, before)
+  await slow.release(before, signal)
+  await others.renew(other, signal) // has it connected
+  await removeNode('/holdfast/again')
+  proxy.down.hold()
+  const controller = new AbortController()
+  const acquired = slow.acquire(late, controller.signal).catch(error => error)
+  const up = proxy.up.bytes
+  await until('it was sent', () => proxy.up.bytes > up)
+  await hold(others, other)
+  await others.release(other, signal)
+  controller.abort()
+  const released = slow.release(late, signal)
+  await until('it is withdrawn', async () => (await nodesOf('again')).some(node => node === `x${late.id}`))
+  proxy.down.pass()
+  expect(await released).toBe('gone')
+  await acquired
+  await hold(slow, claimOf('after'))
+  expect((await nodesOf('again')).filter(node => !node.startsWith('x'))).toEqual([])
 })
 
 test('a claim that was put before others held gets a token above theirs', async () => {

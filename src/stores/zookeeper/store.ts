@@ -119,7 +119,7 @@ export class ZooKeeperStore implements Store {
       }
       place = group.places.get(id)
       if (line.isWithdrawn(id)) {
-        await group.delete(connection, name, place?.node ? [place.node] : [])
+        await group.delete(connection, name, line.of(id)) // the withdrawal may have forgotten its place already
         if (place) group.forget(place)
         return { held: false, retryAfter: LONGEST_REQUEST }
       }

@@ -9,7 +9,7 @@ import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
 import { until } from '../servers/until.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
-const file = (name: string): string => join(import.meta.dirname, 'certificates', name)
+const file = (name: string): string => join(import.meta.dirname, '../certificates', name)
 const pem = (name: string): Buffer => readFileSync(file(name))
 
 describe('with authentication', () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { UNPACKED } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { type Port, reservePort } from './port.ts'
@@ -184,8 +184,11 @@ export class Ensemble implements AsyncDisposable {
 }
 
 function classPath(): string {
-  const jar = 'share/java/zookeeper.jar'
-  const path = [join('/usr', jar), join(UNPACKED, jar)].find(existsSync)
-  if (path) return path
+  const folder = ['/usr', UNPACKED]
+    .map(usr => join(usr, 'share/java'))
+    .find(each => existsSync(join(each, 'zookeeper.jar')))
+  // What TLS needs is there, and missing from the class path that Debian's zookeeper.jar names.
+  if (folder)
+    return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(folder, `${jar}.jar`)).join(delimiter)
   throw new Error("zookeeper.jar was not found: run ./script/setup --servers, or install Debian's package zookeeper")
 }

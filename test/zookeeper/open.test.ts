@@ -1,18 +1,19 @@
-import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { type AddressInfo, connect as connectTcp, createServer } from 'node:net'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { createServer as createTlsServer } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks, openStore } from '../../src/index.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
 import { newFolder } from '../servers/folder.ts'
+import { reservePort } from '../servers/port.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
 import { claimOf, failureOf, hold, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
+
+const pem = (name: string): string => join(import.meta.dirname, '../certificates', name)
 
 beforeAll(async () => {
   server = await startZooKeeper({ config: { maxSessionTimeout: 40_000 } })
@@ -55,6 +56,9 @@ describe('options', () => {
     ['zookeeper://me:secret%@a', 'encodes nothing'],
     ['zookeeper://a?sessionTimeout=soon', 'sessionTimeout must be a whole number'],
     ['zookeeper://a,b:x', 'a server is host:port'],
+    ['zookeeper://a?ca=own.pem', 'ca in the URL of the ZooKeeper store is for TLS'],
+    ['zookeeper://a?tls=true&cert=own.pem', 'both cert and key'],
+    ['zookeeper://a?tls=true&ca=/nowhere', 'the file of ca in the URL of the ZooKeeper store cannot be read'],
   ])('the URL %s is refused, and not repeated', async (url, message) => {
     const error = await failureOf(openStore(url))
     expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) })
@@ -143,38 +147,43 @@ test('a server that closes a connection at once is said to, with what it may be'
     })
 })
 
-test('it goes through TLS, and refuses a server that nobody vouches for', async () => {
-  const folder = newFolder('tls')
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  execFileSync(
-    'openssl',
-    `req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ${key} -out ${cert} -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1`.split(
-      ' ',
-    ),
-    { stdio: 'pipe' },
-  )
-  const pem = { key: readFileSync(key), cert: readFileSync(cert) }
-  const terminator = createTlsServer(pem, socket => {
-    const plain = connectTcp({ host: '127.0.0.1', port: server.port })
-    socket.pipe(plain).pipe(socket)
-    socket.on('error', () => plain.destroy())
-    plain.on('error', () => socket.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(terminator, 'listening')
-  const { port } = terminator.address() as AddressInfo
+test('it goes through TLS, shows a certificate, and refuses a server that nobody vouches for', async () => {
+  const secure = await reservePort()
+  const keyStore = join(newFolder('tls'), 'server.pem')
+  writeFileSync(keyStore, readFileSync(pem('server.key'), 'utf8') + readFileSync(pem('server.pem'), 'utf8'))
+  await using _server = await startZooKeeper({
+    config: {
+      secureClientPort: secure.number,
+      secureClientPortAddress: '127.0.0.1',
+      serverCnxnFactory: 'org.apache.zookeeper.server.NettyServerCnxnFactory',
+      'ssl.keyStore.location': keyStore,
+      'ssl.trustStore.location': pem('ca.pem'),
+    },
+  })
+  const ca = readFileSync(pem('ca.pem'))
+  const [cert, key] = [readFileSync(pem('client.pem')), readFileSync(pem('client.key'))]
   const warnings: Error[] = []
   const warn = (warning: Error): unknown => warnings.push(warning)
   process.on('warning', warn)
   for (const host of ['localhost', '127.0.0.1']) {
-    await using store = zookeeper({ servers: `${host}:${port}`, tls: { ca: pem.cert } })
+    await using store = zookeeper({ servers: `${host}:${secure.number}`, tls: { ca, cert, key } })
     await hold(store, claimOf(`tls-${host}`))
   }
   process.off('warning', warn)
   expect(warnings).toEqual([])
-  await using unknown = zookeeper({ servers: `localhost:${port}`, tls: true })
-  expect(await failureOf(unknown.acquire(claimOf('tls-2'), signal))).toMatchObject({
-    code: 'STORE_UNAVAILABLE',
-    message: expect.stringMatching(/self.signed certificate/),
-  })
-  terminator.close()
+  const url = `zookeeper://localhost:${secure.number}?tls=true`
+  const shown = `&cert=${pem('client.pem')}&key=${pem('client.key')}`
+  await using byUrl = await openStore(`${url}&ca=${pem('ca.pem')}${shown}`)
+  await hold(byUrl, claimOf('by-url'))
+  for (const [options, message] of [
+    [shown, /(self.signed|unable to verify|unable to get).*certificate/],
+    [`&ca=${pem('ca.pem')}`, /TLS failed: .*certificate/],
+  ] as const) {
+    await using refused = await openStore(url + options)
+    expect(await failureOf(refused.acquire(claimOf('refused'), signal))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(message),
+    })
+  }
+  await secure.release()
 })

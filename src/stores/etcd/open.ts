@@ -1,13 +1,12 @@
-import { readFileSync } from 'node:fs'
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { pemFiles, readPem } from '../link/pem.ts'
 import type { EtcdTls } from './endpoint.ts'
 import { etcd } from './index.ts'
 
 const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix=…], or etcds:// for TLS'
 
-const files = ['ca', 'cert', 'key'] as const
-const known: ReadonlySet<string> = new Set(['prefix', ...files])
+const known: ReadonlySet<string> = new Set(['prefix', ...pemFiles])
 
 /**
  * The store that `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]` names; with TLS also `ca`, `cert` and
@@ -25,11 +24,9 @@ export async function openEtcd(url: string): Promise<Store> {
   if (!hosts) throw invalid(`the URL of the etcd store names no host: ${SHAPE}`)
   const options = optionsOf(query)
   const isSecure = scheme.toLowerCase() === 'etcds'
-  const given = files.filter(name => options.has(name))
-  if (!isSecure && given.length > 0) throw invalid(`${given[0]} in the URL of an etcd store is for TLS: use etcds://`)
-  const tls: EtcdTls | undefined = isSecure
-    ? Object.fromEntries(given.map(name => [name, read(name, options.get(name) ?? '')]))
-    : undefined
+  const given = pemFiles.find(name => options.has(name))
+  if (!isSecure && given) throw invalid(`${given} in the URL of an etcd store is for TLS: use etcds://`)
+  const tls: EtcdTls | undefined = isSecure ? readPem(options, 'etcd') : undefined
   return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix: options.get('prefix') ?? undefined })
 }
 
@@ -53,13 +50,5 @@ function userOf(access: string | undefined): { user?: string; password?: string 
     throw invalid(
       'the user name or password in the URL of the etcd store has a % that encodes nothing: write it as %25',
     )
-  }
-}
-
-function read(name: string, path: string): Buffer {
-  try {
-    return readFileSync(path)
-  } catch (error) {
-    throw invalid(`the file of ${name} in the URL of the etcd store cannot be read: ${(error as Error).message}`)
   }
 }

@@ -147,6 +147,8 @@ export class Connection {
   /** A server that does not want a connection closes it before it said anything. */
   #whyEnded(error?: NodeJS.ErrnoException): string {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
+    if (error?.code?.startsWith('ERR_SSL'))
+      return `TLS failed: ${(error as { reason?: string }).reason ?? error.message}`
     if (!isClosed) return error.message || 'it was refused'
     if (!this.#onHandshake) return 'the server closed the connection'
     return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or only one side uses TLS)'

@@ -1,14 +1,16 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { pemFiles, readPem } from '../link/pem.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =
-  'write zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…&sessionTimeout=…&tls=true]'
+  'write zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…&sessionTimeout=…&tls=true[&ca=…&cert=…&key=…]]'
 
-const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls'])
+const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', ...pemFiles])
 
 /**
- * The store that `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]` names.
+ * The store that `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]` names; with `tls=true` also
+ * `ca`, `cert` and `key`, the paths of files in PEM.
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right
  */
 export function openZooKeeper(url: string): Store {
@@ -33,12 +35,16 @@ function parse(url: string): ZooKeeperOptions {
   const [prefix, sessionTimeout, tls] = [...known].map(key => options.get(key) ?? undefined)
   if (tls !== undefined && tls !== 'true' && tls !== 'false')
     throw invalid('tls in the URL of the ZooKeeper store is true or false')
+  const file = pemFiles.find(name => options.has(name))
+  if (file && tls !== 'true') throw invalid(`${file} in the URL of the ZooKeeper store is for TLS: add tls=true`)
+  if (options.has('cert') !== options.has('key'))
+    throw invalid('the URL of the ZooKeeper store needs both cert and key, or none')
   return {
     servers,
     chroot: decode(chroot),
     prefix,
     auth: login === undefined ? undefined : authOf(login),
-    tls: tls === 'true',
+    tls: tls === 'true' && readPem(options, 'ZooKeeper'),
     sessionTimeout: sessionTimeout === undefined ? undefined : Number(sessionTimeout),
   }
 }

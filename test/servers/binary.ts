@@ -29,9 +29,13 @@ export function findBinary(name: string, debianPackage: string, unpacked: string
   )
 }
 
-/** Debian keeps the programs of PostgreSQL apart, by version, and some servers where only root looks for them. */
+/** Debian keeps the programs of PostgreSQL and Java apart, by version, and some servers where only root looks for them. */
 function foldersIn(prefix: string): string[] {
-  return [join(prefix, 'bin'), join(prefix, 'sbin'), ...globSync(join(prefix, 'lib/postgresql/*/bin')).sort().reverse()]
+  return [
+    join(prefix, 'bin'),
+    join(prefix, 'sbin'),
+    ...globSync(join(prefix, 'lib/{postgresql,jvm}/*/bin')).sort().reverse(),
+  ]
 }
 
 function isExecutable(path: string): boolean {

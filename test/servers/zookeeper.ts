@@ -184,11 +184,10 @@ export class Ensemble implements AsyncDisposable {
 }
 
 function classPath(): string {
-  const folder = ['/usr', UNPACKED]
-    .map(usr => join(usr, 'share/java'))
-    .find(each => existsSync(join(each, 'zookeeper.jar')))
-  // What TLS needs is there, and missing from the class path that Debian's zookeeper.jar names.
-  if (folder)
-    return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(folder, `${jar}.jar`)).join(delimiter)
+  const [installed, unpacked] = ['/usr', UNPACKED].map(usr => join(usr, 'share/java')) as [string, string]
+  // What TLS needs is there, and missing from the list in zookeeper.jar of what it needs, which is by absolute paths.
+  if (existsSync(join(installed, 'zookeeper.jar')))
+    return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(installed, `${jar}.jar`)).join(delimiter)
+  if (existsSync(join(unpacked, 'zookeeper.jar'))) return join(unpacked, '*')
   throw new Error("zookeeper.jar was not found: run ./script/setup --servers, or install Debian's package zookeeper")
 }

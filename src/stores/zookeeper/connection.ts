@@ -151,7 +151,7 @@ export class Connection {
       return `TLS failed: ${(error as { reason?: string }).reason ?? error.message}`
     if (!isClosed) return error.message || 'it was refused'
     if (!this.#onHandshake) return 'the server closed the connection'
-    return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or only one side uses TLS)'
+    return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or expects something else of TLS)'
   }
 
   /** What is written in one turn of the event loop leaves together. */

@@ -3,15 +3,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks, type Lease } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
-import { Connection } from '../../src/stores/zookeeper/connection.ts'
-import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
-import { remove } from '../../src/stores/zookeeper/protocol.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
 import { startClock } from '../servers/clock.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { until } from '../servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { claimOf, hold, signal, storeOf } from './support.ts'
+import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -19,22 +16,6 @@ beforeAll(async () => {
   server = await startZooKeeper()
 })
 afterAll(() => server.stop())
-
-/** The nodes of a name, as the server has them. */
-async function nodesOf(name: string): Promise<string[]> {
-  const dump = await server.ask('dump')
-  return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
-    of === name ? node : '',
-  ).filter(node => node !== '')
-}
-
-/** As the server does by itself, some time after the last claim went. */
-async function removeNode(path: string): Promise<void> {
-  const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
-  const connection = await Connection.open(server, { tls: undefined, auth: undefined }, NEW, 1_000)
-  await connection.send(remove(path))
-  connection.end(new Disconnected('it is done'))
-}
 
 /** What a second client is told of who waits. */
 async function waits(store: Store, name: string, count: number): Promise<void> {
@@ -69,96 +50,6 @@ test('a server that lost all its data serves those who knew it before, once thei
   expect(() => lease.assertHeld()).toThrow()
 })
 
-test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {
-  await using proxy = await startProxy(server)
-  await using store = storeOf(proxy)
-  await hold(store, claimOf('warm'))
-  for (let round = 0; round < 10; round += 1) {
-    const claim = claimOf(`orphan-${round}`)
-    const cut = proxy.cutAfterRequest(claim.id)
-    await expect(store.acquire(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
-    await cut
-    expect(await nodesOf(claim.name)).toHaveLength(1)
-    const { token } = await hold(store, claim)
-    expect((await hold(store, claim)).token).toBe(token)
-    expect(await nodesOf(claim.name)).toHaveLength(1)
-    expect(await store.release(claim, signal)).toBe('released')
-  }
-})
-
-test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {
-  await using proxy = await startProxy(server)
-  await using store = storeOf(proxy)
-  await hold(store, claimOf('warm-2'))
-  const claim = claimOf('withdrawn')
-  const cut = proxy.cutAfterRequest(claim.id)
-  await expect(store.acquire(claim, signal)).rejects.toThrow('no answer came')
-  await cut
-  await proxy.refuse()
-  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  await proxy.accept()
-  await hold(store, claimOf('another'))
-  expect(await nodesOf('withdrawn')).toEqual([])
-})
-
-test('a claim that is put again after it was withdrawn, since its name had gone meanwhile, leaves no node', async () => {
-  await using proxy = await startProxy(server)
-  await using slow = storeOf(proxy)
-  await using others = storeOf(server)
-  const [before, late, other] = [1, 2, 3].map(() => claimOf('again')) as [Claim, Claim, Claim]
-  await hold(slow, before)
-  await slow.release(before, signal)
-  await others.renew(other, signal) // has it connected
-  await removeNode('/holdfast/again')
-  proxy.down.hold()
-  const controller = new AbortController()
-  const acquired = slow.acquire(late, controller.signal).catch(error => error)
-  const up = proxy.up.bytes
-  await until('it was sent', () => proxy.up.bytes > up)
-  await hold(others, other)
-  await others.release(other, signal)
-  controller.abort()
-  const released = slow.release(late, signal)
-  await until('it is withdrawn', async () => (await nodesOf('again')).some(node => node === `x${late.id}`))
-  proxy.down.pass()
-  expect(await released).toBe('gone')
-  await acquired
-  await hold(slow, claimOf('after'))
-  expect((await nodesOf('again')).filter(node => !node.startsWith('x'))).toEqual([])
-})
-
-test('a claim that was put before others held gets a token above theirs', async () => {
-  await using proxy = await startProxy(server)
-  await using cutOff = storeOf(proxy)
-  await using others = storeOf(server)
-  const [first, second, third] = [claimOf('mark'), claimOf('mark', { queue: true }), claimOf('mark', { queue: true })]
-  await hold(cutOff, claimOf('warm-3'))
-  await hold(others, first)
-  expect((await others.acquire(second, signal)).held).toBe(false)
-  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
-  const cut = proxy.cutAfterRequest(third.id)
-  await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
-  await cut
-  await others.release(first, signal)
-  const { token } = await hold(others, second)
-  await others.release(second, signal)
-  expect((await hold(cutOff, third)).token).toBeGreaterThan(token)
-})
-
-test('a broken lease outranks a claim that was put before it was broken', async () => {
-  await using proxy = await startProxy(server)
-  await using cutOff = storeOf(proxy)
-  await using others = storeOf(server)
-  const [holder, late] = [claimOf('broken', { queue: true }), claimOf('broken', { queue: true })]
-  await hold(cutOff, claimOf('warm-4'))
-  await hold(others, holder)
-  const cut = proxy.cutAfterRequest(late.id)
-  await expect(cutOff.acquire(late, signal)).rejects.toThrow('no answer came')
-  await cut
-  const broken = await others.break('broken', 'test', signal)
-  expect((await hold(cutOff, late)).token).toBeGreaterThan(broken ?? 0n)
-})
-
 test('a lease that moves to the session of another client, or of another ttl, keeps its token and its place', async () => {
   await using one = storeOf(server)
   await using two = storeOf(server)
@@ -175,7 +66,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
   ] as const) {
     const grant = await store.renew({ ...claim, ttl }, signal)
     expect(grant?.token).toBe(token)
-    expect(await nodesOf('moves')).toHaveLength(2)
+    expect(await nodesOf(server, 'moves')).toHaveLength(2)
     const [holder, waiter] = await Array.fromAsync(two.inspect({ name: 'moves' }, signal))
     expect([holder?.token, waiter?.position]).toEqual([token, 0])
   }
@@ -196,7 +87,7 @@ test('a lease that went to another session and back lives with the one that rene
     expect((await two.renew(claim, signal))?.token).toBe(token)
     await new Promise(resolve => setTimeout(resolve, 200))
   }
-  expect(await nodesOf('back')).toHaveLength(1)
+  expect(await nodesOf(server, 'back')).toHaveLength(1)
 })
 
 test('waiters that could not ask while the server was away keep their places', async () => {
@@ -282,9 +173,9 @@ test('a store that is closed keeps what is held until its ttl, and leaves nothin
   await hold(other, claimOf('closed-2'))
   await store.acquire({ ...waiting, queue: true }, signal)
   await store[Symbol.asyncDispose]()
-  expect(await nodesOf('closed')).toHaveLength(1)
-  expect(await nodesOf('closed-2')).toHaveLength(1)
-  await until('it runs out', async () => (await nodesOf('closed')).length === 0)
+  expect(await nodesOf(server, 'closed')).toHaveLength(1)
+  expect(await nodesOf(server, 'closed-2')).toHaveLength(1)
+  await until('it runs out', async () => (await nodesOf(server, 'closed')).length === 0)
 })
 
 test('a release tells two of a hundred who wait, and no more', async () => {
@@ -299,7 +190,7 @@ test('a release tells two of a hundred who wait, and no more', async () => {
     const lease = await waiters.acquire('herd', { signal: controller.signal })
     served.push(lease)
   })
-  await until('all wait', async () => (await nodesOf('herd')).length === 101)
+  await until('all wait', async () => (await nodesOf(server, 'herd')).length === 101)
   await new Promise(resolve => setTimeout(resolve, 300))
   const before = proxy.up.bytes
   await holders.release(holder, signal)
@@ -337,7 +228,7 @@ test('a heartbeat in a thread renews while the event loop stands still', async (
     console.log('released')`
   const { code, stdout, stderr } = await scriptNode(['--input-type=module', '--eval', program], { folder: ROOT })
   expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'released\n', stderr: '' })
-  expect(await nodesOf('thread')).toEqual([])
+  expect(await nodesOf(server, 'thread')).toEqual([])
 })
 
 test('a program that waits ends when it was served, although it never closes its locks', async () => {

@@ -1,5 +1,6 @@
 import type { Claim, Grant, Store } from '../../src/store.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
+import type { ZooKeeperServer } from '../servers/zookeeper.ts'
 import { signal } from '../support.ts'
 
 export { claimOf, failureOf, signal } from '../support.ts'
@@ -19,4 +20,12 @@ interface Address {
 export function storeOf(servers: Address | readonly Address[], options: Partial<ZooKeeperOptions> = {}): Store {
   const all = Array.isArray(servers) ? servers : [servers]
   return zookeeper({ servers: all.map(({ port }: Address) => `127.0.0.1:${port}`), ...options })
+}
+
+/** The nodes of a name, as the server has them. */
+export async function nodesOf(server: ZooKeeperServer, name: string): Promise<string[]> {
+  const dump = await server.ask('dump')
+  return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
+    of === name ? node : '',
+  ).filter(node => node !== '')
 }

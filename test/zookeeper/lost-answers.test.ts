@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Claim } from '../../src/store.ts'
+import { Connection } from '../../src/stores/zookeeper/connection.ts'
+import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
+import { remove } from '../../src/stores/zookeeper/protocol.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { until } from '../servers/until.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
+import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.stop())
+
+/** As the server does by itself, some time after the last claim went. */
+async function removeNode(path: string): Promise<void> {
+  const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  const connection = await Connection.open(server, { tls: undefined, auth: undefined }, NEW, 1_000)
+  await connection.send(remove(path))
+  connection.end(new Disconnected('it is done'))
+}
+
+test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm'))
+  for (let round = 0; round < 10; round += 1) {
+    const claim = claimOf(`orphan-${round}`)
+    const cut = proxy.cutAfterRequest(claim.id)
+    await expect(store.acquire(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await cut
+    expect(await nodesOf(server, claim.name)).toHaveLength(1)
+    const { token } = await hold(store, claim)
+    expect((await hold(store, claim)).token).toBe(token)
+    expect(await nodesOf(server, claim.name)).toHaveLength(1)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+})
+
+test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm-2'))
+  const claim = claimOf('withdrawn')
+  const cut = proxy.cutAfterRequest(claim.id)
+  await expect(store.acquire(claim, signal)).rejects.toThrow('no answer came')
+  await cut
+  await proxy.refuse()
+  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await proxy.accept()
+  await hold(store, claimOf('another'))
+  expect(await nodesOf(server, 'withdrawn')).toEqual([])
+})
+
+test('a claim that is put again after it was withdrawn, since its name had gone meanwhile, leaves no node', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const [before, late, other] = [1, 2, 3].map(() => claimOf('again')) as [Claim, Claim, Claim]
+  await hold(slow, before)
+  await slow.release(before, signal)
+  await others.renew(other, signal) // has it connected
+  await removeNode('/holdfast/again')
+  proxy.down.hold()
+  const controller = new AbortController()
+  const acquired = slow.acquire(late, controller.signal).catch(error => error)
+  const up = proxy.up.bytes
+  await until('it was sent', () => proxy.up.bytes > up)
+  await hold(others, other)
+  await others.release(other, signal)
+  controller.abort()
+  const released = slow.release(late, signal)
+  await until('it is withdrawn', async () => (await nodesOf(server, 'again')).some(node => node === `x${late.id}`))
+  proxy.down.pass()
+  expect(await released).toBe('gone')
+  await acquired
+  await hold(slow, claimOf('after'))
+  expect((await nodesOf(server, 'again')).filter(node => !node.startsWith('x'))).toEqual([])
+})
+
+test('a claim that was put before others held gets a token above theirs', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [first, second, third] = [claimOf('mark'), claimOf('mark', { queue: true }), claimOf('mark', { queue: true })]
+  await hold(cutOff, claimOf('warm-3'))
+  await hold(others, first)
+  expect((await others.acquire(second, signal)).held).toBe(false)
+  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
+  const cut = proxy.cutAfterRequest(third.id)
+  await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
+  await cut
+  await others.release(first, signal)
+  const { token } = await hold(others, second)
+  await others.release(second, signal)
+  expect((await hold(cutOff, third)).token).toBeGreaterThan(token)
+})
+
+test('a broken lease outranks a claim that was put before it was broken', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [holder, late] = [claimOf('broken', { queue: true }), claimOf('broken', { queue: true })]
+  await hold(cutOff, claimOf('warm-4'))
+  await hold(others, holder)
+  const cut = proxy.cutAfterRequest(late.id)
+  await expect(cutOff.acquire(late, signal)).rejects.toThrow('no answer came')
+  await cut
+  const broken = await others.break('broken', 'test', signal)
+  expect((await hold(cutOff, late)).token).toBeGreaterThan(broken ?? 0n)
+})

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks, openStore } from '../../src/index.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
+import { Writer } from '../../src/stores/zookeeper/jute.ts'
 import { newFolder } from '../servers/folder.ts'
 import { reservePort } from '../servers/port.ts'
 import { startProxy } from '../servers/proxy.ts'
@@ -133,6 +134,27 @@ test('a server that answers to nobody, is none or is another one is named within
     expect(performance.now() - started).toBeLessThan(3_000)
   }
   other.close()
+})
+
+test('a server that is too old says so', async () => {
+  const hello = new Writer().int(0).int(20_000).long(7n).buffer(new Uint8Array(16)).bool(false).frame()
+  // As 3.4 does: it answers the first request that it does not know, and hears no more.
+  const old = createServer(socket => {
+    socket.once('data', () => {
+      socket.write(hello)
+      socket.once('data', ([, , , , ...piece]) => {
+        const xid = Buffer.from(piece).readInt32BE()
+        socket.end(new Writer().int(xid).long(1n).int(-6).frame())
+      })
+    })
+  }).listen(0, '127.0.0.1')
+  await once(old, 'listening')
+  await using store = storeOf(old.address() as AddressInfo)
+  expect(await failureOf(store.acquire(claimOf('old'), signal))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('ZooKeeper 3.6 or later is needed'),
+  })
+  old.close()
 })
 
 test('a server that closes a connection at once is said to, with what it may be', async () => {

@@ -36,6 +36,8 @@ export class Names {
       const creating = this.#send(connection, request) as Promise<Made>
       const [made, created, also] = await Promise.allSettled([making, creating, alongside()])
       const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
+      // A server that knows no containers says so, and closes the connection before it answers the rest.
+      if (made.status === 'rejected' && isRefused(made.reason, code.unimplemented)) throw made.reason
       if (!isMissing || tries > 1) {
         if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason
         return [created, also.value]

@@ -14,6 +14,8 @@ export interface ZooKeeperOptions {
   readonly clock?: ShiftedClock | undefined
   /** Further lines of its configuration, by name. */
   readonly config?: Readonly<Record<string, string | number>> | undefined
+  /** System properties, for what the configuration cannot say. */
+  readonly properties?: Readonly<Record<string, string | number>> | undefined
 }
 
 export interface EnsembleOptions extends ZooKeeperOptions {
@@ -49,10 +51,12 @@ export async function startEnsemble(options: EnsembleOptions = {}): Promise<Ense
 
 export class ZooKeeperServer extends ServerProcess {
   readonly #clock: ShiftedClock | undefined
+  readonly #properties: Readonly<Record<string, string | number>>
 
-  constructor(place: Place, { clock, config = {} }: ZooKeeperOptions, id?: number) {
+  constructor(place: Place, { clock, config = {}, properties = {} }: ZooKeeperOptions, id?: number) {
     super(place)
     this.#clock = clock
+    this.#properties = properties
     const data = join(this.folder, 'data')
     const lines = {
       tickTime: 200,
@@ -97,6 +101,7 @@ export class ZooKeeperServer extends ServerProcess {
       '-Dzookeeper.4lw.commands.whitelist=*',
       // What is written need not survive the machine, only the process.
       '-Dzookeeper.forceSync=no',
+      ...Object.entries(this.#properties).map(([name, value]) => `-D${name}=${value}`),
       '-cp',
       classPath(),
       'org.apache.zookeeper.server.quorum.QuorumPeerMain',

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Claim } from '../../src/store.ts'
-import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
 import { remove } from '../../src/stores/zookeeper/protocol.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { until } from '../servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
+import { claimOf, connectionTo, hold, nodesOf, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -17,8 +16,7 @@ afterAll(() => server.stop())
 
 /** As the server does by itself, some time after the last claim went. */
 async function removeNode(path: string): Promise<void> {
-  const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
-  const connection = await Connection.open(server, { tls: undefined, auth: undefined }, NEW, 1_000)
+  const connection = await connectionTo(server)
   await connection.send(remove(path))
   connection.end(new Disconnected('it is done'))
 }

@@ -3,12 +3,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks, type Lease } from '../../src/index.ts'
 import type { Claim, Store } from '../../src/store.ts'
+import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
+import { getChildren } from '../../src/stores/zookeeper/protocol.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
 import { startClock } from '../servers/clock.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { until } from '../servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
+import { claimOf, connectionTo, hold, nodesOf, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -202,6 +204,25 @@ test('a release tells two of a hundred who wait, and no more', async () => {
   controller.abort()
   await all
   await served[0]?.release()
+})
+
+test('nothing stays of a name that nobody wants, and its tokens rise all the same', async () => {
+  const properties = { 'znode.container.checkIntervalMs': 50, 'znode.container.maxPerMinute': 100_000 }
+  await using server = await startZooKeeper({ properties })
+  await using locks = createLocks(storeOf(server))
+  await using others = createLocks(storeOf(server))
+  const connection = await connectionTo(server)
+  const names = async (): Promise<string[]> => (await connection.send(getChildren('/holdfast'))).children
+  let latest = 0n
+  for (let round = 0; round < 5; round += 1) {
+    for (const each of [locks, others, locks]) {
+      await using lease = await each.acquire('gone')
+      expect(lease.token).toBeGreaterThan(latest)
+      latest = lease.token
+    }
+    await until('its node is gone', async () => (await names()).length === 0)
+  }
+  connection.end(new Disconnected('it is done'))
 })
 
 test('a name that goes from hand to hand leaves no watches at the server', async () => {

@@ -1,4 +1,5 @@
 import type { Claim, Grant, Store } from '../../src/store.ts'
+import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
 import type { ZooKeeperServer } from '../servers/zookeeper.ts'
 import { signal } from '../support.ts'
@@ -28,4 +29,10 @@ export async function nodesOf(server: ZooKeeperServer, name: string): Promise<st
   return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
     of === name ? node : '',
   ).filter(node => node !== '')
+}
+
+/** A session of its own, to see or do what a store does not. */
+export function connectionTo(server: ZooKeeperServer): Promise<Connection> {
+  const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  return Connection.open(server, { tls: undefined, auth: undefined }, session, 2_000)
 }

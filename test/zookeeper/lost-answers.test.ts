@@ -79,6 +79,24 @@ test('a claim that is put again after it was withdrawn, since its name had gone 
   expect((await nodesOf(server, 'again')).filter(node => !node.startsWith('x'))).toEqual([])
 })
 
+test('the node that refuses a withdrawn claim goes, although nobody heard that it was made, nor that it was deleted', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('tombstone'))
+  const claim = claimOf('tombstone')
+  const isThere = async (): Promise<boolean> => (await nodesOf(server, 'tombstone')).includes(`x${claim.id}`)
+  const made = proxy.cutAfterRequest(`x${claim.id}`)
+  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await made
+  expect(await isThere()).toBe(true)
+  proxy.cutAfterRequest(`x${claim.id}`)
+  const looked = async (): Promise<boolean> => {
+    await Array.fromAsync(store.inspect({ name: 'tombstone' }, signal)).catch(() => {})
+    return true
+  }
+  await until('it is gone', async () => (await looked()) && !(await isThere()), { every: 100 })
+})
+
 test('a claim that was put before others held gets a token above theirs', async () => {
   await using proxy = await startProxy(server)
   await using cutOff = storeOf(proxy)

@@ -206,11 +206,12 @@ export class Group implements Listener {
     const { paths, acl } = this.#settings
     const path = paths.node(name, tombstone(id))
     const creation = create(path, '', acl, 'ephemeral')
+    this.#tombstones.set(path, this.#now() + LONGEST_REQUEST) // its answer may be lost
     const [created, line] = await this.#names.make(connection, name, creation, () => this.look(connection, name))
     if (created.status === 'rejected' && !isRefused(created.reason, code.nodeExists)) throw created.reason
     const nodes = line.of(id)
     const isFound = nodes.length > 0
-    this.#tombstones.set(path, isFound ? WITHDRAWN : this.#now() + LONGEST_REQUEST)
+    if (isFound) this.#tombstones.set(path, WITHDRAWN)
     const isDeleted = await this.delete(connection, name, nodes)
     if (isFound) this.#sweep(connection, true)
     return isDeleted ? 'released' : 'gone'
@@ -316,7 +317,9 @@ export class Group implements Listener {
     for (const [path, until] of this.#tombstones) {
       if (until > now) continue
       this.#tombstones.delete(path)
-      this.send(connection, remove(path)).catch(() => {})
+      this.send(connection, remove(path)).catch(error => {
+        if (!(error instanceof Refused)) this.#tombstones.set(path, until)
+      })
     }
   }
 }

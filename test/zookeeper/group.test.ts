@@ -29,7 +29,7 @@ test('of the waiters of a node only those are told that it went who still wait',
   const claims = [claimOf('held'), claimOf('held')] as const
   const [gone, waits] = claims
   for (const claim of claims) {
-    const { place, line } = await group.put(connection, claim, 'w', '')
+    const { place, line } = await group.put(connection, claim, 'w')
     if (line.holder) expect(await group.arm(connection, 'held', line.holder, claim.id, 0)).toBe(true)
     if (claim === gone) group.forget(place)
   }

@@ -79,6 +79,25 @@ test('a claim that is put again after it was withdrawn, since its name had gone 
   expect((await nodesOf(server, 'again')).filter(node => !node.startsWith('x'))).toEqual([])
 })
 
+test('a claim that is withdrawn while it is put changes its place in line no more, which would leave a node', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const [holder, claim] = [claimOf('aborted'), claimOf('aborted', { queue: true })]
+  await hold(slow, claimOf('warm-5'))
+  await hold(others, holder)
+  proxy.down.hold()
+  const controller = new AbortController()
+  const acquired = slow.acquire(claim, controller.signal).catch(error => error)
+  await until('it is put', async () => (await nodesOf(server, 'aborted')).length === 2)
+  controller.abort()
+  const released = slow.release(claim, signal)
+  proxy.down.pass() // now it hears that it was put, and only then of the withdrawal that has left
+  await Promise.all([acquired, released])
+  await hold(slow, claimOf('after-5'))
+  expect(await nodesOf(server, 'aborted')).toEqual([expect.stringMatching(`^h${holder.id}`)])
+})
+
 test('the node that refuses a withdrawn claim goes, although nobody heard that it was made, nor that it was deleted', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)

@@ -24,6 +24,7 @@ import {
   remove,
   setDataStep,
 } from './protocol.ts'
+import { dataOf } from './record.ts'
 import { type Ensemble, type Listener, LONGEST_SESSION, Session } from './session.ts'
 import { Watches } from './watches.ts'
 
@@ -39,6 +40,14 @@ export interface Place {
   token: bigint | undefined
   /** By the clock; nobody wants it any more after that. */
   until: number
+}
+
+/** What is done for one claim at one time. */
+export interface Asked {
+  readonly claim: Claim
+  readonly signal: AbortSignal
+  /** By the clock, before anything was sent. */
+  readonly at: number
 }
 
 /** What the nodes of all groups have in common. */
@@ -123,16 +132,11 @@ export class Group implements Listener {
   }
 
   /** Puts a node for the claim at the end of the line, and looks at that. */
-  async put(
-    connection: Connection,
-    claim: Claim,
-    kind: 'h' | 'w',
-    data: string,
-  ): Promise<{ place: Place; line: Line }> {
+  async put(connection: Connection, claim: Claim, kind: 'h' | 'w'): Promise<{ place: Place; line: Line }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const place = this.#place(claim)
-    const creation = create(paths.node(name, newNode(kind, id)), data, acl, 'ephemeral sequential')
+    const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
     const [created, line] = await this.#names.make(connection, name, creation, () => this.look(connection, name))
     if (created.status === 'rejected') {
       if (isRefused(created.reason)) this.forget(place)
@@ -151,10 +155,10 @@ export class Group implements Listener {
    */
   async take(
     connection: Connection,
-    claim: Claim,
-    data: string,
+    { claim, signal }: Asked,
     { from, ahead, kind, token }: { from: Node; ahead: readonly Node[]; kind: 'h' | 'w'; token: bigint | undefined },
   ): Promise<Place | undefined> {
+    signal.throwIfAborted() // its withdrawal may have looked already, and would miss what takes the place now
     const { name } = claim
     const { paths, acl } = this.#settings
     const node = nodeInPlace(kind, from, token)
@@ -163,14 +167,14 @@ export class Group implements Listener {
     const place = this.#place(claim)
     place.node = undefined
     const steps = [...ahead, from].map(each => deleteStep(paths.node(name, each.name)))
-    steps.push(createStep(path, data, acl, 'ephemeral'))
+    steps.push(createStep(path, dataOf(claim), acl, 'ephemeral'))
     const isHandedOn = kind === 'h' && token === undefined
     if (isHandedOn) steps.push(setDataStep(paths.name(name), ''))
     const done = await this.send(connection, multi(steps))
     const failed = done.find(({ error }) => error !== 0)
     if (failed) {
-      if (before) place.node = before
-      else this.forget(place)
+      place.node ??= before // another request for the claim may have set it meanwhile
+      if (!place.node) this.forget(place)
       if (failed.error === code.noNode) return undefined
       throw new Refused(failed.error)
     }

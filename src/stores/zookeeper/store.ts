@@ -5,11 +5,10 @@ import { closed } from '../link/closed.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'
 import { Expired, failure } from './failure.ts'
-import { Group, type Place, type Settings, sessionFor } from './group.ts'
+import { type Asked, Group, type Place, type Settings, sessionFor } from './group.ts'
 import { guarantees } from './guarantees.ts'
 import { czxidOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
-import { dataOf } from './record.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
 import { Wakes } from './wakes.ts'
@@ -19,14 +18,6 @@ const LOOKING = 3 * LONGEST_REQUEST
 
 /** Names looked at by one request of `inspect`. */
 const PAGE = 500
-
-/** What is done for one claim at one time. */
-interface Asked {
-  readonly claim: Claim
-  readonly signal: AbortSignal
-  /** By the clock, before anything was sent. */
-  readonly at: number
-}
 
 export class ZooKeeperStore implements Store {
   readonly kind = 'zookeeper'
@@ -113,7 +104,7 @@ export class ZooKeeperStore implements Store {
         if (line && !queue && this.#isBusy(claim, line)) return this.#busy(group, connection, claim, line)
         const kind = line && line.nodes.length > 0 ? 'w' : 'h'
         this.#turns.hold(name) // others that ask meanwhile look first
-        ;({ place, line } = await group.put(connection, claim, kind, dataOf(claim)))
+        ;({ place, line } = await group.put(connection, claim, kind))
         mine = line.of(id)[0]
         if (!mine) continue
       }
@@ -130,7 +121,7 @@ export class ZooKeeperStore implements Store {
         group.forget(place)
         place = undefined
       }
-      const held = await this.#tryToHold(group, connection, claim, line, mine)
+      const held = await this.#tryToHold(group, connection, asked, line, mine)
       if (held) return this.#hold(group, held, asked)
       if (held === null) {
         line = await group.lookAtNewest(connection, name)
@@ -142,7 +133,7 @@ export class ZooKeeperStore implements Store {
         return this.#busy(group, connection, claim, line)
       }
       if (mine.kind === 'h') {
-        await group.take(connection, claim, dataOf(claim), { from: mine, ahead: [], kind: 'w', token: undefined })
+        await group.take(connection, asked, { from: mine, ahead: [], kind: 'w', token: undefined })
         line = await group.look(connection, name)
         continue
       }
@@ -157,10 +148,11 @@ export class ZooKeeperStore implements Store {
   async #tryToHold(
     group: Group,
     connection: Connection,
-    claim: Claim,
+    asked: Asked,
     line: Line,
     mine: Node,
   ): Promise<Place | undefined | null> {
+    const { claim } = asked
     const ahead = line.ahead(mine)
     this.#turns.see(claim.name, line)
     if (ahead.length > 0 && !this.#turns.mayTake(claim.name, ahead.length)) return undefined
@@ -179,8 +171,7 @@ export class ZooKeeperStore implements Store {
         return place
       }
     }
-    const data = dataOf(claim)
-    return (await group.take(connection, claim, data, { from: mine, ahead, kind: 'h', token })) ?? null
+    return (await group.take(connection, asked, { from: mine, ahead, kind: 'h', token })) ?? null
   }
 
   async #renew(asked: Asked): Promise<Grant | undefined> {
@@ -203,7 +194,7 @@ export class ZooKeeperStore implements Store {
       const lease = found ?? (await this.#leaseOf(group, connection, claim))
       if (!lease) return undefined
       const { node, token } = lease
-      const place = await group.take(connection, claim, dataOf(claim), { from: node, ahead: [], kind: 'h', token })
+      const place = await group.take(connection, asked, { from: node, ahead: [], kind: 'h', token })
       if (place) return this.#hold(group, place, asked)
     }
     throw restless(name)

@@ -30,7 +30,7 @@ test('a claim whose answer was lost has one node, and the lease that it got by t
     const cut = proxy.cutAfterRequest(claim.id)
     await expect(store.acquire(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     await cut
-    expect(await nodesOf(server, claim.name)).toHaveLength(1)
+    await until('it is put', async () => (await nodesOf(server, claim.name)).length === 1)
     const { token } = await hold(store, claim)
     expect((await hold(store, claim)).token).toBe(token)
     expect(await nodesOf(server, claim.name)).toHaveLength(1)

@@ -108,12 +108,13 @@ test('the node that refuses a withdrawn claim goes, although nobody heard that i
   await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await made
   expect(await isThere()).toBe(true)
-  proxy.cutAfterRequest(`x${claim.id}`)
+  const deleted = proxy.cutAfterRequest(`x${claim.id}`)
   const looked = async (): Promise<boolean> => {
     await Array.fromAsync(store.inspect({ name: 'tombstone' }, signal)).catch(() => {})
     return true
   }
   await until('it is gone', async () => (await looked()) && !(await isThere()), { every: 100 })
+  await deleted
 })
 
 test('a claim that was put before others held gets a token above theirs', async () => {

@@ -49,7 +49,7 @@ test('a server that lost all its data serves those who knew it before, once thei
   rmSync(join(server.folder, 'data', 'version-2'), { recursive: true })
   await server.start()
   await until('it serves', () => locks.using('wiped', () => true).catch(() => false))
-  expect(() => lease.assertHeld()).toThrow()
+  expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
 })
 
 test('a lease that moves to the session of another client, or of another ttl, keeps its token and its place', async () => {

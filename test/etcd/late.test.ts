@@ -81,6 +81,18 @@ describe('a request that arrives late', () => {
     expect(record?.remaining).toBeGreaterThan(15_000)
   })
 
+  test('does not end what came back to the ttl that it had before', async () => {
+    const claim = claimOf(name())
+    await hold(store, claim)
+    const held = relay.holdBack(/lease\/revoke/)
+    const longer = store.renew({ ...claim, ttl: 20_000 }, signal)
+    const pass = await held
+    expect(await store.renew(claim, signal)).toBeDefined()
+    pass()
+    await longer
+    expect(await isThere(claim.name)).toBe(true)
+  })
+
   test('does not free the next holder by a release', async () => {
     const claim = claimOf(name())
     await hold(store, claim)

@@ -43,6 +43,7 @@ test('a key says what it is of', () => {
 
 test('the lease of a claim is the same for the same ttl in seconds, positive, and within 63 bits', () => {
   expect(leaseOf('a', 10)).toBe(leaseOf('a', 10))
+  expect(new Set([leaseOf('a', 10), leaseOf('a', 11), leaseOf('a', 10, '1'), leaseOf('a', 10, '2')]).size).toBe(4)
   const all = Array.from({ length: 1_000 }, (_, index) => BigInt(leaseOf(`id ${index}`, index % 7)))
   expect(new Set(all).size).toBe(1_000)
   expect(all.every(lease => lease > 0n && lease < 2n ** 63n)).toBe(true)

@@ -62,10 +62,12 @@ export function after(key: string): string {
 
 /**
  * The etcd lease of a claim: the same for each request of the claim, so that a repeated one is the same claim, and
- * another for another ttl, which etcd cannot change.
+ * another for another ttl, which etcd cannot change. What is held at the revision `changed` moves to a lease that it
+ * never was on: a late request that ends a former one must not find it there again.
  */
-export function leaseOf(id: string, seconds: number): string {
-  const bits = createHash('sha256').update(`${id} ${seconds}`).digest().readBigUInt64BE()
+export function leaseOf(id: string, seconds: number, changed?: string): string {
+  const text = changed === undefined ? `${id} ${seconds}` : `${id} ${seconds} ${changed}`
+  const bits = createHash('sha256').update(text).digest().readBigUInt64BE()
   return ((bits >> 1n) | 1n).toString() // neither negative nor 0, which means none
 }
 

@@ -12,12 +12,18 @@ const MOST_KNOWN = 100_000
 /** Milliseconds: a crowd that meets one holder asks once for what remains of its lease. */
 const FRESH = 200
 
+interface Known {
+  readonly lease: string
+  /** Of the ttl that was asked for. */
+  readonly seconds: number
+}
+
 /** The leases of etcd, each of one claim. */
 export class Leases {
   readonly #gateway: Gateway
   readonly #shared: Shared
   /** The lease on which a claim of this store is, or is about to be. */
-  readonly #known = new Map<string, string>()
+  readonly #known = new Map<string, Known>()
   #tombstones: { readonly lease: Promise<string>; readonly until: number } | undefined
   #asked: { readonly lease: string; readonly at: number; readonly answer: Promise<number> } | undefined
 
@@ -26,12 +32,12 @@ export class Leases {
     this.#shared = shared
   }
 
-  know(id: string, lease: string): void {
-    this.#known.set(id, lease)
+  know(id: string, lease: string, seconds: number): void {
+    this.#known.set(id, { lease, seconds })
     if (this.#known.size > MOST_KNOWN) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
   }
 
-  known(id: string): string | undefined {
+  known(id: string): Known | undefined {
     return this.#known.get(id)
   }
 

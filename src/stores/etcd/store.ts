@@ -57,23 +57,23 @@ export class EtcdStore implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     this.#assertWanted(signal)
     const { name, id, ttl } = claim
-    const lease = leaseOf(id, secondsOf(ttl))
+    const seconds = secondsOf(ttl)
     const limit = requestLimit(ttl)
-    const isChange = lease !== (this.#leases.known(id) ?? lease)
+    const known = this.#leases.known(id) ?? { lease: leaseOf(id, seconds), seconds }
     const [beat, { found, term }] = await Promise.all([
-      isChange ? this.#leases.grant(lease, ttl, limit) : this.#shared.keepAlive(lease, limit),
+      known.seconds === seconds ? this.#shared.keepAlive(known.lease, limit) : undefined,
       this.#shared.look(this.#keys.held(name), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
-    if (found.lease === lease) return granted(found.create_revision, beat, term)
-    return this.#change(claim, found, isChange ? beat : await this.#leases.grant(lease, ttl, limit))
+    if (beat && found.lease === known.lease) return granted(found.create_revision, beat, term)
+    return this.#change(claim, found)
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
     this.#lines.get(name)?.leave(id)
-    const lease = this.#leases.known(id)
+    const lease = this.#leases.known(id)?.lease
     let mayBeDone = false
     if (lease !== undefined) {
       try {
@@ -132,7 +132,7 @@ export class EtcdStore implements Store {
     const limit = requestLimit(ttl)
     const lease = leaseOf(id, secondsOf(ttl))
     const sent = performance.now()
-    this.#leases.know(id, lease)
+    this.#leases.know(id, lease, secondsOf(ttl))
     const beat = await this.#leases.grant(lease, ttl, limit)
     signal.throwIfAborted()
     // Not if others of this process wait: then it is most likely not free.
@@ -255,22 +255,23 @@ export class EtcdStore implements Store {
     const lease = leaseOf(id, secondsOf(ttl))
     if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: this.#keys.place(name, id) } }] })
     if (found.lease === lease) return granted(found.create_revision, beat, confirmed)
-    const current = await this.#shared.keepAlive(found.lease ?? '0', requestLimit(ttl))
-    if (current.ttl < ttl && current.ttl > 0) return this.#change(claim, found, beat)
     this.#leases.drop(id, lease)
-    this.#leases.know(id, found.lease ?? '0')
+    const current = await this.#shared.keepAlive(found.lease ?? '0', requestLimit(ttl))
+    if (current.ttl < ttl && current.ttl > 0) return this.#change(claim, found)
+    this.#leases.know(id, found.lease ?? '0', secondsOf(current.ttl))
     return granted(found.create_revision, current, confirmed)
   }
 
   /** Moves what is held to a lease of another ttl. The key stays, and with it the token. */
-  async #change({ id, ttl }: Claim, found: KeyValue, beat: Beat): Promise<Grant> {
+  async #change({ id, ttl }: Claim, found: KeyValue): Promise<Grant> {
     const limit = requestLimit(ttl)
-    const lease = leaseOf(id, secondsOf(ttl))
+    const lease = leaseOf(id, secondsOf(ttl), found.mod_revision)
+    const beat = await this.#leases.grant(lease, ttl, limit)
     const put = { request_put: { key: found.key, ignore_value: true, lease } }
     // A late copy of this would undo a later change, which it sees by the revision.
     const { succeeded, header } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
     if (!succeeded) throw vanished()
-    this.#leases.know(id, lease)
+    this.#leases.know(id, lease, secondsOf(ttl))
     // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
     return granted(found.create_revision, beat, termOf(header))

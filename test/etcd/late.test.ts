@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Store } from '../../src/store.ts'
 import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
 import { type HttpRelay, startRelay } from '../servers/relay.ts'
@@ -174,6 +174,24 @@ test('a waiter that is served just after it came holds for what remains since th
   const age = sent - asked
   if (age < 1_000) expect(relay.requests.filter(each => each.includes('keepalive'))).toEqual([])
   if (answer.held) expect(answer.ttl).toBeLessThan(10_000)
+  controller.abort()
+})
+
+test('a waiter that is served after its machine slept is kept alive first: of its ttl less remains than its clock shows', async () => {
+  const claim = claimOf(name())
+  await hold(other, claim)
+  const waiter = claimOf(claim.name, { queue: true })
+  await store.acquire(waiter, signal)
+  const woken = Promise.withResolvers<void>()
+  const controller = new AbortController()
+  await store.watch?.(waiter, () => woken.resolve(), controller.signal)
+  await other.release(claim, signal)
+  await woken.promise
+  relay.requests.length = 0
+  const now = Date.now
+  using _ = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000)
+  expect(await store.acquire(waiter, signal)).toMatchObject({ held: true, ttl: 10_000 })
+  expect(relay.requests.filter(each => each.includes('keepalive'))).toHaveLength(1)
   controller.abort()
 })
 

@@ -1,5 +1,6 @@
 import { checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { systemClock } from '../../time.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 import { EtcdStore } from './store.ts'
@@ -39,7 +40,8 @@ export function etcd(options: EtcdOptions = {}): Store {
   if (password !== undefined && typeof password !== 'string')
     throw invalid(`the password must be a string, not ${show(typeof password)}`)
   if ((user === undefined) !== (password === undefined)) throw invalid('give both user and password, or none')
-  return new EtcdStore(new Gateway({ endpoints: endpoints.map(addressOf), tls, user, password }), prefix)
+  const gateway = new Gateway({ endpoints: endpoints.map(addressOf), tls, user, password })
+  return new EtcdStore(gateway, prefix, systemClock())
 }
 
 function checkTls(tls: EtcdTls): void {

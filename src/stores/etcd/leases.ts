@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { type Clock, LONGEST_REQUEST } from '../../time.ts'
 import { isLeaseMissing, isLeaseThere } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
@@ -22,14 +22,16 @@ interface Known {
 export class Leases {
   readonly #gateway: Gateway
   readonly #shared: Shared
+  readonly #clock: Clock
   /** The lease on which a claim of this store is, or is about to be. */
   readonly #known = new Map<string, Known>()
   #tombstones: { readonly lease: Promise<string>; readonly until: number } | undefined
   #asked: { readonly lease: string; readonly at: number; readonly answer: Promise<number> } | undefined
 
-  constructor(gateway: Gateway, shared: Shared) {
+  constructor(gateway: Gateway, shared: Shared, clock: Clock) {
     this.#gateway = gateway
     this.#shared = shared
+    this.#clock = clock
   }
 
   know(id: string, lease: string, seconds: number): void {
@@ -75,7 +77,7 @@ export class Leases {
 
   /** Milliseconds that remain of a lease, rounded up to a second; 0 of one that ended. */
   remaining(lease: string): Promise<number> {
-    const now = performance.now()
+    const now = this.#clock.now()
     if (this.#asked?.lease !== lease || now > this.#asked.at + FRESH)
       this.#asked = { lease, at: now, answer: this.#remaining(lease) }
     return this.#asked.answer
@@ -83,7 +85,7 @@ export class Leases {
 
   /** A lease for what must be remembered as long as a request may be under way. */
   async tombstones(): Promise<string> {
-    const now = performance.now()
+    const now = this.#clock.now()
     if (!this.#tombstones || now > this.#tombstones.until) {
       const ttl = 2 * LONGEST_REQUEST
       const id = leaseOf(randomUUID(), secondsOf(ttl))

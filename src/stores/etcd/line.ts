@@ -1,6 +1,6 @@
 import { LeaseError } from '../../errors.ts'
 import type { Wake } from '../../store.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { type Clock, LONGEST_REQUEST } from '../../time.ts'
 import { mayTake, TURN } from '../line.ts'
 import { failure } from './failure.ts'
 import type { Gateway } from './gateway.ts'
@@ -23,8 +23,8 @@ export interface Waiter {
 }
 
 /** Is the name free, as far as is known, and the turn come of those before this one? */
-export function isTurn({ freeSince, ahead }: Waiter): boolean {
-  return freeSince !== undefined && mayTake(performance.now(), freeSince, ahead)
+export function isTurn({ freeSince, ahead }: Waiter, now: number): boolean {
+  return freeSince !== undefined && mayTake(now, freeSince, ahead)
 }
 
 /** How a name stands, as far as its watch has heard. */
@@ -54,6 +54,7 @@ export class Line {
   readonly #gateway: Gateway
   readonly #keys: Keys
   readonly #name: string
+  readonly #clock: Clock
   readonly #onEnd: () => void
   readonly #wakes = new Map<string, Wake>()
   #opening: Promise<void> | undefined
@@ -69,10 +70,11 @@ export class Line {
   #lingering: NodeJS.Timeout | undefined
   #isOver = false
 
-  constructor(gateway: Gateway, keys: Keys, name: string, onEnd: () => void) {
+  constructor(gateway: Gateway, keys: Keys, name: string, clock: Clock, onEnd: () => void) {
     this.#gateway = gateway
     this.#keys = keys
     this.#name = name
+    this.#clock = clock
     this.#onEnd = onEnd
   }
 
@@ -156,7 +158,7 @@ export class Line {
     )
     const sorted = kvs.toSorted((a, b) => (BigInt(a.create_revision) < BigInt(b.create_revision) ? -1 : 1))
     this.#held = undefined
-    this.#freeSince = performance.now()
+    this.#freeSince = this.#clock.now()
     this.#places = new Map()
     for (const found of sorted) this.#put(found)
     const next = BigInt(header.revision) + 1n
@@ -233,7 +235,7 @@ export class Line {
     if (id !== undefined) this.#places.delete(id)
     else {
       this.#held = undefined
-      this.#freeSince = performance.now()
+      this.#freeSince = this.#clock.now()
     }
   }
 
@@ -246,7 +248,7 @@ export class Line {
         const whom = `${ahead} ${id}`
         if (this.#told === whom) return
         this.#told = whom
-        wake(ahead === 0 ? 0 : Math.max(this.#freeSince + ahead * TURN - performance.now(), 0))
+        wake(ahead === 0 ? 0 : Math.max(this.#freeSince + ahead * TURN - this.#clock.now(), 0))
         return
       }
       ahead += 1
@@ -285,7 +287,7 @@ export class Line {
     if (this.#lingering) return
     const look = (): void => {
       this.#lingering = undefined
-      const now = performance.now()
+      const now = this.#clock.now()
       for (const [id, { askedAt, beat }] of this.waiters) if (now > askedAt + 2 * beat.ttl) this.waiters.delete(id)
       if (this.waiters.size > 0 || this.#wakes.size > 0) this.#linger()
       else {

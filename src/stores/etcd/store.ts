@@ -1,5 +1,5 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter } from '../line.ts'
 import { closed } from '../link/closed.ts'
 import { Entries } from './entries.ts'
@@ -32,13 +32,16 @@ export class EtcdStore implements Store {
   readonly #shared: Shared
   readonly #leases: Leases
   readonly #entries: Entries
+  readonly #clock: Clock
   readonly #lines = new Map<string, Line>()
 
-  constructor(gateway: Gateway, prefix: string) {
+  /** By `clock` a waiter's lease ages, so it must count the time for which the machine sleeps. */
+  constructor(gateway: Gateway, prefix: string, clock: Clock) {
     this.#gateway = gateway
+    this.#clock = clock
     this.#keys = new Keys(prefix)
     this.#shared = new Shared(gateway, this.#keys)
-    this.#leases = new Leases(gateway, this.#shared)
+    this.#leases = new Leases(gateway, this.#shared, clock)
     this.#entries = new Entries(gateway, this.#keys)
   }
 
@@ -131,7 +134,7 @@ export class EtcdStore implements Store {
     const { name, id, ttl, queue } = claim
     const limit = requestLimit(ttl)
     const lease = leaseOf(id, secondsOf(ttl))
-    const sent = performance.now()
+    const sent = this.#clock.now()
     this.#leases.know(id, lease, secondsOf(ttl))
     const beat = await this.#leases.grant(lease, ttl, limit)
     signal.throwIfAborted()
@@ -176,10 +179,10 @@ export class EtcdStore implements Store {
     signal: AbortSignal,
   ): Promise<Grant | Busy> {
     const line = this.#line(claim.name)
-    const now = performance.now()
+    const now = this.#clock.now()
     const waiter: Waiter = { ...known, ahead, freeSince: held ? undefined : now, askedAt: now }
     line.join(claim.id, waiter)
-    return isTurn(waiter) ? this.#askAgain(claim, waiter, signal) : this.#busy(claim, held, ahead, waiter, line)
+    return isTurn(waiter, now) ? this.#askAgain(claim, waiter, signal) : this.#busy(claim, held, ahead, waiter, line)
   }
 
   async #askAgain(claim: Claim, waiter: Waiter, signal: AbortSignal): Promise<Grant | Busy> {
@@ -187,11 +190,11 @@ export class EtcdStore implements Store {
     const line = this.#line(name)
     const limit = requestLimit(ttl)
     const { lease, revision } = waiter
-    waiter.askedAt = performance.now()
+    waiter.askedAt = this.#clock.now()
     const view = line.view(id)
     if (view) waiter.ahead = view.ahead
     if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
-    const isWoken = view !== undefined && !view.held && isTurn(waiter)
+    const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
     const beating = this.#keepPlace(waiter, isWoken, limit)
     beating.catch(() => {}) // told below
     if (!isWoken) {
@@ -199,7 +202,7 @@ export class EtcdStore implements Store {
       if (typeof state === 'object' && (await beating).ttl > 0) return state
       signal.throwIfAborted()
     }
-    const overtakes = waiter.ahead > 0 && isTurn(waiter)
+    const overtakes = waiter.ahead > 0 && isTurn(waiter, this.#clock.now())
     const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision, overtakes), limit)
     const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
     if (answer?.succeeded) {
@@ -244,8 +247,9 @@ export class EtcdStore implements Store {
       held = found.held
     }
     if (held && idOf(held) === id) return 'gone'
-    waiter.freeSince = held ? undefined : (waiter.freeSince ?? performance.now())
-    return isTurn(waiter) ? 'turn' : this.#busy(claim, held, waiter.ahead, waiter, line)
+    const now = this.#clock.now()
+    waiter.freeSince = held ? undefined : (waiter.freeSince ?? now)
+    return isTurn(waiter, now) ? 'turn' : this.#busy(claim, held, waiter.ahead, waiter, line)
   }
 
   /** A holder that asks again, whose lease is never shortened by that. `beat` is of the lease for the ttl of the claim. */
@@ -310,7 +314,7 @@ export class EtcdStore implements Store {
     line?: Line,
   ): Promise<Busy> {
     const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
-    const now = performance.now()
+    const now = this.#clock.now()
     const freeAt = held ? now + remaining : (waiter?.freeSince ?? now)
     const turn = askAgainAfter(now, freeAt, ahead, waiter?.beat.ttl ?? ttl, queue)
     // A third of what its place lasts from when that was asked for, however long the answer took.
@@ -327,7 +331,7 @@ export class EtcdStore implements Store {
   #line(name: string): Line {
     let line = this.#lines.get(name)
     if (!line) {
-      const made = new Line(this.#gateway, this.#keys, name, () => {
+      const made = new Line(this.#gateway, this.#keys, name, this.#clock, () => {
         if (this.#lines.get(name) === made) this.#lines.delete(name)
       })
       line = made

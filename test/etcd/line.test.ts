@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createLocks } from '../../src/locks.ts'
 import type { Claim, Store } from '../../src/store.ts'
+import { TURN } from '../../src/stores/line.ts'
 import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import { type HttpRelay, startRelay } from '../servers/relay.ts'
@@ -162,6 +163,32 @@ test('a page of the listing ends between two names, however long their lines are
     .flatMap(each => [[each, 'test', undefined], ...Array.from({ length: 40 }, (_, k) => [each, String(k), k])])
   expect(records.map(record => [record.name, record.owner, record.position])).toEqual(expected)
 }, 60_000)
+
+test('nobody overtakes because the name was free once before, when it came', async () => {
+  await using store = storeOf([server])
+  const each = name()
+  const [holder, first, second, third] = Array.from({ length: 4 }, () => claimOf(each, { queue: true })) as [
+    Claim,
+    Claim,
+    Claim,
+    Claim,
+  ]
+  await hold(other, holder)
+  for (const waiter of [first, second]) await other.acquire(waiter, signal)
+  await other.release(holder, signal)
+  expect(await store.acquire(third, signal)).toMatchObject({ held: false, ahead: 2 }) // the name is free
+  const watch = await watched(store, third)
+  await until('the first has it', async () => (await other.acquire(first, signal)).held)
+  await sleep(3 * TURN)
+  const wakes = watch.wakes
+  const released = performance.now()
+  await other.release(first, signal)
+  await until('the third hears of it', () => watch.wakes > wakes)
+  const { held } = await store.acquire(third, signal)
+  if (held) expect(performance.now() - released).toBeGreaterThan(TURN) // else it is the second's
+  expect(await other.acquire(second, signal)).toMatchObject({ held: !held })
+  watch.stop()
+})
 
 test('a waiter whose place lapsed joins the line again, at its end', async () => {
   const holder = claimOf(name())

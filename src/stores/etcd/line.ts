@@ -227,6 +227,8 @@ export class Line {
     else {
       this.#held = found
       this.#told = undefined
+      // Since then it was held: when it falls free again the turns of those before them begin anew.
+      for (const waiter of this.waiters.values()) waiter.freeSince = undefined
     }
   }
 

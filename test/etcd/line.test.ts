@@ -107,6 +107,20 @@ test('a watch that hears nothing more, and is not told so, costs time and no wai
   await (await waiting).release()
 })
 
+test('watches that are refused are asked for ever more seldom, and those who wait are served all the same', async () => {
+  await using store = storeOf([relay])
+  const locks = createLocks(store)
+  const holder = claimOf(name())
+  await hold(other, holder)
+  for (let count = 0; count < 500; count += 1) relay.answer(/v3\/watch/, 502, 'Bad Gateway')
+  const waiting = Array.from({ length: 10 }, () => locks.using(holder.name, () => true))
+  await until('all wait', async () => (await look(other, { name: holder.name })).length === 11)
+  await sleep(3_000)
+  expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(15)
+  await other.release(holder, signal)
+  await Promise.all(waiting)
+}, 30_000)
+
 test('a handoff among many waiters costs few requests, and none of it is a write by those who do not get it', async () => {
   await using store = storeOf([relay])
   const locks = createLocks(store, { ttl: 30_000 })

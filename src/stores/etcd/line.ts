@@ -68,6 +68,7 @@ export class Line {
   /** Who was told that the name is free. */
   #told: string | undefined
   #lingering: NodeJS.Timeout | undefined
+  #again: NodeJS.Timeout | undefined
   #isOver = false
 
   constructor(gateway: Gateway, keys: Keys, name: string, clock: Clock, onEnd: () => void) {
@@ -165,6 +166,7 @@ export class Line {
     this.#revision = next - 1n
     await this.#follow({ ...range, start_revision: next.toString() })
     if (this.#isOver) return this.end()
+    if (!this.#endStream) throw new LeaseError('OUTCOME_UNKNOWN', 'the watch ended as it began')
     this.#isReady = true
     this.#told = undefined
     this.#tell()
@@ -177,10 +179,14 @@ export class Line {
       fail(new LeaseError('OUTCOME_UNKNOWN', 'etcd did not open the watch in time'))
     }
     const timeout = setTimeout(onSilence, LONGEST_REQUEST).unref()
+    let isOver = false
     const fail = (error: Error): void => {
+      isOver = true
       clearTimeout(timeout)
       reject(failure(error, true))
-      if (this.#endStream === end) this.#lose()
+      if (this.#endStream !== end) return
+      this.#endStream = undefined
+      if (this.#isReady) this.#lose()
     }
     let end = (): void => {}
     const opened = this.#gateway.stream(
@@ -205,9 +211,9 @@ export class Line {
     )
     opened.then(giveUp => {
       end = giveUp
-      this.#endStream = giveUp
-      if (this.#isOver) giveUp()
-    }, reject)
+      if (isOver || this.#isOver) giveUp()
+      else this.#endStream = giveUp
+    }, fail)
     return promise
   }
 
@@ -281,7 +287,8 @@ export class Line {
       if (this.#isOver || this.#gateway.isClosed) return
       this.open().catch(() => this.#openAgain(Math.min(pause * 2, LONGEST_PAUSE)))
     }
-    setTimeout(again, pause * (0.5 + Math.random() / 2)).unref()
+    clearTimeout(this.#again)
+    this.#again = setTimeout(again, pause * (0.5 + Math.random() / 2)).unref()
   }
 
   /** Ends some time after nobody here needs it. Claims that ask no more have lapsed. */

@@ -143,6 +143,21 @@ test('a handoff among many waiters costs few requests, and none of it is a write
   expect(await look(other, { name: holder.name })).toEqual([])
 }, 60_000)
 
+test('a waiter that gave up while it joined is not followed', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true })
+  const controller = new AbortController()
+  relay.onAnswer = (request, answer) => {
+    if (request.includes('NOT_EQUAL')) controller.abort(new Error('enough'))
+    return answer
+  }
+  await expect(store.acquire(waiter, controller.signal)).rejects.toThrow('enough')
+  await store.release(waiter, signal)
+  expect(relay.requests.filter(request => request.includes('kv/range') || request.includes('/watch'))).toEqual([])
+})
+
 test('names have lines of their own: that of a does not contain that of a/b', async () => {
   const a = name()
   const names = [a, `${a}/b`, `${a}/line`, `${a}/held`]

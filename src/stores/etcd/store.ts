@@ -178,6 +178,7 @@ export class EtcdStore implements Store {
     { held, ahead }: { held: KeyValue | undefined; ahead: number },
     signal: AbortSignal,
   ): Promise<Grant | Busy> {
+    signal.throwIfAborted() // nobody would take it from the line again
     const line = this.#line(claim.name)
     const now = this.#clock.now()
     const waiter: Waiter = { ...known, ahead, freeSince: held ? undefined : now, askedAt: now }

@@ -298,6 +298,24 @@ test('a server that is silent is left for the next one, and a release that it ca
   expect(await again).toBe('released')
 })
 
+test.each(['break', 'release'] as const)(
+  'a %s by another store, which a silent server carried out all the same, is one',
+  async verb => {
+    await using next = await startRelay(server)
+    await using both = storeOf([relay, next])
+    const claim = claimOf(name())
+    const token = await hold(other, claim)
+    const lost = relay.holdBack(/lease\/revoke/)
+    const ended = verb === 'break' ? both.break(claim.name, 'test', signal) : both.release(claim, signal)
+    await lost
+    const { kvs = [] } = await read(server, `holdfast\t${claim.name}\theld`)
+    await server.call('lease/revoke', { ID: kvs[0]?.lease }) // as the silent one did
+    if (verb === 'release') return expect(await ended).toBe('released')
+    expect(await ended).toBeGreaterThan(token)
+    expect(await hold(other, claimOf(claim.name))).toBeGreaterThan((await ended) as bigint)
+  },
+)
+
 test('a full database is said, and what is held is released all the same', async () => {
   await using full = await startEtcd({ args: ['--quota-backend-bytes=2000000'] })
   await using leases = storeOf([full])

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, LONGEST_REQUEST } from '../../time.ts'
-import { isLeaseMissing, isLeaseThere } from './failure.ts'
+import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
-import type { LeaseAnswer } from './messages.ts'
+import type { KeyValue, LeaseAnswer } from './messages.ts'
 import type { Beat, Shared } from './shared.ts'
 
 /** Those that are forgotten above this cost their release a request more. */
@@ -67,6 +67,20 @@ export class Leases {
   async revoke(lease: string): Promise<bigint> {
     const { header } = await this.#gateway.ask<LeaseAnswer>('lease/revoke', { ID: lease })
     return BigInt(header.revision)
+  }
+
+  /**
+   * Ends the lease that a key is on; resolves to a revision between the key's and that of the next one there, or to
+   * `undefined` if the lease had ended before.
+   */
+  async end({ lease = '0', create_revision }: KeyValue): Promise<bigint | undefined> {
+    try {
+      return await this.revoke(lease)
+    } catch (error) {
+      if (!isLeaseMissing(error)) throw error
+      // A copy whose answer was lost has ended it, which took a revision.
+      return isRepetition(error) ? BigInt(create_revision) + 1n : undefined
+    }
   }
 
   /** Revokes a lease with nothing on it; if that fails it ends by itself. */

@@ -110,11 +110,11 @@ export class EtcdStore implements Store {
     if (!found) return undefined
     signal.throwIfAborted()
     // The lease and the key end in one; of a claim without a lease, or on a new one by now, the key is deleted.
-    const revoked = await this.#leases.revoke(found.lease ?? '0').catch(orMissing)
+    const ended = await this.#leases.end(found)
     const same = { key, target: 'CREATE', result: 'EQUAL', create_revision: found.create_revision }
     const deletion = { compare: [same], success: [{ request_delete_range: { key } }] }
     const { succeeded, header } = await this.#gateway.txn(deletion)
-    return succeeded ? BigInt(header.revision) : revoked
+    return succeeded ? BigInt(header.revision) : ended
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -292,8 +292,7 @@ export class EtcdStore implements Store {
       signal.throwIfAborted()
       const mine = held.found && idOf(held.found) === id ? held.found : place.found
       if (mine) {
-        const revoked = await this.#leases.revoke(mine.lease ?? '0').catch(orMissing)
-        if (revoked !== undefined) return true
+        if ((await this.#leases.end(mine)) !== undefined) return true
         const deletion = { compare: [unchanged(mine)], success: [{ request_delete_range: { key: mine.key } }] }
         if ((await this.#gateway.txn(deletion)).succeeded) return true
         continue

@@ -278,6 +278,29 @@ test('a server that has no leader, or that is about to end, is not the last word
   expect(healthy.requests.length).toBeGreaterThan(0)
 })
 
+test.each([
+  [502, '<html>Bad Gateway</html>', 'STORE_UNAVAILABLE', /HTTP 502: <html>Bad Gateway/],
+  [301, '', 'STORE_UNAVAILABLE', /HTTP 301/],
+  [403, '{"error":"no route"}', 'STORE_UNAVAILABLE', /HTTP 403: no route/],
+  [404, '<html>nothing here</html>', 'INVALID_ARGUMENT', /does not answer at \/v3/],
+  [200, '<html>welcome</html>', 'OUTCOME_UNKNOWN', /not valid JSON/],
+  [200, '', 'OUTCOME_UNKNOWN', /the answer is empty/],
+] as const)(
+  'something else that answers %i %j is told as such, and is not the last word',
+  async (status, body, code, message) => {
+    relay.answer(/kv\/txn/, status, body)
+    expect(await failureOf(hold(store, claimOf(name())))).toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    })
+    await using healthy = await startRelay(server)
+    await using both = storeOf([relay, healthy])
+    relay.answer(/kv\/txn/, status, body)
+    await hold(both, claimOf(name()))
+    expect(healthy.requests.length).toBeGreaterThan(0)
+  },
+)
+
 test('a server that is silent is left for the next one, and a release that it carried out all the same is one', async () => {
   await using next = await startRelay(server)
   await using both = storeOf([relay, next])

@@ -82,7 +82,9 @@ export class Endpoint {
       response.on('error', fail)
       const isRefused = response.statusCode !== 200
       let rest = ''
+      let isEmpty = true
       const read = (text: string): void => {
+        isEmpty = false
         try {
           const message = JSON.parse(text) as { error?: unknown; result?: unknown }
           if (message.error !== undefined) fail(refusalOf(message))
@@ -100,8 +102,9 @@ export class Endpoint {
         }
       })
       response.on('end', () => {
-        if (isRefused) return fail(refusalOfBody(rest))
+        if (isRefused) return fail(refusalOfBody(response.statusCode, rest))
         if (rest.trim()) read(rest)
+        if (isEmpty) return fail(new Error('the answer is empty'))
         if (isOver) return
         isOver = true
         listener.onEnd()
@@ -137,12 +140,16 @@ function onConnected(request: ClientRequest, connected: () => void): void {
   })
 }
 
-function refusalOfBody(text: string): Refusal {
+function refusalOfBody(status: number | undefined, body: string): Refusal {
+  let text = body.trim().slice(0, 200)
   try {
-    return refusalOf(JSON.parse(text) as object)
+    const refusal = refusalOf(JSON.parse(body) as object)
+    if (refusal.code !== -1) return refusal
+    text = refusal.message
   } catch {
-    return new Refusal(-1, text.trim().slice(0, 200))
+    // No JSON: it is not etcd's.
   }
+  return new Refusal(-1, `HTTP ${status}${text && `: ${text}`}`)
 }
 
 /** Of one answer `{ error: text, code }` or `{ message, code }`, and in streams `{ error: { message, grpc_code } }`. */

@@ -35,11 +35,16 @@ const meanings: readonly Meaning[] = [
     says: 'the etcd user may not do what leases need: grant the permissions listed in docs/stores/etcd.md',
   },
   {
-    text: /404 page not found|Not Found/,
+    text: /^HTTP 404|Not Found/,
     code: 'INVALID_ARGUMENT',
     says:
       'the server does not answer at /v3: etcd 3.4 or later is needed, with its JSON gateway, ' +
       'which --enable-grpc-gateway=false turns off',
+  },
+  {
+    text: /^HTTP /,
+    code: 'STORE_UNAVAILABLE',
+    says: 'what answered is not etcd, but perhaps a proxy before it',
   },
   {
     text: /database space exceeded/,
@@ -85,9 +90,12 @@ export function isAuthOff(error: unknown): boolean {
   return textOf(error).includes('authentication is not enabled')
 }
 
-/** Would another server say the same? One without a leader, or one that is about to end, speaks for itself alone. */
+/**
+ * Would another server say the same? One without a leader, or one that is about to end, speaks for itself alone, and so
+ * does what is not etcd.
+ */
 export function isFinal(error: unknown): boolean {
-  return error instanceof Refusal && ![4, 13, 14].includes(error.code)
+  return error instanceof Refusal && ![-1, 4, 13, 14].includes(error.code)
 }
 
 /** The error that a caller sees of a request that left, if `sent`. No message has a password: none is in an error. */

@@ -65,6 +65,9 @@ test.each([
   [{ tls: true }, /options of tls must be an object/],
   [{ tls: { pfx: '' } }, /tls has no option "pfx"/],
   [{ tls: { key: '' } }, /needs both cert and key/],
+  [{ tls: { cert: 'a', key: 'b' } }, /Node cannot use what tls says: .*no start line/],
+  [{ tls: { passphrase: 123_456 } }, /^the passphrase of tls must be a string, not "number"$/],
+  [{ tls: { ca: 5 } }, /Node cannot use what tls says: .*Received type number/],
 ])('refuses the options %o', (options, message) => {
   expect(() => etcd(options as object)).toThrow(
     expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }),

@@ -1,3 +1,4 @@
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { systemClock } from '../../time.ts'
@@ -47,6 +48,13 @@ export function etcd(options: EtcdOptions = {}): Store {
 function checkTls(tls: EtcdTls): void {
   checkKeys(tls, tlsKeys, 'tls')
   if ((tls.cert === undefined) !== (tls.key === undefined)) throw invalid('tls needs both cert and key, or none')
+  if (tls.passphrase !== undefined && typeof tls.passphrase !== 'string')
+    throw invalid(`the passphrase of tls must be a string, not ${show(typeof tls.passphrase)}`)
+  try {
+    createSecureContext(tls as SecureContextOptions)
+  } catch (error) {
+    throw invalid(`Node cannot use what tls says: ${(error as Error).message}`)
+  }
 }
 
 /** `host`, `host:port` or `[::1]:port`. */

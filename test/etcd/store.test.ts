@@ -231,6 +231,15 @@ describe('what others do', () => {
     expect(await look(other, { name: claim.name })).toEqual([])
   })
 
+  test('a key whose lease is gone, or that never had one, is not asked about all the time', async () => {
+    const claim = claimOf(name(), { queue: true })
+    const value = base64(JSON.stringify({ format: 1, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
+    await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld`), value })
+    const answer = await store.acquire(claim, signal)
+    expect(answer).toMatchObject({ held: false, ahead: 0, holder: { owner: 'by hand' } })
+    if (!answer.held) expect(answer.retryAfter).toBeGreaterThan(400)
+  })
+
   test('tokens rise over a restart of the server', async () => {
     const claim = claimOf(name())
     const token = await hold(store, claim)

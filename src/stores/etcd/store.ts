@@ -18,6 +18,9 @@ import { absent, before, join, type Situation, situation, situationOf, take, unc
 /** Milliseconds after which a waiter asks again for whom no watch listens. */
 const POLL = 1_000
 
+/** Every so many milliseconds etcd looks for leases whose time is over. */
+const SWEEP = 500
+
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /**
@@ -315,7 +318,7 @@ export class EtcdStore implements Store {
   ): Promise<Busy> {
     const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
     const now = this.#clock.now()
-    const freeAt = held ? now + remaining : (waiter?.freeSince ?? now)
+    const freeAt = held ? now + Math.max(remaining, SWEEP) : (waiter?.freeSince ?? now)
     const turn = askAgainAfter(now, freeAt, ahead, waiter?.beat.ttl ?? ttl, queue)
     // A third of what its place lasts from when that was asked for, however long the answer took.
     const lapse = waiter ? Math.max(waiter.beatAt + waiter.beat.ttl / 3 - now, 1) : turn

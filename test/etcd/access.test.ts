@@ -6,6 +6,7 @@ import { createLocks } from '../../src/locks.ts'
 import { type EtcdOptions, etcd } from '../../src/stores/etcd/index.ts'
 import { connect, openStore } from '../../src/url.ts'
 import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
+import { startRelay } from '../servers/relay.ts'
 import { until } from '../servers/until.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
@@ -60,11 +61,13 @@ describe('with authentication', () => {
   })
 
   test('many that find the token old ask for one', async () => {
-    await using store = storeOf([server], user)
+    await using relay = await startRelay(server)
+    await using store = storeOf([relay], user)
     await hold(store, claimOf('c'))
     await sleep(2_500)
     const names = Array.from({ length: 50 }, (_, index) => `many/${index}`)
-    await Promise.all(names.map(name => hold(store, claimOf(name))))
+    await Promise.all(names.map(name => hold(store, claimOf(name, { queue: true }))))
+    expect(relay.requests.filter(request => request.includes('auth/authenticate'))).toHaveLength(2)
   })
 
   test('a wrong password and a missing user are told, without the password', async () => {

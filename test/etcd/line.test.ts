@@ -140,6 +140,9 @@ test('a handoff among many waiters costs few requests, and none of it is a write
   expect(served).toBe(200)
   expect(relay.requests.length).toBeLessThan(4 * 200) // take, keepalive, release: and some that asked meanwhile
   expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(3)
+  const takes = relay.requests.filter(request => request.includes('request_delete_range'))
+  expect(takes.length).toBeGreaterThanOrEqual(200)
+  expect(takes.filter(request => request.includes('range_end'))).toEqual([]) // etcd would read the whole line for each
   expect(await look(other, { name: holder.name })).toEqual([])
 }, 60_000)
 

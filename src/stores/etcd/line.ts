@@ -63,8 +63,8 @@ export class Line {
   #revision = 0n
   #held: KeyValue | undefined
   #freeSince = 0
-  /** The ids in line, in order. */
-  #places = new Map<string, true>()
+  /** The ids in line, in order, and the create revisions of their places. */
+  #places = new Map<string, string>()
   /** Who was told that the name is free. */
   #told: string | undefined
   #lingering: NodeJS.Timeout | undefined
@@ -83,9 +83,12 @@ export class Line {
     return this.#isReady
   }
 
-  /** `undefined`: nobody here knows, so the server must be asked. */
-  view(id: string): View | undefined {
-    if (!this.#isReady || !this.#places.has(id)) return undefined
+  /**
+   * `undefined`: nobody here knows of this place, so the server must be asked. There may be fewer before it by now, and
+   * never more.
+   */
+  view(id: string, revision: string): View | undefined {
+    if (!this.#isReady || this.#places.get(id) !== revision) return undefined
     return { held: this.#held, freeSince: this.#freeSince, ahead: this.#aheadOf(id) }
   }
 
@@ -228,8 +231,7 @@ export class Line {
 
   #put(found: KeyValue): void {
     const { id } = this.#keys.parse(found.key)
-    if (id !== undefined)
-      this.#places.set(id, true) // one that is there keeps its place
+    if (id !== undefined) this.#places.set(id, found.create_revision)
     else {
       this.#held = found
       this.#told = undefined

@@ -195,7 +195,7 @@ export class EtcdStore implements Store {
     const limit = requestLimit(ttl)
     const { lease, revision } = waiter
     waiter.askedAt = this.#clock.now()
-    const view = line.view(id)
+    const view = line.view(id, revision)
     if (view) waiter.ahead = view.ahead
     if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
     const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
@@ -206,8 +206,7 @@ export class EtcdStore implements Store {
       if (typeof state === 'object' && (await beating).ttl > 0) return state
       signal.throwIfAborted()
     }
-    const overtakes = waiter.ahead > 0 && isTurn(waiter, this.#clock.now())
-    const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision, overtakes), limit)
+    const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision), limit)
     const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
     if (answer?.succeeded) {
       line.leave(id)
@@ -241,7 +240,7 @@ export class EtcdStore implements Store {
     const { name, id, ttl } = claim
     const limit = requestLimit(ttl)
     let { held, waiting } = await this.#shared.survey(name, limit)
-    const view = line.agrees(held, waiting) ? line.view(id) : undefined
+    const view = line.agrees(held, waiting) ? line.view(id, waiter.revision) : undefined
     if (view) waiter.ahead = view.ahead
     else {
       const read = { success: situation(this.#keys, claim, waiter.revision) }

@@ -46,8 +46,8 @@ const LINGER = 2_000
 
 /**
  * The line of one name, followed by one watch however many wait here: who holds, and who waits in what order. It is a
- * hint; a grant is the server's alone. A wake is for the first of the waiters, and with a delay for the first of this
- * process, should those before it not take their turn.
+ * hint; a grant is the server's alone. A wake is for the first of the waiters, and for the first of this process when
+ * those before it have not taken their turns.
  */
 export class Line {
   readonly waiters: Map<string, Waiter> = new Map()
@@ -69,6 +69,8 @@ export class Line {
   #told: string | undefined
   #lingering: NodeJS.Timeout | undefined
   #again: NodeJS.Timeout | undefined
+  /** Until the turn of the first of this process comes, if those before it do not take theirs. */
+  #turn: NodeJS.Timeout | undefined
   #isOver = false
 
   constructor(gateway: Gateway, keys: Keys, name: string, clock: Clock, onEnd: () => void) {
@@ -149,6 +151,7 @@ export class Line {
     this.#isOver = true
     this.#isReady = false
     clearTimeout(this.#lingering)
+    clearTimeout(this.#turn)
     this.#endStream?.()
     this.#wakes.clear()
   }
@@ -250,6 +253,7 @@ export class Line {
   }
 
   #tell(): void {
+    clearTimeout(this.#turn)
     if (this.#held || !this.#isReady) return
     let ahead = 0
     for (const id of this.#places.keys()) {
@@ -257,8 +261,13 @@ export class Line {
       if (wake) {
         const whom = `${ahead} ${id}`
         if (this.#told === whom) return
-        this.#told = whom
-        wake(ahead === 0 ? 0 : Math.max(this.#freeSince + ahead * TURN - this.#clock.now(), 0))
+        const delay = this.#freeSince + ahead * TURN - this.#clock.now()
+        if (ahead > 0 && delay > 0) {
+          this.#turn = setTimeout(() => this.#tell(), delay).unref()
+        } else {
+          this.#told = whom
+          wake()
+        }
         return
       }
       ahead += 1

@@ -7,6 +7,8 @@ interface Wanted {
 export interface BatchOptions<Entry> {
   /** The largest number of entries sent at once. */
   readonly limit: number
+  /** Fewer are not shared between two requests. @default 16 */
+  readonly worthSending?: number
   /** Carries out some entries, and calls `next` once, when the next may leave. Must not throw. */
   readonly send: (entries: Entry[], next: () => void) => void
 }
@@ -14,7 +16,7 @@ export interface BatchOptions<Entry> {
 /** Two under way keep both sides at work: the server carries out one while the other is written or read. */
 const UNDER_WAY = 2
 
-/** Fewer are not shared between two: a request more costs either side about as much as twenty entries. */
+/** A request more costs Redis, and the client, about as much as twenty entries. */
 const WORTH_SENDING = 16
 
 /**
@@ -23,13 +25,15 @@ const WORTH_SENDING = 16
  */
 export class Batch<Entry extends Wanted> {
   readonly #limit: number
+  readonly #worthSending: number
   readonly #send: BatchOptions<Entry>['send']
   #waiting: Entry[] = []
   #underWay = 0
   #scheduled = false
 
-  constructor({ limit, send }: BatchOptions<Entry>) {
+  constructor({ limit, worthSending = WORTH_SENDING, send }: BatchOptions<Entry>) {
     this.#limit = limit
+    this.#worthSending = worthSending
     this.#send = send
   }
 
@@ -47,7 +51,7 @@ export class Batch<Entry extends Wanted> {
 
   readonly #flush = (): void => {
     this.#scheduled = false
-    const share = Math.max(Math.ceil(this.#waiting.length / (UNDER_WAY - this.#underWay)), WORTH_SENDING)
+    const share = Math.max(Math.ceil(this.#waiting.length / (UNDER_WAY - this.#underWay)), this.#worthSending)
     while (this.#underWay < UNDER_WAY && this.#waiting.length > 0) {
       const entries = this.#waiting.splice(0, Math.min(share, this.#limit)).filter(isWanted)
       if (entries.length > 0) this.#start(entries)

@@ -67,11 +67,6 @@ export class Connection<Session extends AnySession> {
     this.#server = server
   }
 
-  /** How many requests are under way. */
-  get load(): number {
-    return this.#flights.size
-  }
-
   /** Rejects with a `LeaseError`, after 5 s at the latest. */
   carryOut<Answer>(work: Work<Session, Answer>, patience: Patience = {}): Promise<Answer> {
     const session = this.#current

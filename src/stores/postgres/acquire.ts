@@ -6,10 +6,11 @@ import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since 
 export function acquire({ lease, line, call }: Names): string {
   const lifetime = ms(`greatest(ttl, ${placeLifetime(0)})`)
   const orders =
-    'json_to_recordset(orders::json) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
+    'json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
   const waits = 'w.name = a.name and not w.gone and w.lapses_at > _now'
   return `create or replace function ${call('acquire')}(orders text, _channel text) returns text ${SETTINGS}
 declare
+  _orders constant json := orders;
   ${NOW}
   ${FLOOR}
   _granted integer;
@@ -36,7 +37,7 @@ ${BEGIN}
   )
   select json_agg(json_build_array('held', token::text) order by i), array_agg(name), min(until)
   into _answers, _names, _until from taken;
-  if cardinality(_names) = json_array_length(orders::json) and _until >= extract(epoch from clock_timestamp()) * 1000 then
+  if cardinality(_names) = json_array_length(_orders) and _until >= extract(epoch from clock_timestamp()) * 1000 then
     -- What was done meanwhile is seen from here on, such as that a claim was withdrawn.
     perform from ${line} where name = any (_names);
     if not found then

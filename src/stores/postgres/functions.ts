@@ -11,12 +11,13 @@ export function renew({ lease, call }: Names): string {
   return `
 create or replace function ${call('renew')}(orders text) returns text ${SETTINGS}
 declare
+  _orders constant json := orders;
   ${NOW}
   _answers json;
 ${BEGIN}
   ${DURABLE}
   with asked as materialized (
-    select a.* from json_to_recordset(orders::json) as a(i integer, name text, id text, ttl integer, until double precision)
+    select a.* from json_to_recordset(_orders) as a(i integer, name text, id text, ttl integer, until double precision)
   ), own as (
     select a.i, l.name, a.ttl from asked a join ${lease} l on l.name = a.name
     where a.until >= _time and l.id = a.id and l.expires_at > _now
@@ -41,12 +42,13 @@ end $holdfast$;`
 
 /** In: `[{i, name, id}]`. */
 export function release({ lease, line, call }: Names): string {
-  const orders = 'json_to_recordset(orders::json) as a(i integer, name text, id text)'
+  const orders = 'json_to_recordset(_orders) as a(i integer, name text, id text)'
   return `
 create or replace function ${call('release')}(orders text) returns text ${SETTINGS}
 declare
+  _orders constant json := orders;
   ${NOW}
-  _count constant integer := json_array_length(orders::json);
+  _count constant integer := json_array_length(_orders);
   _freed text[];
   _left text[];
   _done integer[];

@@ -1,6 +1,7 @@
 import type { LeaseRecord, Query } from '../../store.ts'
-import type { Lanes } from './lanes.ts'
+import type { Connection } from '../link/connection.ts'
 import type { Names } from './names.ts'
+import type { Session } from './session.ts'
 
 /** Names read at once. */
 const PAGE = 200
@@ -12,7 +13,7 @@ type Row = readonly [name: string, token: string | null, owner: string, note: st
 
 /** Holders, each followed by its waiters in order. */
 export async function* inspection(
-  connection: Lanes,
+  connection: Connection<Session>,
   names: Names,
   query: Query,
   signal: AbortSignal,

@@ -1,7 +1,8 @@
 import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
-import type { Lanes } from './lanes.ts'
+import type { Connection } from '../link/connection.ts'
+import type { Session } from './session.ts'
 
 /** What a function answered to one request: a word, and what belongs to it. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
@@ -29,8 +30,8 @@ export interface RequestOptions {
  */
 const [LOCKED, PATIENCE] = [5, 1_000]
 
-/** PostgreSQL takes some 20 us for each, and nobody else waits for it meanwhile. */
-const LARGEST = 256
+/** PostgreSQL takes 7 to 10 us for each, and nobody else waits for it meanwhile; a statement takes as much as thirty. */
+const [WORTH_SENDING, LARGEST] = [32, 256]
 
 /**
  * Puts requests of one kind to the server: those that come while others are under way share the next statement. What
@@ -38,17 +39,21 @@ const LARGEST = 256
  * transaction was in the way of.
  */
 export class Requests {
-  readonly #connection: Lanes
+  readonly #connection: Connection<Session>
   readonly #statement: string
   readonly #values: () => string[]
   readonly #batch: Batch<Request>
 
   /** The statement gets the requests as JSON, then the other values. */
-  constructor(connection: Lanes, statement: string, values: () => string[] = () => []) {
+  constructor(connection: Connection<Session>, statement: string, values: () => string[] = () => []) {
     this.#connection = connection
     this.#statement = statement
     this.#values = values
-    this.#batch = new Batch({ limit: LARGEST, send: (requests, next) => this.#send(requests, next) })
+    this.#batch = new Batch({
+      limit: LARGEST,
+      worthSending: WORTH_SENDING,
+      send: (requests, next) => this.#send(requests, next),
+    })
   }
 
   /** Rejects with a `LeaseError`. */

@@ -3,12 +3,12 @@ import { LeaseError } from '../../errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter, pollAfter } from '../line.ts'
+import { Connection } from '../link/connection.ts'
 import type { Wakes } from '../link/wakes.ts'
 import type { Driver } from './client.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
-import { Lanes } from './lanes.ts'
 import type { Names } from './names.ts'
 import { type Answer, Requests } from './requests.ts'
 import { Session } from './session.ts'
@@ -33,7 +33,7 @@ export class PostgresStore implements Store {
   /** Only where messages can be heard. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #names: Names
-  readonly #connection: Lanes
+  readonly #connection: Connection<Session>
   readonly #acquires: Requests
   readonly #renewals: Requests
   readonly #releases: Requests
@@ -44,7 +44,7 @@ export class PostgresStore implements Store {
   constructor(driver: Driver, { names, create, ears }: Wishes) {
     this.guarantees = guaranteesOf(ears !== undefined)
     this.#names = names
-    const connection = new Lanes({
+    const connection = new Connection<Session>({
       open: closing => Session.open(driver, names, create, closing),
       failure: (error, session) => failure(error, session !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),

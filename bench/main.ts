@@ -23,7 +23,7 @@ const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
   --beside     another build of Holdfast, measured as one more peer
-  --keep       beside what the last run measured of other scenarios
+  --keep       beside what was measured before of other scenarios, or of other peers than --peer names
   --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results
 `
 
@@ -50,13 +50,16 @@ async function bench(): Promise<void> {
   for (const name of wanted)
     if (!SCENARIOS.includes(name)) throw new Error(`there is no scenario ${name}, only ${SCENARIOS.join(', ')}`)
   const path = join(options.out, options.quick ? 'quick' : 'latest')
-  const measured = options.keep ? measuredBefore(path).filter(({ scenario }) => !wanted.includes(scenario)) : []
+  const isKept = ({ scenario, peer }: Measured): boolean => !wanted.includes(scenario) || !isWanted(peer)
+  const measured = options.keep ? measuredBefore(path).filter(isKept) : []
   const scenarios = new Map<string, Scenario>()
   for (const name of SCENARIOS) {
     const { scenario } = (await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }
     scenarios.set(name, scenario)
     if (wanted.includes(name)) measured.push(...(await new Run(name, scenario, peers).measure()))
   }
+  const order = [...peers.keys()]
+  measured.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
 
   const report = new Report({
     machine: await machine(),
@@ -111,8 +114,7 @@ class Run {
       if (isSideBySide) found.push(...(await Promise.all(trials.map(trial => trial()))).flat())
       else for (const trial of trials) found.push(...(await trial()))
     }
-    const order = this.#peers.map(([name]) => name)
-    return found.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
+    return found
   }
 
   /** Beginning with another one in each round. */

@@ -10,6 +10,6 @@ export const peer: Peer = {
     const build = new Build()
     const { advisory } = await build.postgres()
     const pool = new Pool(poolOptions(place, 16))
-    return build.client(advisory(pool, { create: true }), () => pool.end())
+    return build.client(advisory(pool, { create: true, ttl: 60_000 }), () => pool.end())
   },
 }

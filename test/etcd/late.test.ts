@@ -96,7 +96,7 @@ describe('a request that arrives late', () => {
   test('does not free the next holder by a release', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
-    const held = relay.holdBack(/lease\/revoke/)
+    const held = relay.holdBack(/request_delete_range/)
     const late = store.release(claim, signal)
     const pass = await held
     await other.break(claim.name, 'test', signal)
@@ -110,7 +110,7 @@ describe('a request that arrives late', () => {
   test('does not break the next holder', async () => {
     const claim = claimOf(name())
     await hold(other, claim)
-    const held = relay.holdBack(/lease\/revoke/)
+    const held = relay.holdBack(/request_delete_range/)
     const late = store.break(claim.name, 'test', signal)
     const pass = await held
     await other.renew({ ...claim, ttl: 20_000 }, signal) // moves it to another lease

@@ -72,6 +72,7 @@ describe('what is in etcd', () => {
     expect(await store.release(claim, signal)).toBe('released')
     const range = { key: base64(`holdfast\t${claim.name}\t`), range_end: base64(`holdfast\t${claim.name}\n`) }
     expect(await own.call('kv/range', range)).not.toHaveProperty('kvs')
+    await store[Symbol.asyncDispose]()
     await until('no lease is left', async () => (await leases(own)) === 0)
   })
 
@@ -178,7 +179,7 @@ describe('requests whose answers are lost', () => {
   test('a release that lost its answer has been carried out', async () => {
     const locks = createLocks(store)
     const lease = await locks.acquire(name())
-    const cut = proxy.cutAfterRequest('lease/revoke')
+    const cut = proxy.cutAfterRequest('request_delete_range')
     await lease.release()
     await cut
     await hold(other, claimOf(lease.name))

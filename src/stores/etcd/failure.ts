@@ -76,6 +76,16 @@ export function isLeaseMissing(error: unknown): boolean {
   return textOf(error).includes('requested lease not found')
 }
 
+/** Has it no room, so that it deletes and nothing else? */
+export function isFull(error: unknown): boolean {
+  return textOf(error).includes('database space exceeded')
+}
+
+/** Does a transaction change one key twice? */
+export function isDuplicate(error: unknown): boolean {
+  return textOf(error).includes('duplicate key')
+}
+
 /** Is there such a lease already? */
 export function isLeaseThere(error: unknown): boolean {
   return textOf(error).includes('lease already exists')

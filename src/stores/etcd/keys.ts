@@ -48,6 +48,11 @@ export class Keys {
     return base64(this.#prefix + TAB + id)
   }
 
+  /** Written when a claim leaves a lease that others may be on later; says whose that was. */
+  left(lease: string): string {
+    return base64(`${this.#prefix}${TAB}left${TAB}${lease}`)
+  }
+
   /** What `held`, or `place` and so with an id, made. */
   parse(key: string): { readonly name: string; readonly id: string | undefined } {
     const [name = '', , id] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)

@@ -1,30 +1,39 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, LONGEST_REQUEST } from '../../time.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
 import type { KeyValue, LeaseAnswer } from './messages.ts'
 import type { Beat, Shared } from './shared.ts'
+import { newSpare, type Spare, Spares } from './spares.ts'
 
 /** Those that are forgotten above this cost their release a request more. */
 const MOST_KNOWN = 100_000
 
+/** At the end of the store so many are revoked, and waited for so many milliseconds. */
+const [MOST_ENDED, SOON] = [100, 200]
+
 /** Milliseconds: a crowd that meets one holder asks once for what remains of its lease. */
 const FRESH = 200
 
-interface Known {
+/** The lease on which a claim is, or is about to be. */
+export interface Known {
   readonly lease: string
   /** Of the ttl that was asked for. */
   readonly seconds: number
+  /** If it is one of this store that others may be on later. */
+  readonly spare?: Spare
+  /** Of what the claim holds by that. */
+  readonly revision?: string
 }
 
-/** The leases of etcd, each of one claim. */
+/** The leases of etcd, each of one claim at a time. */
 export class Leases {
   readonly #gateway: Gateway
   readonly #shared: Shared
   readonly #clock: Clock
-  /** The lease on which a claim of this store is, or is about to be. */
   readonly #known = new Map<string, Known>()
+  readonly #spares: Spares
   #tombstones: { readonly lease: Promise<string>; readonly until: number } | undefined
   #asked: { readonly lease: string; readonly at: number; readonly answer: Promise<number> } | undefined
 
@@ -32,10 +41,11 @@ export class Leases {
     this.#gateway = gateway
     this.#shared = shared
     this.#clock = clock
+    this.#spares = new Spares(clock)
   }
 
-  know(id: string, lease: string, seconds: number): void {
-    this.#known.set(id, { lease, seconds })
+  know(id: string, known: Known): void {
+    this.#known.set(id, known)
     if (this.#known.size > MOST_KNOWN) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
   }
 
@@ -45,6 +55,36 @@ export class Leases {
 
   forget(id: string): void {
     this.#known.delete(id)
+  }
+
+  /** One that no claim is on, for this one; with `isNew`, one that none was on. */
+  async spare(id: string, ttl: number, isNew: boolean): Promise<Spare> {
+    const seconds = secondsOf(ttl)
+    let spare = isNew ? undefined : this.#spares.take(seconds)
+    if (!spare) {
+      const [lease, beatAt] = [newSpare(), this.#clock.now()]
+      spare = { lease, mark: '0', beat: await this.grant(lease, ttl, requestLimit(ttl)), beatAt }
+    }
+    this.know(id, { lease: spare.lease, seconds, spare })
+    return spare
+  }
+
+  /** The claim is not on it, or not any more. */
+  giveBack(id: string, seconds: number, spare: Spare): void {
+    this.forget(id)
+    if (!this.#spares.give(seconds, spare)) this.drop(id, spare.lease)
+  }
+
+  /** Ends those that no claim is on, as far as that can be done soon; the others end by themselves. */
+  async end(): Promise<void> {
+    const spares = this.#spares.clear().slice(-MOST_ENDED)
+    const ending = Promise.allSettled(spares.map(({ lease }) => this.revoke(lease)))
+    let timer: NodeJS.Timeout | undefined
+    const soon = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, SOON)
+    })
+    await Promise.race([ending, soon])
+    clearTimeout(timer)
   }
 
   /** Makes the lease, or renews it if it is there. */
@@ -73,7 +113,7 @@ export class Leases {
    * Ends the lease that a key is on; resolves to a revision between the key's and that of the next one there, or to
    * `undefined` if the lease had ended before.
    */
-  async end({ lease = '0', create_revision }: KeyValue): Promise<bigint | undefined> {
+  async endOf({ lease = '0', create_revision }: KeyValue): Promise<bigint | undefined> {
     try {
       return await this.revoke(lease)
     } catch (error) {

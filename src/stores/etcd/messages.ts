@@ -23,7 +23,7 @@ export interface TxnAnswer {
   readonly succeeded?: boolean
   readonly responses?: readonly {
     readonly response_range?: RangeAnswer
-    readonly response_txn?: { readonly succeeded?: boolean }
+    readonly response_txn?: Pick<TxnAnswer, 'succeeded' | 'responses'>
   }[]
 }
 

@@ -28,8 +28,7 @@ export function holderOf(name: string, found: KeyValue, remaining: number): Leas
 /** What remains of its place is not asked for, which would be a request for each: it is less than this. */
 export function waiterOf(name: string, found: KeyValue, position: number): LeaseRecord {
   const { owner, note } = detailsOf(found)
-  const { ttl } = read(found)
-  const remaining = secondsOf(typeof ttl === 'number' ? ttl : 0) * 1_000
+  const remaining = secondsAsked(found) * 1_000
   return { name, state: 'waiting', owner, note, remaining, position }
 }
 
@@ -37,6 +36,12 @@ export function waiterOf(name: string, found: KeyValue, position: number): Lease
 function detailsOf(found: KeyValue): Pick<Claim, 'owner' | 'note'> {
   const { owner, note } = read(found)
   return { owner: typeof owner === 'string' ? owner : '', note: typeof note === 'string' ? note : '' }
+}
+
+/** Of the ttl that was asked for first, rounded up. */
+export function secondsAsked(found: KeyValue): number {
+  const { ttl } = read(found)
+  return secondsOf(typeof ttl === 'number' ? ttl : 0)
 }
 
 function read({ value = '' }: KeyValue): Record<string, unknown> {

@@ -2,8 +2,8 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter } from '../line.ts'
 import { closed } from '../link/closed.ts'
-import { Entries } from './entries.ts'
-import { isLeaseMissing, isRepetition } from './failure.ts'
+import { Direct } from './direct.ts'
+import { Exits } from './exits.ts'
 import type { Gateway } from './gateway.ts'
 import { guarantees } from './guarantees.ts'
 import { records } from './inspection.ts'
@@ -11,9 +11,10 @@ import { Keys, leaseOf, secondsOf } from './keys.ts'
 import { Leases, orMissing } from './leases.ts'
 import { isTurn, Line, type Waiter } from './line.ts'
 import type { KeyValue } from './messages.ts'
-import { holderOf, idOf } from './record.ts'
+import { holderOf, idOf, secondsAsked } from './record.ts'
 import { type Beat, granted, Shared, termOf, vanished } from './shared.ts'
-import { absent, before, join, type Situation, situation, situationOf, take, unchanged } from './txn.ts'
+import { isSpare } from './spares.ts'
+import { before, join, situation, situationOf, take, unchanged } from './txn.ts'
 
 /** Milliseconds after which a waiter asks again for whom no watch listens. */
 const POLL = 1_000
@@ -34,7 +35,8 @@ export class EtcdStore implements Store {
   readonly #keys: Keys
   readonly #shared: Shared
   readonly #leases: Leases
-  readonly #entries: Entries
+  readonly #direct: Direct
+  readonly #exits: Exits
   readonly #clock: Clock
   readonly #lines = new Map<string, Line>()
 
@@ -45,7 +47,9 @@ export class EtcdStore implements Store {
     this.#keys = new Keys(prefix)
     this.#shared = new Shared(gateway, this.#keys)
     this.#leases = new Leases(gateway, this.#shared, clock)
-    this.#entries = new Entries(gateway, this.#keys)
+    const [keys, shared, leases] = [this.#keys, this.#shared, this.#leases]
+    this.#direct = new Direct(gateway, keys, shared, leases, clock)
+    this.#exits = new Exits({ gateway, keys, shared, leases, direct: this.#direct })
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -63,37 +67,32 @@ export class EtcdStore implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     this.#assertWanted(signal)
     const { name, id, ttl } = claim
-    const seconds = secondsOf(ttl)
-    const limit = requestLimit(ttl)
-    const known = this.#leases.known(id) ?? { lease: leaseOf(id, seconds), seconds }
+    const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#clock.now()]
+    const known = this.#leases.known(id)
+    const lease = known?.lease ?? leaseOf(id, seconds)
     const [beat, { found, term }] = await Promise.all([
-      known.seconds === seconds ? this.#shared.keepAlive(known.lease, limit) : undefined,
+      known === undefined || known.seconds === seconds ? this.#shared.keepAlive(lease, limit) : undefined,
       this.#shared.look(this.#keys.held(name), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
-    if (beat && found.lease === known.lease) return granted(found.create_revision, beat, term)
+    if (beat && found.lease === lease) {
+      if (known?.spare) this.#leases.know(id, { ...known, spare: { ...known.spare, beat, beatAt } })
+      return granted(found.create_revision, beat, term)
+    }
+    // Acquired through another store, such as that of the main thread.
+    if (!known && isSpare(found.lease) && secondsAsked(found) === seconds) {
+      const current = await this.#shared.keepAlive(found.lease, limit)
+      this.#leases.know(id, { lease: found.lease, seconds })
+      return granted(found.create_revision, current, term)
+    }
     return this.#change(claim, found)
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
     this.#lines.get(name)?.leave(id)
-    const lease = this.#leases.known(id)?.lease
-    let mayBeDone = false
-    if (lease !== undefined) {
-      try {
-        await this.#leases.revoke(lease)
-        this.#leases.forget(id)
-        return 'released'
-      } catch (error) {
-        if (!isLeaseMissing(error)) throw error
-        mayBeDone = isRepetition(error)
-      }
-    }
-    const found = await this.#withdraw({ name, id }, signal)
-    this.#leases.forget(id)
-    return found || mayBeDone ? 'released' : 'gone'
+    return this.#exits.release({ name, id }, signal)
   }
 
   async watch({ name, id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -108,21 +107,13 @@ export class EtcdStore implements Store {
 
   async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     this.#assertWanted(signal)
-    const key = this.#keys.held(name)
-    const { found } = await this.#shared.look(key, LONGEST_REQUEST)
-    if (!found) return undefined
-    signal.throwIfAborted()
-    // The lease and the key end in one; of a claim without a lease, or on a new one by now, the key is deleted.
-    const ended = await this.#leases.end(found)
-    const same = { key, target: 'CREATE', result: 'EQUAL', create_revision: found.create_revision }
-    const deletion = { compare: [same], success: [{ request_delete_range: { key } }] }
-    const { succeeded, header } = await this.#gateway.txn(deletion)
-    return succeeded ? BigInt(header.revision) : ended
+    return this.#exits.break(name, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const line of this.#lines.values()) line.end()
     this.#lines.clear()
+    if (!this.#gateway.isClosed) await this.#leases.end()
     this.#gateway.close()
   }
 
@@ -136,43 +127,64 @@ export class EtcdStore implements Store {
   async #enter(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, ttl, queue } = claim
     const limit = requestLimit(ttl)
-    const lease = leaseOf(id, secondsOf(ttl))
-    const sent = this.#clock.now()
-    this.#leases.know(id, lease, secondsOf(ttl))
-    const beat = await this.#leases.grant(lease, ttl, limit)
+    const settled = await this.#settle(claim)
+    if (settled) return settled
     signal.throwIfAborted()
     // Not if others of this process wait: then it is most likely not free.
-    const taken = queue && this.#lines.has(name) ? undefined : await this.#entries.take(claim, lease, signal)
-    if (taken) return granted(taken.revision, beat, termOf(taken))
+    const taken = queue && this.#lines.has(name) ? undefined : await this.#direct.take(claim, signal)
+    if (taken) return taken
     signal.throwIfAborted()
     if (!queue) {
       const { held, waiting } = await this.#shared.survey(name, limit)
-      if (!held || idOf(held) !== id) {
-        this.#leases.drop(id, lease)
-        return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : refused
-      }
-    } else {
-      const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
-      const [, held, line] = responses.map(({ response_range = {} }) => response_range)
-      if (succeeded) {
-        const found = { held: held?.kvs?.[0], ahead: Number(line?.count ?? 1) - 1 }
-        return this.#wait(claim, { lease, revision: header.revision, beat, beatAt: sent }, found, signal)
-      }
+      if (!held || idOf(held) !== id) return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : refused
+      const recovered = await this.#recover(claim)
+      if (recovered) return recovered
+      throw vanished()
+    }
+    const lease = leaseOf(id, secondsOf(ttl))
+    const beatAt = this.#clock.now()
+    this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
+    const beat = await this.#leases.grant(lease, ttl, limit)
+    signal.throwIfAborted()
+    const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
+    const [, held, line] = responses.map(({ response_range = {} }) => response_range)
+    if (succeeded) {
+      const found = { held: held?.kvs?.[0], ahead: Number(line?.count ?? 1) - 1 }
+      return this.#wait(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)
     }
     const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
     const found = situationOf(answer)
-    if (found.held && !found.isGone && idOf(found.held) === id)
-      return this.#again(claim, found, beat, termOf(answer.header))
+    if (found.held && !found.isGone && idOf(found.held) === id) {
+      if (found.held.lease !== lease) this.#leases.drop(id, lease)
+      return this.#again(claim, found.held, termOf(answer.header), found.place)
+    }
     if (found.isGone) {
       this.#leases.drop(id, lease)
       return refused
     }
     // It was in line before, by a request whose answer was lost or through another store, and others may be behind it.
-    const { held, place } = found
+    const { place } = found
     if (!place) throw vanished()
     const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
-    const known = { lease, revision: place.create_revision, beat, beatAt: sent }
-    return this.#wait(claim, known, { held, ahead: kvs.length }, signal)
+    const known = { lease, revision: place.create_revision, beat, beatAt }
+    return this.#wait(claim, known, { held: found.held, ahead: kvs.length }, signal)
+  }
+
+  /** What became of a request for the claim, on a lease that is not its own, that was not answered. */
+  async #settle(claim: Claim): Promise<Grant | undefined> {
+    const known = this.#leases.known(claim.id)
+    if (!known?.spare) return undefined
+    const held = await this.#recover(claim)
+    if (held) return held
+    // It may arrive still, but not once its lease has ended.
+    await this.#leases.revoke(known.lease).catch(orMissing)
+    this.#leases.forget(claim.id)
+    return undefined
+  }
+
+  async #recover(claim: Claim): Promise<Grant | undefined> {
+    const { found, term } = await this.#shared.look(this.#keys.held(claim.name), requestLimit(claim.ttl))
+    return found && idOf(found) === claim.id ? this.#again(claim, found, term) : undefined
   }
 
   async #wait(
@@ -255,18 +267,18 @@ export class EtcdStore implements Store {
     return isTurn(waiter, now) ? 'turn' : this.#busy(claim, held, waiter.ahead, waiter, line)
   }
 
-  /** A holder that asks again, whose lease is never shortened by that. `beat` is of the lease for the ttl of the claim. */
-  async #again(claim: Claim, { held, place }: Situation, beat: Beat, confirmed: number): Promise<Grant> {
-    const { name, id, ttl } = claim
-    const found = held as KeyValue
-    const lease = leaseOf(id, secondsOf(ttl))
-    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: this.#keys.place(name, id) } }] })
-    if (found.lease === lease) return granted(found.create_revision, beat, confirmed)
-    this.#leases.drop(id, lease)
-    const current = await this.#shared.keepAlive(found.lease ?? '0', requestLimit(ttl))
-    if (current.ttl < ttl && current.ttl > 0) return this.#change(claim, found)
-    this.#leases.know(id, found.lease ?? '0', secondsOf(current.ttl))
-    return granted(found.create_revision, current, confirmed)
+  /** A holder that asks again, whose lease is never shortened by that. */
+  async #again(claim: Claim, found: KeyValue, confirmed: number, place?: KeyValue): Promise<Grant> {
+    const { id, ttl } = claim
+    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place.key } }] })
+    const { lease = '0', create_revision: revision } = found
+    const beatAt = this.#clock.now()
+    const beat = await this.#shared.keepAlive(lease, requestLimit(ttl))
+    if (beat.ttl < ttl && beat.ttl > 0) return this.#change(claim, found)
+    const spare = this.#leases.known(id)?.spare
+    const own = spare?.lease === lease && { spare: { ...spare, beat, beatAt }, revision }
+    this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl), ...own })
+    return granted(revision, beat, confirmed)
   }
 
   /** Moves what is held to a lease of another ttl. The key stays, and with it the token. */
@@ -278,34 +290,10 @@ export class EtcdStore implements Store {
     // A late copy of this would undo a later change, which it sees by the revision.
     const { succeeded, header } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
     if (!succeeded) throw vanished()
-    this.#leases.know(id, lease, secondsOf(ttl))
+    this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
     // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
     return granted(found.create_revision, beat, termOf(header))
-  }
-
-  /** Ends what there is of a claim, also if this store does not know it; else it is refused when it arrives. */
-  async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    for (;;) {
-      const [held, place] = await Promise.all([
-        this.#shared.look(this.#keys.held(name), LONGEST_REQUEST),
-        this.#shared.look(this.#keys.place(name, id), LONGEST_REQUEST),
-      ])
-      signal.throwIfAborted()
-      const mine = held.found && idOf(held.found) === id ? held.found : place.found
-      if (mine) {
-        if ((await this.#leases.end(mine)) !== undefined) return true
-        const deletion = { compare: [unchanged(mine)], success: [{ request_delete_range: { key: mine.key } }] }
-        if ((await this.#gateway.txn(deletion)).succeeded) return true
-        continue
-      }
-      const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
-      const stillNothing = [
-        held.found ? unchanged(held.found) : absent({ key: this.#keys.held(name) }),
-        absent({ key: this.#keys.place(name, id) }),
-      ]
-      if ((await this.#gateway.txn({ compare: stillNothing, success: [put] })).succeeded) return false
-    }
   }
 
   async #busy(

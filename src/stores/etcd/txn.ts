@@ -1,7 +1,8 @@
 import type { Claim } from '../../store.ts'
 import type { Keys } from './keys.ts'
-import type { KeyValue, TxnAnswer } from './messages.ts'
+import type { Header, KeyValue, TxnAnswer } from './messages.ts'
 import { encode } from './record.ts'
+import type { Spare } from './spares.ts'
 
 /** How a claim finds its name. */
 export interface Situation {
@@ -14,25 +15,74 @@ export interface Situation {
   readonly isGone: boolean
 }
 
+export interface Departure {
+  readonly key: string
+  readonly lease: string
+  /** The id of the claim, or what else took it from the lease. */
+  readonly left: string
+}
+
+/** What became of one of several transactions, and what its failure found. */
+export interface Outcome {
+  readonly succeeded: boolean
+  readonly header: Header
+  readonly found: KeyValue | undefined
+}
+
 type Target = { readonly key: string; readonly range_end?: string }
+
+function encodeText(text: string): string {
+  return Buffer.from(text).toString('base64')
+}
 
 /** Nothing is there, or nothing in the range. */
 export function absent(target: Target): object {
   return { ...target, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
 }
 
-export function unchanged({ key, mod_revision }: KeyValue): object {
+export function unchanged({ key, mod_revision }: Pick<KeyValue, 'key' | 'mod_revision'>): object {
   return { key, target: 'MOD', result: 'EQUAL', mod_revision }
 }
 
-/** Takes the name if it is free and nobody waits. */
-export function takeIfFree(keys: Keys, claim: Claim, lease: string): object {
+/** Takes the name if it is free and nobody waits; else says who left the lease last. */
+export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare, 'lease' | 'mark'>): object {
   const { name, id } = claim
-  const held = keys.held(name)
+  const [held, left] = [keys.held(name), keys.left(lease)]
   return {
-    compare: [absent({ key: keys.gone(id) }), absent({ key: held }), absent(keys.line(name))],
+    compare: [
+      absent({ key: keys.gone(id) }),
+      absent({ key: held }),
+      absent(keys.line(name)),
+      unchanged({ key: left, mod_revision: mark }),
+    ],
     success: [{ request_put: { key: held, value: encode(claim), lease } }],
+    failure: [{ request_range: { key: left } }],
   }
+}
+
+/** Deletes a key on a spare lease, and says at that lease who `left` it; else says who did last. */
+export function leave(keys: Keys, condition: object, { key, lease, left }: Departure): object {
+  const mark = keys.left(lease)
+  return {
+    compare: [condition, { key, target: 'LEASE', result: 'EQUAL', lease }],
+    success: [{ request_delete_range: { key } }, { request_put: { key: mark, value: encodeText(left), lease } }],
+    failure: [{ request_range: { key: mark } }],
+  }
+}
+
+export function outcomeOf({ header, succeeded = false, responses }: TxnAnswer): Outcome {
+  return { succeeded, header, found: responses?.[0]?.response_range?.kvs?.[0] }
+}
+
+/** The mod revision at which `left` has left the lease, by this request or by a copy of it. */
+export function leftAt({ succeeded, header, found }: Outcome, left: string): string | undefined {
+  if (succeeded) return header.revision
+  return found?.value === encodeText(left) ? found.mod_revision : undefined
+}
+
+/** The key was made at this revision, and not since. */
+export function madeAt(key: string, create_revision: string): object {
+  return { key, target: 'CREATE', result: 'EQUAL', create_revision }
 }
 
 /** Takes a place in line, and says who holds and how many are in line then. Fails if it has one, or holds. */

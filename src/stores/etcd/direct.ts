@@ -52,10 +52,10 @@ export class Direct {
           const age = Math.max(asked - beatAt, 0)
           return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header))
         }
-        const isOurs = !outcome || (outcome.found?.mod_revision ?? '0') === spare.mark
-        if (isOurs) this.#leases.giveBack(id, seconds, spare)
-        else this.#leases.drop(id, spare.lease) // another store has ended what was on it, which we did not hear
-        return undefined
+        const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === spare.mark
+        if (isAsItWas) this.#leases.giveBack(id, seconds, spare)
+        else this.#leases.drop(id, spare.lease) // it has ended, or another store has taken from it what was on it
+        if (isAsItWas || isNew) return undefined
       } catch (error) {
         // It had ended, as in a cluster that stood still, and not by a release of the claim.
         const mayTryAgain = !isNew && isLeaseMissing(error) && this.#leases.known(id)?.spare === spare

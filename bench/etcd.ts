@@ -1,4 +1,4 @@
-import { startEtcd } from '../test/servers/etcd.ts'
+import { startEtcd } from '../src/lab/servers/etcd.ts'
 
 /** For `Peer.serve`: an etcd that ends with this process. */
 export async function serveEtcd(): Promise<number> {

@@ -1,6 +1,6 @@
+import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
 import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { create, createContainer, remove } from '../../src/stores/zookeeper/protocol.ts'
-import { startZooKeeper } from '../../test/servers/zookeeper.ts'
 import type { Peer } from '../peer.ts'
 
 const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }

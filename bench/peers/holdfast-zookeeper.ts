@@ -1,4 +1,4 @@
-import { startZooKeeper } from '../../test/servers/zookeeper.ts'
+import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 

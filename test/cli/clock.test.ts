@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startClock } from '../servers/clock.ts'
+import { startClock } from '../../src/lab/servers/clock.ts'
 import { alive, family, start, until } from './holdfast.ts'
 
 test('the command is ended by SIGKILL at once when the machine slept, which only the wall clock shows', async () => {

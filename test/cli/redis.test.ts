@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type RedisServer, startRedis } from '../servers/redis.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { alive, family, holdfast, start, until } from './holdfast.ts'
 
 let redis: RedisServer

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type EtcdCluster, type EtcdServer, startEtcdCluster } from '../../src/lab/servers/etcd.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { createLocks } from '../../src/locks.ts'
 import type { Store } from '../../src/store.ts'
-import { type EtcdCluster, type EtcdServer, startEtcdCluster } from '../servers/etcd.ts'
-import { until } from '../servers/until.ts'
 import { claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 let cluster: EtcdCluster

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
+import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
-import { type HttpRelay, startRelay } from '../servers/relay.ts'
-import { until } from '../servers/until.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
+import { startProxy, type TcpProxy } from '../../src/lab/servers/proxy.ts'
+import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { createLocks } from '../../src/locks.ts'
 import type { Claim, Store } from '../../src/store.ts'
 import { TURN } from '../../src/stores/line.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
-import { startProxy, type TcpProxy } from '../servers/proxy.ts'
-import { type HttpRelay, startRelay } from '../servers/relay.ts'
-import { until } from '../servers/until.ts'
 import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

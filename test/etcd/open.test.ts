@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
 import { connect, openStore } from '../../src/url.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
 import { claimOf, failureOf, hold, signal } from './support.ts'
 
 let server: EtcdServer

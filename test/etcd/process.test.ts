@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
-import { startProxy } from '../servers/proxy.ts'
-import { until } from '../servers/until.ts'
 import { claimOf, hold, storeOf } from './support.ts'
 
 let server: EtcdServer

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
+import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
 import type { Store } from '../../src/store.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
-import { type HttpRelay, startRelay } from '../servers/relay.ts'
 import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
+import { startProxy, type TcpProxy } from '../../src/lab/servers/proxy.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { createLocks } from '../../src/locks.ts'
 import type { Store } from '../../src/store.ts'
-import { type EtcdServer, startEtcd } from '../servers/etcd.ts'
-import { startProxy, type TcpProxy } from '../servers/proxy.ts'
-import { until } from '../servers/until.ts'
 import { base64, claimOf, failureOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

@@ -1,6 +1,6 @@
+import type { EtcdServer } from '../../src/lab/servers/etcd.ts'
 import type { Store } from '../../src/store.ts'
 import { type EtcdOptions, etcd } from '../../src/stores/etcd/index.ts'
-import type { EtcdServer } from '../servers/etcd.ts'
 
 export { claimOf, failureOf, hold, look, signal } from '../support.ts'
 

@@ -1,6 +1,6 @@
+import { startEtcd } from '../../src/lab/servers/etcd.ts'
 import type { Store } from '../../src/store.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
-import { startEtcd } from '../servers/etcd.ts'
 import { cuts, deaths } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'

@@ -1,8 +1,8 @@
 import type { Faults } from '../../src/conformance/index.ts'
+import type { ShiftedClock } from '../../src/lab/servers/clock.ts'
+import type { ServerProcess } from '../../src/lab/servers/process.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
 import type { Store } from '../../src/store.ts'
-import type { ShiftedClock } from '../servers/clock.ts'
-import type { ServerProcess } from '../servers/process.ts'
-import { startProxy } from '../servers/proxy.ts'
 import type { Lazy } from './lazy.ts'
 import type { Stack } from './stack.ts'
 

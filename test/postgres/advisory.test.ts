@@ -1,13 +1,13 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
 import { advisory } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
-import { startPgBouncer } from '../servers/pgbouncer.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { startProxy } from '../servers/proxy.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, transaction } from './support.ts'
 
 let server: PostgresServer

@@ -2,12 +2,12 @@ import { Client, Pool } from 'pg'
 import postgresJs from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { migrate, type PostgresClient, postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
 import { claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { until } from '../servers/until.ts'
 
 let server: PostgresServer
 

@@ -1,10 +1,10 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
 import { advisory } from '../../src/stores/postgres/index.ts'
-import { type ShiftedClock, startClock } from '../servers/clock.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
 const HOUR = 3_600_000

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, hold, look, signal, storeAt } from './support.ts'
 
 let server: PostgresServer

@@ -1,9 +1,9 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { advisory } from '../../src/stores/postgres/index.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 let server: PostgresServer

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { until } from '../servers/until.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 // As the documentation says it.

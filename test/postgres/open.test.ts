@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
 import { openStore } from '../../src/url.ts'
 import { holdfast } from '../cli/holdfast.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { claimOf, failureOf, hold } from './support.ts'
 
 const password = 'p@ss:w/rd#%?'

@@ -1,11 +1,11 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type PgBouncer, startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
-import { type PgBouncer, startPgBouncer } from '../servers/pgbouncer.ts'
-import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { startProxy } from '../servers/proxy.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 
 let server: PostgresServer

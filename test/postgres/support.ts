@@ -1,7 +1,7 @@
 import { Client, Pool } from 'pg'
+import type { PostgresServer } from '../../src/lab/servers/postgres.ts'
 import type { Store } from '../../src/store.ts'
 import { type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
-import type { PostgresServer } from '../servers/postgres.ts'
 
 export { acquire, claimOf, failureOf, hold, look, signal } from '../support.ts'
 

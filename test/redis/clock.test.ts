@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { type ShiftedClock, startClock } from '../servers/clock.ts'
-import { type RedisServer, startRedis } from '../servers/redis.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 const HOUR = 3_600_000

@@ -7,10 +7,10 @@ import { createClient, createCluster } from 'redis'
 import { createCluster as createCluster4 } from 'redis4'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type RedisCluster, startCluster } from '../../src/lab/servers/cluster.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { slotOf } from '../../src/stores/redis/keys.ts'
-import { type RedisCluster, startCluster } from '../servers/cluster.ts'
-import { until } from '../servers/until.ts'
 import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
 
 let cluster: RedisCluster

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { startRedis } from '../../src/lab/servers/redis.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { startRedis } from '../servers/redis.ts'
 
 test('the example redis.ts runs', async () => {
   await using server = await startRedis()

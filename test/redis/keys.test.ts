@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import type { Store } from '../../src/store.ts'
 import { LONGEST_REQUEST } from '../../src/time.ts'
-import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 const DAY = 86_400_000

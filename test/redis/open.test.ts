@@ -1,10 +1,10 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newFolder } from '../../src/lab/servers/folder.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { openStore } from '../../src/url.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { newFolder } from '../servers/folder.ts'
-import { type RedisServer, startRedis } from '../servers/redis.ts'
 import { claimOf, failureOf, hold } from './support.ts'
 
 const password = 'p@ss:w/rd#%?'

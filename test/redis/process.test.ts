@@ -1,11 +1,11 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { startClock } from '../../src/lab/servers/clock.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { startClock } from '../servers/clock.ts'
-import { startProxy } from '../servers/proxy.ts'
-import { type RedisServer, startRedis } from '../servers/redis.ts'
-import { until } from '../servers/until.ts'
 import { claimOf, hold, storeOf } from './support.ts'
 
 let server: RedisServer

@@ -2,9 +2,9 @@ import { Redis } from 'ioredis'
 import { createSentinel } from 'redis'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { SentinelSet, startSentinel } from '../../src/lab/servers/sentinel.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
-import { until } from '../servers/until.ts'
 import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
 
 let set: SentinelSet

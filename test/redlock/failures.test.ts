@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { createLocks, type LeaseError, type Locks } from '../../src/index.ts'
-import { until } from '../servers/until.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { failureOf } from '../support.ts'
 import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes } from './support.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createLocks, type LeaseError } from '../../src/index.ts'
-import { until } from '../servers/until.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { acquire, claimOf, failureOf, hold, signal } from '../support.ts'
 import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 

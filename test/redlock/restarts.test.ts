@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { startClock } from '../../src/lab/servers/clock.ts'
+import type { RedisServer } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from '../redis/support.ts'
-import { startClock } from '../servers/clock.ts'
-import type { RedisServer } from '../servers/redis.ts'
-import { until } from '../servers/until.ts'
 import { CAUTIOUS, heard, MAX_TTL, type Nodes, startNodes, TRUSTED } from './support.ts'
 
 /** What a message says of a quarantine that has just begun. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
-import { until } from '../servers/until.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from '../support.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 

@@ -1,10 +1,10 @@
 import { Redis } from 'ioredis'
 import { type LeaseEvents, subscribe } from '../../src/index.ts'
+import { startProxy, type TcpProxy } from '../../src/lab/servers/proxy.ts'
+import { type RedisOptions, type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
 import { type RedlockOptions, redlock } from '../../src/stores/redlock/index.ts'
-import { startProxy, type TcpProxy } from '../servers/proxy.ts'
-import { type RedisOptions, type RedisServer, startRedis } from '../servers/redis.ts'
-import { until } from '../servers/until.ts'
 import { signal } from '../support.ts'
 
 /** Milliseconds: what quarantines last in these tests. */

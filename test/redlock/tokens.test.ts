@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { type ShiftedClock, startClock } from '../servers/clock.ts'
-import { until } from '../servers/until.ts'
 import { acquire, claimOf, hold, signal } from '../support.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 

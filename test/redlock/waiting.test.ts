@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../src/index.ts'
-import { until } from '../servers/until.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { acquire, claimOf, hold, look, signal } from '../support.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 

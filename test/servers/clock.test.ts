@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type ShiftedClock, startClock } from './clock.ts'
-import { startRedis } from './redis.ts'
+import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
+import { startRedis } from '../../src/lab/servers/redis.ts'
 
 let clock: ShiftedClock
 beforeEach(() => {

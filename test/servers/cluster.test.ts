@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
-import { startCluster } from './cluster.ts'
+import { startCluster } from '../../src/lab/servers/cluster.ts'
 
 test('a cluster serves every key, each on the node that has it, also after a restart', {
   timeout: 30_000,

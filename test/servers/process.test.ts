@@ -4,11 +4,11 @@ import { chmodSync, copyFileSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterEach, expect, test } from 'vitest'
-import { findBinary } from './binary.ts'
-import { newFolder } from './folder.ts'
-import { stateOf } from './process.ts'
-import { type RedisServer, startRedis } from './redis.ts'
-import { until } from './until.ts'
+import { findBinary } from '../../src/lab/servers/binary.ts'
+import { newFolder } from '../../src/lab/servers/folder.ts'
+import { stateOf } from '../../src/lab/servers/process.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 
 const servers: RedisServer[] = []
 
@@ -68,7 +68,7 @@ test('a server that does not start says what it wrote, and leaves nothing', asyn
 })
 
 test('servers and folders go when the process that started them is killed', async () => {
-  const module = JSON.stringify(join(import.meta.dirname, 'redis.ts'))
+  const module = JSON.stringify(join(import.meta.dirname, '../../src/lab/servers/redis.ts'))
   const script = `import(${module}).then(m => m.startRedis()).then(s => console.log(JSON.stringify([s.pid, s.folder])))`
   const tests = spawn(process.execPath, ['--experimental-strip-types', '--no-warnings', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { startProxy, type TcpProxy } from './proxy.ts'
-import { type RedisServer, startRedis } from './redis.ts'
-import { until } from './until.ts'
+import { startProxy, type TcpProxy } from '../../src/lab/servers/proxy.ts'
+import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
 
 let server: RedisServer
 let proxy: TcpProxy

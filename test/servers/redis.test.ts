@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { startRedis } from './redis.ts'
+import { startRedis } from '../../src/lab/servers/redis.ts'
 
 test('a password is needed and known', async () => {
   await using server = await startRedis({ password: 'secret' })

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { SentinelSet, startSentinel } from './sentinel.ts'
+import { SentinelSet, startSentinel } from '../../src/lab/servers/sentinel.ts'
 
 test.concurrent('a failover makes the replica master, for clients too, and the old master its replica', {
   timeout: 60_000,

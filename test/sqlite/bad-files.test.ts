@@ -5,9 +5,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import type { LeaseError } from '../../src/errors.ts'
+import { newFolder } from '../../src/lab/servers/folder.ts'
 import type { Store } from '../../src/store.ts'
 import { sqlite } from '../../src/stores/sqlite.ts'
-import { newFolder } from '../servers/folder.ts'
 import { newClaim } from './claim.ts'
 
 let folder: string

@@ -5,9 +5,9 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../../src/index.ts'
-import { newFolder } from '../servers/folder.ts'
-import { stateOf } from '../servers/process.ts'
-import { until } from '../servers/until.ts'
+import { newFolder } from '../../src/lab/servers/folder.ts'
+import { stateOf } from '../../src/lab/servers/process.ts'
+import { until } from '../../src/lab/servers/until.ts'
 
 const LOOKING = fileURLToPath(new URL('./looking.ts', import.meta.url))
 const flags = process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']

@@ -6,9 +6,9 @@ import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { connect, createLocks, type LeaseEvents, type Locks, type LocksDefaults, subscribe } from '../../src/index.ts'
+import { newFolder } from '../../src/lab/servers/folder.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import { memory } from '../../src/stores/memory.ts'
-import { newFolder } from '../servers/folder.ts'
-import { until } from '../servers/until.ts'
 
 const TTL = 1_000
 

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../src/index.ts'
-import { startProxy } from '../servers/proxy.ts'
-import { until } from '../servers/until.ts'
-import { type Ensemble, startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { until } from '../../src/lab/servers/until.ts'
+import { type Ensemble, startEnsemble, type ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
 import { claimOf, failureOf, hold, signal, storeOf } from './support.ts'
 
 let ensemble: Ensemble

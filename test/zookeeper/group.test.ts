@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '../../src/lab/servers/until.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
 import { Group } from '../../src/stores/zookeeper/group.ts'
 import { Paths } from '../../src/stores/zookeeper/paths.ts'
 import { systemClock } from '../../src/time.ts'
-import { until } from '../servers/until.ts'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
 import { claimOf, hold, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { until } from '../../src/lab/servers/until.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
 import type { Claim } from '../../src/store.ts'
 import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
 import { remove } from '../../src/stores/zookeeper/protocol.ts'
-import { startProxy } from '../servers/proxy.ts'
-import { until } from '../servers/until.ts'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.ts'
 import { claimOf, connectionTo, hold, nodesOf, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer

@@ -1,7 +1,7 @@
+import type { ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
 import type { Claim, Grant, Store } from '../../src/store.ts'
 import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
-import type { ZooKeeperServer } from '../servers/zookeeper.ts'
 import { signal } from '../support.ts'
 
 export { claimOf, failureOf, signal } from '../support.ts'

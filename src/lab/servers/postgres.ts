@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { Client } from 'pg'
 import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
+import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess, stateOf } from './process.ts'
 import { until } from './until.ts'
 
@@ -104,6 +104,7 @@ export class PostgresServer extends ServerProcess {
 
   /** The rows of one query as the user `postgres`, or several statements, on a connection of its own. */
   async query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]> {
+    const { Client } = driver<typeof import('pg')>('pg')
     const client = new Client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
     client.on('error', () => {})
     try {

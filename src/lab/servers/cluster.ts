@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { fields } from '../../src/stores/redis/info.ts'
+import { fields } from '../../stores/redis/info.ts'
 import { findBinary } from './binary.ts'
 import { newPlace } from './process.ts'
 import { RedisServer } from './redis.ts'

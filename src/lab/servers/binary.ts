@@ -2,7 +2,7 @@ import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** Where `script/setup` unpacks Debian's packages when it may not install them. */
-export const UNPACKED: string = join(import.meta.dirname, '../../.tools/servers/usr')
+export const UNPACKED: string = join(import.meta.dirname, '../../../.tools/servers/usr')
 
 export interface Binary {
   readonly path: string

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
-import { fields } from '../../src/stores/redis/info.ts'
+import { fields } from '../../stores/redis/info.ts'
 import type { ShiftedClock } from './clock.ts'
+import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
 
 export interface RedisOptions {
@@ -76,6 +76,7 @@ export class RedisServer extends ServerProcess {
 
   /** One command as the default user, on a connection of its own. Rejects if there is no reply within 5 s. */
   async call(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
+    const { Redis } = driver<typeof import('ioredis')>('ioredis')
     const client = new Redis({
       host: this.host,
       port: this.port,

@@ -6,7 +6,7 @@ import { findBinary, UNPACKED } from './binary.ts'
 import { newFolder } from './folder.ts'
 
 const SOURCE = join(import.meta.dirname, 'clock.c')
-const TOOLS = join(import.meta.dirname, '../../.tools')
+const TOOLS = join(import.meta.dirname, '../../../.tools')
 
 /**
  * A clock of its own for child processes that run with its `env`: Redis, Valkey, PostgreSQL, Java, Node. It has no

@@ -1,6 +1,6 @@
 import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client } from 'pg'
+import { driver } from './driver.ts'
 import { type PostgresServer, unprivileged } from './postgres.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
 
@@ -49,6 +49,7 @@ export class PgBouncer extends ServerProcess {
   }
 
   protected override async isReady(): Promise<boolean> {
+    const { Client } = driver<typeof import('pg')>('pg')
     const client = new Client({ connectionString: this.url, connectionTimeoutMillis: 5_000 })
     client.on('error', () => {})
     try {

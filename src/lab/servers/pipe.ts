@@ -108,12 +108,12 @@ export class Pipe {
   }
 
   reset(): void {
-    this.#to.resetAndDestroy()
+    resetSocket(this.#to)
   }
 
   resetBoth(): void {
-    this.#from.resetAndDestroy()
-    this.#to.resetAndDestroy()
+    resetSocket(this.#from)
+    resetSocket(this.#to)
   }
 
   #receive(piece: Piece): void {
@@ -125,7 +125,16 @@ export class Pipe {
   #deliver(piece: Piece): void {
     if (this.#to.destroyed) return
     if (piece === 'end') this.#to.end()
-    else if (piece === 'reset') this.#to.resetAndDestroy()
+    else if (piece === 'reset') resetSocket(this.#to)
     else this.#to.write(piece, error => error ?? this.onDelivered(piece))
   }
+}
+
+/**
+ * Resets a connection, or closes it if its end is on the way already: a socket that is reset while it shuts down is never
+ * closed (libuv answers EINVAL), and Node 24 then turns in circles when the process ends.
+ */
+export function resetSocket(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy()
+  else socket.resetAndDestroy()
 }

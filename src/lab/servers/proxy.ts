@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { Direction, Pipe } from './pipe.ts'
+import { Direction, Pipe, resetSocket } from './pipe.ts'
 import { type Port, reservePort } from './port.ts'
 
 interface Target {
@@ -67,7 +67,7 @@ export class TcpProxy implements AsyncDisposable {
 
   /** Resets the present connections on both sides; new ones are served. */
   reset(): void {
-    for (const socket of [...this.#clients, ...this.#servers]) socket.resetAndDestroy()
+    for (const socket of [...this.#clients, ...this.#servers]) resetSocket(socket)
   }
 
   /**
@@ -79,7 +79,7 @@ export class TcpProxy implements AsyncDisposable {
       this.#rules.add({
         match,
         act(client, server) {
-          client.resetAndDestroy()
+          resetSocket(client)
           // A reset would make the server forget a request that it has not read yet; an end comes after it.
           server.on('data', () => server.end())
           server.on('end', () => server.end())

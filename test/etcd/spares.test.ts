@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
 import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
+import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
 import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
 
@@ -134,4 +135,33 @@ test('closing ends the leases that no claim is on', async () => {
   await own[Symbol.asyncDispose]()
   const { leases = [] } = await server.call<{ leases?: { ID: string }[] }>('lease/leases', {})
   expect(leases.map(({ ID }) => ID)).not.toContain(lease)
+})
+
+test('a claim that is released again and again gives its lease back once', async () => {
+  const claim = claimOf(name())
+  await hold(store, claim)
+  await Promise.all([store.release(claim, signal), store.release(claim, signal)])
+  await store.release(claim, signal)
+  const [one, two] = [claimOf(name()), claimOf(name())]
+  await Promise.all([hold(store, one), hold(store, two)])
+  expect(await leaseOf(one.name)).not.toBe(await leaseOf(two.name))
+})
+
+test('a release while the keepalive of a grant is under way leaves the lease to the next claim alone', async () => {
+  const first = claimOf(name())
+  await hold(store, first)
+  await store.release(first, signal)
+  await new Promise(resolve => setTimeout(resolve, 1_100)) // more than a tenth of the ttl: it is kept alive again
+  const claim = claimOf(name())
+  const held = relay.holdBack(/lease\/keepalive/)
+  const asked = store.acquire(claim, signal)
+  const pass = await held
+  await until('it holds', async () => (await leaseOf(claim.name)) !== undefined)
+  await store.release(claim, signal)
+  const next = claimOf(name())
+  const token = await hold(store, next)
+  pass()
+  await asked.catch(() => {})
+  await store.release(claim, signal)
+  expect(await store.renew(next, signal)).toMatchObject({ token })
 })

@@ -6,7 +6,7 @@ import type { Gateway } from './gateway.ts'
 import { JoinedTxns } from './joined.ts'
 import { type Keys, secondsOf } from './keys.ts'
 import { type Leases, orMissing } from './leases.ts'
-import { granted, type Shared, termOf } from './shared.ts'
+import { granted, type Shared, termOf, vanished } from './shared.ts'
 import type { Spare } from './spares.ts'
 import { leave, leftAt, madeAt } from './txn.ts'
 
@@ -37,50 +37,52 @@ export class Direct {
     const seconds = secondsOf(ttl)
     const asked = this.#clock.now()
     for (let isNew = false; ; isNew = true) {
-      const spare = await this.#leases.spare(id, ttl, isNew)
-      if (signal.aborted) this.#leases.giveBack(id, seconds, spare)
+      const tenancy = await this.#leases.let(id, ttl, isNew)
+      const { spare } = tenancy
+      if (signal.aborted) this.#leases.giveBack(id, seconds, tenancy)
       signal.throwIfAborted()
       const beating = this.#keepAlive(spare, requestLimit(ttl))
       beating.catch(() => {}) // told below
       try {
         const outcome = await this.#entries.take(claim, spare, signal)
         if (outcome?.succeeded) {
+          if (tenancy.isOver) throw vanished() // by a release of the claim meanwhile
           const { revision } = outcome.header
-          this.#leases.know(id, { lease: spare.lease, seconds, spare, revision })
+          tenancy.revision = revision
           const { beat, beatAt } = await beating
-          this.#leases.know(id, { lease: spare.lease, seconds, spare: { ...spare, beat, beatAt }, revision })
+          tenancy.spare = { ...spare, beat, beatAt }
           const age = Math.max(asked - beatAt, 0)
           return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header))
         }
         const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === spare.mark
-        if (isAsItWas) this.#leases.giveBack(id, seconds, spare)
-        else this.#leases.drop(id, spare.lease) // it has ended, or another store has taken from it what was on it
+        if (isAsItWas) this.#leases.giveBack(id, seconds, tenancy)
+        else this.#leases.evict(id, tenancy) // it has ended, or another store has taken from it what was on it
         if (isAsItWas || isNew) return undefined
       } catch (error) {
         // It had ended, as in a cluster that stood still, and not by a release of the claim.
-        const mayTryAgain = !isNew && isLeaseMissing(error) && this.#leases.known(id)?.spare === spare
-        if (!mayTryAgain) throw error
+        if (isNew || tenancy.isOver || !isLeaseMissing(error)) throw error
+        tenancy.isOver = true
       }
     }
   }
 
   /** Ends what the claim holds by `take`. False if that is not known any more, or the lease must go. */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const { lease = '', seconds = 0, spare, revision } = this.#leases.known(id) ?? {}
-    if (!spare || revision === undefined) return false
+    const { lease = '', seconds = 0, tenancy } = this.#leases.known(id) ?? {}
+    if (!tenancy || tenancy.isOver || tenancy.revision === undefined) return false
     const key = this.#keys.held(name)
-    const exit = leave(this.#keys, madeAt(key, revision), { key, lease, left: id })
+    const exit = leave(this.#keys, madeAt(key, tenancy.revision), { key, lease, left: id })
     const outcome = await this.#exits.put(exit, LONGEST_REQUEST, signal).catch(error => {
       if (isFull(error)) return 'full'
       return orMissing(error)
     })
     if (outcome === 'full') {
-      this.#leases.know(id, { lease, seconds, spare })
+      tenancy.revision = undefined
       return false
     }
     const mark = outcome && leftAt(outcome, id)
-    if (mark !== undefined) this.#leases.giveBack(id, seconds, { ...spare, mark })
-    else this.#leases.drop(id, lease)
+    if (mark !== undefined) this.#leases.giveBack(id, seconds, tenancy, mark)
+    else this.#leases.evict(id, tenancy)
     return mark !== undefined
   }
 

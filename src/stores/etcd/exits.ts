@@ -41,7 +41,8 @@ export class Exits {
     const known = this.#leases.known(id)
     let mayBeDone = false
     // A lease of another store is for that to end.
-    if (known && (known.spare || !isSpare(known.lease))) {
+    if (known && (known.tenancy?.isOver === false || !isSpare(known.lease))) {
+      if (known.tenancy) known.tenancy.isOver = true
       try {
         await this.#leases.revoke(known.lease)
         this.#leases.forget(id)

@@ -5,7 +5,7 @@ import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
 import type { KeyValue, LeaseAnswer } from './messages.ts'
 import type { Beat, Shared } from './shared.ts'
-import { newSpare, type Spare, Spares } from './spares.ts'
+import { newSpare, Spares, type Tenancy } from './spares.ts'
 
 /** Those that are forgotten above this cost their release a request more. */
 const MOST_KNOWN = 100_000
@@ -21,10 +21,8 @@ export interface Known {
   readonly lease: string
   /** Of the ttl that was asked for. */
   readonly seconds: number
-  /** If it is one of this store that others may be on later. */
-  readonly spare?: Spare
-  /** Of what the claim holds by that. */
-  readonly revision?: string
+  /** If it is a spare one of this store. */
+  readonly tenancy?: Tenancy
 }
 
 /** The leases of etcd, each of one claim at a time. */
@@ -57,22 +55,29 @@ export class Leases {
     this.#known.delete(id)
   }
 
-  /** One that no claim is on, for this one; with `isNew`, one that none was on. */
-  async spare(id: string, ttl: number, isNew: boolean): Promise<Spare> {
+  /** A lease that no claim is on, for this one; with `isNew`, one that none was on. */
+  async let(id: string, ttl: number, isNew: boolean): Promise<Tenancy> {
     const seconds = secondsOf(ttl)
     let spare = isNew ? undefined : this.#spares.take(seconds)
     if (!spare) {
       const [lease, beatAt] = [newSpare(), this.#clock.now()]
       spare = { lease, mark: '0', beat: await this.grant(lease, ttl, requestLimit(ttl)), beatAt }
     }
-    this.know(id, { lease: spare.lease, seconds, spare })
-    return spare
+    const tenancy = { spare, revision: undefined, isOver: false }
+    this.know(id, { lease: spare.lease, seconds, tenancy })
+    return tenancy
   }
 
-  /** The claim is not on it, or not any more. */
-  giveBack(id: string, seconds: number, spare: Spare): void {
-    this.forget(id)
-    if (!this.#spares.give(seconds, spare)) this.drop(id, spare.lease)
+  /** Nothing of the claim is on it, or not any more since `mark`. */
+  giveBack(id: string, seconds: number, tenancy: Tenancy, mark: string = tenancy.spare.mark): void {
+    if (!this.#end(id, tenancy)) return
+    const spare = { ...tenancy.spare, mark }
+    if (!this.#spares.give(seconds, spare)) this.#revokeSoon(spare.lease)
+  }
+
+  /** Revokes it, if nobody has before. */
+  evict(id: string, tenancy: Tenancy): void {
+    if (this.#end(id, tenancy)) this.#revokeSoon(tenancy.spare.lease)
   }
 
   /** Ends those that no claim is on, as far as that can be done soon; the others end by themselves. */
@@ -126,7 +131,7 @@ export class Leases {
   /** Revokes a lease with nothing on it; if that fails it ends by itself. */
   drop(id: string, lease: string): void {
     this.forget(id)
-    this.revoke(lease).catch(() => {})
+    this.#revokeSoon(lease)
   }
 
   /** Milliseconds that remain of a lease, rounded up to a second; 0 of one that ended. */
@@ -150,6 +155,17 @@ export class Leases {
       this.#tombstones = { lease, until: now + ttl - LONGEST_REQUEST }
     }
     return this.#tombstones.lease
+  }
+
+  #end(id: string, tenancy: Tenancy): boolean {
+    if (tenancy.isOver) return false
+    tenancy.isOver = true
+    if (this.#known.get(id)?.tenancy === tenancy) this.forget(id)
+    return true
+  }
+
+  #revokeSoon(lease: string): void {
+    this.revoke(lease).catch(() => {})
   }
 
   async #remaining(lease: string): Promise<number> {

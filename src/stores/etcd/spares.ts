@@ -16,6 +16,14 @@ export interface Spare {
   readonly beatAt: number
 }
 
+/** The time of one claim on a spare lease of this store. Whoever ends it gives the lease back or revokes it, once. */
+export interface Tenancy {
+  spare: Spare
+  /** Of what the claim holds by it. */
+  revision: string | undefined
+  isOver: boolean
+}
+
 /** Of each ttl; what is above that is revoked. */
 const MOST = 1_000
 

@@ -77,7 +77,7 @@ export class EtcdStore implements Store {
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
     if (beat && found.lease === lease) {
-      if (known?.spare) this.#leases.know(id, { ...known, spare: { ...known.spare, beat, beatAt } })
+      if (known?.tenancy) known.tenancy.spare = { ...known.tenancy.spare, beat, beatAt }
       return granted(found.create_revision, beat, term)
     }
     // Acquired through another store, such as that of the main thread.
@@ -173,10 +173,11 @@ export class EtcdStore implements Store {
   /** What became of a request for the claim, on a lease that is not its own, that was not answered. */
   async #settle(claim: Claim): Promise<Grant | undefined> {
     const known = this.#leases.known(claim.id)
-    if (!known?.spare) return undefined
+    if (!known?.tenancy) return undefined
     const held = await this.#recover(claim)
     if (held) return held
     // It may arrive still, but not once its lease has ended.
+    known.tenancy.isOver = true
     await this.#leases.revoke(known.lease).catch(orMissing)
     this.#leases.forget(claim.id)
     return undefined
@@ -275,9 +276,11 @@ export class EtcdStore implements Store {
     const beatAt = this.#clock.now()
     const beat = await this.#shared.keepAlive(lease, requestLimit(ttl))
     if (beat.ttl < ttl && beat.ttl > 0) return this.#change(claim, found)
-    const spare = this.#leases.known(id)?.spare
-    const own = spare?.lease === lease && { spare: { ...spare, beat, beatAt }, revision }
-    this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl), ...own })
+    const known = this.#leases.known(id)
+    if (known?.lease === lease && known.tenancy?.isOver === false) {
+      known.tenancy.spare = { ...known.tenancy.spare, beat, beatAt }
+      known.tenancy.revision = revision
+    } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
     return granted(revision, beat, confirmed)
   }
 
@@ -290,6 +293,8 @@ export class EtcdStore implements Store {
     // A late copy of this would undo a later change, which it sees by the revision.
     const { succeeded, header } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
     if (!succeeded) throw vanished()
+    const { tenancy } = this.#leases.known(id) ?? {}
+    if (tenancy) tenancy.isOver = true
     this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
     // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)

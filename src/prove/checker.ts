@@ -1,0 +1,128 @@
+import { type Counts, countsOf, LEAST, type Least, missing } from './coverage.ts'
+import type { History } from './history.ts'
+import { type Idle, idlesOf } from './idle.ts'
+import { type Overlap, overlapsOf } from './overlap.ts'
+import { liveness, recoveriesOf } from './promises/liveness.ts'
+import { safety } from './promises/safety.ts'
+import { tokens } from './promises/tokens.ts'
+import { marginsOf, told } from './promises/told.ts'
+import { story } from './story.ts'
+import { type Trace, trace } from './trace.ts'
+import type { Outcome, Row, Verdict } from './verdict.ts'
+import type { PromiseName, Violation } from './violation.ts'
+
+const TITLES: Readonly<Record<PromiseName, string>> = {
+  safety: 'Safety: mutual exclusion as the resource sees it',
+  tokens: 'Tokens: unique and rising',
+  told: 'Told in time: before another holds',
+  deadlock: 'Liveness A: free of deadlock',
+  faults: 'Liveness B: fault tolerance',
+}
+
+/**
+ * Judges what happened in a run. A promise that was not broken is kept only if the run shows enough of what could have
+ * broken it, else it is inconclusive. Throws `INVALID_ARGUMENT` for a history that makes no sense.
+ */
+export function judge(history: History, least: Least = LEAST): Verdict {
+  const traced = trace(history)
+  const counts = countsOf(traced)
+  const overlaps = overlapsOf(traced)
+  const margins = marginsOf(traced)
+  const idles = idlesOf(traced)
+  const found = [...safety(traced), ...tokens(traced), ...told(traced, overlaps), ...liveness(traced, idles)]
+  const violations = Map.groupBy(
+    found.sort((one, other) => one.at - other.at),
+    ({ promise }) => promise,
+  )
+  const seen: Readonly<Record<PromiseName, readonly string[]>> = {
+    safety: [`${counts.accepted} writes were accepted, ${counts.rejected} refused`],
+    tokens: [`${counts.grants} grants, ${counts.takeovers} of them of names that were not given back`],
+    told: [...toldOf(margins), ...overlapped(overlaps)],
+    deadlock: recovered(recoveriesOf(traced)),
+    faults: [faultsOf(counts), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
+  }
+  const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
+    const broken = violations.get(promise) ?? []
+    const lacks = missing(promise, counts, least, traced.run.fence)
+    const outcome = broken.length > 0 ? 'violated' : lacks.length > 0 ? 'inconclusive' : 'passed'
+    return { promise, title: TITLES[promise], outcome, seen: seen[promise], missing: lacks, violations: broken }
+  })
+  const { kind: _, at: begun, ...run } = traced.run
+  return {
+    outcome: worst(rows),
+    run,
+    duration: traced.end - begun,
+    rows,
+    counts,
+    overlaps: sum(overlaps),
+    margins:
+      margins.length > 0 ? { count: margins.length, least: margins[0] ?? 0, median: middle(margins) } : undefined,
+    story: shortest(traced, rows),
+  }
+}
+
+function worst(rows: readonly Row[]): Outcome {
+  const outcomes: readonly Outcome[] = ['violated', 'inconclusive', 'passed']
+  return outcomes.find(outcome => rows.some(row => row.outcome === outcome)) ?? 'passed'
+}
+
+/** Of the first violations of each promise: with all of them a bad run would take long to tell. */
+function shortest(traced: Trace, rows: readonly Row[]): string[] {
+  const firsts: Violation[] = rows.flatMap(({ violations }) => violations.slice(0, 5))
+  const stories = firsts.map(violation => story(traced, violation))
+  return stories.sort((one, other) => one.length - other.length)[0] ?? []
+}
+
+function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
+  const count = (effect: Overlap['effect']): number => overlaps.filter(each => each.effect === effect).length
+  return {
+    total: overlaps.length,
+    excused: overlaps.filter(({ excuse }) => excuse).length,
+    refused: count('refused'),
+    idle: count('idle'),
+    harmful: count('harmful'),
+  }
+}
+
+function toldOf(margins: readonly number[]): string[] {
+  const [least] = margins
+  if (least === undefined) return []
+  const soonest = least < 0 ? `as late as ${ms(-least)} after` : `${ms(least)} or more before`
+  return [`${margins.length} losses, told ${soonest} the next grant, ${ms(middle(margins))} before it in the median`]
+}
+
+function overlapped(overlaps: readonly Overlap[]): string[] {
+  const { total, refused, idle, harmful } = sum(overlaps)
+  if (total === 0) return ['nobody acted as holder while another was']
+  const parts = [
+    [refused, 'the fence refused what the older wrote'],
+    [idle, 'the older had no write on the way'],
+    [harmful, 'a write of the older came in'],
+  ] as const
+  const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${times})`)
+  return [`${total === 1 ? 'one overlap' : `${total} overlaps`} of two holders: ${effects.join(', ')}`]
+}
+
+function recovered(recoveries: readonly number[]): string[] {
+  const last = recoveries.at(-1)
+  if (last === undefined) return ['no holder died whose name was then asked for']
+  return [`names of holders that died were had again within ${ms(last)} (${recoveries.length})`]
+}
+
+function faultsOf({ faults }: Counts): string {
+  return Object.entries(faults)
+    .map(([what, times]) => `${what} ${times}`)
+    .join(', ')
+}
+
+function longest(idles: readonly Idle[]): number {
+  return idles.reduce((most, { from, to }) => Math.max(most, to - from), 0)
+}
+
+function ms(time: number): string {
+  return `${Math.round(time)} ms`
+}
+
+function middle(sorted: readonly number[]): number {
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
+}

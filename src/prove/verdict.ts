@@ -56,7 +56,7 @@ export function table(verdict: Verdict, paint: (format: Format, text: string) =>
 }
 
 /** What there is to say of a promise: what broke it first. */
-function remarks({ violations, missing, seen }: Row): string[] {
+export function remarks({ violations, missing, seen }: Row): string[] {
   const shown = violations.slice(0, MOST_VIOLATIONS).map(({ name, at, what }) => `${seconds(at)} ${name}: ${what}`)
   const more = violations.length > shown.length ? [`and ${violations.length - shown.length} more`] : []
   return [...shown, ...more, ...missing, ...seen]

@@ -8,8 +8,8 @@ import { tokens } from './promises/tokens.ts'
 import { marginsOf, told } from './promises/told.ts'
 import { story } from './story.ts'
 import { type Trace, trace } from './trace.ts'
-import type { Outcome, Row, Verdict } from './verdict.ts'
-import type { PromiseName, Violation } from './violation.ts'
+import { ms, number, type Outcome, type Row, type Verdict } from './verdict.ts'
+import type { PromiseName } from './violation.ts'
 
 const TITLES: Readonly<Record<PromiseName, string>> = {
   safety: 'Safety: mutual exclusion as the resource sees it',
@@ -18,6 +18,10 @@ const TITLES: Readonly<Record<PromiseName, string>> = {
   deadlock: 'Liveness A: free of deadlock',
   faults: 'Liveness B: fault tolerance',
 }
+
+/** Of each promise: more say nothing new, and telling all of them would take long. */
+const MOST_VIOLATIONS = 20
+const MOST_STORIES = 5
 
 /**
  * Judges what happened in a run. A promise that was not broken is kept only if the run shows enough of what could have
@@ -35,17 +39,21 @@ export function judge(history: History, least: Least = LEAST): Verdict {
     ({ promise }) => promise,
   )
   const seen: Readonly<Record<PromiseName, readonly string[]>> = {
-    safety: [`${counts.accepted} writes were accepted, ${counts.rejected} refused`],
-    tokens: [`${counts.grants} grants, ${counts.takeovers} of them of names that were not given back`],
+    safety: [`${number(counts.accepted)} writes were accepted, ${number(counts.rejected)} refused`],
+    tokens: [`${number(counts.grants)} grants, ${number(counts.takeovers)} of them of names that were not given back`],
     told: [...toldOf(margins), ...overlapped(overlaps)],
-    deadlock: recovered(recoveriesOf(traced)),
-    faults: [faultsOf(counts), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
+    deadlock: [
+      ...recovered(recoveriesOf(traced)),
+      `a name that was asked for had no holder for ${ms(longest(idles))} at most`,
+    ],
+    faults: [faultsOf(counts)],
   }
   const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
-    const broken = violations.get(promise) ?? []
+    const all = violations.get(promise) ?? []
     const lacks = missing(promise, counts, least, traced.run.fence)
-    const outcome = broken.length > 0 ? 'violated' : lacks.length > 0 ? 'inconclusive' : 'passed'
-    return { promise, title: TITLES[promise], outcome, seen: seen[promise], missing: lacks, violations: broken }
+    const outcome = all.length > 0 ? 'violated' : lacks.length > 0 ? 'inconclusive' : 'passed'
+    const first = { violations: all.slice(0, MOST_VIOLATIONS), broken: all.length }
+    return { promise, title: TITLES[promise], outcome, seen: seen[promise], missing: lacks, ...first }
   })
   const { kind: _, at: begun, ...run } = traced.run
   return {
@@ -57,7 +65,7 @@ export function judge(history: History, least: Least = LEAST): Verdict {
     overlaps: sum(overlaps),
     margins:
       margins.length > 0 ? { count: margins.length, least: margins[0] ?? 0, median: middle(margins) } : undefined,
-    story: shortest(traced, rows),
+    ...shortest(traced, rows),
   }
 }
 
@@ -66,11 +74,11 @@ function worst(rows: readonly Row[]): Outcome {
   return outcomes.find(outcome => rows.some(row => row.outcome === outcome)) ?? 'passed'
 }
 
-/** Of the first violations of each promise: with all of them a bad run would take long to tell. */
-function shortest(traced: Trace, rows: readonly Row[]): string[] {
-  const firsts: Violation[] = rows.flatMap(({ violations }) => violations.slice(0, 5))
-  const stories = firsts.map(violation => story(traced, violation))
-  return stories.sort((one, other) => one.length - other.length)[0] ?? []
+function shortest(traced: Trace, rows: readonly Row[]): Pick<Verdict, 'example' | 'story'> {
+  const firsts = rows.flatMap(({ violations }) => violations.slice(0, MOST_STORIES))
+  const stories = firsts.map(example => ({ example, story: story(traced, example) }))
+  const [first] = stories.sort((one, other) => one.story.length - other.story.length)
+  return first ?? { example: undefined, story: [] }
 }
 
 function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
@@ -88,7 +96,9 @@ function toldOf(margins: readonly number[]): string[] {
   const [least] = margins
   if (least === undefined) return []
   const soonest = least < 0 ? `as late as ${ms(-least)} after` : `${ms(least)} or more before`
-  return [`${margins.length} losses, told ${soonest} the next grant, ${ms(middle(margins))} before it in the median`]
+  return [
+    `${number(margins.length)} losses, told ${soonest} the next grant, ${ms(middle(margins))} before it in the median`,
+  ]
 }
 
 function overlapped(overlaps: readonly Overlap[]): string[] {
@@ -99,28 +109,24 @@ function overlapped(overlaps: readonly Overlap[]): string[] {
     [idle, 'the older had no write on the way'],
     [harmful, 'a write of the older came in'],
   ] as const
-  const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${times})`)
-  return [`${total === 1 ? 'one overlap' : `${total} overlaps`} of two holders: ${effects.join(', ')}`]
+  const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${number(times)})`)
+  return [`${total === 1 ? 'one overlap' : `${number(total)} overlaps`} of two holders: ${effects.join(', ')}`]
 }
 
 function recovered(recoveries: readonly number[]): string[] {
   const last = recoveries.at(-1)
   if (last === undefined) return ['no holder died whose name was then asked for']
-  return [`names of holders that died were had again within ${ms(last)} (${recoveries.length})`]
+  return [`names of holders that died were had again within ${ms(last)} (${number(recoveries.length)})`]
 }
 
 function faultsOf({ faults }: Counts): string {
   return Object.entries(faults)
-    .map(([what, times]) => `${what} ${times}`)
+    .map(([what, times]) => `${what} ${number(times)}`)
     .join(', ')
 }
 
 function longest(idles: readonly Idle[]): number {
   return idles.reduce((most, { from, to }) => Math.max(most, to - from), 0)
-}
-
-function ms(time: number): string {
-  return `${Math.round(time)} ms`
 }
 
 function middle(sorted: readonly number[]): number {

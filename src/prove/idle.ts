@@ -2,12 +2,12 @@ import { type Acquisition, NEVER } from './acquisition.ts'
 import { type Span, union, without } from './span.ts'
 import { type Fault, struck, type Trace } from './trace.ts'
 
-/** For how long nobody held a name that was asked for, undisturbed, while it could be had. */
+/** Time in which nobody held a name that was asked for, while it could be had. */
 export interface Idle extends Span {
   readonly name: string
   /** The last fault of a server, of the network or of all that may have to do with it. */
   readonly fault: Fault | undefined
-  /** Milliseconds that it may take. */
+  /** Milliseconds that it may last; `NEVER` for one that faults of servers went through. */
   readonly limit: number
 }
 
@@ -17,7 +17,7 @@ export interface Idle extends Span {
  */
 const PATIENCE = 5
 
-/** All times for which names were idle, one for each undisturbed stretch of it. */
+/** All times for which names were idle, each undisturbed stretch of it and the whole. */
 export function idlesOf(trace: Trace): Idle[] {
   const byClient = Map.groupBy(trace.faults, struck)
   return trace.run.names.flatMap(name => new Name(name, trace, byClient).idles())
@@ -64,7 +64,7 @@ class Name {
     const fault = this.#faultsOf(undefined).findLast(({ at, until }) => at < span.to && until > span.from - election)
     const limit = fault ? election : death
     const stretches = this.#cut(span, limit).map(stretch => ({ ...stretch, name, fault, limit }))
-    return fault ? stretches : [...stretches, { ...span, name, fault, limit: PATIENCE * death }]
+    return [...stretches, { ...span, name, fault, limit: fault ? NEVER : PATIENCE * death }]
   }
 
   /** Each disturbance may cost as much as the first. */

@@ -35,12 +35,12 @@ svg path { fill: none; vector-effect: non-scaling-stroke }
 .row { stroke: var(--line) } .wait { fill: var(--faint); opacity: .45 } .hold { fill: var(--hold) }
 .fault { fill: var(--fault); stroke: var(--fault); opacity: .28; vector-effect: non-scaling-stroke } .own { opacity: .5 }
 .overlap { fill: var(--bad); stroke: var(--bad); vector-effect: non-scaling-stroke }
-.refused { stroke: var(--refused); stroke-width: 8; stroke-linecap: round }
+.refused, .harm { stroke: var(--refused); stroke-width: 8; stroke-linecap: round } .harm { stroke: var(--bad) }
 .lost { stroke: var(--open); stroke-width: 3 } .died { stroke: var(--text); stroke-width: 3 }
 .violation { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 4 3 }
 `
 
-/** Lets one look closer: wheel and drag, or the buttons. */
+/** Lets one look closer: by the buttons, or the wheel with Ctrl; and elsewhere, by dragging. */
 export const SCRIPT = `
 const plot = document.querySelector('.plot'), svg = plot.querySelector('svg'), axis = plot.querySelector('.axis')
 const [least, , length] = svg.getAttribute('viewBox').split(' ').map(Number), most = least + length
@@ -67,12 +67,12 @@ function zoom(factor, share = 0.5) {
   show(at - (at - from) * factor, at - (at - from) * factor + (to - from) * factor)
 }
 plot.addEventListener('wheel', event => {
+  const box = plot.getBoundingClientRect(), isSideways = Math.abs(event.deltaX) > Math.abs(event.deltaY)
+  if (!isSideways && !event.ctrlKey && !event.metaKey) return
   event.preventDefault()
-  const box = plot.getBoundingClientRect(), share = (event.clientX - box.left) / box.width
-  if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-    const shift = event.deltaX / box.width * (to - from)
-    show(from + shift, to + shift)
-  } else zoom(event.deltaY > 0 ? 1.25 : 0.8, share)
+  const shift = event.deltaX / box.width * (to - from)
+  if (isSideways) show(from + shift, to + shift)
+  else zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width)
 }, { passive: false })
 plot.addEventListener('pointerdown', event => {
   const start = event.clientX, [left, right] = [from, to]

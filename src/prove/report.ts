@@ -4,22 +4,22 @@ import { SCRIPT, STYLE } from './page.ts'
 import type { Span } from './span.ts'
 import { timeline } from './timeline.ts'
 import { type Trace, trace } from './trace.ts'
-import { remarks, seconds, type Verdict } from './verdict.ts'
+import { number, remarks, seconds, settings, type Verdict } from './verdict.ts'
+import type { Violation } from './violation.ts'
 
 /** Milliseconds to see around a violation. */
 const AROUND = 500
 
 /** One self-contained page about a run. `replay` is the command line that makes the same run again. */
 export function report(history: History, verdict: Verdict, replay?: string): string {
-  const { run, outcome, duration, story } = verdict
+  const { run, outcome, story } = verdict
   const traced = trace(history)
-  const settings = `${run.clients} clients, ${run.names.length} names, ttl ${run.ttl} ms, seed ${run.seed}, ${seconds(duration)}`
   const versions = Object.entries(run.versions).map(([what, version]) => `, ${what} ${version}`)
   const page = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>holdfast prove: ${run.engine} ${outcome}</title><style>${new Html(STYLE)}</style></head><body>
 <h1>${run.engine} <span class="outcome ${outcome}">${outcome}</span></h1>
-<p class="about">${settings}${run.fence ? '' : ', without a fence'}${versions}</p>
+<p class="about">${settings(verdict)}${versions}</p>
 ${replay ? html`<p class="about">To see it again: <code>${replay}</code></p>` : ''}
 <h2>Promises</h2>${promises(verdict)}
 ${story.length > 0 ? html`<h2>How it came about</h2><ol class="story">${story.map(line => html`<li>${line}</li>`)}</ol>` : ''}
@@ -37,20 +37,21 @@ function promises({ rows }: Verdict): Html {
   return html`<table>${cells}</table>`
 }
 
-function drawn(traced: Trace, { rows }: Verdict): Html {
-  const violations = rows.flatMap(row => row.violations).sort((one, other) => one.at - other.at)
-  const { labels, drawing, shown, drawn: some, all } = timeline(traced, violations)
-  const around = violations[0] && look(traced, violations[0].ops, violations[0].at)
-  const part = html`<p class="faint">${some} of ${all} acquisitions are drawn, from ${seconds(shown.from)} to ${seconds(shown.to)}; the event log has them all.</p>`
+function drawn(traced: Trace, { rows, example }: Verdict): Html {
+  const violations = rows.flatMap(row => row.violations)
+  const { labels, drawing, shown, drawn: some, all } = timeline(traced, violations, example?.at ?? 0)
+  const around = example && look(traced, example)
+  const part = html`<p class="faint">${number(some)} of ${number(all)} acquisitions are drawn, from ${seconds(shown.from)} to ${seconds(shown.to)}; the event log has them all.</p>`
   return html`<div class="tools"><span class="buttons">
-    ${around ? html`<button data-span="${around.from} ${around.to}">the first violation</button>` : ''}
+    ${around ? html`<button data-span="${around.from} ${around.to}">the violation</button>` : ''}
     <button data-action="whole">all</button><button data-action="closer">closer</button><button data-action="wider">wider</button></span>
     ${LEGEND}</div>${some < all ? part : ''}
-  <div class="timeline"><div class="labels">${labels}</div><div class="plot"><div class="axis"></div>${drawing}</div></div>`
+  <div class="timeline"><div class="labels">${labels}</div><div class="plot"><div class="axis"></div>${drawing}</div></div>
+  <p class="faint">Drag to move, turn the wheel with Ctrl to look closer, point at a mark to read what it is.</p>`
 }
 
-/** What to look at to see a violation. */
-function look({ acquisitions }: Trace, ops: readonly number[], at: number): Span {
+/** What to look at to see it come about. */
+function look({ acquisitions }: Trace, { ops, at }: Violation): Span {
   const asked = ops.flatMap(op => acquisitions.get(op)?.asked ?? [])
   return { from: Math.max(Math.min(at - AROUND, ...asked), 0), to: at + AROUND }
 }
@@ -79,11 +80,11 @@ function counts({ counts: seen, overlaps, margins }: Verdict): Html {
     ...(margins && renamed('from told to the next grant, ms: ', { least: margins.least, median: margins.median })),
   }
   const lines = Object.entries(numbers).map(
-    ([what, number]) => html`<div><dt>${what}</dt><dd>${Math.round(number).toLocaleString('en')}</dd></div>`,
+    ([what, times]) => html`<div><dt>${what}</dt><dd>${number(times)}</dd></div>`,
   )
   return html`<dl class="counts">${lines}</dl>`
 }
 
 function renamed(prefix: string, numbers: Readonly<Record<string, number>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(numbers).map(([what, number]) => [prefix + what, number]))
+  return Object.fromEntries(Object.entries(numbers).map(([what, times]) => [prefix + what, times]))
 }

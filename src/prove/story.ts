@@ -3,6 +3,12 @@ import { struck, type Trace } from './trace.ts'
 import { seconds } from './verdict.ts'
 import type { Violation } from './violation.ts'
 
+/** Of what others did with the name, the last. */
+const MOST_BY_OTHERS = 6
+
+/** Of those that may have to do with it, the last. */
+const MOST_FAULTS = 6
+
 /**
  * What a listener needs to follow, a line for each step, up to the violation: what its parties did, what the resource
  * made of it, who else had the name or gave it back meanwhile, and what went wrong.
@@ -12,21 +18,29 @@ export function story(trace: Trace, violation: Violation): string[] {
   const parties = violation.ops.flatMap(op => acquisitions.get(op) ?? [])
   const clients = new Set(parties.map(({ client }) => client))
   const from = Math.min(violation.at - run.ttl, ...parties.map(({ asked }) => asked))
-  const meanwhile = Math.max(from, Math.min(...parties.map(({ granted }) => granted)))
   const ops = new Set(violation.ops)
-  const told = history.filter(event => {
-    if (event.at < from || event.at > violation.at) return false
-    if ('op' in event && ops.has(event.op)) return true
-    if (isHandover(event)) return event.name === violation.name && event.at >= meanwhile
+  const near = history.filter(({ at }) => at >= from && at <= violation.at)
+  // A release may arrive long after it left.
+  const since = Math.min(...parties.map(({ granted }) => granted)) - run.ttl
+  const handovers = near.filter(event => isHandover(event, violation.name) && !ops.has(event.op) && event.at >= since)
+  const byOthers = new Set(handovers.slice(-MOST_BY_OTHERS))
+  const told = near.filter(event => {
+    if ('op' in event) return ops.has(event.op) || byOthers.has(event)
     if ('write' in event) return ops.has(trace.writers.get(event.write)?.acquisition.op ?? -1)
-    if (event.kind === 'fault') return clients.has(struck(event) ?? -1) || struck(event) === undefined
     return event.kind === 'died' && clients.has(event.client)
   })
-  return [...shortened(told).map(line), `${seconds(violation.at)}  ${violation.name}: ${violation.what}`]
+  const steps = shortened(told)
+  const moments = [...steps.map(({ at }) => at), violation.at]
+  const faults = near.filter(event => {
+    if (event.kind !== 'fault' || !(clients.has(struck(event) ?? -1) || struck(event) === undefined)) return false
+    return moments.some(at => at >= event.at && at <= (event.until ?? event.at) + run.ttl)
+  })
+  const all = [...steps, ...faults.slice(-MOST_FAULTS)].sort((one, other) => one.at - other.at)
+  return [...all.map(line), `${seconds(violation.at)}  ${violation.name}: ${violation.what}`]
 }
 
-function isHandover(event: Event): event is Event<'granted' | 'releasing' | 'released'> {
-  return event.kind === 'granted' || event.kind === 'releasing' || event.kind === 'released'
+function isHandover(event: Event, name: string): event is Event<'granted' | 'releasing' | 'released'> {
+  return (event.kind === 'granted' || event.kind === 'releasing' || event.kind === 'released') && event.name === name
 }
 
 /** Without looks that were followed by another, and writes that went as they should. */

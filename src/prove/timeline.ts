@@ -23,10 +23,10 @@ export interface Timeline {
   readonly all: number
 }
 
-/** Of the whole run if it is short, else of the time about the first violation, or from the start. */
-export function timeline(trace: Trace, violations: readonly Violation[]): Timeline {
+/** Of the whole run if it is short, else of the time about this moment. */
+export function timeline(trace: Trace, violations: readonly Violation[], moment: number): Timeline {
   const all = [...trace.acquisitions.values()]
-  const { shown, drawn } = choose(trace, all, violations[0]?.at ?? 0)
+  const { shown, drawn } = choose(trace, all, moment)
   const rows = new Rows(trace)
   const isShown = ({ from, to }: Span): boolean => to >= shown.from && from <= shown.to
   const faults = trace.faults.filter(({ at, until }) => isShown({ from: at, to: until }))
@@ -37,7 +37,7 @@ export function timeline(trace: Trace, violations: readonly Violation[]): Timeli
     ${rows.lines(shown)}${faults.map(fault => drawFault(fault, rows))}
     ${drawn.map(each => drawAcquisition(each, rows.top(each.name, each.client), trace.end))}
     ${overlaps.map(overlap => drawOverlap(overlap, rows))}
-    ${broken.map(violation => drawViolation(violation, rows))}</svg>`
+    ${broken.map(violation => drawViolation(violation, trace, rows))}</svg>`
   return { labels: rows.labels(), drawing, shown, drawn: drawn.length, all: all.length }
 }
 
@@ -107,15 +107,15 @@ function drawAcquisition(each: Acquisition, top: number, end: number): Html {
   const about = html`<title>client ${client} held ${name}, token ${token}, ${seconds(granted)} to ${seconds(Math.min(believedUntil, end))} (acquisition ${op})</title>`
   const isLost = lost === over && lost !== NEVER
   return html`${waiting}${bar('hold', granted, Math.min(believedUntil, end), top + 4, ROW - 8, about)}
-    ${writes.map(({ decision, token: shown }) => drawRefusal(decision, shown, middle))}
+    ${writes.map(({ decision, token: shown }) => drawRefusal(decision, shown, top))}
     ${isLost ? tick('lost', lost, top, `client ${client} is told that it lost ${name}, ${seconds(lost)}`) : ''}
     ${died === over && died !== NEVER ? tick('died', died, top, `client ${client} died, ${seconds(died)}`) : ''}`
 }
 
-function drawRefusal(decision: Write['decision'], token: bigint, y: number): Html | '' {
+function drawRefusal(decision: Write['decision'], token: bigint, top: number): Html | '' {
   if (decision?.kind !== 'rejected') return ''
   const title = html`<title>a write with token ${token} was refused, ${seconds(decision.at)}</title>`
-  return html`<path class="refused" d="M${decision.at} ${y}h0">${title}</path>`
+  return dot('refused', decision.at, top, title)
 }
 
 function drawOverlap({ older, newer, from, until, excuse, effect }: Overlap, rows: Rows): Html {
@@ -123,13 +123,20 @@ function drawOverlap({ older, newer, from, until, excuse, effect }: Overlap, row
   return bar('overlap', from, Math.max(until, from), rows.top(older.name, older.client) + 2, ROW - 4, title)
 }
 
-function drawViolation({ at, name, what }: Violation, rows: Rows): Html {
-  return html`<path class="violation" d="M${at} 0V${rows.height}"><title>${seconds(at)} ${name}: ${what}</title></path>`
+function drawViolation({ at, name, what, ops }: Violation, { acquisitions }: Trace, rows: Rows): Html {
+  const title = html`<title>${seconds(at)} ${name}: ${what}</title>`
+  const parties = ops.flatMap(op => acquisitions.get(op) ?? [])
+  const dots = parties.slice(-1).map(({ client }) => dot('harm', at, rows.top(name, client), title))
+  return html`<path class="violation" d="M${at} 0V${rows.height}">${title}</path>${dots}`
 }
 
 /** What lasts no time is seen as well: strokes keep their width. */
 function bar(kind: string, from: number, to: number, top: number, height: number, title: Html | '' = ''): Html {
   return html`<rect class="${kind}" x="${from}" y="${top}" width="${Math.max(to - from, 0.1).toFixed(1)}" height="${height}">${title}</rect>`
+}
+
+function dot(kind: string, at: number, top: number, title: Html): Html {
+  return html`<path class="${kind}" d="M${at} ${top + ROW / 2}h0">${title}</path>`
 }
 
 function tick(kind: string, at: number, top: number, title: string): Html {

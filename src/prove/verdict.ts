@@ -13,7 +13,10 @@ export interface Row {
   readonly seen: readonly string[]
   /** What the run lacks, for one that is inconclusive. */
   readonly missing: readonly string[]
+  /** The first of them. */
   readonly violations: readonly Violation[]
+  /** How many there were. */
+  readonly broken: number
 }
 
 /** What a history shows. It can be written as JSON; times are milliseconds. */
@@ -29,7 +32,9 @@ export interface Verdict {
   >
   /** How long before the next grant losses were told. */
   readonly margins: { readonly count: number; readonly least: number; readonly median: number } | undefined
-  /** The shortest way to a violation, a line for each step; empty without one. */
+  /** The violation that is told the shortest. */
+  readonly example: Violation | undefined
+  /** How it came about, a line for each step; empty without one. */
   readonly story: readonly string[]
 }
 
@@ -41,25 +46,46 @@ const COLOURS: Readonly<Record<Outcome, Format>> = { passed: 'green', violated: 
 const WIDTH = 14
 
 /** More would only hide the first. */
-const MOST_VIOLATIONS = 3
+const MOST_SHOWN = 3
 
 /** The verdict for people: each promise and what was seen of it; on a violation its story. */
 export function table(verdict: Verdict, paint: (format: Format, text: string) => string = (_, text) => text): string {
-  const { rows, outcome, run, story, duration } = verdict
-  const about = `seed ${run.seed}, ${run.clients} clients, ${run.names.length} names, ttl ${run.ttl} ms, ${seconds(duration)}`
+  const { rows, outcome, run, story } = verdict
   const lines = rows.flatMap(row => [
     `${paint(COLOURS[row.outcome], row.outcome.padEnd(WIDTH))}${paint('bold', row.title)}`,
     ...remarks(row).map(remark => ' '.repeat(WIDTH) + remark),
   ])
   const tail = story.length > 0 ? ['', paint('bold', 'How it came about'), ...story.map(line => `  ${line}`)] : []
-  return [paint(COLOURS[outcome], `${run.engine}: ${outcome}`), paint('dim', about), '', ...lines, ...tail].join('\n')
+  return [
+    paint(COLOURS[outcome], `${run.engine}: ${outcome}`),
+    paint('dim', settings(verdict)),
+    '',
+    ...lines,
+    ...tail,
+  ].join('\n')
 }
 
 /** What there is to say of a promise: what broke it first. */
-export function remarks({ violations, missing, seen }: Row): string[] {
-  const shown = violations.slice(0, MOST_VIOLATIONS).map(({ name, at, what }) => `${seconds(at)} ${name}: ${what}`)
-  const more = violations.length > shown.length ? [`and ${violations.length - shown.length} more`] : []
+export function remarks({ violations, broken, missing, seen }: Row): string[] {
+  const shown = violations.slice(0, MOST_SHOWN).map(({ name, at, what }) => `${seconds(at)} ${name}: ${what}`)
+  const more = broken > shown.length ? [`and ${number(broken - shown.length)} more`] : []
   return [...shown, ...more, ...missing, ...seen]
+}
+
+/** What was run, in short. */
+export function settings({ run, duration }: Verdict): string {
+  const { seed, clients, names, ttl, fence } = run
+  const time = `${number(Math.round(duration / 1_000))} s`
+  return `seed ${seed}, ${clients} clients, ${names.length} names, ttl ${ttl} ms, ${time}${fence ? '' : ', without a fence'}`
+}
+
+export function ms(time: number): string {
+  return `${number(time)} ms`
+}
+
+/** A number as people read it: `58,800`. */
+export function number(value: number): string {
+  return Math.round(value).toLocaleString('en')
 }
 
 /** A moment of a run as people read it. */

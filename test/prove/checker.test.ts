@@ -124,7 +124,7 @@ describe('liveness', () => {
   test('the name of a dead holder is had again within the ttl and the bound of the engine', () => {
     expect(broken('deadlock', ...dies, asks, granted(209, TWO, '6'))).toEqual([])
     expect(broken('deadlock', ...dies, asks, granted(219, TWO, '6'))).toEqual([
-      'nobody had it for 207 ms after client 1, though it was asked for; 200 ms are allowed',
+      'nobody had it for 207 ms after client 1 died, though it was asked for, and 200 ms are allowed; its last holder had it until 0.010 s',
     ])
   })
 

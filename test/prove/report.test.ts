@@ -13,7 +13,7 @@ test('the page of a violation tells its story, how to see it again, and shows it
   for (const line of verdict.story) expect(page).toContain(line)
   expect(page).toContain('<code>holdfast prove --lab redis --seed 1</code>')
   expect(page).toContain('class="violation"')
-  expect(page).toMatch(/data-span="[\d.]+ [\d.]+">the first violation/)
+  expect(page).toMatch(/data-span="[\d.]+ [\d.]+">the violation</)
 })
 
 test('the page of a run that passed shows who held what, what went wrong and what was refused', () => {
@@ -41,7 +41,7 @@ test('names stand in the page as they are', () => {
 test('the verdict for people has each promise with what was seen, and the story of a violation', () => {
   expect(table(judge(passing))).toMatchInlineSnapshot(`
     "simulated: passed
-    seed 1, 4 clients, 2 names, ttl 300 ms, 20.000 s
+    seed 1, 4 clients, 2 names, ttl 300 ms, 20 s
 
     passed        Safety: mutual exclusion as the resource sees it
                   779 writes were accepted, 57 refused
@@ -52,9 +52,9 @@ test('the verdict for people has each promise with what was seen, and the story 
                   one overlap of two holders: the fence refused what the older wrote (1)
     passed        Liveness A: free of deadlock
                   names of holders that died were had again within 139 ms (2)
+                  a name that was asked for had no holder for 615 ms at most
     passed        Liveness B: fault tolerance
-                  pause 18, kill 13, delay 5
-                  a name that was asked for had no holder for 615 ms at most"
+                  pause 18, kill 13, delay 5"
   `)
   const { story } = judge(violating)
   expect(story.length).toBeGreaterThan(3)

@@ -1,5 +1,6 @@
 import type { Idle } from '../idle.ts'
 import type { Trace } from '../trace.ts'
+import { ms, seconds } from '../verdict.ts'
 import type { Violation } from '../violation.ts'
 
 /**
@@ -13,18 +14,23 @@ export function liveness(trace: Trace, idles: readonly Idle[]): Violation[] {
 function violation({ acquisitions, grants }: Trace, { name, from, to, fault, limit }: Idle): Violation {
   const ofName = [...acquisitions.values()].filter(each => each.name === name)
   const asker = ofName.findLast(({ asked }) => asked < to)
+  const last = grants.get(name)?.findLast(({ granted }) => granted <= from)
+  const since = last?.believedUntil ?? 0
   // Who died in between two requests may hold what it was never told of.
-  const dead = ofName.findLast(({ died }) => died <= from)
-  const held = grants.get(name)?.findLast(({ granted }) => granted <= from)
-  const last = dead && dead.died >= (held?.believedUntil ?? 0) ? dead : held
+  const dead = ofName.filter(({ died }) => died >= since && died <= to).sort((one, other) => one.died - other.died)[0]
   const isHadAgain = grants.get(name)?.some(({ granted }) => granted >= to) === true
-  const after = fault ? ` after the fault ${fault.what} (${fault.target})` : last ? ` after client ${last.client}` : ''
+  const after = fault
+    ? ` after the fault ${fault.what} (${fault.target})`
+    : dead
+      ? ` after client ${dead.client} died`
+      : ''
+  const before = since < from ? `; its last holder had it until ${seconds(since)}` : ''
   return {
     promise: fault && isHadAgain ? 'faults' : 'deadlock',
     at: to,
     name,
-    what: `nobody had it for ${Math.round(to - from)} ms${after}, though it was asked for; ${limit} ms are allowed`,
-    ops: [last, asker].flatMap(each => each?.op ?? []),
+    what: `nobody had it for ${ms(to - from)}${after}, though it was asked for, and ${ms(limit)} are allowed${before}`,
+    ops: [...new Set([last, dead, asker].flatMap(each => each?.op ?? []))],
   }
 }
 

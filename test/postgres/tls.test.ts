@@ -69,7 +69,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await using refused = postgres(stranger.client)
     expect(await failureOf(hold(refused, claimOf(name)))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/self.signed certificate/),
+      message: expect.stringMatching(/unable to verify the first certificate/),
     })
     await stranger.end()
   })

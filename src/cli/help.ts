@@ -11,6 +11,7 @@ Commands
   inspect NAME          all about one name
   break NAME            takes the lease from its holder
   migrate               makes the tables of a PostgreSQL store
+  prove                 breaks servers and clients on purpose, and shows what holds
 
 Examples
   holdfast run nightly -- node invoices.js
@@ -115,12 +116,43 @@ Options
   --store URL, --json; see holdfast --help
 `
 
+const PROVE = `Usage: holdfast prove --lab ENGINE | --store URL [options]
+
+Clients compete for names and write to a guarded resource while things go wrong on purpose. --lab starts servers of
+its own on this machine; --store leaves yours as they are, and stops, kills and cuts off only its own clients.
+
+Engines
+  sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, etcd, zookeeper
+
+Examples
+  holdfast prove --lab redis
+  holdfast prove --lab etcd --duration 5m --seed 42
+  holdfast prove --lab postgres --faults client,server-kill
+  holdfast prove --store redis://cache:6379 --duration 1m
+  holdfast prove --lab redis --no-fence              what becomes of those who do not check tokens
+
+Options
+  --faults LIST   what goes wrong, with commas between: names, or groups (client, network, server, clock), all, none
+                  client-pause, client-kill, client-block, client-clock, cut, cut-requests, cut-replies, delay, late,
+                  reset, server-pause, server-kill, server-forget, server-clock, failover, stale-failover,
+                  leader-kill, leader-cut; not every engine has all of them (default: what it must bear)
+  --duration 30s  for how long
+  --seed N        the same plan again (default: a new one, which is shown)
+  --clients 5     processes that compete
+  --names 3       what each of them wants
+  --ttl 2s        of their leases
+  --no-fence      the resource takes every write
+  --events FILE   keep all that happened, as JSON lines
+  --json, -q, --quiet: see holdfast --help
+`
+
 const TEXTS: Readonly<Record<string, string>> = {
   run: RUN,
   ls: LS,
   inspect: INSPECT,
   break: BREAK,
   migrate: MIGRATE,
+  prove: PROVE,
 }
 
 /** The help on a command, or on all of them. Throws `Usage` for a command that does not exist. */

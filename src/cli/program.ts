@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) 
   inspect: async () => (await import('./inspect.ts')).inspect,
   break: async () => (await import('./break.ts')).breakLease,
   migrate: async () => (await import('./migrate.ts')).migrate,
+  prove: async () => (await import('./prove.ts')).prove,
 }
 
 /** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */

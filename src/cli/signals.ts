@@ -10,9 +10,10 @@ export class Signals {
   readonly #stop = new AbortController()
   #forward: ((signal: NodeJS.Signals) => void) | undefined
 
-  constructor() {
+  /** `when` ends the sentence that says what was stopped. */
+  constructor(when = 'before the command ran') {
     for (const signal of STOPPING) {
-      process.on(signal, () => (this.#forward ? this.#forward(signal) : this.#stop.abort(stopped(signal))))
+      process.on(signal, () => (this.#forward ? this.#forward(signal) : this.#stop.abort(stopped(signal, when))))
     }
     for (const signal of MEANT_FOR_COMMAND) process.on(signal, () => this.#forward?.(signal))
   }
@@ -27,8 +28,8 @@ export class Signals {
   }
 }
 
-function stopped(signal: NodeJS.Signals): Failure {
-  return new Failure(signalExit(signal), 'STOPPED', `stopped by ${signal} before the command ran`)
+function stopped(signal: NodeJS.Signals, when: string): Failure {
+  return new Failure(signalExit(signal), 'STOPPED', `stopped by ${signal} ${when}`)
 }
 
 /** As a shell reports a death by signal. */

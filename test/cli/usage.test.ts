@@ -33,11 +33,11 @@ describe('help', () => {
 })
 
 test.each([
-  [[], 'a command comes first: run, ls, inspect, break, migrate; see holdfast --help'],
+  [[], 'a command comes first: run, ls, inspect, break, migrate, prove; see holdfast --help'],
   [['--json'], 'a command comes first'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['help', 'start'], 'there is no command start: expected run, ls, inspect, break, migrate'],
+  [['help', 'start'], 'there is no command start: expected run, ls, inspect, break, migrate, prove'],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],

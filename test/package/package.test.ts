@@ -22,7 +22,8 @@ afterAll(() => {
 test('the tarball holds what is built, the licence and what people read, and nothing else', async () => {
   const { stdout } = succeed(await project.run('tar', ['-tzf', tarball]))
   const files = stdout.trim().split('\n')
-  const expected = /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+  const expected =
+    /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|dist\/clock\.c|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   expect(files.filter(file => !expected.test(file))).toEqual([])
   expect(files).toEqual(
     expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/cli/main.js'].map(file => `package/${file}`)),

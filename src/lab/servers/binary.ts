@@ -1,5 +1,6 @@
 import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { LeaseError } from '../../errors.ts'
 
 /** Where `script/setup` unpacks Debian's packages when it may not install them. */
 export const UNPACKED: string = join(import.meta.dirname, '../../../.tools/servers/usr')
@@ -23,10 +24,13 @@ export function findBinary(name: string, debianPackage: string, unpacked: string
     const path = join(folder, name)
     if (isExecutable(path)) return { path, env: { LD_LIBRARY_PATH: libraries(unpacked).join(delimiter) } }
   }
-  throw new Error(
-    `${name} was not found on PATH nor in ${join(unpacked, 'bin')}: ` +
-      `run ./script/setup --servers, or install Debian's package with: apt-get install ${debianPackage}`,
-  )
+  throw missing(name, debianPackage)
+}
+
+/** The package of Debian that brings it is the quickest way to it; a checkout has another. */
+export function missing(name: string, debianPackage: string): LeaseError {
+  const cure = `install Debian's package with: apt-get install ${debianPackage}`
+  return new LeaseError('DRIVER_MISSING', `${name} was not found: ${cure}, or in a checkout: ./script/setup --servers`)
 }
 
 /** Debian keeps the programs of PostgreSQL and Java apart, by version, and some servers where only root looks for them. */

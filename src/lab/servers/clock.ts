@@ -6,7 +6,8 @@ import { findBinary, UNPACKED } from './binary.ts'
 import { newFolder } from './folder.ts'
 
 const SOURCE = join(import.meta.dirname, 'clock.c')
-const TOOLS = join(import.meta.dirname, '../../../.tools')
+// In the package each program that changes clocks builds it for itself: it must not write where it is installed.
+const TOOLS = import.meta.url.endsWith('.ts') ? join(import.meta.dirname, '../../../.tools') : undefined
 
 /**
  * A clock of its own for child processes that run with its `env`: Redis, Valkey, PostgreSQL, Java, Node. It has no
@@ -71,10 +72,11 @@ export class ShiftedClock implements Disposable {
 
 // Built once per version of the source, by whichever test process needs it first; the others see it whole or not.
 function buildLibrary(): string {
+  const folder = TOOLS ?? newFolder('library')
   const version = createHash('sha256').update(readFileSync(SOURCE)).digest('hex').slice(0, 12)
-  const library = join(TOOLS, `clock-${process.arch}-${version}.so`)
+  const library = join(folder, `clock-${process.arch}-${version}.so`)
   if (existsSync(library)) return library
-  mkdirSync(TOOLS, { recursive: true })
+  mkdirSync(folder, { recursive: true })
   const unfinished = `${library}.${process.pid}`
   const { path, args } = findCompiler()
   // The functions it calls are in every program that loads it.

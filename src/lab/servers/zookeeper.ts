@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
-import { UNPACKED } from './binary.ts'
+import { missing, UNPACKED } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { type Port, reservePort } from './port.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
@@ -194,5 +194,5 @@ function classPath(): string {
   if (existsSync(join(installed, 'zookeeper.jar')))
     return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(installed, `${jar}.jar`)).join(delimiter)
   if (existsSync(join(unpacked, 'zookeeper.jar'))) return join(unpacked, '*')
-  throw new Error("zookeeper.jar was not found: run ./script/setup --servers, or install Debian's package zookeeper")
+  throw missing('zookeeper.jar', 'zookeeper')
 }

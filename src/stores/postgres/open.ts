@@ -1,8 +1,9 @@
 import { invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
+import { openLink } from '../link/link.ts'
 import { load } from '../link/load.ts'
-import type { PostgresClient } from './client.ts'
+import { driverOf, type PostgresClient } from './client.ts'
 import { type PostgresOptions, postgres } from './index.ts'
 import { migrate, migration } from './migrate.ts'
 import { namesOf, type Place } from './names.ts'
@@ -38,6 +39,19 @@ export async function migrateUrl(url: string): Promise<string> {
   const { url: own, place } = read(url)
   await migrate(clientOf(own), place)
   return namesOf(place).lease
+}
+
+/** Removes the rows of names that nobody holds any more from the table that a URL names. */
+export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
+  const { url: own, place } = read(url)
+  const link = await openLink(driverOf(clientOf(own), 'forgetNames'), async () => {}, new AbortController().signal)
+  try {
+    await link.ask(`delete from ${namesOf(place).lease} where name = any(array(select json_array_elements_text($1)))`, [
+      JSON.stringify(names),
+    ])
+  } finally {
+    link.close()
+  }
 }
 
 /** The SQL for that. */

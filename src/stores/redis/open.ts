@@ -1,7 +1,9 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { driverOf, openLink } from './client.ts'
 import { clientOf, type Target } from './drivers.ts'
 import { redis } from './index.ts'
+import { Keys } from './keys.ts'
 
 /**
  * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…]` names.
@@ -10,6 +12,24 @@ import { redis } from './index.ts'
 export async function openRedis(url: string): Promise<Store> {
   const { target, prefix } = parse(url)
   return redis(clientOf(target, new URL(url).protocol), prefix === undefined ? {} : { prefix })
+}
+
+/** Removes what the store that a URL names keeps of names that nobody wants any more. */
+export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
+  const { target, prefix = 'holdfast' } = parse(url)
+  await forgetAt(target, new Keys(prefix), names)
+}
+
+/** The same at one server. */
+export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
+  const link = await openLink(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
+  try {
+    const kinds = ['', ':line', ':lapse', ':waiter', ':broken']
+    const all = names.flatMap(name => kinds.map(kind => keys.lease(name) + kind))
+    await link.call(['DEL', ...all])
+  } finally {
+    link.close()
+  }
 }
 
 /** No message repeats the URL: it may hold a password. */

@@ -1,7 +1,8 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { clientOf, type Target } from '../redis/drivers.ts'
-import { decode } from '../redis/open.ts'
+import { Keys } from '../redis/keys.ts'
+import { decode, forgetAt } from '../redis/open.ts'
 import { type RedlockOptions, redlock } from './index.ts'
 
 const SHAPE =
@@ -24,6 +25,24 @@ const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => un
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
  */
 export async function openRedlock(url: string): Promise<Store> {
+  const { scheme, targets, query } = parse(url)
+  const chosen: Record<string, unknown> = {}
+  for (const [name, read] of Object.entries(options)) {
+    const text = query.get(name)
+    if (text !== undefined) chosen[name] = read(text)
+  }
+  const clients = targets.map(target => clientOf(target, `${scheme}:`))
+  return redlock(clients, chosen)
+}
+
+/** Removes what the servers that a URL names keep of names that nobody wants any more. */
+export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
+  const { targets, query } = parse(url)
+  const keys = new Keys(`${query.get('prefix') ?? 'holdfast'}:redlock`)
+  await Promise.all(targets.map(target => forgetAt(target, keys, names)))
+}
+
+function parse(url: string): { scheme: string; targets: Target[]; query: ReadonlyMap<string, string> } {
   const [, scheme = '', hosts, database = '0', search = ''] =
     /^(redlocks?):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
   if (!hosts) throw invalid(`the URL of the Redlock store cannot be read, or names no host: ${SHAPE}`)
@@ -32,13 +51,7 @@ export async function openRedlock(url: string): Promise<Store> {
   const query = queryOf(search)
   const tls = scheme.toLowerCase() === 'redlocks'
   const targets = hosts.split(',').map(host => targetOf(host, { tls, database: Number(database), query }))
-  const chosen: Record<string, unknown> = {}
-  for (const [name, read] of Object.entries(options)) {
-    const text = query.get(name)
-    if (text !== undefined) chosen[name] = read(text)
-  }
-  const clients = targets.map(target => clientOf(target, `${scheme}:`))
-  return redlock(clients, chosen)
+  return { scheme, targets, query }
 }
 
 /** No message repeats a value: it may be a password. */

@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Engine } from '../lab/engine.ts'
+import { ENGINES } from '../lab/engines/index.ts'
+import { newFolder } from '../lab/servers/folder.ts'
+import { type Progress, run } from '../prove/run.ts'
+import { yours } from '../prove/yours.ts'
+import { formatDuration } from './duration.ts'
+import { EXIT, Failure } from './failure.ts'
+import { Output } from './output.ts'
+import { type ProveOptions, parseProve } from './prove-options.ts'
+import { Signals } from './signals.ts'
+import { storeUrl } from './where.ts'
+
+/** Milliseconds between two lines of progress where lines stay. */
+const SELDOM = 10_000
+/** Milliseconds that a client of somebody's servers rests between two leases of a name. */
+const PACE = 250
+
+/** `holdfast prove`: lets things go wrong, and shows what became of the promises. Answers the exit code. */
+export async function prove(args: readonly string[]): Promise<number> {
+  const options = parseProve(args)
+  if (process.platform !== 'linux')
+    throw new Failure(EXIT.unavailable, 'UNSUPPORTED', 'holdfast prove looks into /proc: it runs on Linux')
+  const output = new Output(options)
+  const { stop } = new Signals('before the run was over')
+  const folder = newFolder('prove')
+  try {
+    const names = namesOf(options)
+    const engine = await engineOf(options, names, output)
+    try {
+      return await proveOf(engine, options, names, output, folder, stop)
+    } finally {
+      await engine[Symbol.asyncDispose]()
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function proveOf(
+  engine: Engine,
+  options: ProveOptions,
+  names: readonly string[],
+  output: Output,
+  folder: string,
+  stop: AbortSignal,
+): Promise<number> {
+  stop.throwIfAborted()
+  const { seed, duration, ttl, clients, faults, fence } = options
+  const history = options.events ?? join(folder, 'events.jsonl')
+  output.tell('seed', `seed ${seed}, for ${formatDuration(duration)}: ${faults.join(', ') || 'nothing'} goes wrong`, {
+    seed,
+    faults,
+  })
+  const onProgress = progressOn(output)
+  const progress = await run({
+    engine,
+    seed,
+    duration,
+    ttl,
+    clients,
+    names,
+    faults,
+    fence,
+    pace: 'store' in options.subject ? PACE : 0,
+    history,
+    signal: stop,
+    onProgress,
+  })
+  stop.throwIfAborted()
+  output.print({ engine: engine.name, seed, ...progress }, summary(engine, options, progress))
+  return 0
+}
+
+/** What is started, or taken as it is. */
+async function engineOf(options: ProveOptions, names: readonly string[], output: Output): Promise<Engine> {
+  const { subject, ttl, faults } = options
+  if ('lab' in subject) {
+    output.tell('starting', `starting ${ENGINES[subject.lab]?.what}`)
+    const start = await ENGINES[subject.lab]?.load()
+    if (start) return start({ ttl, clocks: faults.includes('server-clock') })
+  }
+  const url = storeUrl('store' in subject ? subject.store : undefined, output)
+  const { clients, duration } = options
+  output.warn(
+    'yours',
+    `${clients} processes compete for ${names.length} names, ${names[0]} and so on, for ${formatDuration(duration)}: at most ` +
+      `${Math.ceil((clients * names.length * 1_000) / PACE)} leases a second. They are stopped and killed, and their ways ` +
+      'to the servers cut; the servers and other names are left alone, and the names removed in the end',
+    { names },
+  )
+  return yours(url, names)
+}
+
+/** In a store of somebody's the names are told from all others. */
+function namesOf({ subject, names }: ProveOptions): string[] {
+  const prefix = 'store' in subject ? `holdfast-prove-${randomBytes(4).toString('hex')}-` : 'name-'
+  return Array.from({ length: names }, (_, index) => `${prefix}${index + 1}`)
+}
+
+function progressOn(output: Output): (progress: Progress) => void {
+  let last = { elapsed: 0, granted: 0 }
+  return ({ elapsed, counts }) => {
+    if (elapsed - last.elapsed < (process.stderr.isTTY ? 1_000 : SELDOM)) return
+    const { granted = 0, fault = 0, lost = 0, rejected = 0 } = counts
+    const rate = ((granted - last.granted) / (elapsed - last.elapsed)) * 1_000
+    last = { elapsed, granted }
+    const text = `${formatDuration(elapsed)}: ${fault} faults, ${rate.toFixed(1)} grants/s, ${lost} lost, ${rejected} writes refused`
+    output.tell('progress', text, { elapsed, counts })
+  }
+}
+
+function summary({ name, versions }: Engine, { seed }: ProveOptions, { elapsed, counts }: Progress): string {
+  const of = (kind: keyof typeof counts): number => counts[kind] ?? 0
+  const version = Object.values(versions).join(', ')
+  return [
+    `${name} ${version}, seed ${seed}, ${formatDuration(elapsed)}`,
+    `  ${of('fault')} faults, ${of('granted')} grants, ${of('lost')} lost, ${of('died')} clients ended`,
+    `  ${of('accepted')} writes accepted, ${of('rejected')} refused`,
+  ].join('\n')
+}

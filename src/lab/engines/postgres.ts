@@ -1,0 +1,40 @@
+import type { Engine, EngineOptions } from '../engine.ts'
+import { startClock } from '../servers/clock.ts'
+import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { serverFaults } from './server-faults.ts'
+
+/** One server, with leases as rows of a table. */
+export async function startPostgresRows(options: EngineOptions): Promise<Engine> {
+  return start('postgres', options, url => ({ url: `${url}?create=true` }))
+}
+
+/** One server, with leases as session advisory locks. */
+export async function startPostgresAdvisory(options: EngineOptions): Promise<Engine> {
+  return start('postgres-advisory', options, url => ({ advisory: url, ttl: options.ttl }))
+}
+
+async function start(
+  name: string,
+  { ttl, clocks }: EngineOptions,
+  opening: (url: string) => ReturnType<Engine['open']>,
+): Promise<Engine> {
+  const clock = clocks ? startClock() : undefined
+  const server: PostgresServer = await startPostgres({ clock })
+  const [row] = await server.query<{ server_version: string }>('show server_version')
+  return {
+    name,
+    versions: { postgres: row?.server_version ?? 'unknown' },
+    bound: { death: 1_000, election: 1_000 },
+    endpoints: [server],
+    open: ([way]) => opening(server.url().replace(`:${server.port}/`, `:${way?.port}/`)),
+    faults: serverFaults([server], {
+      needed: 1,
+      clocks: clock && [clock],
+      jump: { most: 5 * ttl, forward: false },
+    }),
+    async [Symbol.asyncDispose]() {
+      await server.stop()
+      clock?.stop()
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Engine, EngineOptions } from '../engine.ts'
+import { startClock } from '../servers/clock.ts'
+import { type RedisServer, startRedis } from '../servers/redis.ts'
+import { serverFaults } from './server-faults.ts'
+
+/** One node that syncs each write to its disk, so that it forgets nothing unless its data is removed. */
+export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<Engine> {
+  const clock = clocks ? startClock() : undefined
+  const server = await startRedis({ appendonly: 'always', clock })
+  return {
+    name: 'redis',
+    versions: { redis: await versionOf(server) },
+    bound: { death: 1_000, election: 1_000 },
+    endpoints: [server],
+    open: ([way]) => ({ url: `redis://${way?.host}:${way?.port}` }),
+    faults: serverFaults([server], {
+      needed: 1,
+      wipe: wipeRedis,
+      clocks: clock && [clock],
+      // A clock that goes back while the counter is forgotten is a violation that is known: see the guarantees.
+      jump: { most: 5 * ttl, forward: true },
+    }),
+    async [Symbol.asyncDispose]() {
+      await server.stop()
+      clock?.stop()
+    },
+  }
+}
+
+export async function versionOf(server: RedisServer): Promise<string> {
+  return (await server.info('server')).redis_version ?? 'unknown'
+}
+
+/** Of a server that is down. */
+export function wipeRedis(server: RedisServer): void {
+  rmSync(join(server.folder, 'appendonlydir'), { recursive: true, force: true })
+}

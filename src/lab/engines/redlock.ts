@@ -1,0 +1,35 @@
+import type { Engine, EngineOptions } from '../engine.ts'
+import { startClock } from '../servers/clock.ts'
+import { startRedis } from '../servers/redis.ts'
+import { versionOf, wipeRedis } from './redis.ts'
+import { serverFaults } from './server-faults.ts'
+
+const NODES = 5
+
+/** Five independent nodes, of which one at a time may stop, restart and forget. */
+export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engine> {
+  const own = clocks ? Array.from({ length: NODES }, () => startClock()) : undefined
+  const servers = await Promise.all(
+    Array.from({ length: NODES }, (_, index) => startRedis({ appendonly: 'always', clock: own?.[index] })),
+  )
+  return {
+    name: 'redlock',
+    versions: { redis: await versionOf(servers[0] as (typeof servers)[0]) },
+    bound: { death: 1_000, election: 1_000 },
+    // A server that was just started may have forgotten, and waits for this long; uptimes are in whole seconds.
+    warmUp: ttl + 2_000,
+    endpoints: servers,
+    open: ways => ({ url: `redlock://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?maxTtl=${ttl}` }),
+    faults: serverFaults(servers, {
+      needed: 3,
+      mayForget: 1,
+      wipe: wipeRedis,
+      clocks: own,
+      jump: { most: 5 * ttl, forward: false },
+    }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(servers.map(server => server.stop()))
+      for (const clock of own ?? []) clock.stop()
+    },
+  }
+}

@@ -1,0 +1,28 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Engine, EngineOptions } from '../engine.ts'
+import { startClock } from '../servers/clock.ts'
+import { newFolder } from '../servers/folder.ts'
+import { serverFaults } from './server-faults.ts'
+
+/** A file in a folder of its own. There is no server: its clock is that of the machine, the same for all clients. */
+export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engine> {
+  const folder = newFolder('sqlite')
+  const clock = clocks ? startClock() : undefined
+  const url = `sqlite:${join(folder, 'leases.db')}`
+  return {
+    name: 'sqlite',
+    versions: { sqlite: process.versions.sqlite ?? 'unknown' },
+    bound: { death: 1_000, election: 1_000 },
+    endpoints: [],
+    ...(clock && { env: clock.env }),
+    open: () => ({ url }),
+    faults: serverFaults([], { needed: 0, clocks: clock && [clock], jump: { most: 5 * ttl, forward: false } }),
+    // One that is stopped in the middle of a transaction.
+    isHeldUpByClients: true,
+    async [Symbol.asyncDispose]() {
+      clock?.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,48 @@
+import { pick, type Random } from '../../prove/random.ts'
+import type { Engine, EngineOptions } from '../engine.ts'
+import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
+import { oneAtATime, serverFaults } from './server-faults.ts'
+
+const TICK = 200
+/** Milliseconds within which three servers have a leader again, and clients a session with it. */
+const ELECTION = 4_000
+
+/** An ensemble of three. */
+export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
+  const ensemble = await startEnsemble()
+  const { servers } = ensemble
+  const alone = oneAtATime()
+  const choose = async (random: Random): Promise<ZooKeeperServer> => {
+    const leader = await ensemble.leader()
+    return pick(
+      random,
+      servers.filter(server => server !== leader),
+    )
+  }
+  const { 'server-kill': kill, 'server-pause': pause } = serverFaults(servers, { needed: 2, choose })
+  return {
+    name: 'zookeeper',
+    versions: { zookeeper: await versionOf(servers[0] as ZooKeeperServer) },
+    // Sessions end at a tick, and a new leader starts all of them anew.
+    bound: { death: TICK + 1_000, election: ttl + TICK + ELECTION },
+    endpoints: servers,
+    open: ways => ({ url: `zookeeper://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
+    faults: {
+      ...(kill && { 'server-kill': alone(kill) }),
+      ...(pause && { 'server-pause': alone(pause) }),
+      'leader-kill': alone(async ({ tell, wait, length }) => {
+        const leader = await ensemble.leader()
+        tell(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
+        await leader.kill()
+        await wait(Math.max(length, ELECTION))
+        await leader.start()
+        return undefined
+      }),
+    },
+    [Symbol.asyncDispose]: () => ensemble.stop(),
+  }
+}
+
+async function versionOf(server: ZooKeeperServer): Promise<string> {
+  return /version: ([\d.]+)/.exec(await server.ask('srvr'))?.[1] ?? 'unknown'
+}

@@ -1,0 +1,88 @@
+import type { Endpoint } from '../lab/engine.ts'
+import { startProxy, type TcpProxy } from '../lab/servers/proxy.ts'
+import type { Fault, Turn } from './fault.ts'
+import { between, pick } from './random.ts'
+
+/** The ways of the clients to the servers, one for each pair, so that one client can be cut off and the others not. */
+export class Network implements AsyncDisposable {
+  readonly #ways: readonly (readonly TcpProxy[])[]
+  readonly #busy = new Set<readonly TcpProxy[]>()
+
+  /** For so many clients, to all of these. */
+  static async start(clients: number, endpoints: readonly Endpoint[]): Promise<Network> {
+    const ways: TcpProxy[][] = []
+    for (let client = 0; client < clients; client++) ways.push(await Promise.all(endpoints.map(startProxy)))
+    return new Network(ways)
+  }
+
+  private constructor(ways: readonly (readonly TcpProxy[])[]) {
+    this.#ways = ways
+  }
+
+  /** Where a client finds the servers, in their order. */
+  of(client: number): readonly Endpoint[] {
+    return this.#ways[client] ?? []
+  }
+
+  get faults(): Readonly<Record<string, Fault>> {
+    const lasting = (begin: (way: TcpProxy, turn: Turn) => void): Fault => {
+      return turn => this.#strike(turn, ways => last(ways, turn, way => begin(way, turn)))
+    }
+    if (this.#ways.every(ways => ways.length === 0)) return {}
+    return {
+      cut: lasting(way => {
+        way.up.drop()
+        way.down.drop()
+      }),
+      'cut-requests': lasting(way => way.up.drop()),
+      'cut-replies': lasting(way => way.down.drop()),
+      delay: lasting((way, { random, length }) => {
+        way.up.delay(between(random, 0, 0.1 * length))
+        way.down.delay(between(random, 0, 0.1 * length))
+      }),
+      late: lasting(way => way.up.hold()),
+      reset: turn => this.#strike(turn, ways => reset(ways, turn)),
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#ways.flat().map(way => way.stop()))
+  }
+
+  /** Of one client: all of its ways, or one of several. */
+  async #strike(turn: Turn, act: (ways: readonly TcpProxy[]) => Promise<void>): Promise<undefined | false> {
+    const { random } = turn
+    const idle = this.#ways.filter(ways => !this.#busy.has(ways))
+    if (idle.length === 0) return false
+    const ways = pick(random, idle)
+    const struck = ways.length > 1 && random() < 0.5 ? [pick(random, ways)] : ways
+    const client = this.#ways.indexOf(ways) + 1
+    const where = struck === ways ? '' : ` and server ${ways.indexOf(struck[0] as TcpProxy) + 1}`
+    this.#busy.add(ways)
+    try {
+      turn.tell(`client ${client}${where}`, { client })
+      await act(struck)
+    } finally {
+      this.#busy.delete(ways)
+    }
+    return undefined
+  }
+}
+
+async function last(ways: readonly TcpProxy[], { wait, length }: Turn, begin: (way: TcpProxy) => void): Promise<void> {
+  for (const way of ways) begin(way)
+  try {
+    await wait(length)
+  } finally {
+    for (const way of ways) {
+      way.up.pass()
+      way.down.pass()
+    }
+  }
+}
+
+/** The next request of each is carried out, and nobody hears of it. */
+async function reset(ways: readonly TcpProxy[], { wait, length }: Turn): Promise<void> {
+  for (const way of ways) void way.cutAfterRequest('')
+  await wait(length)
+}

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { planOf } from './plan.ts'
+
+const options = { seed: 42, faults: ['client-pause', 'cut', 'server-kill'], duration: 60_000, ttl: 1_000 }
+
+test('the same seed plans the same', () => {
+  expect(planOf(options)).toEqual(planOf(options))
+  expect(planOf({ ...options, seed: 43 })).not.toEqual(planOf(options))
+})
+
+test('each fault comes, and comes before any has come thrice more', () => {
+  const order = planOf(options).map(({ fault }) => fault)
+  for (let from = 0; from + 12 < order.length; from += 6) {
+    for (const fault of options.faults) expect(order.slice(from, from + 12)).toContain(fault)
+  }
+})
+
+test('all is in its time, and the end is quiet', () => {
+  const plan = planOf(options)
+  expect(plan.length).toBeGreaterThan(60)
+  for (const [index, { at, length }] of plan.entries()) {
+    expect(at).toBeGreaterThan(plan[index - 1]?.at ?? 0)
+    expect(at).toBeLessThan(58_000)
+    expect(length).toBeLessThanOrEqual(2_000)
+  }
+})
+
+test('nothing goes wrong in a run without faults', () => {
+  expect(planOf({ ...options, faults: [] })).toEqual([])
+})

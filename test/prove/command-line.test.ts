@@ -1,0 +1,37 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { until } from '../../src/lab/servers/until.ts'
+import { alive, descendants, folder, holdfast, start } from '../cli/holdfast.ts'
+
+describe('what cannot be right is said, with what is expected', () => {
+  const wrong: [string, string[], RegExp][] = [
+    ['no engine', [], /--lab ENGINE is missing, one of sqlite, redis/],
+    ['an engine that is mistyped', ['--lab', 'redlok'], /did you mean redlock\?/],
+    ['two subjects', ['--lab', 'redis', '--store', 'sqlite:a'], /give one of them/],
+    ['a fault that nobody knows', ['--lab', 'redis', '--faults', 'cut,meteor'], /there is no fault meteor; there are/],
+    ['a fault that a file does not have', ['--lab', 'sqlite', '--faults', 'cut'], /there is no fault cut of a file/],
+    ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is no duration/],
+    ['a duration that is too short', ['--lab', 'redis', '--duration', '1s'], /expected from 3 ttls/],
+    ['a seed that is none', ['--lab', 'redis', '--seed', 'x'], /--seed x: expected a whole number from 0/],
+    ['too few clients', ['--lab', 'redis', '--clients', '1'], /--clients 1: expected a whole number from 2/],
+  ]
+  test.each(wrong)('%s', async (_, args, message) => {
+    const { code, err } = await holdfast(['prove', ...args])
+    expect(code).toBe(64)
+    expect(err).toMatch(message)
+  })
+})
+
+test('Ctrl-C ends it with all that it started, and leaves no folder behind', async () => {
+  const events = join(folder, 'events.jsonl')
+  const proving = start(['prove', '--lab', 'redis', '--ttl', '500ms', '--faults', 'client-pause', '--events', events], {
+    env: { TMPDIR: folder },
+  })
+  await until('clients hold names', () => readFileSync(events, 'utf8').includes('"granted"'), { limit: 20_000 })
+  const started = descendants(proving.pid)
+  proving.kill('SIGINT')
+  expect((await proving.ended).code).toBe(130)
+  expect(started.filter(alive)).toEqual([])
+  await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
+})

@@ -140,7 +140,7 @@ Options
   --seed N        the same plan again (default: a new one, which is shown)
   --clients 5     processes that compete
   --names 3       what each of them wants
-  --ttl 2s        of their leases
+  --ttl 1s        of their leases
   --no-fence      the resource takes every write
   --events FILE   keep all that happened, as JSON lines
   --json, -q, --quiet: see holdfast --help

@@ -47,7 +47,7 @@ export function parseProve(args: readonly string[]): ProveOptions {
     throw new Usage(`prove has no arguments, only options: ${positionals[0]}; ${seeHelp('prove')}`)
   const subject = subjectOf(values.lab, values.store)
   const most = 'store' in subject ? GENTLE : { duration: 86_400_000, clients: 64, names: 64 }
-  const ttl = parseDuration(values.ttl ?? '2s', '--ttl')
+  const ttl = parseDuration(values.ttl ?? '1s', '--ttl')
   if (ttl < 500 || ttl > 60_000) throw new Usage(`--ttl ${values.ttl}: expected from 500ms to 60s`)
   const duration = parseDuration(values.duration ?? '30s', '--duration')
   if (duration < 3 * ttl || duration > most.duration) {

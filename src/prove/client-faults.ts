@@ -1,7 +1,7 @@
 import type { ShiftedClock } from '../lab/servers/clock.ts'
 import type { Client } from './clients.ts'
-import type { Fault, Turn } from './fault.ts'
-import { between, pick } from './random.ts'
+import type { Choose, Fault, Turn } from './fault.ts'
+import { between } from './random.ts'
 
 /** What can go wrong at the clients, one thing at a time each. */
 export class ClientFaults {
@@ -9,13 +9,15 @@ export class ClientFaults {
   readonly #ttl: number
   readonly #holdsUp: boolean
   readonly #clocks: ReadonlyMap<Client, ShiftedClock>
+  readonly #choose: Choose
   readonly #busy = new Set<Client>()
 
   /** `holdsUp`: may a client that stands still keep all others from the store? `clocks`: those that can be changed. */
   constructor(
     clients: readonly Client[],
-    options: { ttl: number; holdsUp: boolean; clocks: ReadonlyMap<Client, ShiftedClock> },
+    options: { ttl: number; holdsUp: boolean; clocks: ReadonlyMap<Client, ShiftedClock>; choose: Choose },
   ) {
+    this.#choose = options.choose
     this.#clients = clients
     this.#ttl = options.ttl
     this.#holdsUp = options.holdsUp
@@ -36,7 +38,7 @@ export class ClientFaults {
   async #strike({ random }: Turn, act: (client: Client) => Promise<void>): Promise<undefined | false> {
     const idle = this.#clients.filter(client => !this.#busy.has(client))
     if (idle.length === 0) return false
-    const client = pick(random, idle)
+    const client = this.#choose(random, idle)
     this.#busy.add(client)
     try {
       await act(client)

@@ -18,6 +18,9 @@ export interface Turn {
 /** Something that goes wrong, and is mended when its promise resolves. `false`: it could not be done now. */
 export type Fault = (turn: Turn) => Promise<undefined | false>
 
+/** Whom of several clients a fault strikes. There is one at least. */
+export type Choose = <Item extends { readonly number: number }>(random: Random, clients: readonly Item[]) => Item
+
 export type FaultGroup = 'client' | 'network' | 'server' | 'clock'
 
 /** All that can go wrong, by the words that people use for it. */

@@ -1,34 +1,43 @@
 import type { Endpoint } from '../lab/engine.ts'
 import { startProxy, type TcpProxy } from '../lab/servers/proxy.ts'
-import type { Fault, Turn } from './fault.ts'
+import type { Choose, Fault, Turn } from './fault.ts'
 import { between, pick } from './random.ts'
+
+/** The ways of one client. */
+interface Ways {
+  readonly number: number
+  readonly proxies: readonly TcpProxy[]
+}
 
 /** The ways of the clients to the servers, one for each pair, so that one client can be cut off and the others not. */
 export class Network implements AsyncDisposable {
-  readonly #ways: readonly (readonly TcpProxy[])[]
-  readonly #busy = new Set<readonly TcpProxy[]>()
+  readonly #ways: readonly Ways[]
+  readonly #choose: Choose
+  readonly #busy = new Set<Ways>()
 
   /** For so many clients, to all of these. */
-  static async start(clients: number, endpoints: readonly Endpoint[]): Promise<Network> {
-    const ways: TcpProxy[][] = []
-    for (let client = 0; client < clients; client++) ways.push(await Promise.all(endpoints.map(startProxy)))
-    return new Network(ways)
+  static async start(clients: number, endpoints: readonly Endpoint[], choose: Choose): Promise<Network> {
+    const ways: Ways[] = []
+    for (let number = 1; number <= clients; number++)
+      ways.push({ number, proxies: await Promise.all(endpoints.map(startProxy)) })
+    return new Network(ways, choose)
   }
 
-  private constructor(ways: readonly (readonly TcpProxy[])[]) {
+  private constructor(ways: readonly Ways[], choose: Choose) {
     this.#ways = ways
+    this.#choose = choose
   }
 
   /** Where a client finds the servers, in their order. */
   of(client: number): readonly Endpoint[] {
-    return this.#ways[client] ?? []
+    return this.#ways[client - 1]?.proxies ?? []
   }
 
   get faults(): Readonly<Record<string, Fault>> {
     const lasting = (begin: (way: TcpProxy, turn: Turn) => void): Fault => {
       return turn => this.#strike(turn, ways => last(ways, turn, way => begin(way, turn)))
     }
-    if (this.#ways.every(ways => ways.length === 0)) return {}
+    if (this.#ways.every(({ proxies }) => proxies.length === 0)) return {}
     return {
       cut: lasting(way => {
         way.up.drop()
@@ -46,7 +55,7 @@ export class Network implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#ways.flat().map(way => way.stop()))
+    await Promise.all(this.#ways.flatMap(({ proxies }) => proxies.map(proxy => proxy.stop())))
   }
 
   /** Of one client: all of its ways, or one of several. */
@@ -54,14 +63,14 @@ export class Network implements AsyncDisposable {
     const { random } = turn
     const idle = this.#ways.filter(ways => !this.#busy.has(ways))
     if (idle.length === 0) return false
-    const ways = pick(random, idle)
-    const struck = ways.length > 1 && random() < 0.5 ? [pick(random, ways)] : ways
-    const client = this.#ways.indexOf(ways) + 1
-    const where = struck === ways ? '' : ` and server ${ways.indexOf(struck[0] as TcpProxy) + 1}`
+    const ways = this.#choose(random, idle)
+    const { number: client, proxies } = ways
+    const one = proxies.length > 1 && random() < 0.5 ? pick(random, proxies) : undefined
+    const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
     this.#busy.add(ways)
     try {
       turn.tell(`client ${client}${where}`, { client })
-      await act(struck)
+      await act(one ? [one] : proxies)
     } finally {
       this.#busy.delete(ways)
     }

@@ -44,6 +44,6 @@ function deal(random: Random, faults: readonly string[]): string[] {
 
 /** In ttls. What stops a client is mostly longer than its lease, since a shorter stop is nothing. */
 function lengthOf(fault: string, random: Random): number {
-  if (fault === 'client-pause' || fault === 'client-block') return between(random, 0.5, 2)
+  if (fault === 'client-pause' || fault === 'client-block') return between(random, 0.8, 3)
   return between(random, 0.2, 1.5)
 }

@@ -4,10 +4,12 @@ import { type ShiftedClock, startClock } from '../lab/servers/clock.ts'
 import { Child } from './child.ts'
 import { ClientFaults } from './client-faults.ts'
 import { Client } from './clients.ts'
+import type { Choose } from './fault.ts'
 import { type Kind, Recorder } from './history.ts'
 import { Injector } from './injector.ts'
 import { Network } from './network-faults.ts'
 import { planOf } from './plan.ts'
+import { pick } from './random.ts'
 import type { ResourceOrder } from './resource.ts'
 import { Tally } from './tally.ts'
 
@@ -62,6 +64,12 @@ async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
   owned.add(() => history.close())
   const tally = new Tally(options.history)
   owned.add(() => tally.close())
+  // Who holds nothing has nothing to lose, so that little would be seen.
+  const choose: Choose = (random, all) => {
+    const holders = tally.holders()
+    const holding = all.filter(({ number }) => holders.has(number))
+    return pick(random, holding.length > 0 && random() < 0.8 ? holding : all)
+  }
   const over = new AbortController()
   const stop = AbortSignal.any([over.signal, ...(options.signal ? [options.signal] : [])])
   let failure: Error | undefined
@@ -72,12 +80,12 @@ async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
 
   const resource = await startResource({ history: options.history, origin: String(origin), fence })
   owned.add(() => resource.child.kill())
-  const network = await Network.start(options.clients, engine.endpoints)
+  const network = await Network.start(options.clients, engine.endpoints, choose)
   owned.add(() => network[Symbol.asyncDispose]())
   const clocks = new Map<Client, ShiftedClock>()
   const clients = Array.from({ length: options.clients }, (_, index) => {
     const clock = options.faults.includes('client-clock') ? startClock() : undefined
-    const setting = { opening: engine.open(network.of(index)), env: { ...engine.env, ...clock?.env } }
+    const setting = { opening: engine.open(network.of(index + 1)), env: { ...engine.env, ...clock?.env } }
     const task = {
       names,
       ttl,
@@ -92,7 +100,7 @@ async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
     if (clock) owned.add(() => clock.stop())
     return client
   })
-  const ofClients = new ClientFaults(clients, { ttl, holdsUp: engine.isHeldUpByClients === true, clocks })
+  const ofClients = new ClientFaults(clients, { ttl, holdsUp: engine.isHeldUpByClients === true, clocks, choose })
   const possible = { ...ofClients.faults, ...network.faults, ...engine.faults }
   const faults = options.faults.filter(name => name in possible)
   history.write('run', {

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { startPostgres } from '../../src/lab/servers/postgres.ts'
+import { startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
+import { folder, holdfast } from '../cli/holdfast.ts'
+
+const QUICK = ['--ttl', '500ms', '--duration', '3s', '--seed', '3', '--clients', '3', '--names', '2']
+
+/** The kinds of what happened. */
+function kindsIn(path: string): string[] {
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  return lines.map(line => (JSON.parse(line) as { kind: string }).kind)
+}
+
+test('servers of somebody are left as they were, and what is done to them is said before', async () => {
+  const server = await startRedis({ password: 'secret' })
+  onTestFinished(() => server.stop())
+  await server.call('SET', 'theirs', 'kept')
+  const events = join(folder, 'events.jsonl')
+  const { code, err, out } = await holdfast(['prove', '--store', server.url, ...QUICK, '--events', events])
+  expect({ code, err }).toMatchObject({ code: 0, err: expect.stringMatching(/3 processes compete for 2 names/) })
+  expect(err + out).not.toContain('secret')
+  expect(kindsIn(events)).toEqual(expect.arrayContaining(['granted', 'fault', 'accepted']))
+  // Claims that were withdrawn are remembered for 5 s.
+  const keys = async (): Promise<string> => String(await server.call('KEYS', '*'))
+  await until('only theirs is left', async () => (await keys()) === 'theirs')
+})
+
+test('no row is left in a table of PostgreSQL', async () => {
+  const server = await startPostgres()
+  onTestFinished(() => server.stop())
+  const { code, err } = await holdfast(['prove', '--store', `${server.url()}?create=true`, ...QUICK])
+  expect({ code, err }).toMatchObject({ code: 0 })
+  expect(await server.query('select name from holdfast.lease')).toEqual([])
+})
+
+test('a server that does not answer is said, and nothing is begun', async () => {
+  const { code, err } = await holdfast(['prove', '--store', 'redis://127.0.0.1:1', ...QUICK])
+  expect({ code, err }).toMatchObject({ code: 69, err: expect.stringMatching(/127\.0\.0\.1:1|ECONNREFUSED/) })
+})
+
+test('a run against servers of somebody is short and small', async () => {
+  const url = ['prove', '--store', 'redis://127.0.0.1:1']
+  expect((await holdfast([...url, '--duration', '1h'])).err).toMatch(/--duration 1h: expected from .* to 10m/)
+  expect((await holdfast([...url, '--clients', '9'])).err).toMatch(/--clients 9: .* from 2 to 8/)
+  expect((await holdfast([...url, '--faults', 'server-kill'])).err).toMatch(
+    /no fault server-kill of servers that are not its own/,
+  )
+})

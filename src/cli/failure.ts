@@ -5,6 +5,9 @@ import { LeaseError, type LeaseErrorCode } from '../errors.ts'
 export const EXIT = {
   /** `break` and `inspect`: nobody holds the name. */
   free: 1,
+  /** `prove`: a promise was broken; or none was, and too little happened to tell. */
+  violated: 1,
+  inconclusive: 2,
   usage: 64,
   unavailable: 69,
   /** A mistake of Holdfast itself. */

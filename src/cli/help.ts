@@ -143,7 +143,12 @@ Options
   --ttl 1s        of their leases
   --no-fence      the resource takes every write
   --events FILE   keep all that happened, as JSON lines
+  --report FILE   show it as a page for a browser
   --json, -q, --quiet: see holdfast --help
+
+Exit codes
+  0  no promise was broken          1  one was: the story and the seed are shown
+  2  none was, but too little went wrong to tell
 `
 
 const TEXTS: Readonly<Record<string, string>> = {

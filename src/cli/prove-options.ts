@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { ENGINES } from '../lab/engines/index.ts'
 import { FAULTS } from '../prove/fault.ts'
@@ -19,6 +20,8 @@ export interface ProveOptions {
   readonly fence: boolean
   /** The file that the history is kept in. */
   readonly events: string | undefined
+  /** Where the page goes that shows it. */
+  readonly report: string | undefined
   readonly json: boolean | undefined
   readonly quiet: boolean | undefined
 }
@@ -34,6 +37,7 @@ const OPTIONS = {
   names: { type: 'string' },
   'no-fence': { type: 'boolean' },
   events: { type: 'string' },
+  report: { type: 'string' },
 } as const
 
 const HIGHEST_SEED = 2 ** 32 - 1
@@ -63,10 +67,18 @@ export function parseProve(args: readonly string[]): ProveOptions {
     clients: number(values.clients ?? '5', '--clients', 2, most.clients),
     names: number(values.names ?? '3', '--names', 1, most.names),
     fence: values['no-fence'] !== true,
-    events: values.events === undefined ? undefined : resolve(values.events),
+    events: newFile(values.events),
+    report: values.report === undefined ? undefined : resolve(values.report),
     json: values.json,
     quiet: values.quiet,
   }
+}
+
+/** It would be judged with what is there. */
+function newFile(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  if (existsSync(path)) throw new Usage(`--events ${path}: the file is there already; name a new one`)
+  return resolve(path)
 }
 
 function subjectOf(lab: string | undefined, store: string | undefined): ProveOptions['subject'] {

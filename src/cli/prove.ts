@@ -1,20 +1,30 @@
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Engine } from '../lab/engine.ts'
 import { ENGINES } from '../lab/engines/index.ts'
 import { newFolder } from '../lab/servers/folder.ts'
+import { judge } from '../prove/checker.ts'
+import { readHistory } from '../prove/history.ts'
+import { report } from '../prove/report.ts'
 import { type Progress, run } from '../prove/run.ts'
+import { type Outcome, table } from '../prove/verdict.ts'
 import { yours } from '../prove/yours.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT, Failure } from './failure.ts'
-import { Output } from './output.ts'
+import { mask, Output, paint } from './output.ts'
 import { type ProveOptions, parseProve } from './prove-options.ts'
 import { Signals } from './signals.ts'
 import { storeUrl } from './where.ts'
 
 /** Milliseconds between two lines of progress where lines stay. */
 const SELDOM = 10_000
+const EXITS: Readonly<Record<Outcome, number>> = {
+  passed: 0,
+  violated: EXIT.violated,
+  inconclusive: EXIT.inconclusive,
+}
+
 /** Milliseconds that a client of somebody's servers rests between two leases of a name. */
 const PACE = 250
 
@@ -55,7 +65,7 @@ async function proveOf(
     faults,
   })
   const onProgress = progressOn(output)
-  const progress = await run({
+  await run({
     engine,
     seed,
     duration,
@@ -70,8 +80,11 @@ async function proveOf(
     onProgress,
   })
   stop.throwIfAborted()
-  output.print({ engine: engine.name, seed, ...progress }, summary(engine, options, progress))
-  return 0
+  const events = readHistory(history)
+  const verdict = judge(events)
+  if (options.report) writeFileSync(options.report, report(events, verdict, replay(options)))
+  output.print(verdict, `${table(verdict, paint)}\n\n${paint('dim', replay(options))}`)
+  return EXITS[verdict.outcome]
 }
 
 /** What is started, or taken as it is. */
@@ -112,12 +125,10 @@ function progressOn(output: Output): (progress: Progress) => void {
   }
 }
 
-function summary({ name, versions }: Engine, { seed }: ProveOptions, { elapsed, counts }: Progress): string {
-  const of = (kind: keyof typeof counts): number => counts[kind] ?? 0
-  const version = Object.values(versions).join(', ')
-  return [
-    `${name} ${version}, seed ${seed}, ${formatDuration(elapsed)}`,
-    `  ${of('fault')} faults, ${of('granted')} grants, ${of('lost')} lost, ${of('died')} clients ended`,
-    `  ${of('accepted')} writes accepted, ${of('rejected')} refused`,
-  ].join('\n')
+/** The command line that lets the same go wrong again. */
+function replay({ subject, seed, duration, clients, names, ttl, faults, fence }: ProveOptions): string {
+  const what = 'lab' in subject ? `--lab ${subject.lab}` : `--store ${mask(subject.store)}`
+  const times = `--duration ${duration}ms --ttl ${ttl}ms`
+  const how = `--seed ${seed} ${times} --clients ${clients} --names ${names} --faults ${faults.join(',') || 'none'}`
+  return `holdfast prove ${what} ${how}${fence ? '' : ' --no-fence'}`
 }

@@ -35,3 +35,39 @@ test('Ctrl-C ends it with all that it started, and leaves no folder behind', asy
   expect(started.filter(alive)).toEqual([])
   await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
 })
+
+test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, async () => {
+  const [events, page] = [join(folder, 'verdict.jsonl'), join(folder, 'verdict.html')]
+  const args = [
+    '--lab',
+    'sqlite',
+    '--ttl',
+    '500ms',
+    '--duration',
+    '6s',
+    '--seed',
+    '9',
+    '--clients',
+    '4',
+    '--names',
+    '2',
+  ]
+  const { code, out } = await holdfast(['prove', ...args, '--events', events, '--report', page])
+  expect({ code, out }).toMatchObject({ code: expect.toBeOneOf([0, 2]) })
+  expect(out).toMatch(/Safety: mutual exclusion as the resource sees it/)
+  expect(out).toContain(
+    'holdfast prove --lab sqlite --seed 9 --duration 6000ms --ttl 500ms --clients 4 --names 2 --faults ',
+  )
+  expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\s*$/i)
+  const again = await holdfast(['prove', ...args, '--events', events])
+  expect(again).toMatchObject({ code: 64, err: expect.stringMatching(/the file is there already/) })
+})
+
+test('who checks no tokens suffers, and is told how it came about', { timeout: 60_000 }, async () => {
+  const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--seed', '7', '--names', '2', '--no-fence']
+  const { code, out } = await holdfast(['prove', ...args, '--faults', 'client-pause', '--json'])
+  expect(code).toBe(1)
+  const verdict = JSON.parse(out) as { outcome: string; story: string[]; rows: { promise: string; broken: number }[] }
+  expect(verdict.outcome).toBe('violated')
+  expect(verdict.story.length).toBeGreaterThan(2)
+})

@@ -21,6 +21,8 @@ export class Direct {
   readonly #clock: Clock
   readonly #entries: Entries
   readonly #exits: JoinedTxns
+  /** Names that claims which would wait for them are taking. */
+  readonly #taken = new Set<string>()
 
   constructor(gateway: Gateway, keys: Keys, shared: Shared, leases: Leases, clock: Clock) {
     this.#keys = keys
@@ -31,8 +33,41 @@ export class Direct {
     this.#exits = new JoinedTxns(gateway)
   }
 
-  /** `undefined`: the name is not free, or others wait for it, or the claim was withdrawn. */
+  /** `undefined`: the name is not free, or others wait for it or take it just now, or the claim was withdrawn. */
   async take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const { name, queue } = claim
+    // A crowd that comes at once makes no lease each for the one name that only the first can have.
+    if (!queue) return this.#take(claim, signal)
+    if (this.#taken.has(name)) return undefined
+    this.#taken.add(name)
+    try {
+      return await this.#take(claim, signal)
+    } finally {
+      this.#taken.delete(name)
+    }
+  }
+
+  /** Ends what the claim holds by `take`. False if that is not known any more, or the lease must go. */
+  async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
+    const { lease = '', seconds = 0, tenancy } = this.#leases.known(id) ?? {}
+    if (!tenancy || tenancy.isOver || tenancy.revision === undefined) return false
+    const key = this.#keys.held(name)
+    const exit = leave(this.#keys, madeAt(key, tenancy.revision), { key, lease, left: id })
+    const outcome = await this.#exits.put(exit, LONGEST_REQUEST, signal).catch(error => {
+      if (isFull(error)) return 'full'
+      return orMissing(error)
+    })
+    if (outcome === 'full') {
+      tenancy.revision = undefined
+      return false
+    }
+    const mark = outcome && leftAt(outcome, id)
+    if (mark !== undefined) this.#leases.giveBack(id, seconds, tenancy, mark)
+    else this.#leases.evict(id, tenancy)
+    return mark !== undefined
+  }
+
+  async #take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const { id, ttl } = claim
     const seconds = secondsOf(ttl)
     const asked = this.#clock.now()
@@ -64,26 +99,6 @@ export class Direct {
         tenancy.isOver = true
       }
     }
-  }
-
-  /** Ends what the claim holds by `take`. False if that is not known any more, or the lease must go. */
-  async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
-    const { lease = '', seconds = 0, tenancy } = this.#leases.known(id) ?? {}
-    if (!tenancy || tenancy.isOver || tenancy.revision === undefined) return false
-    const key = this.#keys.held(name)
-    const exit = leave(this.#keys, madeAt(key, tenancy.revision), { key, lease, left: id })
-    const outcome = await this.#exits.put(exit, LONGEST_REQUEST, signal).catch(error => {
-      if (isFull(error)) return 'full'
-      return orMissing(error)
-    })
-    if (outcome === 'full') {
-      tenancy.revision = undefined
-      return false
-    }
-    const mark = outcome && leftAt(outcome, id)
-    if (mark !== undefined) this.#leases.giveBack(id, seconds, tenancy, mark)
-    else this.#leases.evict(id, tenancy)
-    return mark !== undefined
   }
 
   async #keepAlive(spare: Spare, limit: number): Promise<Pick<Spare, 'beat' | 'beatAt'>> {

@@ -17,6 +17,8 @@ export interface Engine extends AsyncDisposable {
    * after an election.
    */
   readonly bound: { readonly death: number; readonly election: number }
+  /** Milliseconds for which a holder that is silent keeps a name. @default the ttl */
+  readonly lasts?: number
   /** Milliseconds after its start during which it may grant nothing. @default 0 */
   readonly warmUp?: number
   /** What each client reaches through a way of its own; none for a file. */

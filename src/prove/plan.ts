@@ -18,13 +18,15 @@ export interface PlanOptions {
   /** Milliseconds. */
   readonly duration: number
   readonly ttl: number
+  /** Milliseconds for which a holder that is silent keeps a name. @default the ttl */
+  readonly lasts?: number | undefined
 }
 
 /**
  * What goes wrong, and when: the same for the same options. Each fault comes once before any comes again, but clients are
  * stopped and killed more often, since that is what a lease is for. The end is quiet, so that all is mended by then.
  */
-export function planOf({ seed, faults, duration, ttl }: PlanOptions): Planned[] {
+export function planOf({ seed, faults, duration, ttl, lasts = ttl }: PlanOptions): Planned[] {
   const random = seeded(seed)
   const planned: Planned[] = []
   let deck: string[] = []
@@ -32,7 +34,12 @@ export function planOf({ seed, faults, duration, ttl }: PlanOptions): Planned[] 
   for (let at = 0.5 * ttl; at < duration - 2 * ttl; at += between(random, 0.2, 1) * ttl) {
     if (deck.length === 0) deck = deal(random, faults)
     const fault = deck.pop() as string
-    planned.push({ at, fault, length: lengthOf(fault, random) * ttl, seed: Math.floor(random() * 2 ** 32) })
+    planned.push({
+      at,
+      fault,
+      length: lengthOf(fault, random) * lasts,
+      seed: Math.floor(random() * 2 ** 32),
+    })
   }
   return planned
 }
@@ -42,8 +49,8 @@ function deal(random: Random, faults: readonly string[]): string[] {
   return shuffled(random, [...faults, ...often, ...often.slice(0, 1)])
 }
 
-/** In ttls. What stops a client is mostly longer than its lease, since a shorter stop is nothing. */
+/** In lives of a lease. To stop a client for less is nothing to it. */
 function lengthOf(fault: string, random: Random): number {
-  if (fault === 'client-pause' || fault === 'client-block') return between(random, 0.8, 3)
-  return between(random, 0.2, 1.5)
+  const stops = fault === 'client-pause' || fault === 'client-block'
+  return stops ? between(random, 0.8, 3) : between(random, 0.3, 1.8)
 }

@@ -1,8 +1,8 @@
 // The guarded resource, a process of its own to which nothing happens: whatever its clients believe, what it accepts is
 // what they would have done to the world.
 import { createServer, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import { Recorder } from './history.ts'
+import { onLines } from './lines.ts'
 
 /** How it is told what to do, by the process that starts it. */
 export interface ResourceOrder {
@@ -39,8 +39,7 @@ process.once('message', ({ history: path, origin, fence }: ResourceOrder) => {
   }
 
   const serve = (socket: Socket): void => {
-    socket.on('error', () => {}) // a client was killed
-    createInterface(socket).on('line', line => socket.write(`${JSON.stringify(decide(JSON.parse(line)))}\n`))
+    onLines(socket, line => socket.write(`${JSON.stringify(decide(JSON.parse(line)))}\n`))
   }
   const server = createServer({ noDelay: true }, serve).listen(0, '127.0.0.1', () => {
     process.send?.(server.address())

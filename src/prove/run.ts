@@ -79,7 +79,14 @@ async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
   }
 
   const resource = await startResource({ history: options.history, origin: String(origin), fence })
-  owned.add(() => resource.child.kill())
+  let isOver = false
+  void resource.child.ended.then(output => {
+    if (!isOver) failed(new Error(`the guarded resource ended by itself: ${output.trim() || 'silently'}`))
+  })
+  owned.add(() => {
+    isOver = true
+    return resource.child.kill()
+  })
   const network = await Network.start(options.clients, engine.endpoints, choose)
   owned.add(() => network[Symbol.asyncDispose]())
   const clocks = new Map<Client, ShiftedClock>()
@@ -128,7 +135,7 @@ async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
   await Promise.all(clients.map(client => client.start()))
   const { warmUp = 0 } = engine
   await sleep(warmUp, stop)
-  const injecting = injector.run(planOf({ seed, faults, duration, ttl }))
+  const injecting = injector.run(planOf({ seed, faults, duration, ttl, lasts: engine.lasts }))
   await sleep(duration, stop)
   await injector.end()
   await injecting

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { createInterface } from 'node:readline'
+import { onLines } from './lines.ts'
 import type { WriteReply, WriteRequest } from './resource.ts'
 
 /** Milliseconds after which a write that is not answered is given up. */
@@ -22,7 +22,7 @@ export class Writer {
     socket.on('close', () => {
       for (const settle of this.#pending.values()) settle('unsure')
     })
-    createInterface(socket).on('line', line => {
+    onLines(socket, line => {
       const { write, accepted } = JSON.parse(line) as WriteReply
       this.#pending.get(write)?.(accepted ? 'wrote' : 'refused')
     })

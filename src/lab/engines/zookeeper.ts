@@ -4,6 +4,8 @@ import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
 import { oneAtATime, serverFaults } from './server-faults.ts'
 
 const TICK = 200
+/** In ttls: a session lasts 5/3, rounded up by at most an eighth. */
+const SESSION = (5 / 3) * (9 / 8)
 /** Milliseconds within which three servers have a leader again, and clients a session with it. */
 const ELECTION = 4_000
 
@@ -11,6 +13,7 @@ const ELECTION = 4_000
 export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
   const ensemble = await startEnsemble()
   const { servers } = ensemble
+  const lasts = SESSION * ttl
   const alone = oneAtATime()
   const choose = async (random: Random): Promise<ZooKeeperServer> => {
     const leader = await ensemble.leader()
@@ -24,7 +27,8 @@ export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
     name: 'zookeeper',
     versions: { zookeeper: await versionOf(servers[0] as ZooKeeperServer) },
     // Sessions end at a tick, and a new leader starts all of them anew.
-    bound: { death: TICK + 1_000, election: ttl + TICK + ELECTION },
+    bound: { death: lasts - ttl + TICK + 1_000, election: 2 * lasts - ttl + TICK + ELECTION },
+    lasts,
     endpoints: servers,
     open: ways => ({ url: `zookeeper://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
     faults: {

@@ -51,118 +51,142 @@ export interface Progress {
 export async function run(options: RunOptions): Promise<Progress> {
   const owned = new Owned()
   try {
-    return await compete(options, owned)
+    return await new Run(options, owned).go()
   } finally {
     await owned.end()
   }
 }
 
-async function compete(options: RunOptions, owned: Owned): Promise<Progress> {
-  const { engine, seed, duration, ttl, names, fence } = options
-  const origin = process.hrtime.bigint()
-  const history = new Recorder(options.history, origin)
-  owned.add(() => history.close())
-  const tally = new Tally(options.history)
-  owned.add(() => tally.close())
-  // Who holds nothing has nothing to lose, so that little would be seen.
-  const choose: Choose = (random, all) => {
-    const holders = tally.holders()
-    const holding = all.filter(({ number }) => holders.has(number))
-    return pick(random, holding.length > 0 && random() < 0.8 ? holding : all)
-  }
-  const over = new AbortController()
-  const stop = AbortSignal.any([over.signal, ...(options.signal ? [options.signal] : [])])
-  let failure: Error | undefined
-  const failed = (error: unknown): void => {
-    failure ??= error instanceof Error ? error : new Error(String(error))
-    over.abort()
+class Run {
+  readonly #options: RunOptions
+  readonly #owned: Owned
+  readonly #origin = process.hrtime.bigint()
+  readonly #history: Recorder
+  readonly #tally: Tally
+  readonly #over = new AbortController()
+  readonly #stop: AbortSignal
+  #started = 0
+  #failure: Error | undefined
+
+  constructor(options: RunOptions, owned: Owned) {
+    this.#options = options
+    this.#owned = owned
+    this.#history = owned.add(new Recorder(options.history, this.#origin), history => history.close())
+    this.#tally = owned.add(new Tally(options.history), tally => tally.close())
+    this.#stop = AbortSignal.any([this.#over.signal, ...(options.signal ? [options.signal] : [])])
   }
 
-  const resource = await startResource({ history: options.history, origin: String(origin), fence })
-  let isOver = false
-  void resource.child.ended.then(output => {
-    if (!isOver) failed(new Error(`the guarded resource ended by itself: ${output.trim() || 'silently'}`))
-  })
-  owned.add(() => {
-    isOver = true
-    return resource.child.kill()
-  })
-  const network = await Network.start(options.clients, engine.endpoints, choose)
-  owned.add(() => network[Symbol.asyncDispose]())
-  const clocks = new Map<Client, ShiftedClock>()
-  const clients = Array.from({ length: options.clients }, (_, index) => {
-    const clock = options.faults.includes('client-clock') ? startClock() : undefined
-    const setting = { opening: engine.open(network.of(index + 1)), env: { ...engine.env, ...clock?.env } }
-    const task = {
-      names,
-      ttl,
-      seed,
-      pace: options.pace ?? 0,
-      history: options.history,
-      origin: String(origin),
-      resource: resource.port,
-    }
-    const client = new Client(index + 1, setting, task, history, failed)
-    if (clock) clocks.set(client, clock)
-    if (clock) owned.add(() => clock.stop())
-    return client
-  })
-  const ofClients = new ClientFaults(clients, { ttl, holdsUp: engine.isHeldUpByClients === true, clocks, choose })
-  const possible = { ...ofClients.faults, ...network.faults, ...engine.faults }
-  const faults = options.faults.filter(name => name in possible)
-  history.write('run', {
-    engine: engine.name,
-    seed,
-    ttl,
-    clients: clients.length,
-    names,
-    fence,
-    faults,
-    versions: { node: process.versions.node, ...engine.versions },
-    bound: engine.bound,
-  })
+  async go(): Promise<Progress> {
+    const { engine, seed, duration, ttl } = this.#options
+    const port = await this.#startResource()
+    const starting = Network.start(this.#options.clients, engine.endpoints, this.#choose)
+    const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
+    const clocks = new Map<Client, ShiftedClock>()
+    const clients = this.#clients(port, network, clocks)
+    const holdsUp = engine.isHeldUpByClients === true
+    const ofClients = new ClientFaults(clients, { ttl, holdsUp, clocks, choose: this.#choose })
+    const possible = { ...ofClients.faults, ...network.faults, ...engine.faults }
+    const faults = this.#options.faults.filter(name => name in possible)
+    this.#introduce(faults)
 
-  const injector = new Injector(possible, history, failed)
-  const started = performance.now()
-  const progress = (): Progress => {
-    tally.update()
-    return { elapsed: performance.now() - started, counts: { ...tally.counts } }
+    this.#owned.add(clients, all => Promise.all(all.map(client => client.stop())))
+    await Promise.all(clients.map(client => client.start()))
+    this.#started = performance.now()
+    const telling = setInterval(() => this.#options.onProgress?.(this.#progress()), 1_000)
+    this.#owned.add(telling, clearInterval)
+    await sleep(engine.warmUp ?? 0, this.#stop)
+
+    const injector = this.#owned.add(new Injector(possible, this.#history, this.#failed), each => each.end())
+    const injecting = injector.run(planOf({ seed, faults, duration, ttl, lasts: engine.lasts }))
+    await sleep(duration, this.#stop)
+    await injector.end()
+    await injecting
+    await Promise.all(clients.map(client => client.stop()))
+    if (this.#failure) throw this.#failure
+    this.#history.write('ended', {})
+    return this.#progress()
   }
-  const telling = setInterval(() => options.onProgress?.(progress()), 1_000)
-  owned.add(() => clearInterval(telling))
-  owned.add(() => Promise.all(clients.map(client => client.stop())))
-  owned.add(() => injector.end())
-  await Promise.all(clients.map(client => client.start()))
-  const { warmUp = 0 } = engine
-  await sleep(warmUp, stop)
-  const injecting = injector.run(planOf({ seed, faults, duration, ttl, lasts: engine.lasts }))
-  await sleep(duration, stop)
-  await injector.end()
-  await injecting
-  await Promise.all(clients.map(client => client.stop()))
-  if (failure) throw failure
-  history.write('ended', {})
-  return progress()
+
+  /** Answers its port. */
+  async #startResource(): Promise<number> {
+    const resource = new Child('resource')
+    let isOver = false
+    void resource.ended.then(output => {
+      if (!isOver) this.#failed(new Error(`the guarded resource ended by itself: ${output.trim() || 'silently'}`))
+    })
+    this.#owned.add(resource, each => {
+      isOver = true
+      return each.kill()
+    })
+    const { history, fence } = this.#options
+    const order: ResourceOrder = { history, origin: String(this.#origin), fence }
+    resource.send(order)
+    const { port } = (await resource.answer()) as { port: number }
+    return port
+  }
+
+  /** Not started yet. Each has a clock of its own, if clocks are to be changed. */
+  #clients(resource: number, network: Network, clocks: Map<Client, ShiftedClock>): Client[] {
+    const { engine, names, ttl, seed, pace = 0, history } = this.#options
+    const task = { names, ttl, seed, pace, history, origin: String(this.#origin), resource }
+    return Array.from({ length: this.#options.clients }, (_, index) => {
+      const clock = this.#options.faults.includes('client-clock') ? startClock() : undefined
+      const setting = { opening: engine.open(network.of(index + 1)), env: { ...engine.env, ...clock?.env } }
+      const client = new Client(index + 1, setting, task, this.#history, this.#failed)
+      if (clock)
+        clocks.set(
+          client,
+          this.#owned.add(clock, each => each.stop()),
+        )
+      return client
+    })
+  }
+
+  #introduce(faults: readonly string[]): void {
+    const { engine, seed, ttl, clients, names, fence } = this.#options
+    const versions = { node: process.versions.node, ...engine.versions }
+    const { name, bound } = engine
+    this.#history.write('run', { engine: name, seed, ttl, clients, names, fence, faults, versions, bound })
+  }
+
+  #progress(): Progress {
+    this.#tally.update()
+    return { elapsed: performance.now() - this.#started, counts: { ...this.#tally.counts } }
+  }
+
+  /** Who holds nothing has nothing to lose, so that little would be seen. */
+  readonly #choose: Choose = (random, clients) => {
+    const holders = this.#tally.holders()
+    const holding = clients.filter(({ number }) => holders.has(number))
+    return pick(random, holding.length > 0 && random() < 0.8 ? holding : clients)
+  }
+
+  readonly #failed = (error: unknown): void => {
+    this.#failure ??= error instanceof Error ? error : new Error(String(error))
+    this.#over.abort()
+  }
 }
 
-/** Things are ended in the opposite order of that in which they were begun. */
+/** Things are ended in the opposite order of that in which they were begun, whatever becomes of the others. */
 class Owned {
   readonly #ends: (() => unknown)[] = []
 
-  add(end: () => unknown): void {
-    this.#ends.push(end)
+  add<Thing>(thing: Thing, end: (thing: Thing) => unknown): Thing {
+    this.#ends.push(() => end(thing))
+    return thing
   }
 
   async end(): Promise<void> {
-    for (const end of this.#ends.toReversed()) await end()
+    const errors: unknown[] = []
+    for (const end of this.#ends.toReversed()) {
+      try {
+        await end()
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
   }
-}
-
-async function startResource(order: ResourceOrder): Promise<{ child: Child; port: number }> {
-  const child = new Child('resource')
-  child.send(order)
-  const { port } = (await child.answer()) as { port: number }
-  return { child, port }
 }
 
 /** Resolves early when `signal` aborts. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { ENGINES } from '../lab/engines/index.ts'
 import { FAULTS } from '../prove/fault.ts'
 import { COMMON, parse, seeHelp, suggest } from './arguments.ts'
@@ -68,17 +68,30 @@ export function parseProve(args: readonly string[]): ProveOptions {
     names: number(values.names ?? '3', '--names', 1, most.names),
     fence: values['no-fence'] !== true,
     events: newFile(values.events),
-    report: values.report === undefined ? undefined : resolve(values.report),
+    report: writable(values.report, '--report'),
     json: values.json,
     quiet: values.quiet,
   }
 }
 
 /** It would be judged with what is there. */
-function newFile(path: string | undefined): string | undefined {
-  if (path === undefined) return undefined
-  if (existsSync(path)) throw new Usage(`--events ${path}: the file is there already; name a new one`)
-  return resolve(path)
+function newFile(text: string | undefined): string | undefined {
+  const path = writable(text, '--events')
+  if (path !== undefined && existsSync(path))
+    throw new Usage(`--events ${text}: the file is there already; name a new one`)
+  return path
+}
+
+/** Said before anything is started: a run may take long. */
+function writable(text: string | undefined, option: string): string | undefined {
+  if (text === undefined) return undefined
+  const path = resolve(text)
+  try {
+    accessSync(dirname(path), constants.W_OK)
+    return path
+  } catch {
+    throw new Usage(`${option} ${text}: the folder ${dirname(path)} is missing, or may not be written to`)
+  }
 }
 
 function subjectOf(lab: string | undefined, store: string | undefined): ProveOptions['subject'] {

@@ -7,7 +7,7 @@ import { newFolder } from '../lab/servers/folder.ts'
 import { judge } from '../prove/checker.ts'
 import { readHistory } from '../prove/history.ts'
 import { report } from '../prove/report.ts'
-import { type Progress, run } from '../prove/run.ts'
+import { type Progress, type RunOptions, run } from '../prove/run.ts'
 import { type Outcome, table } from '../prove/verdict.ts'
 import { yours } from '../prove/yours.ts'
 import { formatDuration } from './duration.ts'
@@ -37,10 +37,11 @@ export async function prove(args: readonly string[]): Promise<number> {
   const { stop } = new Signals('before the run was over')
   const folder = newFolder('prove')
   try {
+    const history = options.events ?? join(folder, 'events.jsonl')
     const names = namesOf(options)
     const engine = await engineOf(options, names, output)
     try {
-      return await proveOf(engine, options, names, output, folder, stop)
+      return await proveOf(engine, options, { names, history }, output, stop)
     } finally {
       await engine[Symbol.asyncDispose]()
     }
@@ -52,14 +53,12 @@ export async function prove(args: readonly string[]): Promise<number> {
 async function proveOf(
   engine: Engine,
   options: ProveOptions,
-  names: readonly string[],
+  { names, history }: Pick<RunOptions, 'names' | 'history'>,
   output: Output,
-  folder: string,
   stop: AbortSignal,
 ): Promise<number> {
   stop.throwIfAborted()
   const { seed, duration, ttl, clients, faults, fence } = options
-  const history = options.events ?? join(folder, 'events.jsonl')
   output.tell('seed', `seed ${seed}, for ${formatDuration(duration)}: ${faults.join(', ') || 'nothing'} goes wrong`, {
     seed,
     faults,

@@ -5,7 +5,7 @@ import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
   test('teaches every command by example', async () => {
-    for (const command of ['run', 'ls', 'inspect', 'break']) {
+    for (const command of ['run', 'ls', 'inspect', 'break', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
       expect(asked.out).toMatch(new RegExp(`^Usage: holdfast ${command}`))

@@ -14,6 +14,11 @@ describe('what cannot be right is said, with what is expected', () => {
     ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is no duration/],
     ['a duration that is too short', ['--lab', 'redis', '--duration', '1s'], /expected from 3 ttls/],
     ['a seed that is none', ['--lab', 'redis', '--seed', 'x'], /--seed x: expected a whole number from 0/],
+    [
+      'a folder that is missing',
+      ['--lab', 'redis', '--report', '/no/such/a.html'],
+      /--report .*: the folder \/no\/such is missing/,
+    ],
     ['too few clients', ['--lab', 'redis', '--clients', '1'], /--clients 1: expected a whole number from 2/],
   ]
   test.each(wrong)('%s', async (_, args, message) => {

@@ -1,7 +1,7 @@
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { serverFaults } from './server-faults.ts'
+import { clockFaults, serverFaults } from './server-faults.ts'
 
 /** One server, with leases as rows of a table. */
 export async function startPostgresRows(options: EngineOptions): Promise<Engine> {
@@ -27,11 +27,10 @@ async function start(
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
     open: ([way]) => opening(server.url().replace(`:${server.port}/`, `:${way?.port}/`)),
-    faults: serverFaults([server], {
-      needed: 1,
-      clocks: clock && [clock],
-      jump: { most: 5 * ttl, forward: false },
-    }),
+    faults: {
+      ...serverFaults([server], { needed: 1 }),
+      ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
+    },
     async [Symbol.asyncDispose]() {
       await server.stop()
       clock?.stop()

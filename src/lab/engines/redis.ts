@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
-import { serverFaults } from './server-faults.ts'
+import { clockFaults, serverFaults } from './server-faults.ts'
 
 /** One node that syncs each write to its disk, so that it forgets nothing unless its data is removed. */
 export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<Engine> {
@@ -15,13 +15,11 @@ export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<E
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
     open: ([way]) => ({ url: `redis://${way?.host}:${way?.port}` }),
-    faults: serverFaults([server], {
-      needed: 1,
-      wipe: wipeRedis,
-      clocks: clock && [clock],
+    faults: {
+      ...serverFaults([server], { needed: 1, wipe: wipeRedis }),
       // A clock that goes back while the counter is forgotten is a violation that is known: see the guarantees.
-      jump: { most: 5 * ttl, forward: true },
-    }),
+      ...clockFaults(clock ? [clock] : [], 0, 5 * ttl),
+    },
     async [Symbol.asyncDispose]() {
       await server.stop()
       clock?.stop()

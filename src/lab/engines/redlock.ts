@@ -2,15 +2,15 @@ import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { startRedis } from '../servers/redis.ts'
 import { versionOf, wipeRedis } from './redis.ts'
-import { serverFaults } from './server-faults.ts'
+import { clockFaults, serverFaults } from './server-faults.ts'
 
 const NODES = 5
 
 /** Five independent nodes, of which one at a time may stop, restart and forget. */
 export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engine> {
-  const own = clocks ? Array.from({ length: NODES }, () => startClock()) : undefined
+  const own = clocks ? Array.from({ length: NODES }, () => startClock()) : []
   const servers = await Promise.all(
-    Array.from({ length: NODES }, (_, index) => startRedis({ appendonly: 'always', clock: own?.[index] })),
+    Array.from({ length: NODES }, (_, index) => startRedis({ appendonly: 'always', clock: own[index] })),
   )
   return {
     name: 'redlock',
@@ -20,16 +20,13 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
     warmUp: ttl + 2_000,
     endpoints: servers,
     open: ways => ({ url: `redlock://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?maxTtl=${ttl}` }),
-    faults: serverFaults(servers, {
-      needed: 3,
-      mayForget: 1,
-      wipe: wipeRedis,
-      clocks: own,
-      jump: { most: 5 * ttl, forward: false },
-    }),
+    faults: {
+      ...serverFaults(servers, { needed: 3, mayForget: 1, wipe: wipeRedis }),
+      ...clockFaults(own, -5 * ttl, 5 * ttl),
+    },
     async [Symbol.asyncDispose]() {
       await Promise.all(servers.map(server => server.stop()))
-      for (const clock of own ?? []) clock.stop()
+      for (const clock of own) clock.stop()
     },
   }
 }

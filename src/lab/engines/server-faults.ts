@@ -12,10 +12,6 @@ export interface ServerFaultsOptions<Server extends ServerProcess> {
   readonly wipe?: ((server: Server) => void) | undefined
   /** More than this many that forget are more than the engine bears. @default 0 */
   readonly mayForget?: number
-  /** The wall clock of each. */
-  readonly clocks?: readonly ShiftedClock[] | undefined
-  /** Milliseconds by which a clock jumps at most, either way; `forward`: never back. */
-  readonly jump?: { readonly most: number; readonly forward: boolean }
 }
 
 /** What can go wrong at any of several servers, at one of them at a time, so that what must serve does. */
@@ -23,7 +19,7 @@ export function serverFaults<Server extends ServerProcess>(
   servers: readonly Server[],
   options: ServerFaultsOptions<Server>,
 ): Record<string, Fault> {
-  const { needed, wipe, mayForget = 0, clocks = [], jump = { most: 0, forward: true } } = options
+  const { needed, wipe, mayForget = 0 } = options
   const { choose = async random => pick(random, servers) } = options
   const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
   const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
@@ -53,17 +49,22 @@ export function serverFaults<Server extends ServerProcess>(
     }),
     'server-kill': alone(restart()),
     ...(wipe && { 'server-forget': alone(restart(wipe)) }),
-    ...(clocks.length > 0 && {
-      'server-clock': async ({ random, tell, wait, length }) => {
-        const index = Math.floor(random() * clocks.length)
-        const ms = Math.round(between(random, jump.forward ? 0 : -jump.most, jump.most))
-        const whose = clocks.length > 1 ? `server ${index + 1}` : 'the server'
-        tell(`${whose}, by ${ms} ms`, { changesClock: true })
-        clocks[index]?.jumpWall(ms)
-        await wait(length)
-        return undefined
-      },
-    }),
+  }
+}
+
+/** One of these wall clocks jumps, by so many milliseconds; they are those of the servers, in order. */
+export function clockFaults(clocks: readonly ShiftedClock[], least: number, most: number): Record<string, Fault> {
+  if (clocks.length === 0) return {}
+  return {
+    async 'server-clock'({ random, tell, wait, length }) {
+      const index = Math.floor(random() * clocks.length)
+      const ms = Math.round(between(random, least, most))
+      const whose = clocks.length > 1 ? `server ${index + 1}` : 'the server'
+      tell(`${whose}, by ${ms} ms`, { changesClock: true })
+      clocks[index]?.jumpWall(ms)
+      await wait(length)
+      return undefined
+    },
   }
 }
 

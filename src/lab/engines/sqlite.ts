@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { newFolder } from '../servers/folder.ts'
-import { serverFaults } from './server-faults.ts'
+import { clockFaults } from './server-faults.ts'
 
 /** A file in a folder of its own. There is no server: its clock is that of the machine, the same for all clients. */
 export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engine> {
@@ -17,7 +17,7 @@ export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engin
     endpoints: [],
     ...(clock && { env: clock.env }),
     open: () => ({ url }),
-    faults: serverFaults([], { needed: 0, clocks: clock && [clock], jump: { most: 5 * ttl, forward: false } }),
+    faults: clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
     // One that is stopped in the middle of a transaction.
     isHeldUpByClients: true,
     async [Symbol.asyncDispose]() {

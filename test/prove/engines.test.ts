@@ -1,0 +1,30 @@
+import { expect, test, vi } from 'vitest'
+import { createLocks } from '../../src/index.ts'
+import { ENGINES } from '../../src/lab/engines/index.ts'
+import { openAt } from '../../src/lab/opening.ts'
+import { FAULTS } from '../../src/prove/fault.ts'
+
+// A Redlock of servers that were just started gives nothing for a ttl and 2 s.
+vi.setConfig({ testTimeout: 60_000 })
+
+test.each(Object.keys(ENGINES))('the lab starts %s, which gives leases and knows its faults', async name => {
+  const listed = ENGINES[name]
+  const start = await listed?.load()
+  const engine = await start?.({ ttl: 1_000, clocks: true })
+  if (!listed || !engine) throw new Error(`${name} was not started`)
+  try {
+    const ofServers = [...listed.faults, ...listed.others].filter(fault => !/^client-/.test(fault))
+    const network = Object.keys(FAULTS).filter(fault => FAULTS[fault]?.group === 'network')
+    expect([...Object.keys(engine.faults), ...(engine.endpoints.length > 0 ? network : [])].toSorted()).toEqual(
+      ofServers.toSorted(),
+    )
+    expect(Object.keys(engine.versions)).toHaveLength(1)
+    const locks = createLocks(await openAt(engine.open(engine.endpoints)), { ttl: 1_000 })
+    const lease = await locks.acquire('a', { wait: 20_000 })
+    expect(lease.token).toBeGreaterThan(0n)
+    await lease.release()
+    await locks.close()
+  } finally {
+    await engine[Symbol.asyncDispose]()
+  }
+})

@@ -1,8 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { until } from '../../src/lab/servers/until.ts'
-import { alive, descendants, folder, holdfast, start } from '../cli/holdfast.ts'
+import { folder, holdfast } from '../cli/holdfast.ts'
 
 describe('what cannot be right is said, with what is expected', () => {
   const wrong: [string, string[], RegExp][] = [
@@ -26,19 +25,6 @@ describe('what cannot be right is said, with what is expected', () => {
     expect(code).toBe(64)
     expect(err).toMatch(message)
   })
-})
-
-test('Ctrl-C ends it with all that it started, and leaves no folder behind', async () => {
-  const events = join(folder, 'events.jsonl')
-  const proving = start(['prove', '--lab', 'redis', '--ttl', '500ms', '--faults', 'client-pause', '--events', events], {
-    env: { TMPDIR: folder },
-  })
-  await until('clients hold names', () => readFileSync(events, 'utf8').includes('"granted"'), { limit: 20_000 })
-  const started = descendants(proving.pid)
-  proving.kill('SIGINT')
-  expect((await proving.ended).code).toBe(130)
-  expect(started.filter(alive)).toEqual([])
-  await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
 })
 
 test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, async () => {

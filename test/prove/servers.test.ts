@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startPostgres } from '../../src/lab/servers/postgres.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import { until } from '../../src/lab/servers/until.ts'
-import { folder, holdfast } from '../cli/holdfast.ts'
+import { alive, descendants, folder, holdfast, start } from '../cli/holdfast.ts'
 
 const QUICK = ['--ttl', '500ms', '--duration', '3s', '--seed', '3', '--clients', '3', '--names', '2']
 
@@ -49,4 +49,17 @@ test('a run against servers of somebody is short and small', async () => {
   expect((await holdfast([...url, '--faults', 'server-kill'])).err).toMatch(
     /no fault server-kill of servers that are not its own/,
   )
+})
+
+test('Ctrl-C ends it with all that it started, and leaves no folder behind', async () => {
+  const events = join(folder, 'events.jsonl')
+  const proving = start(['prove', '--lab', 'redis', '--ttl', '500ms', '--faults', 'client-pause', '--events', events], {
+    env: { TMPDIR: folder },
+  })
+  await until('clients hold names', () => readFileSync(events, 'utf8').includes('"granted"'), { limit: 20_000 })
+  const started = descendants(proving.pid)
+  proving.kill('SIGINT')
+  expect((await proving.ended).code).toBe(130)
+  expect(started.filter(alive)).toEqual([])
+  await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
 })

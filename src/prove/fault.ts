@@ -38,7 +38,7 @@ export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; reado
   'server-pause': { group: 'server', what: 'a server is stopped (SIGSTOP) and goes on' },
   'server-kill': { group: 'server', what: 'a server is killed and started again with its data' },
   'server-forget': { group: 'server', what: 'a server is killed and started again without its data' },
-  'server-clock': { group: 'clock', what: 'the wall clock of a server jumps' },
+  'server-clock': { group: 'clock', what: 'the clock of a server jumps by which leases end there' },
   failover: { group: 'server', what: 'the master is killed, and its replica takes over' },
   'stale-failover': { group: 'server', what: 'a replica takes over that missed the last writes' },
   'leader-kill': { group: 'server', what: 'the leader is killed and started again with its data' },

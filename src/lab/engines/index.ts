@@ -65,7 +65,7 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   zookeeper: {
     what: 'a ZooKeeper ensemble of three',
     faults: [...USUAL, ...LEADER],
-    others: ['client-clock'],
+    others: CLOCKS,
     load: async () => (await import('./zookeeper.ts')).startZooKeeper,
   },
 }

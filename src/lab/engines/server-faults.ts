@@ -52,8 +52,13 @@ export function serverFaults<Server extends ServerProcess>(
   }
 }
 
-/** One of these wall clocks jumps, by so many milliseconds; they are those of the servers, in order. */
-export function clockFaults(clocks: readonly ShiftedClock[], least: number, most: number): Record<string, Fault> {
+/** One of these clocks jumps, by so many milliseconds; they are those of the servers, in order. */
+export function clockFaults(
+  clocks: readonly ShiftedClock[],
+  least: number,
+  most: number,
+  jump: 'jumpWall' | 'jumpMonotonic' = 'jumpWall',
+): Record<string, Fault> {
   if (clocks.length === 0) return {}
   return {
     async 'server-clock'({ random, tell, wait, length }) {
@@ -61,7 +66,7 @@ export function clockFaults(clocks: readonly ShiftedClock[], least: number, most
       const ms = Math.round(between(random, least, most))
       const whose = clocks.length > 1 ? `server ${index + 1}` : 'the server'
       tell(`${whose}, by ${ms} ms`, { changesClock: true })
-      clocks[index]?.jumpWall(ms)
+      clocks[index]?.[jump](ms)
       await wait(length)
       return undefined
     },

@@ -1,7 +1,8 @@
 import { pick, type Random } from '../../prove/random.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
+import { startClock } from '../servers/clock.ts'
 import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { oneAtATime, serverFaults } from './server-faults.ts'
+import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
 
 const TICK = 200
 /** In ttls: a session lasts 5/3, rounded up by at most an eighth. */
@@ -10,8 +11,9 @@ const SESSION = (5 / 3) * (9 / 8)
 const ELECTION = 4_000
 
 /** An ensemble of three. */
-export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
-  const ensemble = await startEnsemble()
+export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<Engine> {
+  const clock = clocks ? startClock() : undefined
+  const ensemble = await startEnsemble({ clock })
   const { servers } = ensemble
   const lasts = SESSION * ttl
   const alone = oneAtATime()
@@ -34,6 +36,8 @@ export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
     faults: {
       ...(kill && { 'server-kill': alone(kill) }),
       ...(pause && { 'server-pause': alone(pause) }),
+      // Sessions end by the monotonic clock, which never goes back.
+      ...clockFaults(clock ? [clock] : [], 0, 2 * lasts, 'jumpMonotonic'),
       'leader-kill': alone(async ({ tell, wait, length }) => {
         const leader = await ensemble.leader()
         tell(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
@@ -43,7 +47,10 @@ export async function startZooKeeper({ ttl }: EngineOptions): Promise<Engine> {
         return undefined
       }),
     },
-    [Symbol.asyncDispose]: () => ensemble.stop(),
+    async [Symbol.asyncDispose]() {
+      await ensemble.stop()
+      clock?.stop()
+    },
   }
 }
 

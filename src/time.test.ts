@@ -60,6 +60,16 @@ describe('elapsed time', () => {
     expect(passed).toBeLessThanOrEqual(60_030 + 1)
   })
 
+  test('is the same by all clocks, also if one was not read between a step back and one forward', () => {
+    const [core, store] = [systemClock(), systemClock()]
+    const before = [core.now(), store.now()]
+    pass(10, -60_000)
+    store.now()
+    pass(10, 60_020)
+    expect(store.now() - (before[1] ?? 0)).toBeGreaterThanOrEqual(60_000)
+    expect(core.now() - (before[0] ?? 0)).toBe(store.now() - (before[1] ?? 0))
+  })
+
   test('neither stops nor goes back when the wall clock is set back', () => {
     expect(elapsed(() => pass(10, -3_600_000))).toBe(10)
   })

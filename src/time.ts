@@ -19,14 +19,17 @@ export interface Clock {
 // deadline (1 % + 2 ms) absorbs a step below this.
 const SMALLEST_STEP = 2
 
+// One for all clocks of a thread: a store whose clock had counted a step, and a core whose clock had not since it was not
+// read between two of them, would disagree on what is over.
+let steps = 0
+let reference = Date.now() - performance.now()
+
 /**
  * The clock of this process. The monotonic clock stands still while a machine sleeps and the wall clock can be set
  * back, so elapsed time is what the monotonic one shows plus every forward step of the wall clock against it.
  */
 export function systemClock(): Clock {
   const timers = new Timers()
-  let steps = 0
-  let reference = Date.now() - performance.now()
   return {
     now() {
       const monotonic = performance.now()

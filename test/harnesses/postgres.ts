@@ -97,7 +97,7 @@ function advisoryHarness(): StoreHarness {
     faults: {
       ...cuts(started, ([port], stack, { servers }) => {
         const pool = stack.adopt(new Pool({ connectionString: at(port, servers) }), owned => owned.end())
-        return advisory(pool, { create: true, ttl: 1_200 })
+        return advisory(pool, { create: true, ttl: 1_800 }) // the longest lease that is cut off
       }),
       ...deaths(started),
       ...jumps(started),

@@ -1,33 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
-import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
+import { expect, test } from 'vitest'
+import { startEtcd } from '../../src/lab/servers/etcd.ts'
+import { startRelay } from '../../src/lab/servers/relay.ts'
 import { until } from '../../src/lab/servers/until.ts'
-import type { Store } from '../../src/store.ts'
+import { name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
-
-let server: EtcdServer
-let relay: HttpRelay
-/** Through the relay, and past it. */
-let store: Store
-let other: Store
-
-beforeAll(async () => {
-  server = await startEtcd()
-})
-afterAll(() => server.stop())
-
-beforeEach(async () => {
-  relay = await startRelay(server)
-  ;[store, other] = [storeOf([relay]), storeOf([server])]
-})
-afterEach(async () => {
-  await Promise.all([store[Symbol.asyncDispose](), other[Symbol.asyncDispose]()])
-  await relay[Symbol.asyncDispose]()
-})
-
-let count = 0
-const name = (): string => `name ${count++}`
 
 test('a server that has no leader, or that is about to end, is not the last word', async () => {
   await using healthy = await startRelay(server)

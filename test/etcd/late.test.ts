@@ -1,33 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
-import { type HttpRelay, startRelay } from '../../src/lab/servers/relay.ts'
+import { describe, expect, test, vi } from 'vitest'
 import { until } from '../../src/lab/servers/until.ts'
-import type { Store } from '../../src/store.ts'
-import { base64, claimOf, failureOf, hold, look, read, signal, storeOf } from './support.ts'
-
-let server: EtcdServer
-let relay: HttpRelay
-/** Through the relay, and past it. */
-let store: Store
-let other: Store
-
-beforeAll(async () => {
-  server = await startEtcd()
-})
-afterAll(() => server.stop())
-
-beforeEach(async () => {
-  relay = await startRelay(server)
-  ;[store, other] = [storeOf([relay]), storeOf([server])]
-})
-afterEach(async () => {
-  await Promise.all([store[Symbol.asyncDispose](), other[Symbol.asyncDispose]()])
-  await relay[Symbol.asyncDispose]()
-})
-
-let count = 0
-const name = (): string => `name ${count++}`
+import { name, other, relay, server, store } from './relayed.ts'
+import { base64, claimOf, failureOf, hold, look, read, signal } from './support.ts'
 
 function isThere(held: string): Promise<boolean> {
   return read(server, `holdfast\t${held}\theld`).then(({ kvs = [] }) => kvs.length > 0)

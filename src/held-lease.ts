@@ -59,7 +59,8 @@ export class HeldLease implements Lease {
     if (!beatIsSooner || !options.background) this.#watchDeadline()
     this.#renewals?.begin(this)
     this.#stopListening = core.store.onLoss?.(claim, () => {
-      if (!this.#check() && !this.#releasing) this.#lose('LEASE_LOST', GONE)
+      // What the heartbeat's thread renews it tells of itself.
+      if (!this.#renewals && !this.#check() && !this.#releasing) this.#lose('LEASE_LOST', GONE)
     })
   }
 

@@ -207,3 +207,10 @@ test('a stop waits for the extension under way, which is answered', async () => 
     { kind: 'stopped', id: 'a1', unsettled: false },
   ])
 })
+
+test('what the store tells of a loss is there to read at once', async () => {
+  const { term, news, store } = await thread()
+  store.tell.get('a1')?.()
+  expect(term.read()).toBe(GONE)
+  expect(news).toEqual([{ kind: 'over', id: 'a1' }])
+})

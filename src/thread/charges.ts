@@ -119,6 +119,11 @@ export class Charges {
       acquire: (claim, signal) => store.acquire(claim, signal),
       renew: (claim, signal) => this.#renew(claim, signal),
       release: async () => 'released',
+      onLoss: (key, lost) =>
+        store.onLoss?.(key, () => {
+          this.#byId.get(key.id)?.term.end()
+          lost()
+        }) ?? (() => {}),
       inspect: (query, signal) => store.inspect(query, signal),
       break: (name, by, signal) => store.break(name, by, signal),
       [Symbol.asyncDispose]: () => Promise.resolve(store[Symbol.asyncDispose]()),

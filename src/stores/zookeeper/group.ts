@@ -25,7 +25,8 @@ import {
   setDataStep,
 } from './protocol.ts'
 import { dataOf } from './record.ts'
-import { type Ensemble, type Listener, LONGEST_SESSION, Session } from './session.ts'
+import { type Ensemble, type Listener, LONGEST_SESSION, needed, Session } from './session.ts'
+import { Tombstones } from './tombstones.ts'
 import { Watches } from './watches.ts'
 
 /** A claim that this session has a node for, or may have. */
@@ -69,17 +70,23 @@ export class Group implements Listener {
   readonly places: Map<string, Place> = new Map()
   readonly #settings: Settings
   readonly #watches: Watches
-  /** Until when claims that were withdrawn are refused, by the path of the node that says so. */
-  readonly #tombstones = new Map<string, number>()
+  readonly #tombstones = new Tombstones()
   readonly #names: Names
   /** Those that leave at the end of this turn of the event loop. */
   readonly #looks = new Map<string, Promise<Line>>()
   readonly #checks = new Checks(this)
+  readonly #lose: (id: string) => void
   #sweepAt = 0
 
-  constructor(settings: Settings, timeout: number, wake: (id: string, delay: number) => void) {
+  /** `lose`: is called with the ids of leases that are over, before anybody else can have their names. */
+  constructor(
+    settings: Settings,
+    timeout: number,
+    { wake, lose }: { wake: (id: string, delay: number) => void; lose: (id: string) => void },
+  ) {
     this.#settings = settings
     this.#watches = new Watches(wake)
+    this.#lose = lose
     const { paths, acl } = settings
     this.#names = new Names(paths, acl, (connection, request) => this.send(connection, request))
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
@@ -210,12 +217,12 @@ export class Group implements Listener {
     const { paths, acl } = this.#settings
     const path = paths.node(name, tombstone(id))
     const creation = create(path, '', acl, 'ephemeral')
-    this.#tombstones.set(path, this.#now() + LONGEST_REQUEST) // its answer may be lost
+    this.#tombstones.add(path, this.#now() + LONGEST_REQUEST) // its answer may be lost
     const [created, line] = await this.#names.make(connection, name, creation, () => this.look(connection, name))
     if (created.status === 'rejected' && !isRefused(created.reason, code.nodeExists)) throw created.reason
     const nodes = line.of(id)
     const isFound = nodes.length > 0
-    if (isFound) this.#tombstones.set(path, WITHDRAWN)
+    if (isFound) this.#tombstones.end(path)
     const isDeleted = await this.delete(connection, name, nodes)
     if (isFound) this.#sweep(connection, true)
     return isDeleted ? 'released' : 'gone'
@@ -262,6 +269,11 @@ export class Group implements Listener {
     if (lost.length === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
     await Promise.all(lost.map(place => this.#find(connection, place)))
+  }
+
+  /** The session is over, and with it all that was held. */
+  end(): void {
+    for (const { id, token } of this.places.values()) if (token !== undefined) this.#lose(id)
   }
 
   /** Ends the session, and with it all nodes of claims that are not held. */
@@ -315,29 +327,11 @@ export class Group implements Listener {
     this.#sweepAt = now + this.session.timeout / 16
     for (const place of this.places.values()) {
       if (place.until > now || !place.node) continue
+      // A step of the wall clock, which counts as sleep, comes to no timer of the holder.
+      if (place.token !== undefined) this.#lose(place.id)
       const forget = (): void => this.forget(place)
       this.delete(connection, place.name, [place.node]).then(forget, () => {})
     }
-    for (const [path, until] of this.#tombstones) {
-      if (until > now) continue
-      this.#tombstones.delete(path)
-      this.send(connection, remove(path)).catch(error => {
-        if (!(error instanceof Refused)) this.#tombstones.set(path, until)
-      })
-    }
+    this.#tombstones.sweep(now, path => this.send(connection, remove(path)))
   }
-}
-
-/**
- * Milliseconds of session that leases of a ttl need. A renewal is sure to count from 2/3 of the ttl before it, as beats
- * are a third apart and a transaction proves the last but one: so 5/3 leave a whole ttl.
- */
-function needed(ttl: number): number {
-  return (5 * ttl) / 3
-}
-
-/** The session to ask for: in steps of an eighth, so that leases of many a ttl share few. */
-export function sessionFor(ttl: number): number {
-  const step = 2 ** Math.max(Math.floor(Math.log2(needed(ttl))) - 3, 0)
-  return Math.min(Math.ceil(needed(ttl) / step) * step, LONGEST_SESSION)
 }

@@ -189,3 +189,17 @@ export class Session {
     return failure(error, sent)
   }
 }
+
+/**
+ * Milliseconds of session that leases of a ttl need. A renewal is sure to count from 2/3 of the ttl before it, as beats
+ * are a third apart and a transaction proves the last but one: so 5/3 leave a whole ttl.
+ */
+export function needed(ttl: number): number {
+  return (5 * ttl) / 3
+}
+
+/** The session to ask for: in steps of an eighth, so that leases of many a ttl share few. */
+export function sessionFor(ttl: number): number {
+  const step = 2 ** Math.max(Math.floor(Math.log2(needed(ttl))) - 3, 0)
+  return Math.min(Math.ceil(needed(ttl) / step) * step, LONGEST_SESSION)
+}

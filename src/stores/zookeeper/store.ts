@@ -5,10 +5,11 @@ import { closed } from '../link/closed.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'
 import { Expired, failure } from './failure.ts'
-import { type Asked, Group, type Place, type Settings, sessionFor } from './group.ts'
+import { type Asked, Group, type Place, type Settings } from './group.ts'
 import { guarantees } from './guarantees.ts'
 import { czxidOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
+import { sessionFor } from './session.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
 import { Wakes } from './wakes.ts'
@@ -29,6 +30,8 @@ export class ZooKeeperStore implements Store {
   #looking: Group | undefined
   readonly #turns: Turns
   readonly #wakes = new Wakes()
+  /** What to call when the lease of a claim is over. */
+  readonly #losses = new Map<string, () => void>()
   #isClosed = false
 
   /** `shortestSession`: milliseconds. */
@@ -50,6 +53,11 @@ export class ZooKeeperStore implements Store {
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     return this.#guard(signal, () => this.#release(key))
+  }
+
+  onLoss({ id }: ClaimKey, lost: () => void): () => void {
+    this.#losses.set(id, lost)
+    return () => void this.#losses.delete(id)
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -311,11 +319,15 @@ export class ZooKeeperStore implements Store {
   }
 
   #newGroup(timeout: number): Group {
-    return new Group(this.#settings, timeout, (id, delay) => this.#wakes.wake(id, delay))
+    return new Group(this.#settings, timeout, {
+      wake: (id, delay) => this.#wakes.wake(id, delay),
+      lose: id => this.#losses.get(id)?.(),
+    })
   }
 
   /** Forgets a session that is over. */
   #drop(group: Group): void {
+    group.end()
     if (this.#looking === group) this.#looking = undefined
     for (const [timeout, each] of this.#groups) if (each === group) this.#groups.delete(timeout)
   }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { ENGINES } from '../lab/engines/index.ts'
+import { ENGINES, type LabEngine } from '../lab/engines/index.ts'
 import { FAULTS } from '../prove/fault.ts'
 import { COMMON, parse, seeHelp, suggest } from './arguments.ts'
 import { parseDuration } from './duration.ts'
@@ -18,6 +18,8 @@ export interface ProveOptions {
   readonly clients: number
   readonly names: number
   readonly fence: boolean
+  /** Show what the engine does not promise to bear, instead of trying what it does. */
+  readonly known: boolean
   /** The file that the history is kept in. */
   readonly events: string | undefined
   /** Where the page goes that shows it. */
@@ -36,6 +38,7 @@ const OPTIONS = {
   clients: { type: 'string' },
   names: { type: 'string' },
   'no-fence': { type: 'boolean' },
+  'known-violation': { type: 'boolean' },
   events: { type: 'string' },
   report: { type: 'string' },
 } as const
@@ -51,7 +54,9 @@ export function parseProve(args: readonly string[]): ProveOptions {
     throw new Usage(`prove has no arguments, only options: ${positionals[0]}; ${seeHelp('prove')}`)
   const subject = subjectOf(values.lab, values.store)
   const most = 'store' in subject ? GENTLE : { duration: 86_400_000, clients: 64, names: 64 }
-  const ttl = parseDuration(values.ttl ?? '1s', '--ttl')
+  const isKnown = values['known-violation'] === true
+  const known = isKnown ? knownOf(subject, values.faults) : undefined
+  const ttl = parseDuration(values.ttl ?? `${known?.ttl ?? 1_000}ms`, '--ttl')
   if (ttl < 500 || ttl > 60_000) throw new Usage(`--ttl ${values.ttl}: expected from 500ms to 60s`)
   const duration = parseDuration(values.duration ?? '30s', '--duration')
   if (duration < 3 * ttl || duration > most.duration) {
@@ -60,12 +65,13 @@ export function parseProve(args: readonly string[]): ProveOptions {
   }
   return {
     subject,
-    faults: faultsOf(subject, values.faults),
+    faults: known?.faults ?? faultsOf(subject, values.faults),
+    known: isKnown,
     duration,
     ttl,
     seed: values.seed === undefined ? randomInt(HIGHEST_SEED + 1) : number(values.seed, '--seed', 0, HIGHEST_SEED),
     clients: number(values.clients ?? '5', '--clients', 2, most.clients),
-    names: number(values.names ?? '3', '--names', 1, most.names),
+    names: number(values.names ?? String(known?.names ?? 3), '--names', 1, most.names),
     fence: values['no-fence'] !== true,
     events: newFile(values.events),
     report: writable(values.report, '--report'),
@@ -104,6 +110,14 @@ function subjectOf(lab: string | undefined, store: string | undefined): ProveOpt
   if (!Object.hasOwn(ENGINES, lab))
     throw new Usage(`--lab ${lab} is unknown${suggest(lab, known)}; there are ${known.join(', ')}`)
   return { lab }
+}
+
+/** What breaks mutual exclusion over this engine. */
+function knownOf(subject: ProveOptions['subject'], faults: string | undefined): LabEngine['known'] {
+  const engine = 'lab' in subject ? ENGINES[subject.lab] : undefined
+  if (!engine) throw new Usage('--known-violation breaks servers: it needs --lab, not --store')
+  if (faults !== undefined) throw new Usage('--known-violation has its own faults: leave --faults away')
+  return engine.known
 }
 
 /** A list of names and groups of faults, `all` or `none`. */

@@ -5,10 +5,11 @@ import type { Engine } from '../lab/engine.ts'
 import { ENGINES } from '../lab/engines/index.ts'
 import { newFolder } from '../lab/servers/folder.ts'
 import { judge } from '../prove/checker.ts'
+import { FAULTS } from '../prove/fault.ts'
 import { readHistory } from '../prove/history.ts'
 import { report } from '../prove/report.ts'
 import { type Progress, type RunOptions, run } from '../prove/run.ts'
-import { type Outcome, table } from '../prove/verdict.ts'
+import { type Outcome, table, type Verdict } from '../prove/verdict.ts'
 import { yours } from '../prove/yours.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT, Failure } from './failure.ts'
@@ -80,10 +81,23 @@ async function proveOf(
   })
   stop.throwIfAborted()
   const events = readHistory(history)
-  const verdict = judge(events)
+  const verdict = judge(events, undefined, { excuses: !options.known })
   if (options.report) writeFileSync(options.report, report(events, verdict, replay(options)))
   output.print(verdict, `${table(verdict, paint)}\n\n${paint('dim', replay(options))}`)
-  return EXITS[verdict.outcome]
+  return options.known ? shown(verdict, options, output) : EXITS[verdict.outcome]
+}
+
+/** Of a violation that is known: two believed to hold, and nothing else is broken. */
+function shown({ rows }: Verdict, { subject }: ProveOptions, output: Output): number {
+  const broken = rows.filter(({ outcome }) => outcome === 'violated').map(({ promise }) => promise)
+  const what = 'lab' in subject ? ENGINES[subject.lab]?.known.what : ''
+  const others = broken.filter(promise => promise !== 'told')
+  if (others.length > 0) return EXITS.violated
+  const isShown = broken.includes('told')
+  output.tell('known', isShown ? `shown, and the fence held: ${what}` : `not shown this time: ${what}`, {
+    shown: isShown,
+  })
+  return isShown ? 0 : EXIT.inconclusive
 }
 
 /** What is started, or taken as it is. */
@@ -92,7 +106,7 @@ async function engineOf(options: ProveOptions, names: readonly string[], output:
   if ('lab' in subject) {
     output.tell('starting', `starting ${ENGINES[subject.lab]?.what}`)
     const start = await ENGINES[subject.lab]?.load()
-    if (start) return start({ ttl, clocks: faults.includes('server-clock') })
+    if (start) return start({ ttl, clocks: faults.some(fault => FAULTS[fault]?.group === 'clock') })
   }
   const url = storeUrl('store' in subject ? subject.store : undefined, output)
   const { clients, duration } = options
@@ -125,9 +139,10 @@ function progressOn(output: Output): (progress: Progress) => void {
 }
 
 /** The command line that lets the same go wrong again. */
-function replay({ subject, seed, duration, clients, names, ttl, faults, fence }: ProveOptions): string {
+function replay({ subject, seed, duration, clients, names, ttl, faults, fence, known }: ProveOptions): string {
   const what = 'lab' in subject ? `--lab ${subject.lab}` : `--store ${mask(subject.store)}`
   const times = `--duration ${duration}ms --ttl ${ttl}ms`
-  const how = `--seed ${seed} ${times} --clients ${clients} --names ${names} --faults ${faults.join(',') || 'none'}`
+  const wrong = known ? '--known-violation' : `--faults ${faults.join(',') || 'none'}`
+  const how = `--seed ${seed} ${times} --clients ${clients} --names ${names} ${wrong}`
   return `holdfast prove ${what} ${how}${fence ? '' : ' --no-fence'}`
 }

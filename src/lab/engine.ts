@@ -29,6 +29,8 @@ export interface Engine extends AsyncDisposable {
   open(ways: readonly Endpoint[]): Opening
   /** What can go wrong at the servers, by the name of the fault. */
   readonly faults: Readonly<Record<string, Fault>>
+  /** Does a lease end with the connection of its holder, before that hears of it? @default false */
+  readonly endsWithConnection?: boolean
   /** May a client that stands still keep all others from the store? @default false */
   readonly isHeldUpByClients?: boolean
 }

@@ -25,10 +25,11 @@ const MOST_STORIES = 5
 
 /**
  * Judges what happened in a run. A promise that was not broken is kept only if the run shows enough of what could have
- * broken it, else it is inconclusive. Throws `INVALID_ARGUMENT` for a history that makes no sense.
+ * broken it, else it is inconclusive. `excuses: false` counts as broken also what the engine does not promise to bear.
+ * Throws `INVALID_ARGUMENT` for a history that makes no sense.
  */
-export function judge(history: History, least: Least = LEAST): Verdict {
-  const traced = trace(history)
+export function judge(history: History, least: Least = LEAST, { excuses = true }: { excuses?: boolean } = {}): Verdict {
+  const traced = trace(history, excuses)
   const counts = countsOf(traced)
   const overlaps = overlapsOf(traced)
   const margins = marginsOf(traced)

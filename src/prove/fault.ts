@@ -39,8 +39,11 @@ export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; reado
   'server-kill': { group: 'server', what: 'a server is killed and started again with its data' },
   'server-forget': { group: 'server', what: 'a server is killed and started again without its data' },
   'server-clock': { group: 'clock', what: 'the clock of a server jumps by which leases end there' },
+  'session-end': { group: 'server', what: 'a server ends the sessions of all clients' },
+  'majority-clock': { group: 'clock', what: 'the clocks of most servers are set forward at once' },
   failover: { group: 'server', what: 'the master is killed, and its replica takes over' },
   'stale-failover': { group: 'server', what: 'a replica takes over that missed the last writes' },
   'leader-kill': { group: 'server', what: 'the leader is killed and started again with its data' },
+  'leader-pause': { group: 'server', what: 'the leader is stopped (SIGSTOP) until there is another, and goes on' },
   'leader-cut': { group: 'server', what: 'the leader is cut off from the other servers' },
 }

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../lab/engine.ts'
+import type { Endpoint, Engine } from '../lab/engine.ts'
 import { startProxy, type TcpProxy } from '../lab/servers/proxy.ts'
 import type { Choose, Fault, Turn } from './fault.ts'
 import { between, pick } from './random.ts'
@@ -13,18 +13,24 @@ interface Ways {
 export class Network implements AsyncDisposable {
   readonly #ways: readonly Ways[]
   readonly #choose: Choose
+  readonly #forgets: boolean
   readonly #busy = new Set<Ways>()
 
-  /** For so many clients, to all of these. */
-  static async start(clients: number, endpoints: readonly Endpoint[], choose: Choose): Promise<Network> {
+  /** For so many clients, to all servers of an engine. */
+  static async start(
+    clients: number,
+    { endpoints, endsWithConnection = false }: Pick<Engine, 'endpoints' | 'endsWithConnection'>,
+    choose: Choose,
+  ): Promise<Network> {
     const ways: Ways[] = []
     for (let number = 1; number <= clients; number++)
       ways.push({ number, proxies: await Promise.all(endpoints.map(startProxy)) })
-    return new Network(ways, choose)
+    return new Network(ways, endsWithConnection, choose)
   }
 
-  private constructor(ways: readonly Ways[], choose: Choose) {
+  private constructor(ways: readonly Ways[], forgets: boolean, choose: Choose) {
     this.#ways = ways
+    this.#forgets = forgets
     this.#choose = choose
   }
 
@@ -69,7 +75,7 @@ export class Network implements AsyncDisposable {
     const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
     this.#busy.add(ways)
     try {
-      turn.tell(`client ${client}${where}`, { client })
+      turn.tell(`client ${client}${where}`, { client, ...(this.#forgets && { forgets: true }) })
       await act(one ? [one] : proxies)
     } finally {
       this.#busy.delete(ways)

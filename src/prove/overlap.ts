@@ -49,7 +49,8 @@ function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap 
 }
 
 /** What may end a lease before its holder can know: a clock that was moved, or memory that was lost. */
-export function excuseOf({ faults }: Trace, { asked }: Acquisition, until: number): string | undefined {
+export function excuseOf({ faults, excuses }: Trace, { asked }: Acquisition, until: number): string | undefined {
+  if (!excuses) return undefined
   return faults.find(fault => (fault.changesClock || fault.forgets) && isDuring(fault, asked, until))?.what
 }
 

@@ -79,7 +79,7 @@ class Run {
   async go(): Promise<Progress> {
     const { engine, seed, duration, ttl } = this.#options
     const port = await this.#startResource()
-    const starting = Network.start(this.#options.clients, engine.endpoints, this.#choose)
+    const starting = Network.start(this.#options.clients, engine, this.#choose)
     const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
     const clocks = new Map<Client, ShiftedClock>()
     const clients = this.#clients(port, network, clocks)

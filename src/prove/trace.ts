@@ -20,17 +20,19 @@ export interface Trace {
   /** What the resource decided on each name, in its order. */
   readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
   readonly faults: readonly Fault[]
+  /** Does what the engine does not promise to bear excuse who was told late? */
+  readonly excuses: boolean
 }
 
 /** Throws `INVALID_ARGUMENT` for a history that does not begin with its run, or tells of what was never asked for. */
-export function trace(history: History): Trace {
+export function trace(history: History, excuses = true): Trace {
   const run = history[0]
   if (run?.kind !== 'run') throw new LeaseError('INVALID_ARGUMENT', 'a history begins with the event run')
   const reading = new Reading(run.names)
   for (const event of history) reading.read(event)
   for (const list of reading.grants.values()) list.sort((one, other) => one.granted - other.granted)
   const { acquisitions, grants, writers, decisions, faults } = reading
-  return { history, run, end: history.at(-1)?.at ?? 0, acquisitions, grants, writers, decisions, faults }
+  return { history, run, end: history.at(-1)?.at ?? 0, acquisitions, grants, writers, decisions, faults, excuses }
 }
 
 class Reading {

@@ -18,6 +18,16 @@ describe('what cannot be right is said, with what is expected', () => {
       ['--lab', 'redis', '--report', '/no/such/a.html'],
       /--report .*: the folder \/no\/such is missing/,
     ],
+    [
+      'a violation that is known of servers that are not its own',
+      ['--store', 'sqlite:a', '--known-violation'],
+      /needs --lab/,
+    ],
+    [
+      'a violation that is known by other faults',
+      ['--lab', 'redis', '--known-violation', '--faults', 'cut'],
+      /leave --faults away/,
+    ],
     ['too few clients', ['--lab', 'redis', '--clients', '1'], /--clients 1: expected a whole number from 2/],
   ]
   test.each(wrong)('%s', async (_, args, message) => {
@@ -52,6 +62,17 @@ test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, 
   expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\s*$/i)
   const again = await holdfast(['prove', ...args, '--events', events])
   expect(again).toMatchObject({ code: 64, err: expect.stringMatching(/the file is there already/) })
+})
+
+test('what an engine does not promise to bear is shown on demand, and the fence holds', {
+  timeout: 60_000,
+}, async () => {
+  const args = ['--lab', 'redis', '--ttl', '500ms', '--duration', '8s', '--seed', '3', '--known-violation', '--json']
+  const { code, out, err } = await holdfast(['prove', ...args])
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('"shown":true') })
+  const { rows } = JSON.parse(out) as { rows: { promise: string; outcome: string }[] }
+  const outcomes = Object.fromEntries(rows.map(({ promise, outcome }) => [promise, outcome]))
+  expect(outcomes).toMatchObject({ safety: 'passed', tokens: 'passed', told: 'violated' })
 })
 
 test('who checks no tokens suffers, and is told how it came about', { timeout: 60_000 }, async () => {

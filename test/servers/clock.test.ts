@@ -3,6 +3,11 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
+import { until } from '../../src/lab/servers/until.ts'
+import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
+import { Connection } from '../../src/stores/zookeeper/connection.ts'
+import { isRefused } from '../../src/stores/zookeeper/failure.ts'
+import { code, create, exists } from '../../src/stores/zookeeper/protocol.ts'
 
 let clock: ShiftedClock
 beforeEach(() => {
@@ -30,6 +35,26 @@ test('a jump of the monotonic clock alone expires nothing in Redis', async () =>
   await server.call('SET', 'name', 'value', 'PX', 10_000)
   clock.jumpMonotonic(30_000)
   expect(await server.call('GET', 'name')).toBe('value')
+})
+
+test('what waits in a Java program waits for no longer after its clock was set forward', async () => {
+  await using server = await startZooKeeper({ clock })
+  clock.jumpMonotonic(60_000)
+  const session = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  const connect = (): Promise<Connection> =>
+    Connection.open(server, { tls: undefined, auth: undefined }, session, 2_000)
+  const connection = await connect()
+  const acl = { permissions: 31, scheme: 'world', id: 'anyone' } as const
+  await connection.send(create('/mine', '', acl, 'ephemeral'))
+  connection.end(new Error('it dies'))
+  const other = await connect()
+  const isGone = (): Promise<boolean> =>
+    other.send(exists('/mine')).then(
+      () => false,
+      error => isRefused(error, code.noNode),
+    )
+  await until('its session ends, for which the server sleeps', isGone, { every: 100 })
+  other.end(new Error('the test is over'))
 })
 
 test('a Node process sees each clock jump on its own, and both when it seems to have slept', async () => {

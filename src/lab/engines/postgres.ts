@@ -18,6 +18,7 @@ async function start(
   { ttl, clocks }: EngineOptions,
   opening: (url: string) => ReturnType<Engine['open']>,
 ): Promise<Engine> {
+  const endsWithSessions = name === 'postgres-advisory'
   const clock = clocks ? startClock() : undefined
   const server: PostgresServer = await startPostgres({ clock })
   const [row] = await server.query<{ server_version: string }>('show server_version')
@@ -26,9 +27,16 @@ async function start(
     versions: { postgres: row?.server_version ?? 'unknown' },
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
+    endsWithConnection: endsWithSessions,
     open: ([way]) => opening(server.url().replace(`:${server.port}/`, `:${way?.port}/`)),
     faults: {
-      ...serverFaults([server], { needed: 1 }),
+      async 'session-end'({ tell }) {
+        tell('the server', endsWithSessions ? { forgets: true } : {})
+        await server.query('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()')
+        return undefined
+      },
+      // With its sessions a restart ends all that is held by them.
+      ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions }),
       ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
     },
     async [Symbol.asyncDispose]() {

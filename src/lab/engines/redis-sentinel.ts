@@ -1,11 +1,11 @@
-import type { Engine } from '../engine.ts'
+import type { Engine, EngineOptions } from '../engine.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
 import { versionOf } from './redis.ts'
 import { oneAtATime } from './server-faults.ts'
 
 /** A master with a replica, and three sentinels that make the replica master when the master is gone. */
-export async function startRedisSentinel(): Promise<Engine> {
+export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine> {
   const set = await startSentinel()
   const { nodes, sentinels } = set
   const alone = oneAtATime()
@@ -41,7 +41,7 @@ export async function startRedisSentinel(): Promise<Engine> {
       'stale-failover': alone(async ({ tell, wait, length }) => {
         const master = await set.master()
         tell(nameOf(master), { stopsMajority: true, forgets: true })
-        await set.staleFailover(() => wait(Math.min(length, 400)))
+        await set.staleFailover(() => wait(Math.min(length, 0.4 * ttl)))
         await wait(length)
         await rejoin(master)
         return undefined

@@ -1,3 +1,5 @@
+import type { Turn } from '../../prove/fault.ts'
+import { between, shuffled } from '../../prove/random.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { startRedis } from '../servers/redis.ts'
@@ -5,6 +7,7 @@ import { versionOf, wipeRedis } from './redis.ts'
 import { clockFaults, serverFaults } from './server-faults.ts'
 
 const NODES = 5
+const MAJORITY = 3
 
 /** Five independent nodes, of which one at a time may stop, restart and forget. */
 export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engine> {
@@ -23,6 +26,18 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
     faults: {
       ...serverFaults(servers, { needed: 3, mayForget: 1, wipe: wipeRedis }),
       ...clockFaults(own, -5 * ttl, 5 * ttl),
+      ...(clocks && {
+        async 'majority-clock'({ random, tell, wait, length }: Turn) {
+          const struck = shuffled(random, own).slice(0, MAJORITY)
+          const ms = Math.round(between(random, 1, 5) * ttl)
+          tell(`${struck.map(clock => `server ${own.indexOf(clock) + 1}`).join(', ')}, by ${ms} ms`, {
+            changesClock: true,
+          })
+          for (const clock of struck) clock.jumpWall(ms)
+          await wait(length)
+          return undefined
+        },
+      }),
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(servers.map(server => server.stop()))

@@ -10,6 +10,8 @@ export interface ServerFaultsOptions<Server extends ServerProcess> {
   readonly choose?: (random: Random) => Promise<Server>
   /** Removes the data of one that is down; without it none forgets. */
   readonly wipe?: ((server: Server) => void) | undefined
+  /** Does a server that starts again forget who held? @default false */
+  readonly restartForgets?: boolean
   /** More than this many that forget are more than the engine bears. @default 0 */
   readonly mayForget?: number
 }
@@ -19,7 +21,7 @@ export function serverFaults<Server extends ServerProcess>(
   servers: readonly Server[],
   options: ServerFaultsOptions<Server>,
 ): Record<string, Fault> {
-  const { needed, wipe, mayForget = 0 } = options
+  const { needed, wipe, restartForgets = false, mayForget = 0 } = options
   const { choose = async random => pick(random, servers) } = options
   const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
   const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
@@ -28,7 +30,7 @@ export function serverFaults<Server extends ServerProcess>(
     (forget?: (server: Server) => void): Fault =>
     async ({ random, tell, wait, length }) => {
       const server = await choose(random)
-      tell(name(server), { ...down, ...(forget && mayForget < 1 && { forgets: true }) })
+      tell(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
       await server.kill()
       await wait(length)
       forget?.(server)

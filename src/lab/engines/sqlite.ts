@@ -1,4 +1,5 @@
-import { rmSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
@@ -9,15 +10,25 @@ import { clockFaults } from './server-faults.ts'
 export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engine> {
   const folder = newFolder('sqlite')
   const clock = clocks ? startClock() : undefined
-  const url = `sqlite:${join(folder, 'leases.db')}`
+  const data = join(folder, 'data')
+  mkdirSync(data)
   return {
     name: 'sqlite',
     versions: { sqlite: process.versions.sqlite ?? 'unknown' },
     bound: { death: 1_000, election: 1_000 },
     endpoints: [],
     ...(clock && { env: clock.env }),
-    open: () => ({ url }),
-    faults: clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
+    open: () => ({ url: `sqlite:${join(data, 'leases.db')}` }),
+    faults: {
+      ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
+      async 'server-forget'({ tell }) {
+        tell('the file', { forgets: true })
+        // Away at once, with what SQLite has beside it.
+        renameSync(data, join(folder, randomUUID()))
+        mkdirSync(data)
+        return undefined
+      },
+    },
     // One that is stopped in the middle of a transaction.
     isHeldUpByClients: true,
     async [Symbol.asyncDispose]() {

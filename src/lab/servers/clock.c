@@ -1,8 +1,10 @@
 // Moves the clocks of a program that knows nothing of it: LD_PRELOAD this. The file that HOLDFAST_CLOCK names holds
 // two signed 64-bit numbers of nanoseconds, added to the wall clock and to the monotonic one; they may change at any
-// time. Timeouts that were handed to the kernel are durations and stay as they are.
+// time. What already waits, waits on for as long as it would have.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,6 +17,11 @@ enum { SECOND = 1000000000 };
 
 static const volatile int64_t none[2];
 static const volatile int64_t *shifts;
+
+static struct timespec add(struct timespec time, int64_t shift) {
+  int64_t sum = time.tv_sec * (int64_t)SECOND + time.tv_nsec + shift;
+  return (struct timespec){sum / SECOND, sum % SECOND};
+}
 
 // At the first look at a clock; two threads at once map it twice, which does no harm.
 static const volatile int64_t *map_shifts(void) {
@@ -44,10 +51,21 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     case CLOCK_BOOTTIME:
       shift = shifts[1];
   }
-  int64_t time = now->tv_sec * (int64_t)SECOND + now->tv_nsec + shift;
-  now->tv_sec = time / SECOND;
-  now->tv_nsec = time % SECOND;
+  *now = add(*now, shift);
   return 0;
+}
+
+// Java sleeps until a moment of the clock that it was shown, and the kernel knows only its own: each sleep would take
+// longer by all that the clock was ever set forward.
+int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until) {
+  static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+  if (!wait) wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+  if (!shifts) shifts = map_shifts();
+  // Which clock it is cannot be asked: no machine has been up for 30 years, and no wall clock shows 1980.
+  int64_t shift = until->tv_sec > 1000000000 ? shifts[0] : shifts[1];
+  struct timespec real = add(*until, -shift);
+  return wait(cond, mutex, &real);
 }
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {

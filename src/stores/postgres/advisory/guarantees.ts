@@ -5,7 +5,7 @@ export function guaranteesOf(ttl: number): Guarantees {
   return {
     scope: 'network',
     exclusion:
-      'while the server runs on: a failover or restart frees all names at once, before their holders have heard of it; fencing decides then',
+      'while the server runs on and the connection holds: a failover, a restart or the end of the connection frees its names at once, which their holder may hear later; fencing decides then',
     token:
       'a row of the name in a small table, committed after the lock is had and never below the wall clock of the server in microseconds; it is kept for good',
     order: 'not promised',

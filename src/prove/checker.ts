@@ -34,6 +34,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
   const overlaps = overlapsOf(traced)
   const margins = marginsOf(traced)
   const idles = idlesOf(traced)
+  const recoveries = recoveriesOf(traced)
   const found = [...safety(traced), ...tokens(traced), ...told(traced, overlaps), ...liveness(traced, idles)]
   const violations = Map.groupBy(
     found.sort((one, other) => one.at - other.at),
@@ -43,10 +44,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     safety: [`${number(counts.accepted)} writes were accepted, ${number(counts.rejected)} refused`],
     tokens: [`${number(counts.grants)} grants, ${number(counts.takeovers)} of them of names that were not given back`],
     told: [...toldOf(margins), ...overlapped(overlaps)],
-    deadlock: [
-      ...recovered(recoveriesOf(traced)),
-      `a name that was asked for had no holder for ${ms(longest(idles))} at most`,
-    ],
+    deadlock: [...recovered(recoveries), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
     faults: [faultsOf(counts)],
   }
   const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
@@ -66,6 +64,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     overlaps: sum(overlaps),
     margins:
       margins.length > 0 ? { count: margins.length, least: margins[0] ?? 0, median: middle(margins) } : undefined,
+    recoveries: recoveries.length > 0 ? { count: recoveries.length, longest: recoveries.at(-1) ?? 0 } : undefined,
     ...shortest(traced, rows),
   }
 }

@@ -32,6 +32,8 @@ export interface Verdict {
   >
   /** How long before the next grant losses were told. */
   readonly margins: { readonly count: number; readonly least: number; readonly median: number } | undefined
+  /** After how many milliseconds names were had again whose holder died. */
+  readonly recoveries: { readonly count: number; readonly longest: number } | undefined
   /** The violation that is told the shortest. */
   readonly example: Violation | undefined
   /** How it came about, a line for each step; empty without one. */

@@ -1,0 +1,101 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Row, Verdict } from '../../src/prove/verdict.ts'
+import { page } from './page.ts'
+
+/** What goes wrong together, in the order in which it is tried. */
+export const PROGRAMMES: readonly string[] = ['usual', 'clocks']
+
+/** One run of an engine, as it was judged. It is kept as JSON; times are milliseconds. */
+export interface Proof {
+  readonly engine: string
+  readonly programme: string
+  /** When it ended, in UTC, by the minute. */
+  readonly date: string
+  readonly commit: string
+  readonly machine: string
+  /** The command line that lets the same go wrong again. */
+  readonly command: string
+  readonly outcome: Verdict['outcome']
+  readonly run: Omit<Verdict['run'], 'names' | 'faults'> & { readonly names: number }
+  readonly duration: number
+  readonly rows: readonly (Pick<Row, 'promise' | 'outcome' | 'broken' | 'missing'> & {
+    /** What broke it first. */
+    readonly first?: string | undefined
+  })[]
+  readonly counts: Verdict['counts']
+  readonly overlaps: Verdict['overlaps']
+  readonly margins?: Verdict['margins']
+  readonly recoveries?: Verdict['recoveries']
+  /** How a violation came about. */
+  readonly story: readonly string[]
+}
+
+/** Where the long runs are kept. */
+export const FOLDER: string = join(import.meta.dirname, '../../docs/proof')
+
+/** Milliseconds after which a lock was left by a process that died: it is held for a moment. */
+const STALE = 10_000
+
+export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine'>): Proof {
+  const { run, outcome, duration, rows, counts, overlaps, margins, recoveries, story } = verdict
+  const { engine, names, faults: _, ...settings } = run
+  const short = rows.map(({ promise, outcome, broken, missing, violations: [first] }) => ({
+    ...{ promise, outcome, broken, missing },
+    ...(first && { first: first.what }),
+  }))
+  const date = new Date().toISOString().slice(0, 16)
+  return {
+    ...{ engine, ...about, date, outcome, run: { engine, ...settings, names: names.length }, duration },
+    ...{ rows: short, counts, overlaps, margins, recoveries, story },
+  }
+}
+
+/** All that are kept; none where there is no folder. */
+export function proofs(folder: string = FOLDER): Proof[] {
+  try {
+    return JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8')) as Proof[]
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw error
+  }
+}
+
+/** Takes the place of the last one of its engine and programme, and writes the page. Others may do so at the same time. */
+export async function keep(proof: Proof, folder: string): Promise<void> {
+  const lock = join(folder, '.lock')
+  await lockAt(lock)
+  try {
+    const others = proofs(folder).filter(
+      ({ engine, programme }) => engine !== proof.engine || programme !== proof.programme,
+    )
+    const all = [...others, proof].sort((one, other) => (keyOf(one) < keyOf(other) ? -1 : 1))
+    replace(join(folder, 'results.json'), `${JSON.stringify(all, null, 1)}\n`)
+    replace(join(folder, 'README.md'), page(all))
+  } finally {
+    rmSync(lock, { recursive: true, force: true })
+  }
+}
+
+async function lockAt(folder: string): Promise<void> {
+  for (let begun = performance.now(); ; await pause(20)) {
+    try {
+      return mkdirSync(folder)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    if (performance.now() - begun < STALE) continue
+    rmSync(folder, { recursive: true, force: true }) // unless somebody else was quicker
+    begun = performance.now()
+  }
+}
+
+function replace(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+}
+
+function keyOf({ engine, programme }: Proof): string {
+  return `${engine} ${programme}`
+}

@@ -3,15 +3,8 @@ import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { Redis } from 'ioredis'
-import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { helpFor } from '../src/cli/help.ts'
-import type { Store } from '../src/index.ts'
-import { memory } from '../src/stores/memory.ts'
-import { advisory, postgres } from '../src/stores/postgres/index.ts'
-import { redis } from '../src/stores/redis/index.ts'
-import { sqlite } from '../src/stores/sqlite.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]
@@ -81,18 +74,9 @@ function sourceOf(subpath: string | undefined): string {
   return `../../src/${candidates.find(path => existsSync(join(ROOT, 'src', path))) ?? expect.fail(`no ${subpath}`)}`
 }
 
-const stores: [string, Store][] = [
-  ['memory', memory()],
-  ['sqlite', sqlite('unused.db')],
-  ['redis', redis(new Redis({ lazyConnect: true }))],
-  ['postgres', postgres(new Pool())],
-  ['postgres advisory', advisory(new Pool())],
-]
-
-test.each(stores)('the README tells the guarantees of %s as they are in the data', (name, { guarantees }) => {
-  const { scope, order, waiting, shortestTtl, clock, exclusion, token, durability } = guarantees
-  expect(readme).toContain(`\n| ${name} | ${scope} | ${order} | ${waiting} | ${shortestTtl} ms | ${clock} |\n`)
-  expect(readme).toContain(`\n| ${name} | ${exclusion} | ${token} | ${durability} |\n`)
+test('the guarantees in the documentation are those of the stores, and shown by the runs that are kept', async () => {
+  const check = await scriptNode([join(ROOT, 'script/proof/guarantees.ts'), '--check'], { folder: ROOT })
+  expect(check).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
 test('every code of an error is in the README and in docs/errors.md', () => {

@@ -87,7 +87,12 @@ function described({ programme, run, counts, machine, commit, command, rows, sto
 /** By the minute, but for runs of a few. */
 export function minutes(duration: Verdict['duration']): string {
   const exact = duration / 60_000
-  return exact < 10 ? exact.toFixed(1) : number(exact)
+  return exact < 10 ? String(Number(exact.toFixed(1))) : number(exact)
+}
+
+/** As the tables call it. */
+export function titleOf(promise: Proof['rows'][number]['promise']): string {
+  return PROMISES[promise]
 }
 
 export function table(head: readonly string[], ...rows: readonly (readonly (readonly string[])[])[]): string {

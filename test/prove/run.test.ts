@@ -1,11 +1,15 @@
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { Engine } from '../../src/lab/engine.ts'
+import { ENGINES } from '../../src/lab/engines/index.ts'
 import { startRedisAlone } from '../../src/lab/engines/redis.ts'
 import { startSqlite } from '../../src/lab/engines/sqlite.ts'
 import { newFolder } from '../../src/lab/servers/folder.ts'
+import { judge } from '../../src/prove/checker.ts'
+import type { Least } from '../../src/prove/coverage.ts'
 import { type Event, type History, type Kind, readHistory } from '../../src/prove/history.ts'
 import { type RunOptions, run } from '../../src/prove/run.ts'
+import { table } from '../../src/prove/verdict.ts'
 
 const ttl = 600
 // Until enough was seen, on machines that may be busy.
@@ -80,13 +84,22 @@ test('without a fence the late writes are accepted', async () => {
   expect(stale(history).length).toBeGreaterThan(0)
 })
 
-test('a Redis server that is stopped, killed, made to forget and cut off gives no token twice', async () => {
-  const faults = ['client-pause', 'cut', 'late', 'reset', 'server-pause', 'server-kill', 'server-forget']
-  const enough = (history: History): boolean => faultsIn(history).size === faults.length
-  const history = await historyOf(await startRedisAlone({ ttl, clocks: false }), enough, { faults })
-  expect(of(history, 'granted').length).toBeGreaterThan(5)
-  expect(repeated(history)).toEqual([])
-  expect(stale(history)).toEqual([])
+/** What a short run must show. Longer ones, which also show refused writes, are those of ./script/prove. */
+const LITTLE: Least = { grants: 20, takeovers: 1, losses: 1, accepted: 20, rejected: 0 }
+
+test.each(Object.entries(ENGINES))('%s keeps its promises while each of its faults happens', async (name, listed) => {
+  const enough = (history: History): boolean => judge(history, LITTLE).rows.every(({ missing }) => missing.length === 0)
+  const start = await listed.load()
+  const engine = await start({ ttl: 1_000, clocks: false })
+  const { death, election } = engine.bound
+  // The machine may be busy with other tests: what is never had again is found all the same.
+  const patient = { ...engine, bound: { death: death + 3_000, election: election + 3_000 } }
+  const history = await historyOf(patient, enough, { faults: listed.faults, ttl: 1_000, names: ['a', 'b', 'c'] })
+  const verdict = judge(history, LITTLE)
+  // Session locks are free as soon as the session ends, which its holder may not hear of while it stands still.
+  const excused = name === 'postgres-advisory' ? ['told'] : []
+  const broken = verdict.rows.filter(({ promise, outcome }) => outcome !== 'passed' && !excused.includes(promise))
+  expect(broken, table(verdict)).toEqual([])
 })
 
 test('a run that is told to stop mends what is broken and ends what it began', async () => {

@@ -1,4 +1,4 @@
-import { ENGINES } from '../../src/lab/engines/index.ts'
+import { ENGINES, type LabEngine } from '../../src/lab/engines/index.ts'
 import { ms, number, type Verdict } from '../../src/prove/verdict.ts'
 import { PROGRAMMES, type Proof } from './results.ts'
 
@@ -18,9 +18,10 @@ export function page(proofs: readonly Proof[]): string {
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
   return `${[
     '# What the fault lab showed',
-    'Written by `./script/prove`, which runs each engine for half an hour; do not edit it. [How a run is judged](../prove.md), with what each column means. *Usual* is what goes wrong unless something else is asked for; *clocks* is that and jumps of clocks, without servers that forget: both at once are [more than is promised](../../README.md#what-each-store-promises). The numbers, as data, are in [results.json](results.json).',
+    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run guarantees`; do not edit it. [How a run is judged](../prove.md), with what each promise means. *Usual* is what goes wrong unless something else is asked for. *All* is what else the lab can do besides, such as clocks that jump, but without `server-forget`: clocks that jump and memory that is lost at once are more than is promised. The numbers, as data, are in [results.json](results.json).',
     '## Verdicts',
     table(['engine', 'faults', ...Object.values(PROMISES), 'ended'], all.map(verdict), missing(all)),
+    ...knownNotToHold(),
     ...(all.length > 0 ? ['## What was seen', EXPLAINED, table(SEEN, all.map(seen)), '## Runs'] : []),
     ...known.filter(engine => all.some(proof => proof.engine === engine)).map(engine => section(engine, all)),
   ].join('\n\n')}\n`
@@ -39,6 +40,9 @@ function missing(all: readonly Proof[]): string[][] {
   const none = Object.keys(ENGINES).filter(name => !all.some(({ engine }) => engine === name))
   return none.map(engine => [engine, 'not shown yet'])
 }
+
+/** An engine may have one. */
+type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
   'Times in milliseconds. *Overlaps* are two who acted as holders of one name at once, and in brackets those of which a write of the older came in after one of the newer. *Had again* is the longest time for which a name was not had again whose holder died, faults of servers included. *Told* is how long before the next grant a loss was told: the least and the median.'
@@ -59,14 +63,22 @@ function seen({ engine, programme, duration, counts, overlaps, margins, recoveri
   ]
 }
 
-function section(name: string, all: readonly Proof[]): string {
-  const known = ENGINES[name] as { readonly what?: string; readonly known?: { readonly what: string } }
-  const runs = all.filter(({ engine }) => engine === name)
+/** What each engine does not promise, and shows on demand. */
+function knownNotToHold(): string[] {
+  const rows = Object.entries<Known>(ENGINES).flatMap(([name, { known }]) =>
+    known ? [[name, known.what, `\`holdfast prove --lab ${name} --known-violation\``]] : [],
+  )
+  if (rows.length === 0) return []
   return [
-    `### ${name}`,
-    `${sentence(known.what ?? '')}${known.known ? ` Known not to hold: ${known.known.what}` : ''}`,
-    ...runs.flatMap(described),
-  ].join('\n\n')
+    '## Known not to hold',
+    'What lets two believe that they hold, which the engine does not promise to bear. The fence refuses the late writes.',
+    table(['engine', 'when', 'to see it'], rows),
+  ]
+}
+
+function section(name: string, all: readonly Proof[]): string {
+  const runs = all.filter(({ engine }) => engine === name)
+  return [`### ${name}`, sentence(ENGINES[name]?.what ?? ''), ...runs.flatMap(described)].join('\n\n')
 }
 
 function described({ programme, run, counts, machine, commit, command, rows, story }: Proof): string[] {

@@ -5,7 +5,7 @@ import type { Row, Verdict } from '../../src/prove/verdict.ts'
 import { page } from './page.ts'
 
 /** What goes wrong together, in the order in which it is tried. */
-export const PROGRAMMES: readonly string[] = ['usual', 'clocks']
+export const PROGRAMMES: readonly string[] = ['usual', 'all']
 
 /** One run of an engine, as it was judged. It is kept as JSON; times are milliseconds. */
 export interface Proof {

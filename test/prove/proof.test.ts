@@ -9,7 +9,7 @@ import { contest } from './contest.ts'
 
 const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }
 const passing = proofOf(judge(await contest(1)), { programme: 'usual', ...about })
-const violating = proofOf(judge(await contest(1, { fence: false })), { programme: 'clocks', ...about })
+const violating = proofOf(judge(await contest(1, { fence: false })), { programme: 'all', ...about })
 const named = (engine: string, proof: Proof = passing): Proof => ({ ...proof, engine })
 
 function pageIn(folder: string): string {
@@ -35,7 +35,7 @@ test('a run takes the place of the last one of its engine and programme, and of 
   await keep(named('redis', violating), folder)
   await keep({ ...named('redis'), commit: 'def' }, folder)
   expect(proofs(folder).map(({ engine, programme, commit }) => `${engine} ${programme} ${commit}`)).toEqual([
-    ...['redis clocks abc', 'redis usual def', 'sqlite usual abc'],
+    ...['redis all abc', 'redis usual def', 'sqlite usual abc'],
   ])
 })
 
@@ -45,7 +45,7 @@ test('the page says what was violated, how it came about, and how to see it agai
   await keep(named('redis', violating), folder)
   const page = pageIn(folder)
   expect(page).toMatch(/^\| redis \| usual \| passed \|/m)
-  expect(page).toMatch(/^\| redis \| clocks \| \*\*violated\*\* \(\d+\) \|/m)
+  expect(page).toMatch(/^\| redis \| all \| \*\*violated\*\* \(\d+\) \|/m)
   expect(page).toContain(violating.rows[0]?.first)
   expect(page).toContain(violating.story.join('\n'))
   expect(page).toContain(`\n${about.command}\n`)

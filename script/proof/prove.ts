@@ -18,10 +18,12 @@ const SELDOM = 60_000
 /** Of an engine, in milliseconds: less shows nothing. */
 const SHORTEST = 10_000
 const HIGHEST_SEED = 999_999_999
+/** As they are by default, so that the command line goes on to mean the same. */
+const SETTINGS = ['--clients', '5', '--names', '3', '--ttl', '1s']
 
 const HELP = `./script/prove [--engine NAME]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
-Each engine of the fault lab for half an hour: half of it with its usual faults, half with all but servers
-that forget, since forgetting while clocks jump is more than is promised.
+Each engine of the fault lab for half an hour: half of it with its usual faults, half with all but servers that
+forget, since forgetting while clocks jump is more than is promised.
   --engine     ${Object.keys(ENGINES).join(', ')}
   --for        the time of each engine; what is shorter than ${LONG} is only shown, unless --keep is given
   --seed       of the first run; the others follow from it
@@ -79,7 +81,7 @@ async function prove(): Promise<number> {
   for (const { engine, programme, seed, faults } of programmes) {
     if (over.signal.aborted) break
     const args = ['--lab', engine, '--seed', String(seed), '--duration', `${Math.round(each / 2)}ms`]
-    args.push('--faults', faults.join(','))
+    args.push(...SETTINGS, '--faults', faults.join(','))
     const command = `holdfast prove ${args.join(' ')}`
     say(`${engine}, ${programme}: ${command}`)
     const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`)
@@ -123,8 +125,8 @@ async function verdictOf(args: readonly string[], name: string): Promise<Verdict
   const [out] = await Promise.all([text(child.stdout), told])
   over.signal.removeEventListener('abort', stop)
   const verdict = out === '' ? undefined : (JSON.parse(out) as Verdict)
-  if (!verdict || verdict.outcome === 'passed') remove()
-  else say(`its event log and page: ${events}, ${report}`)
+  if (over.signal.aborted || verdict?.outcome === 'passed') remove()
+  else say(`its event log, and its page if it was judged: ${events}, ${report}`)
   return verdict
 }
 

@@ -1,3 +1,4 @@
+import { marginsOf } from './promises/told.ts'
 import type { Trace } from './trace.ts'
 import type { PromiseName } from './violation.ts'
 
@@ -8,6 +9,8 @@ export interface Counts {
   readonly takeovers: number
   /** Holders that were told that they hold no more. */
   readonly losses: number
+  /** Losses after which another was granted the name, before which the holder had to be told. */
+  readonly followed: number
   /** Clients that died while they held or asked. */
   readonly deaths: number
   readonly accepted: number
@@ -20,18 +23,20 @@ export interface Least {
   readonly grants: number
   readonly takeovers: number
   readonly losses: number
+  readonly followed: number
   readonly accepted: number
   /** Of a resource with a fence. */
   readonly rejected: number
 }
 
 /** For a short run: a minute of four clients shows several times as much. */
-export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, accepted: 50, rejected: 1 }
+export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, followed: 2, accepted: 50, rejected: 1 }
 
 const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string]>> = {
   grants: ['grant', 'grants'],
   takeovers: ['takeover', 'takeovers'],
   losses: ['loss', 'losses'],
+  followed: ['loss that another grant followed', 'losses that another grant followed'],
   accepted: ['accepted write', 'accepted writes'],
   rejected: ['refused write', 'refused writes'],
 }
@@ -40,13 +45,22 @@ const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string
 const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
   safety: ['accepted', 'rejected'],
   tokens: ['grants', 'takeovers'],
-  told: ['losses', 'takeovers'],
+  told: ['losses', 'followed'],
   deadlock: ['grants', 'takeovers'],
   faults: ['grants'],
 }
 
-export function countsOf({ grants, acquisitions, decisions, faults, run }: Trace): Counts {
-  const counts = { grants: 0, takeovers: 0, losses: 0, deaths: 0, accepted: 0, rejected: 0 }
+export function countsOf(trace: Trace): Counts {
+  const { grants, acquisitions, decisions, faults, run } = trace
+  const counts = {
+    grants: 0,
+    takeovers: 0,
+    losses: 0,
+    followed: marginsOf(trace).length,
+    deaths: 0,
+    accepted: 0,
+    rejected: 0,
+  }
   for (const { over, lost, died } of acquisitions.values()) {
     if (lost === over && Number.isFinite(lost)) counts.losses += 1
     if (died === over && Number.isFinite(died)) counts.deaths += 1

@@ -22,7 +22,6 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
   const version = await versionOf(members[0] as EtcdServer)
   // https://github.com/etcd-io/etcd/pull/16822: it revokes what ran out by its own time, and the new leader lets it.
   const endsLeases = isBefore(version, '3.4.31') || (!isBefore(version, '3.5.0') && isBefore(version, '3.5.13'))
-  const { 'server-kill': kill, 'server-pause': pause } = serverFaults(members, { needed: 2, choose })
   return {
     name: 'etcd',
     versions: { etcd: version },
@@ -31,8 +30,7 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     endpoints: members,
     open: ways => ({ url: `etcd://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
     faults: {
-      ...(kill && { 'server-kill': alone(kill) }),
-      ...(pause && { 'server-pause': alone(pause) }),
+      ...serverFaults(members, { needed: 2, choose, alone }),
       'leader-kill': alone(async ({ tell, wait, length }) => {
         const leader = await cluster.leader()
         tell(nameOf(leader), { stopsMajority: true })

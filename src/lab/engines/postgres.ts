@@ -1,7 +1,7 @@
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { clockFaults, serverFaults } from './server-faults.ts'
+import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
 
 /** One server, with leases as rows of a table. */
 export async function startPostgresRows(options: EngineOptions): Promise<Engine> {
@@ -18,6 +18,7 @@ async function start(
   { ttl, clocks }: EngineOptions,
   opening: (url: string) => ReturnType<Engine['open']>,
 ): Promise<Engine> {
+  const alone = oneAtATime()
   const endsWithSessions = name === 'postgres-advisory'
   const clock = clocks ? startClock() : undefined
   const server: PostgresServer = await startPostgres({ clock })
@@ -30,13 +31,13 @@ async function start(
     endsWithConnection: endsWithSessions,
     open: ([way]) => opening(server.url().replace(`:${server.port}/`, `:${way?.port}/`)),
     faults: {
-      async 'session-end'({ tell }) {
+      'session-end': alone(async ({ tell }) => {
         tell('the server', endsWithSessions ? { forgets: true } : {})
         await server.query('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()')
         return undefined
-      },
+      }),
       // With its sessions a restart ends all that is held by them.
-      ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions }),
+      ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions, alone }),
       ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
     },
     async [Symbol.asyncDispose]() {

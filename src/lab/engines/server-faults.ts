@@ -14,6 +14,8 @@ export interface ServerFaultsOptions<Server extends ServerProcess> {
   readonly restartForgets?: boolean
   /** More than this many that forget are more than the engine bears. @default 0 */
   readonly mayForget?: number
+  /** Lets one fault be under way at most. @default one of its own */
+  readonly alone?: (fault: Fault) => Fault
 }
 
 /** What can go wrong at any of several servers, at one of them at a time, so that what must serve does. */
@@ -21,11 +23,10 @@ export function serverFaults<Server extends ServerProcess>(
   servers: readonly Server[],
   options: ServerFaultsOptions<Server>,
 ): Record<string, Fault> {
-  const { needed, wipe, restartForgets = false, mayForget = 0 } = options
+  const { needed, wipe, restartForgets = false, mayForget = 0, alone = oneAtATime() } = options
   const { choose = async random => pick(random, servers) } = options
   const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
   const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
-  const alone = oneAtATime()
   const restart =
     (forget?: (server: Server) => void): Fault =>
     async ({ random, tell, wait, length }) => {

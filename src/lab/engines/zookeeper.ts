@@ -24,7 +24,6 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
       servers.filter(server => server !== leader),
     )
   }
-  const { 'server-kill': kill, 'server-pause': pause } = serverFaults(servers, { needed: 2, choose })
   return {
     name: 'zookeeper',
     versions: { zookeeper: await versionOf(servers[0] as ZooKeeperServer) },
@@ -34,8 +33,7 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
     endpoints: servers,
     open: ways => ({ url: `zookeeper://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
     faults: {
-      ...(kill && { 'server-kill': alone(kill) }),
-      ...(pause && { 'server-pause': alone(pause) }),
+      ...serverFaults(servers, { needed: 2, choose, alone }),
       // Sessions end by the monotonic clock, which never goes back.
       ...clockFaults(clock ? [clock] : [], 0, 2 * lasts, 'jumpMonotonic'),
       'leader-kill': alone(async ({ tell, wait, length }) => {

@@ -1,3 +1,5 @@
+import { LoopDelay } from './advice/loop-delay.ts'
+import type { Pulse } from './advice/pulse.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldLease } from './held-lease.ts'
 import type { List } from './list.ts'
@@ -10,17 +12,21 @@ export interface Environment {
   readonly clock: Clock
   /** From 0 up to 1, as `Math.random`. */
   readonly random: () => number
+  /** Of the thread, where it is real. */
+  readonly loopDelay?: LoopDelay
 }
 
 /** The environment of this process. */
 export function systemEnvironment(): Environment {
-  return { clock: systemClock(), random: Math.random }
+  return { clock: systemClock(), random: Math.random, loopDelay: new LoopDelay() }
 }
 
 /** What the leases and waits of one `Locks` share. */
 export interface Core extends Environment {
   readonly store: Store
   readonly heartbeat: Heartbeat
+  /** Hears of each renewal, if given. */
+  readonly pulse?: Pulse
   /** Those that are held here, or being released. */
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is released or lost. */

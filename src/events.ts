@@ -23,6 +23,11 @@ export interface LeaseEvents {
    * renewed it has ended, or renews no more because this one was blocked for longer than its limit.
    */
   heartbeat_failed: { readonly lease: Lease; readonly error: LeaseError }
+  /**
+   * Ten times the p99 of the latency of renewals exceeds the ttl of this lease. Told once for each ttl, and at most once a
+   * minute; after 100 heartbeats at the soonest. `leastTtl` is that of `locks.advice()`. In milliseconds.
+   */
+  ttl_too_short: { readonly lease: Lease; readonly p99: number; readonly leastTtl: number }
   lease_lost: { readonly lease: Lease; readonly error: LeaseError }
   lease_released: { readonly lease: Lease }
   /** The store did not confirm that a claim is withdrawn: its ttl ends it. */
@@ -58,6 +63,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   lease_busy: open('lease_busy'),
   heartbeat: open('heartbeat'),
   heartbeat_failed: open('heartbeat_failed'),
+  ttl_too_short: open('ttl_too_short'),
   lease_lost: open('lease_lost'),
   lease_released: open('lease_released'),
   release_failed: open('release_failed'),

@@ -21,6 +21,22 @@ const STEPS_WHEN_FAILED = 2
 /** Milliseconds. */
 const LONGEST_STEP = 250
 
+/** In steps: each is shorter or longer than that by chance, so that processes do not ask in step. */
+const SHORTEST_CHANCE = 0.75
+const LONGEST_CHANCE = 1.25
+
+/**
+ * Milliseconds from the request of a renewal that succeeded to that of the next one that can, at most, although a message
+ * of the first try is lost: a lease just too young for a beat waits for the next, and then for the end of its silence.
+ */
+export function longestGap(ttl: number): number {
+  return ttl / 2 + STEPS_WHEN_SILENT * LONGEST_CHANCE * stepLength(ttl)
+}
+
+function stepLength(ttl: number): number {
+  return Math.min(ttl / 40, LONGEST_STEP)
+}
+
 /**
  * More at once gain nothing: what 100,000 requests need would cost the garbage collector more than all the rest. While
  * some are silent it is twice as many with each step, so that those of a server that is silent hold up no others.
@@ -88,7 +104,7 @@ class Group {
   constructor(ttl: number, firstBeat: number, clock: Clock, random: () => number) {
     this.#interval = ttl / 3
     this.#firstBeat = this.#interval * firstBeat
-    this.#stepLength = Math.min(ttl / 40, LONGEST_STEP)
+    this.#stepLength = stepLength(ttl)
     this.#clock = clock
     this.#random = random
   }
@@ -164,7 +180,8 @@ class Group {
   }
 
   #nextStep(): void {
-    this.#stopStep = this.#clock.after(this.#stepLength * (0.75 + this.#random() / 2), () => this.#endStep(), true)
+    const chance = SHORTEST_CHANCE + (LONGEST_CHANCE - SHORTEST_CHANCE) * this.#random()
+    this.#stopStep = this.#clock.after(this.#stepLength * chance, () => this.#endStep(), true)
   }
 
   #endStep(): void {

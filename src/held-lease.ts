@@ -212,6 +212,8 @@ export class HeldLease implements Lease {
     this.#moveDeadline(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
+      const now = clock.now()
+      this.#core.pulse?.answered(this, sent, now)
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
         this.#lose('LEASE_LOST', GONE)
@@ -219,7 +221,6 @@ export class HeldLease implements Lease {
       }
       if (sent < this.#renewedAt) return undefined // a later one was answered before
       if (ttl !== this.ttl) this.#setTtl(ttl)
-      const now = clock.now()
       if (!this.#renewals) {
         this.#renewedAt = sent
         this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
@@ -230,6 +231,7 @@ export class HeldLease implements Lease {
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
+      this.#core.pulse?.failed(sent)
       if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this, error })

@@ -1,3 +1,4 @@
+export type { Advice, Latency } from './advice/advice.ts'
 export { LeaseError, type LeaseErrorCode, type LeaseErrorOptions } from './errors.ts'
 export { type LeaseEvents, subscribe } from './events.ts'
 export type { Lease } from './lease.ts'

@@ -1,6 +1,7 @@
-import { randomFillSync } from 'node:crypto'
 import { hostname } from 'node:os'
 import { type Acquired, acquire } from './acquire.ts'
+import type { Advice } from './advice/advice.ts'
+import { Pulse } from './advice/pulse.ts'
 import { checkKeys, checkName, checkText, checkWait, invalid } from './check.ts'
 import { type Core, type Environment, systemEnvironment } from './core.ts'
 import { LeaseError } from './errors.ts'
@@ -20,6 +21,7 @@ import {
   type TryOptions,
   tryKeys,
 } from './options.ts'
+import { randomId } from './random-id.ts'
 import { type NameState, stateOf, visible } from './record.ts'
 import type { OpenRenewer, Renewer } from './renewals.ts'
 import { Cancel, pause, request } from './request.ts'
@@ -61,6 +63,12 @@ export interface Locks extends AsyncDisposable {
    */
   break(name: string, by?: string): Promise<bigint | undefined>
   /**
+   * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
+   * the event loop, and the least ttl that follows. Asks the store nothing. Renewals by `heartbeat: 'thread'` do not
+   * count. The event `ttl_too_short` tells by itself when a ttl is below ten times the p99.
+   */
+  advice(): Advice
+  /**
    * No new claims; waits reject and signals abort with `CLOSED`; work is awaited for `grace`, then what is still held
    * is no longer renewed and ends with its ttl. Closes the store, which closes what it opened itself.
    */
@@ -90,6 +98,7 @@ export class StoreLocks implements Locks {
   #thread: Promise<Renewer> | undefined
   readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
+  readonly #pulse: Pulse
   /** Withdrawals that nobody waits for but `close`. */
   readonly #background = new Set<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
@@ -108,8 +117,9 @@ export class StoreLocks implements Locks {
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     const heartbeat = new Heartbeat(environment.clock, environment.random)
+    this.#pulse = new Pulse(store.guarantees?.shortestTtl ?? 0, environment.loopDelay)
     const onEnd = (): void => this.#whenIdle()
-    this.#core = { ...environment, store, heartbeat, leases: new List(), onEnd }
+    this.#core = { ...environment, store, heartbeat, pulse: this.#pulse, leases: new List(), onEnd }
   }
 
   acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
@@ -173,6 +183,10 @@ export class StoreLocks implements Locks {
     checkText(by, 'by')
     this.#assertOpen()
     return request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
+  }
+
+  advice(): Advice {
+    return this.#pulse.advice()
   }
 
   async close(options: CloseOptions = {}): Promise<void> {
@@ -298,7 +312,9 @@ export class StoreLocks implements Locks {
   }
 
   #whenIdle(): void {
-    if (this.#core.leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
+    if (this.#core.leases.size > 0) return
+    this.#pulse.rest()
+    if (this.#bodies === 0) this.#onIdle?.()
   }
 
   #inBackground(work: Promise<unknown>): void {
@@ -318,18 +334,4 @@ export class StoreLocks implements Locks {
 /** Did work fail because it was told to stop? Many functions throw an AbortError of their own instead of the reason. */
 function isAbort(error: unknown, reason: unknown): boolean {
   return error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason))
-}
-
-// One call of the random source for 256 ids: it costs about as much as for one.
-const pool = Buffer.alloc(4_096)
-let used = pool.length
-
-/** 128 random bits in hexadecimal. */
-function randomId(): string {
-  if (used === pool.length) {
-    randomFillSync(pool)
-    used = 0
-  }
-  used += 16
-  return pool.toString('hex', used - 16, used)
 }

@@ -110,6 +110,11 @@ export interface Store extends AsyncDisposable {
   readonly guarantees: Guarantees
   /** Milliseconds that a request to acquire for this ttl may take. @default min(5,000, ttl / 3) */
   acquireLimit?(ttl: number): number
+  /**
+   * Milliseconds after its last renewal within which a holder of this ttl that died is followed, in a cluster whose
+   * leader stays and with the usual settings of its servers. @default the ttl
+   */
+  takeover?(ttl: number): number
   /** Puts the claim; does it hold now? Idempotent on the id: asking again refreshes a holder and keeps a place. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
   /** `undefined`: the lease is certainly gone. A rejection: nobody knows. */

@@ -10,6 +10,11 @@ export class Silence {
     return this.#longest
   }
 
+  /** With the one that lasts at this moment. */
+  longestBy(now: number): number {
+    return Math.max(this.#longest, now - (this.#since ?? now))
+  }
+
   answered(sent: number, now: number): void {
     this.#longest = Math.max(this.#longest, now - Math.min(sent, this.#since ?? sent))
     if (sent > this.#answered) this.#answered = sent

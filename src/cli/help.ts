@@ -11,6 +11,7 @@ Commands
   inspect NAME          all about one name
   break NAME            takes the lease from its holder
   migrate               makes the tables of a PostgreSQL store
+  ttl                   measures heartbeats, and advises a ttl
   prove                 breaks servers and clients on purpose, and shows what holds
 
 Examples
@@ -116,6 +117,25 @@ Options
   --store URL, --json; see holdfast --help
 `
 
+const TTL = `Usage: holdfast ttl [options]
+
+Measures how long heartbeats take and advises a ttl: the shortest that lives through what was seen and one lost
+heartbeat, and what longer ones give. It holds a lease of a name of its own, renews it at most 10 times a second,
+and releases it. Ctrl-C ends it with what was measured so far.
+
+Examples
+  holdfast ttl --store redis://cache:6379
+  holdfast ttl --for 10m
+  holdfast ttl --json -q | jq .advice.leastTtl
+
+Options
+  --for 60s       for how long, from 1s to 24h; longer sees rarer pauses
+  --store URL, --json (all times in milliseconds), -q, --quiet: see holdfast --help
+
+Exit codes
+  0  a ttl was advised          2  too few heartbeats were answered
+`
+
 const PROVE = `Usage: holdfast prove --lab ENGINE | --store URL [options]
 
 Clients compete for names and write to a guarded resource while things go wrong on purpose. --lab starts servers of
@@ -162,6 +182,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   inspect: INSPECT,
   break: BREAK,
   migrate: MIGRATE,
+  ttl: TTL,
   prove: PROVE,
 }
 

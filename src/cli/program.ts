@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) 
   inspect: async () => (await import('./inspect.ts')).inspect,
   break: async () => (await import('./break.ts')).breakLease,
   migrate: async () => (await import('./migrate.ts')).migrate,
+  ttl: async () => (await import('./ttl.ts')).ttl,
   prove: async () => (await import('./prove.ts')).prove,
 }
 

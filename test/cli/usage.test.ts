@@ -5,7 +5,7 @@ import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
   test('teaches every command by example', async () => {
-    for (const command of ['run', 'ls', 'inspect', 'break', 'prove']) {
+    for (const command of ['run', 'ls', 'inspect', 'break', 'ttl', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
       expect(asked.out).toMatch(new RegExp(`^Usage: holdfast ${command}`))
@@ -33,11 +33,11 @@ describe('help', () => {
 })
 
 test.each([
-  [[], 'a command comes first: run, ls, inspect, break, migrate, prove; see holdfast --help'],
+  [[], 'a command comes first: run, ls, inspect, break, migrate, ttl, prove; see holdfast --help'],
   [['--json'], 'a command comes first'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['help', 'start'], 'there is no command start: expected run, ls, inspect, break, migrate, prove'],
+  [['help', 'start'], 'there is no command start: expected run, ls, inspect, break, migrate, ttl, prove'],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],

@@ -22,6 +22,9 @@ const POLL = 1_000
 /** Every so many milliseconds etcd looks for leases whose time is over. */
 const SWEEP = 500
 
+/** Milliseconds: one and a half election timeouts, as etcd has them by default. */
+const USUAL_LEAST_TTL = 2_000
+
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /**
@@ -50,6 +53,10 @@ export class EtcdStore implements Store {
     const [keys, shared, leases] = [this.#keys, this.#shared, this.#leases]
     this.#direct = new Direct(gateway, keys, shared, leases, clock)
     this.#exits = new Exits({ gateway, keys, shared, leases, direct: this.#direct })
+  }
+
+  takeover(ttl: number): number {
+    return Math.max(secondsOf(ttl) * 1_000, USUAL_LEAST_TTL) + 2 * SWEEP
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

@@ -17,6 +17,9 @@ import { Wakes } from './wakes.ts'
 /** Milliseconds of the session for all that is no claim; the tombstones that it keeps are needed for 5 s. */
 const LOOKING = 3 * LONGEST_REQUEST
 
+/** Milliseconds: `tickTime` as ZooKeeper comes; it ends sessions at ticks, and grants none shorter than two. */
+const USUAL_TICK = 2_000
+
 /** Names looked at by one request of `inspect`. */
 const PAGE = 500
 
@@ -39,6 +42,10 @@ export class ZooKeeperStore implements Store {
     this.#settings = settings
     this.#shortestSession = shortestSession
     this.#turns = new Turns(settings.clock)
+  }
+
+  takeover(ttl: number): number {
+    return Math.max(sessionFor(ttl), this.#shortestSession, 2 * USUAL_TICK) + USUAL_TICK
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

@@ -1,0 +1,105 @@
+import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
+import { Silence } from '../advice/silence.ts'
+import type { Lease, LeaseError } from '../index.ts'
+
+/** Milliseconds between two renewals, if answers come sooner. */
+export const INTERVAL = 100
+
+/** Milliseconds between two looks at the event loop. */
+const RESOLUTION = 10
+
+/** What was measured. Milliseconds. */
+export interface Measurement {
+  /** For how long. */
+  readonly duration: number
+  /** Of each renewal that was answered, in order. */
+  readonly latencies: readonly number[]
+  readonly failed: number
+  /** The longest time without an answer to anything that was asked. */
+  readonly silence: number
+  readonly loopDelay: { readonly p99: number; readonly worst: number }
+  readonly gc: { readonly pauses: number; readonly worst: number; readonly total: number }
+  /** Why it ended before its time, if the lease was lost. */
+  readonly lost: LeaseError | undefined
+}
+
+/**
+ * Renews `lease` ten times a second for `duration` ms, or until `stop` aborts or the lease is lost. Never rejects.
+ * `onProgress` is called after each renewal.
+ */
+export async function measure(
+  lease: Lease,
+  duration: number,
+  stop: AbortSignal,
+  onProgress: (elapsed: number, latencies: readonly number[], failed: number) => void,
+): Promise<Measurement> {
+  const loop = monitorEventLoopDelay({ resolution: RESOLUTION })
+  const collector = new Collector()
+  loop.enable()
+  const silence = new Silence()
+  const latencies: number[] = []
+  const stopped = new Promise<'stopped'>(resolve => stop.addEventListener('abort', () => resolve('stopped')))
+  const start = performance.now()
+  let failed = 0
+  let lost: LeaseError | undefined
+  let now = start
+  while (!lost && !stop.aborted && now < start + duration) {
+    const sent = now
+    const answer = await Promise.race([stopped, extend(lease)])
+    now = performance.now()
+    if (answer === undefined) {
+      silence.answered(sent, now)
+      latencies.push(now - sent)
+    } else {
+      silence.failed(sent)
+      if (answer === 'stopped') break
+      failed += 1
+      if (answer.code === 'LEASE_LOST') lost = answer
+    }
+    onProgress(now - start, latencies, failed)
+    await Promise.race([stopped, new Promise(resolve => setTimeout(resolve, Math.max(sent + INTERVAL - now, 0)))])
+    now = performance.now()
+  }
+  loop.disable()
+  const late = (ns: number): number => Math.max(ns / 1e6 - RESOLUTION, 0)
+  return {
+    duration: now - start,
+    latencies,
+    failed,
+    silence: silence.longestBy(now),
+    loopDelay: { p99: late(loop.percentile(99)), worst: late(loop.max) },
+    gc: collector.end(),
+    lost,
+  }
+}
+
+/** What went wrong, if anything. */
+async function extend(lease: Lease): Promise<LeaseError | undefined> {
+  try {
+    await lease.extend()
+    return undefined
+  } catch (error) {
+    return error as LeaseError
+  }
+}
+
+/** Sees the garbage collections of this process. */
+class Collector {
+  #pauses: number[] = []
+  readonly #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
+
+  constructor() {
+    this.#observer.observe({ entryTypes: ['gc'] })
+  }
+
+  end(): Measurement['gc'] {
+    this.#add(this.#observer.takeRecords())
+    this.#observer.disconnect()
+    const total = this.#pauses.reduce((sum, pause) => sum + pause, 0)
+    return { pauses: this.#pauses.length, worst: Math.max(0, ...this.#pauses), total }
+  }
+
+  #add(entries: readonly PerformanceEntry[]): void {
+    for (const { duration } of entries) this.#pauses.push(duration)
+  }
+}

@@ -1,6 +1,6 @@
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** Milliseconds between two looks: a delay is known to within as much. 20 looks a second are 0.1 % of a processor. */
+/** Milliseconds between two looks: a delay is known to within as much. 20 looks a second are 0.1 to 0.2 % of a processor. */
 const RESOLUTION = 50
 
 /** How late the event loop of this thread came to its timers, from the first look on. Keeps no process alive. */

@@ -9,6 +9,10 @@ export class LoopDelay {
   #watches = false
   #worstBefore = 0
 
+  get watches(): boolean {
+    return this.#watches
+  }
+
   /** Milliseconds. */
   get worst(): number {
     const longest = this.#watches && this.#monitor ? this.#monitor.max / 1e6 - RESOLUTION : 0
@@ -24,8 +28,9 @@ export class LoopDelay {
   }
 
   rest(): void {
+    if (!this.#watches) return
     this.#worstBefore = this.worst
-    if (this.#watches) this.#monitor?.disable()
+    this.#monitor?.disable()
     this.#watches = false
   }
 }

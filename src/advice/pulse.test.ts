@@ -4,8 +4,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { refused, type Stage, stage } from '../../test/scripted-store.ts'
 import { type LeaseEvents, subscribe } from '../events.ts'
 import type { Lease } from '../lease.ts'
-import { createLocks } from '../locks.ts'
+import { createLocks, StoreLocks } from '../locks.ts'
 import { memory } from '../stores/memory.ts'
+import { VirtualClock } from '../testing/clock.ts'
+import { LoopDelay } from './loop-delay.ts'
 
 /** Locks whose renewals each take as long as `latency` says. */
 function slow(latency: () => number): Stage {
@@ -132,6 +134,33 @@ test('a blocked event loop is seen while a lease is renewed, and not when none i
   await looks()
   expect(locks.advice().loopDelay).toBeLessThan(loopDelay + 1_400)
   await again.release()
+})
+
+test('an answer that comes when its lease is lost already begins no look at the event loop', async () => {
+  const loopDelay = new LoopDelay()
+  onTestFinished(() => loopDelay.rest())
+  const clock = new VirtualClock()
+  const store = memory({ clock })
+  const renew = store.renew.bind(store)
+  store.renew = async (claim, signal) => {
+    const grant = await renew(claim, signal)
+    await new Promise<void>(resolve => clock.after(300, resolve))
+    return grant
+  }
+  const locks = new StoreLocks(store, { ttl: 1_000, heartbeat: false }, { clock, random: Math.random, loopDelay })
+  const lease = await locks.acquire('a')
+  await clock.advance(900)
+  lease.extend().catch(() => {})
+  await clock.advance(300)
+  expect(lease.signal.aborted).toBe(true)
+  expect(locks.advice().heartbeats).toBe(1)
+  expect(loopDelay.watches).toBe(false)
+  const next = await locks.acquire('b')
+  void next.extend()
+  await clock.advance(300)
+  expect(loopDelay.watches).toBe(true)
+  await next.release()
+  expect(loopDelay.watches).toBe(false)
 })
 
 test('a process that looks at its event loop for a lease ends all the same', async () => {

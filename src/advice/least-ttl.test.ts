@@ -32,16 +32,16 @@ test('whichever needs the most decides, and is the reason', () => {
   expect(leastTtl({ p99: 48, silence: 60, loopDelay: 510, shortestTtl: 100 })).toEqual({
     ttl: 1_891,
     reason:
-      'p99 48 ms, longest silence 60 ms, worst loop delay 510 ms: ttl >= 1891 ms to live through these and one lost heartbeat',
+      'p99 48 ms, longest silence 60 ms, worst loop delay 510 ms: ttl >= 1891 ms, to live through these and one lost heartbeat',
   })
   expect(leastTtl({ p99: 48, silence: 60, loopDelay: 1, shortestTtl: 100 })).toEqual({
     ttl: 480,
-    reason: 'p99 48 ms, longest silence 60 ms, worst loop delay 1 ms: ttl >= 10 times the p99',
+    reason: 'p99 48 ms, longest silence 60 ms, worst loop delay 1 ms: ttl >= 480 ms, which is 10 times the p99',
   })
   expect(leastTtl({ p99: 0.123, silence: 2, loopDelay: 1, shortestTtl: 100 })).toEqual({
     ttl: 100,
     reason:
-      'p99 0.12 ms, longest silence 2 ms, worst loop delay 1 ms: little beside the 100 ms that are sensible over this store',
+      'p99 0.12 ms, longest silence 2 ms, worst loop delay 1 ms: ttl >= 100 ms, the shortest that is sensible over this store',
   })
 })
 

@@ -30,11 +30,12 @@ export function leastTtl({ p99, silence, loopDelay, shortestTtl }: Measured): { 
   const bearing = ttlThatSpares(silence + loopDelay)
   const figures = `p99 ${show(p99)}, longest silence ${show(silence)}, worst loop delay ${show(loopDelay)}`
   const candidates = [
-    { ttl: bearing, reason: `${figures}: ttl >= ${bearing} ms to live through these and one lost heartbeat` },
-    { ttl: Math.ceil(LEAST_P99S * p99), reason: `${figures}: ttl >= ${LEAST_P99S} times the p99` },
-    { ttl: shortestTtl, reason: `${figures}: little beside the ${shortestTtl} ms that are sensible over this store` },
+    { ttl: bearing, why: 'to live through these and one lost heartbeat' },
+    { ttl: Math.ceil(LEAST_P99S * p99), why: `which is ${LEAST_P99S} times the p99` },
+    { ttl: shortestTtl, why: 'the shortest that is sensible over this store' },
   ]
-  return candidates.reduce((longest, next) => (next.ttl > longest.ttl ? next : longest))
+  const { ttl, why } = candidates.reduce((longest, next) => (next.ttl > longest.ttl ? next : longest))
+  return { ttl, reason: `${figures}: ttl >= ${ttl} ms, ${why}` }
 }
 
 /** The least whole ttl that spares so much; what it spares rises with it. */

@@ -56,7 +56,7 @@ test('the hundredth heartbeat brings the advice, from what they took', async () 
   const advice = set.locks.advice()
   expect(advice).toMatchObject({ heartbeats: 100, failed: 0, silence: 400, leastTtl: 1_329 })
   expect(advice.reason).toBe(
-    'p99 40 ms, longest silence 400 ms, worst loop delay 0 ms: ttl >= 1329 ms to live through these and one lost heartbeat',
+    'p99 40 ms, longest silence 400 ms, worst loop delay 0 ms: ttl >= 1329 ms, to live through these and one lost heartbeat',
   )
   const { p50, p99, worst } = advice.latency ?? expect.fail('no latency')
   for (const [value, exact] of [

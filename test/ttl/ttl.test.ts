@@ -68,7 +68,7 @@ describe('over SQLite', () => {
       /^p99 .*: /m,
       /^Take a ttl of 1\d s, a heartbeat every \S+ s; .* never below \S+ m?s\.$/m,
       /^ +ttl +heartbeat +bears, with one lost +takeover takes at most$/m,
-      /^ +30 s +10 s +12\.8 s +30\.\d s$/m,
+      /^ +20 s +6\.7 s +7\.9 s +20\.\d s$/m,
       /^ {2}The event loop .* are those of this process/m,
     ])
       expect(out).toMatch(line)

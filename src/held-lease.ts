@@ -231,7 +231,7 @@ export class HeldLease implements Lease {
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
-      this.#core.pulse?.failed(sent)
+      this.#core.pulse?.failed(this, sent)
       if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this, error })

@@ -117,7 +117,7 @@ export class StoreLocks implements Locks {
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
     const heartbeat = new Heartbeat(environment.clock, environment.random)
-    this.#pulse = new Pulse(store.guarantees?.shortestTtl ?? 0, environment.loopDelay)
+    this.#pulse = new Pulse(environment.clock, store.guarantees?.shortestTtl ?? 0, environment.loopDelay)
     const onEnd = (): void => this.#whenIdle()
     this.#core = { ...environment, store, heartbeat, pulse: this.#pulse, leases: new List(), onEnd }
   }

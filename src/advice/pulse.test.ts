@@ -81,6 +81,36 @@ test('a row of failures is one silence, from the first request that failed to th
   expect({ failed, silence, heartbeats }).toEqual({ failed: 9, silence: 4_500, heartbeats: 2 })
 })
 
+test('the silence by which a lease was lost ends with it, and not when the next one is renewed', async () => {
+  const { locks, store, clock } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', refused)
+  await clock.advance(9_000)
+  expect(lease.signal.aborted).toBe(true)
+  const { silence } = locks.advice()
+  expect(silence).toBeGreaterThan(6_000)
+  expect(silence).toBeLessThan(9_000)
+  store.mend('renew')
+  await clock.advance(100_000)
+  await locks.acquire('a')
+  await clock.advance(9_000)
+  expect(locks.advice()).toMatchObject({ silence })
+})
+
+test('a request that fails when its lease is lost already begins no silence', async () => {
+  const { locks, store, clock } = stage({ ttl: 9_000, heartbeat: false })
+  const lease = await locks.acquire('a')
+  store.rule('renew', () => new Promise(() => {}))
+  await clock.advance(8_000)
+  lease.extend().catch(() => {})
+  await clock.advance(3_000)
+  store.mend('renew')
+  await clock.advance(100_000)
+  const next = await locks.acquire('a')
+  await next.extend()
+  expect(locks.advice()).toMatchObject({ failed: 1, silence: 0 })
+})
+
 test('a lost heartbeat whose next try is answered is a failure, and no silence', async () => {
   const { locks, store, clock } = stage({ ttl: 9_000 })
   await locks.acquire('a')

@@ -1,6 +1,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 import { events } from '../events.ts'
 import type { Lease } from '../lease.ts'
+import type { Clock } from '../time.ts'
 import type { Advice, Latency } from './advice.ts'
 import { LEAST_P99S, leastTtl } from './least-ttl.ts'
 import type { LoopDelay } from './loop-delay.ts'
@@ -18,6 +19,7 @@ const LOOK_EVERY = 1_000
 
 /** What the renewals of one `Locks` have shown so far. A renewal costs 0.03 us, and 25 KB are kept in all. */
 export class Pulse {
+  readonly #clock: Clock
   readonly #shortestTtl: number
   readonly #loopDelay: LoopDelay | undefined
   readonly #silence = new Silence()
@@ -27,7 +29,8 @@ export class Pulse {
   readonly #warnedOf = new Set<number>()
   #lookAt = Number.NEGATIVE_INFINITY
 
-  constructor(shortestTtl: number, loopDelay: LoopDelay | undefined) {
+  constructor(clock: Clock, shortestTtl: number, loopDelay: LoopDelay | undefined) {
+    this.#clock = clock
     this.#shortestTtl = shortestTtl
     this.#loopDelay = loopDelay
   }
@@ -46,20 +49,21 @@ export class Pulse {
   }
 
   /** A renewal that was asked for at `sent` failed, or was not answered within its limit. */
-  failed(sent: number): void {
+  failed(lease: Lease, sent: number): void {
     this.#failed += 1
-    this.#silence.failed(sent)
+    if (lease.remaining > 0) this.#silence.failed(sent) // else nobody may ask again to hear the silence end
   }
 
   /** No lease is held. */
   rest(): void {
     this.#loopDelay?.rest()
+    this.#silence.end(this.#clock)
   }
 
   advice(): Advice {
     const heartbeats = this.#latencies?.count ?? 0
     const latency = this.#latency()
-    const silence = this.#silence.longest
+    const silence = this.#silence.longest(this.#clock.now())
     const loopDelay = this.#loopDelay?.worst ?? 0
     const seen = { heartbeats, failed: this.#failed, latency, silence, loopDelay }
     if (!latency || heartbeats < LEAST_HEARTBEATS) {

@@ -1,3 +1,5 @@
+import type { Clock } from '../time.ts'
+
 /** The longest time for which a store answered nothing that it was asked, in milliseconds. */
 export class Silence {
   #longest = 0
@@ -6,13 +8,16 @@ export class Silence {
   /** When the first request left of those that failed since. */
   #since: number | undefined
 
-  get longest(): number {
-    return this.#longest
+  /** With the one that lasts at this moment. */
+  longest(now: number): number {
+    return Math.max(this.#longest, now - (this.#since ?? now))
   }
 
-  /** With the one that lasts at this moment. */
-  longestBy(now: number): number {
-    return Math.max(this.#longest, now - (this.#since ?? now))
+  /** Nobody asks from now on. Reads the clock only if it must: every release may come here. */
+  end(clock: Clock): void {
+    if (this.#since === undefined) return
+    this.#longest = this.longest(clock.now())
+    this.#since = undefined
   }
 
   answered(sent: number, now: number): void {

@@ -66,7 +66,7 @@ export async function measure(
     duration: now - start,
     latencies,
     failed,
-    silence: silence.longestBy(now),
+    silence: silence.longest(now),
     loopDelay: { p99: late(loop.percentile(99)), worst: late(loop.max) },
     gc: collector.end(),
     lost,
@@ -85,7 +85,9 @@ async function extend(lease: Lease): Promise<LeaseError | undefined> {
 
 /** Sees the garbage collections of this process. */
 class Collector {
-  #pauses: number[] = []
+  #pauses = 0
+  #worst = 0
+  #total = 0
   readonly #observer = new PerformanceObserver(list => this.#add(list.getEntries()))
 
   constructor() {
@@ -95,11 +97,14 @@ class Collector {
   end(): Measurement['gc'] {
     this.#add(this.#observer.takeRecords())
     this.#observer.disconnect()
-    const total = this.#pauses.reduce((sum, pause) => sum + pause, 0)
-    return { pauses: this.#pauses.length, worst: Math.max(0, ...this.#pauses), total }
+    return { pauses: this.#pauses, worst: this.#worst, total: this.#total }
   }
 
   #add(entries: readonly PerformanceEntry[]): void {
-    for (const { duration } of entries) this.#pauses.push(duration)
+    for (const { duration } of entries) {
+      this.#pauses += 1
+      this.#worst = Math.max(this.#worst, duration)
+      this.#total += duration
+    }
   }
 }

@@ -19,7 +19,7 @@ const BAR = 40
 
 const UNKNOWN: readonly string[] = [
   'The event loop and the garbage collector are those of this process: locks.advice() tells of your application.',
-  'So short a time shows few of the pauses that a month has, and nothing of a failover unless there was one.',
+  'A measurement shows few of the pauses that a month has, and nothing of a failover unless there was one.',
 ]
 
 /** What a ttl gives. Milliseconds. */
@@ -168,19 +168,17 @@ function histogramLines(histogram: Report['histogram']): string[] {
 }
 
 function adviceLines({ reason, ttl, heartbeat, choices, leastTtl }: Advised): string[] {
-  const heads = ['ttl', 'heartbeat', 'bears, with one lost', 'takeover takes at most']
+  const heads = ['   ttl', 'heartbeat', 'bears, with one lost', 'takeover takes at most']
   const row = (cells: readonly string[]): string =>
     cells.map((cell, i) => cell.padStart(heads[i]?.length ?? 0)).join('   ')
-  const seconds = (value: number): string => formatDuration(value).padStart(6)
   return [
     reason,
     `${paint('bold', `Take a ttl of ${formatDuration(ttl)}`)}, a heartbeat every ${formatDuration(heartbeat)}; ` +
       `where a takeover must be faster, never below ${formatDuration(leastTtl)}.`,
     '',
-    `  ${row(['   ttl', ...heads.slice(1)])}`,
+    `  ${row(heads)}`,
     ...choices.map(
-      choice =>
-        `  ${row([seconds(choice.ttl), ...[choice.heartbeat, choice.bears, choice.takeover].map(formatDuration)])}`,
+      choice => `  ${row([choice.ttl, choice.heartbeat, choice.bears, choice.takeover].map(formatDuration))}`,
     ),
   ]
 }

@@ -6,7 +6,7 @@ import { holdfast, type Running, start } from '../cli/holdfast.ts'
 
 async function reportOf(running: Running): Promise<Report> {
   const { code, out, err } = await running.ended
-  expect(err).toBe('')
+  expect(err).not.toContain('error')
   expect(code).toBe(0)
   return JSON.parse(out)
 }
@@ -98,8 +98,9 @@ describe('over SQLite', () => {
   })
 
   test('a process that stood still for a second saw a late event loop, and a longer ttl is advised', async () => {
-    const running = start(['ttl', '--for', '5s', '--json', '-q'])
-    await pass(2_500)
+    const running = start(['ttl', '--for', '5s', '--json'])
+    await running.tells('measuring')
+    await pass(500)
     running.kill('SIGSTOP')
     await pass(1_200)
     running.kill('SIGCONT')
@@ -139,9 +140,7 @@ describe('over Redis', () => {
   test('the advice follows the delay of the network', async () => {
     proxy.up.delay(100)
     proxy.down.delay(100)
-    const { latency, advice, heartbeats } = await reportOf(
-      start(['ttl', '--store', url, '--for', '7s', '--json', '-q']),
-    )
+    const { latency, advice, heartbeats } = await reportOf(start(['ttl', '--store', url, '--for', '7s', '--json']))
     expect(heartbeats).toBeGreaterThanOrEqual(20)
     expect(latency?.p50).toBeGreaterThanOrEqual(199)
     expect(advice?.leastTtl).toBeGreaterThanOrEqual(1_990)
@@ -149,7 +148,8 @@ describe('over Redis', () => {
   })
 
   test('a server that stands still is seen as silence, and as the heartbeats that would have waited for it', async () => {
-    const running = start(['ttl', '--store', url, '--for', '6s', '--json', '-q'])
+    const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
+    await running.tells('measuring')
     await answers()
     await redis.pause()
     await pass(1_500)
@@ -161,7 +161,8 @@ describe('over Redis', () => {
   })
 
   test('a server that refuses for a while is seen as failures and silence', async () => {
-    const running = start(['ttl', '--store', url, '--for', '8s', '--json', '-q'])
+    const running = start(['ttl', '--store', url, '--for', '8s', '--json'])
+    await running.tells('measuring')
     await answers()
     await proxy.refuse()
     proxy.reset()
@@ -175,7 +176,7 @@ describe('over Redis', () => {
 
   /** Resolves when some heartbeats were answered. */
   async function answers(): Promise<void> {
-    for (const until = proxy.down.bytes + 500; proxy.down.bytes < until; ) await pass(10)
+    for (const until = proxy.down.bytes + 200; proxy.down.bytes < until; ) await pass(10)
   }
 })
 

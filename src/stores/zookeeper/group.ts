@@ -59,6 +59,14 @@ export interface Settings {
   readonly clock: Clock
 }
 
+/** What is told of claims, by their ids. */
+export interface GroupListener {
+  /** One that waits should ask again, after so many milliseconds. */
+  wake(id: string, delay: number): void
+  /** A lease is over; before anybody else can have its name. */
+  lose(id: string): void
+}
+
 const WITHDRAWN = Number.NEGATIVE_INFINITY
 
 /**
@@ -75,15 +83,10 @@ export class Group implements Listener {
   /** Those that leave at the end of this turn of the event loop. */
   readonly #looks = new Map<string, Promise<Line>>()
   readonly #checks = new Checks(this)
-  readonly #lose: (id: string) => void
+  readonly #lose: GroupListener['lose']
   #sweepAt = 0
 
-  /** `lose`: is called with the ids of leases that are over, before anybody else can have their names. */
-  constructor(
-    settings: Settings,
-    timeout: number,
-    { wake, lose }: { wake: (id: string, delay: number) => void; lose: (id: string) => void },
-  ) {
+  constructor(settings: Settings, timeout: number, { wake, lose }: GroupListener) {
     this.#settings = settings
     this.#watches = new Watches(wake)
     this.#lose = lose

@@ -5,17 +5,14 @@ import { closed } from '../link/closed.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'
 import { Expired, failure } from './failure.ts'
-import { type Asked, Group, type Place, type Settings } from './group.ts'
+import type { Asked, Group, Place, Settings } from './group.ts'
+import { Groups } from './groups.ts'
 import { guarantees } from './guarantees.ts'
 import { czxidOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
-import { sessionFor } from './session.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
 import { Wakes } from './wakes.ts'
-
-/** Milliseconds of the session for all that is no claim; the tombstones that it keeps are needed for 5 s. */
-const LOOKING = 3 * LONGEST_REQUEST
 
 /** Milliseconds: `tickTime` as ZooKeeper comes; it ends sessions at ticks, and grants none shorter than two. */
 const USUAL_TICK = 2_000
@@ -27,10 +24,7 @@ export class ZooKeeperStore implements Store {
   readonly kind = 'zookeeper'
   readonly guarantees: Guarantees = guarantees
   readonly #settings: Settings
-  readonly #shortestSession: number
-  /** By the length of their sessions. */
-  readonly #groups = new Map<number, Group>()
-  #looking: Group | undefined
+  readonly #groups: Groups
   readonly #turns: Turns
   readonly #wakes = new Wakes()
   /** What to call when the lease of a claim is over. */
@@ -40,12 +34,15 @@ export class ZooKeeperStore implements Store {
   /** `shortestSession`: milliseconds. */
   constructor(settings: Settings, shortestSession: number) {
     this.#settings = settings
-    this.#shortestSession = shortestSession
     this.#turns = new Turns(settings.clock)
+    this.#groups = new Groups(settings, shortestSession, {
+      wake: (id, delay) => this.#wakes.wake(id, delay),
+      lose: id => this.#losses.get(id)?.(),
+    })
   }
 
   takeover(ttl: number): number {
-    return Math.max(sessionFor(ttl), this.#shortestSession, 2 * USUAL_TICK) + USUAL_TICK
+    return Math.max(this.#groups.sessionFor(ttl), 2 * USUAL_TICK) + USUAL_TICK
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -74,24 +71,23 @@ export class ZooKeeperStore implements Store {
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     const { paths } = this.#settings
     const find = async (): Promise<string[]> =>
-      'name' in query ? [query.name] : namesFrom(this.#lookingGroup(), paths, query.prefix)
+      'name' in query ? [query.name] : namesFrom(this.#groups.looking, paths, query.prefix)
     const names = await this.#guard(signal, find)
     while (names.length > 0) {
       const page = names.splice(0, PAGE)
-      yield* await this.#guard(signal, () => lookAt(this.#lookingGroup(), paths, page))
+      yield* await this.#guard(signal, () => lookAt(this.#groups.looking, paths, page))
     }
   }
 
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#guard(signal, () => breakLease(this.#lookingGroup(), this.#settings.paths, name, by))
+    return this.#guard(signal, () => breakLease(this.#groups.looking, this.#settings.paths, name, by))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#wakes.clear()
-    const groups = [...this.#groups.values(), ...(this.#looking ? [this.#looking] : [])]
-    await Promise.all(groups.map(group => group.close()))
+    await this.#groups.close()
   }
 
   async #acquire(asked: Asked): Promise<Grant | Busy> {
@@ -192,7 +188,7 @@ export class ZooKeeperStore implements Store {
   async #renew(asked: Asked): Promise<Grant | undefined> {
     const { claim, signal } = asked
     const { name, id, ttl } = claim
-    const group = this.#groupFor(ttl)
+    const group = this.#groups.for(ttl)
     // Beats that are a third of the ttl apart leave 2/3 of it before each: less than half only if some were lost.
     const least = ttl / 2
     const known = group.want(claim)
@@ -200,7 +196,7 @@ export class ZooKeeperStore implements Store {
       if (await group.check(known, least, signal)) return this.#hold(group, known, asked)
       group.forget(known)
     }
-    let held = this.#groupOf(id)?.places.get(id)
+    let held = this.#groups.of(id)?.places.get(id)
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const connection = await group.connection(least, ttl)
       signal.throwIfAborted()
@@ -233,10 +229,10 @@ export class ZooKeeperStore implements Store {
   async #release(key: ClaimKey): Promise<'released' | 'gone'> {
     const { name, id } = key
     this.#turns.forget(name)
-    const group = this.#groupOf(id)
+    const group = this.#groups.of(id)
     const place = group?.places.get(id)
     if (!group || !place) {
-      const looking = this.#lookingGroup()
+      const looking = this.#groups.looking
       return looking.withdraw(await looking.connection(0), key)
     }
     try {
@@ -256,7 +252,7 @@ export class ZooKeeperStore implements Store {
   #hold(group: Group, place: Place, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
     place.until = at + ttl
-    for (const other of this.#groups.values()) if (other !== group) other.places.delete(place.id)
+    this.#groups.keepOnlyIn(group, place.id)
     this.#turns.hold(place.name)
     return { held: true, token: place.token ?? place.czxid, ttl }
   }
@@ -303,40 +299,9 @@ export class ZooKeeperStore implements Store {
 
   /** A claim stays in the session where it is, unless it asks for longer than that lasts. */
   #groupToAcquire({ id, ttl }: Claim): Group {
-    const known = this.#groupOf(id)
-    const wanted = this.#groupFor(ttl)
+    const known = this.#groups.of(id)
+    const wanted = this.#groups.for(ttl)
     return known && known.session.timeout >= wanted.session.timeout ? known : wanted
-  }
-
-  #groupFor(ttl: number): Group {
-    const timeout = Math.max(sessionFor(ttl), this.#shortestSession)
-    const group = this.#groups.get(timeout) ?? this.#newGroup(timeout)
-    this.#groups.set(timeout, group)
-    return group
-  }
-
-  #groupOf(id: string): Group | undefined {
-    for (const group of this.#groups.values()) if (group.places.has(id)) return group
-    return undefined
-  }
-
-  #lookingGroup(): Group {
-    this.#looking ??= this.#newGroup(LOOKING)
-    return this.#looking
-  }
-
-  #newGroup(timeout: number): Group {
-    return new Group(this.#settings, timeout, {
-      wake: (id, delay) => this.#wakes.wake(id, delay),
-      lose: id => this.#losses.get(id)?.(),
-    })
-  }
-
-  /** Forgets a session that is over. */
-  #drop(group: Group): void {
-    group.end()
-    if (this.#looking === group) this.#looking = undefined
-    for (const [timeout, each] of this.#groups) if (each === group) this.#groups.delete(timeout)
   }
 
   /** A session that ended took its claims along: whatever is asked then is asked of a new one, once. */
@@ -349,7 +314,7 @@ export class ZooKeeperStore implements Store {
       } catch (error) {
         if (signal.aborted && error === signal.reason) throw error
         if (this.#isClosed) throw closed()
-        for (const group of [...this.#groups.values(), this.#looking]) if (group?.session.isOver) this.#drop(group)
+        this.#groups.drop()
         if (!(error instanceof Expired) || tries > 0) throw failure(error, true)
       }
     }

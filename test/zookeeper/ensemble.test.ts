@@ -62,7 +62,7 @@ test('a lease outlives its leader, with the same token, and waiters are served i
 test('a holder whose server is killed goes on with another, in the same session', async () => {
   const [one, two] = (await followers()) as [ZooKeeperServer, ZooKeeperServer]
   await using store = storeOf([one, two])
-  const claim = claimOf('moves', { ttl: 3_000 })
+  const claim = claimOf('moves', { ttl: 10_000 })
   const { token } = await hold(store, claim)
   const session = async (): Promise<string | undefined> =>
     /(0x\w+):\s+\/holdfast\/moves/.exec(await (await ensemble.leader()).ask('dump'))?.[1]

@@ -30,6 +30,16 @@ export interface LeaseEvents {
   ttl_too_short: { readonly lease: Lease; readonly p99: number; readonly leastTtl: number }
   lease_lost: { readonly lease: Lease; readonly error: LeaseError }
   lease_released: { readonly lease: Lease }
+  /**
+   * Work that led failed, or the store did while a name was waited for to lead it: it is waited for again after `delay`
+   * ms. `failures`: how many in a row.
+   */
+  leadership_delayed: {
+    readonly name: string
+    readonly error: unknown
+    readonly failures: number
+    readonly delay: number
+  }
   /** The store did not confirm that a claim is withdrawn: its ttl ends it. */
   release_failed: { readonly name: string; readonly owner: string; readonly error: LeaseError }
   /** A claim asked for the votes of a majority, in one round trip or with a second to agree on its token. */
@@ -66,6 +76,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   ttl_too_short: open('ttl_too_short'),
   lease_lost: open('lease_lost'),
   lease_released: open('lease_released'),
+  leadership_delayed: open('leadership_delayed'),
   release_failed: open('release_failed'),
   votes_counted: open('votes_counted'),
   node_failed: open('node_failed'),

@@ -4,6 +4,11 @@ export { type LeaseEvents, subscribe } from './events.ts'
 export type { Lease } from './lease.ts'
 export { createLocks, type Locks } from './locks.ts'
 export type { AcquireOptions, CloseOptions, LeaseOptions, LocksDefaults, TryOptions } from './options.ts'
+export type { CampaignOptions } from './recipes/campaign.ts'
+export type { Election, ElectionHealth, ElectionOptions } from './recipes/election.ts'
+export type { LeadOptions } from './recipes/lead.ts'
+export type { Leadership } from './recipes/leadership.ts'
+export type { ObserveOptions } from './recipes/observe.ts'
 export type { NameState } from './record.ts'
 export type {
   Busy,

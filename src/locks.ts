@@ -22,6 +22,10 @@ import {
   tryKeys,
 } from './options.ts'
 import { randomId } from './random-id.ts'
+import { type Election, type ElectionOptions, StoreElection } from './recipes/election.ts'
+import type { Host } from './recipes/host.ts'
+import { type LeadOptions, lead } from './recipes/lead.ts'
+import type { Leadership } from './recipes/leadership.ts'
 import { type NameState, stateOf, visible } from './record.ts'
 import type { OpenRenewer, Renewer } from './renewals.ts'
 import { Cancel, pause, request } from './request.ts'
@@ -32,7 +36,7 @@ import { LONGEST_DELAY } from './timers.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Names to hold, in one store. */
-export interface Locks extends AsyncDisposable {
+export interface Locks extends Leadership, AsyncDisposable {
   readonly store: Store
   /**
    * Holds `name`, waiting for it if need be. Rejects `ACQUIRE_TIMEOUT` after `wait`, `STORE_UNAVAILABLE` when the store
@@ -105,6 +109,7 @@ export class StoreLocks implements Locks {
   #bodies = 0
   #onIdle: (() => void) | undefined
   #closing: Promise<void> | undefined
+  readonly #closed = new AbortController()
 
   /** `openThread` brings the renewals of `heartbeat: 'thread'`, where that can be. */
   constructor(store: Store, defaults: LocksDefaults, environment: Environment, openThread?: OpenRenewer) {
@@ -161,6 +166,15 @@ export class StoreLocks implements Locks {
     }
     if (lost) throw new LeaseError(lost.code, lost.message, { lease: name, cause: lost, result })
     return result
+  }
+
+  lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
+    this.#assertOpen()
+    return lead(this.#host(), name, options)
+  }
+
+  election(name: string, options: ElectionOptions = {}): Election {
+    return new StoreElection(this.#host(), name, options)
   }
 
   async inspect(name: string): Promise<NameState> {
@@ -296,6 +310,7 @@ export class StoreLocks implements Locks {
 
   async #close(grace: number): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
+    this.#closed.abort(closed)
     for (const { cancel } of this.#waits.values()) cancel.cancel(closed)
     for (const lease of this.#core.leases.values()) lease.abort(closed)
     const { clock } = this.#core
@@ -320,6 +335,11 @@ export class StoreLocks implements Locks {
   #inBackground(work: Promise<unknown>): void {
     const settled: Promise<unknown> = work.catch(() => {}).then(() => this.#background.delete(settled))
     this.#background.add(settled)
+  }
+
+  #host(): Host {
+    const { clock, random } = this.#core
+    return { locks: this, closing: this.#closed.signal, clock, random }
   }
 
   #requestLimit(): number {

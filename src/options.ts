@@ -41,11 +41,12 @@ export interface CloseOptions {
 /** What every lease of one `Locks` starts from. */
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
 
-const LEASE_KEYS = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold'] as const
+/** The options of every lease. */
+export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']
 /** The options that each call knows. */
-export const defaultKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait'])
-export const tryKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'signal'])
-export const acquireKeys: ReadonlySet<string> = new Set([...LEASE_KEYS, 'wait', 'signal'])
+export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
+export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
+export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /** Throws `INVALID_ARGUMENT` for values that cannot be right; `hasThread`: may the heartbeat be in a thread? */

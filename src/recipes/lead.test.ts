@@ -1,0 +1,175 @@
+import { expect, test } from 'vitest'
+import { follow, refused, stage } from '../../test/scripted-store.ts'
+import { subscribe } from '../events.ts'
+import type { Lease } from '../lease.ts'
+import { testLocks } from '../testing/index.ts'
+
+/** Resolves when the lease tells its work to end. */
+function told({ signal }: Lease): Promise<void> {
+  return new Promise(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())))
+}
+
+test('leads while the body runs, and gives the name back when it is left', async () => {
+  for (const leave of ['break', 'return', 'throw'] as const) {
+    const locks = testLocks()
+    let token = 0n
+    const loop = follow(
+      (async () => {
+        for await (const term of locks.lead('a')) {
+          token = term.token
+          await locks.inspect('a').then(({ holder }) => expect(holder?.token).toBe(token))
+          if (leave === 'return') return
+          if (leave === 'throw') throw new Error('the body failed')
+          break
+        }
+      })(),
+    )
+    await locks.advance(0)
+    expect(loop).toMatchObject({ settled: true, error: leave === 'throw' ? { message: 'the body failed' } : undefined })
+    expect(token).toBeGreaterThan(0n)
+    expect((await locks.inspect('a')).holder).toBeUndefined()
+    await locks.close()
+  }
+})
+
+test('a body that ends by itself is followed by another turn, after those who wait', async () => {
+  const { locks, other, clock } = stage()
+  const order: string[] = []
+  const stop = new AbortController()
+  const loop = (async () => {
+    for await (const term of locks.lead('a', { signal: stop.signal })) {
+      order.push('mine')
+      await new Promise<void>(resolve => clock.after(100, resolve))
+      if (term.signal.aborted) break
+    }
+  })()
+  await clock.advance(50)
+  const rival = other.using('a', () => {
+    order.push('other')
+  })
+  await clock.advance(100)
+  await rival
+  expect(order).toEqual(['mine', 'other', 'mine'])
+  stop.abort()
+  await clock.advance(100)
+  await loop
+  expect(clock.pending).toBe(0)
+})
+
+test('when the lease is lost the body is told, and the next turn begins only after its end', async () => {
+  const locks = testLocks()
+  const log: string[] = []
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  const loop = follow(
+    (async () => {
+      for await (const term of locks.lead('a')) {
+        log.push(`begins ${term.signal.aborted}`)
+        if (log.length > 1) return
+        await told(term)
+        log.push('told')
+        await over
+        log.push('ended')
+      }
+    })(),
+  )
+  await locks.advance(0)
+  await locks.lose('a')
+  await locks.advance(60_000)
+  expect(log).toEqual(['begins false', 'told'])
+  end()
+  await locks.advance(0)
+  expect(log).toEqual(['begins false', 'told', 'ended', 'begins false'])
+  expect(loop.settled).toBe(true)
+})
+
+test('an abort while it waits, and during the body, ends the loop without an error and leaves nothing behind', async () => {
+  for (const leads of [false, true]) {
+    const { locks, other, clock, server } = stage()
+    const stop = new AbortController()
+    const rival = leads ? undefined : await other.acquire('a')
+    const reasons: unknown[] = []
+    const loop = follow(
+      (async () => {
+        for await (const term of locks.lead('a', { signal: stop.signal })) {
+          await told(term)
+          reasons.push(term.signal.reason)
+        }
+      })(),
+    )
+    await clock.advance(20_000)
+    const reason = new Error('enough')
+    stop.abort(reason)
+    await clock.advance(0)
+    expect(loop).toEqual({ settled: true, value: undefined, error: undefined })
+    expect(reasons).toEqual(leads ? [reason] : [])
+    await rival?.release()
+    await clock.advance(0)
+    for await (const record of server.inspect({ prefix: '' }, new AbortController().signal)) expect(record).toBe('gone')
+    expect(clock.pending).toBe(0)
+  }
+})
+
+test('close tells the body to end, waits for it, and ends the loop', async () => {
+  const { locks, clock } = stage()
+  let ended = false
+  const loop = follow(
+    (async () => {
+      for await (const term of locks.lead('a')) {
+        await told(term)
+        await new Promise<void>(resolve => clock.after(1_000, resolve))
+        ended = true
+      }
+    })(),
+  )
+  await clock.advance(0)
+  const closing = follow(locks.close())
+  await clock.advance(999)
+  expect(closing.settled).toBe(false)
+  await clock.advance(1)
+  expect([ended, loop.settled, loop.error, closing.settled]).toEqual([true, true, undefined, true])
+  expect(() => locks.lead('a')).toThrow(expect.objectContaining({ code: 'CLOSED' }))
+})
+
+test('a store that fails is asked again after pauses that double, up to a limit, and leads once it is mended', async () => {
+  const { locks, clock, store } = stage({ ttl: 1_000 })
+  const delays: number[] = []
+  const stop = subscribe('leadership_delayed', ({ name, delay, failures, error }) => {
+    expect({ name, failures, error }).toMatchObject({
+      name: 'a',
+      failures: delays.length + 1,
+      error: { code: 'STORE_UNAVAILABLE' },
+    })
+    delays.push(delay)
+  })
+  store.ruleAll(refused)
+  const loop = follow(locks.lead('a', { pause: 1_000, longestPause: 4_000 })[Symbol.asyncIterator]().next())
+  await clock.advance(30_000)
+  expect(delays.slice(0, 5)).toEqual([750, 1_500, 3_000, 3_000, 3_000])
+  store.mend('acquire', 'renew', 'release', 'watch', 'break')
+  await clock.advance(4_000)
+  expect(loop.value?.value).toMatchObject({ name: 'a' })
+  stop()
+})
+
+test('close ends a pause', async () => {
+  const { locks, clock, store } = stage({ ttl: 1_000 })
+  store.ruleAll(refused)
+  const loop = follow(locks.lead('a', { pause: 100_000, longestPause: 100_000 })[Symbol.asyncIterator]().next())
+  await clock.advance(10_000)
+  void locks.close()
+  await clock.advance(0)
+  expect(loop.value).toEqual({ done: true, value: undefined })
+})
+
+test('what cannot be right is refused at once, or at the first turn', async () => {
+  const locks = testLocks()
+  const code = expect.objectContaining({ code: 'INVALID_ARGUMENT' })
+  expect(() => locks.lead('')).toThrow(code)
+  expect(() => locks.lead('a', { wait: 5 } as never)).toThrow(/lead has no option "wait"/)
+  expect(() => locks.lead('a', { pause: 0 })).toThrow(code)
+  expect(() => locks.lead('a', { pause: 100, longestPause: 50 })).toThrow(/longestPause/)
+  expect(() => locks.lead('a', { signal: 'no' as never })).toThrow(code)
+  await expect(locks.lead('a', { ttl: 1 })[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+  })
+})

@@ -86,6 +86,11 @@ export interface Guarantees {
   readonly waiting: 'pushed' | 'polled'
   /** The shortest ttl in milliseconds that is sensible here. */
   readonly shortestTtl: number
+  /**
+   * The longest ttl in milliseconds for which a lease lasts although its process is gone; 0 where all leases end with
+   * its connection. @default as long as the ttl
+   */
+  readonly longestUnattended?: number | undefined
   /** The clock that decides when a lease has ended. */
   readonly clock: string
   /** What survives a restart or a failover of the server, in a sentence. */

@@ -1,7 +1,8 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { Usage } from './failure.ts'
 
-type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
+/** What `parse` answers. */
+export type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>
 >
 

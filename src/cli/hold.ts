@@ -3,18 +3,29 @@ import { type Lease, LeaseError, subscribe } from '../index.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT, Failure } from './failure.ts'
+import type { HoldOptions } from './hold-options.ts'
 import type { Output } from './output.ts'
-import type { RunOptions } from './run-options.ts'
 import { type Signals, signalExit } from './signals.ts'
 import type { Reason } from './supervisor.ts'
+
+/** How the lease is given back after the command ended with `exit`; answers why it was lost before, if it was. */
+export type End = (lease: Lease, output: Output, exit: number) => Promise<unknown>
+
+/** Throws where a command cannot be ended together with all that it started. */
+export function checkPlatform(verb: string): void {
+  if (process.platform !== 'win32') return
+  const message = `holdfast ${verb} needs process groups: it runs on Linux and macOS`
+  throw new Failure(EXIT.unavailable, 'UNSUPPORTED', message)
+}
 
 /** Runs the command under the lease, then gives the lease back. Answers the exit code. */
 export async function hold(
   lease: Lease,
   url: string,
-  options: RunOptions,
+  options: HoldOptions,
   output: Output,
   signals: Signals,
+  end: End = release,
 ): Promise<number> {
   let exit: number
   try {
@@ -26,7 +37,7 @@ export async function hold(
     return exit
   }
   const told = lease.signal.aborted
-  const loss = await release(lease, output)
+  const loss = await end(lease, output, exit)
   if (!loss || exit === EXIT.lost) return exit
   // The command ended by itself, perhaps well, but it was not alone for certain.
   if (options.onLost !== 'ignore' || !told) {
@@ -39,7 +50,7 @@ export async function hold(
 async function watch(
   lease: Lease,
   url: string,
-  options: RunOptions,
+  options: HoldOptions,
   output: Output,
   signals: Signals,
 ): Promise<Outcome> {
@@ -93,7 +104,7 @@ function reserve(ttl: number): number {
   return Math.max(100, ttl * 0.05)
 }
 
-function why(reason: Reason, lease: Lease, { name, max = 0 }: RunOptions): string {
+function why(reason: Reason, lease: Lease, { name, max = 0 }: HoldOptions): string {
   if (reason === 'max') return `${name} was held for ${formatDuration(max)} (--max)`
   if (lease.signal.aborted) return text(lease.signal.reason)
   return `the lease of ${name} was not renewed and ends in ${formatDuration(lease.remaining)}`
@@ -124,7 +135,7 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
 }
 
 /** Answers why the lease was lost before, if it was. */
-async function release(lease: Lease, output: Output): Promise<unknown> {
+export async function release(lease: Lease, output: Output): Promise<unknown> {
   const { signal } = lease
   try {
     await lease.release()
@@ -137,6 +148,6 @@ async function release(lease: Lease, output: Output): Promise<unknown> {
   }
 }
 
-function text(error: unknown): string {
+export function text(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

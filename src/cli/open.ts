@@ -32,10 +32,10 @@ export async function open(
   }
 }
 
-/** Whatever that meets, the work is done: it must not change the exit code. */
+/** Whatever that meets, the work is done: it must not change the exit code. What is still held is left to its ttl. */
 export async function close(locks: Locks, output: Output): Promise<void> {
   try {
-    await locks.close()
+    await locks.close({ grace: 0 })
   } catch (error) {
     output.warn('close_failed', `the store was not closed: ${error instanceof Error ? error.message : error}`)
   }

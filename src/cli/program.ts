@@ -5,6 +5,7 @@ import { Output } from './output.ts'
 
 const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) => Promise<number>>>> = {
   run: async () => (await import('./run.ts')).run,
+  elect: async () => (await import('./elect.ts')).elect,
   ls: async () => (await import('./ls.ts')).ls,
   inspect: async () => (await import('./inspect.ts')).inspect,
   break: async () => (await import('./break.ts')).breakLease,

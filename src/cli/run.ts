@@ -1,27 +1,31 @@
-import { connect, type Lease, LeaseError, type Locks, subscribe } from '../index.ts'
+import { connect, type Lease, LeaseError, type Locks } from '../index.ts'
 import { heldBy } from './describe.ts'
 import { formatDuration } from './duration.ts'
-import { EXIT, Failure } from './failure.ts'
-import { hold } from './hold.ts'
+import { EXIT } from './failure.ts'
+import { checkPlatform, hold, release } from './hold.ts'
+import { Kept } from './keep.ts'
 import { close } from './open.ts'
 import { Output } from './output.ts'
 import { parseRun, type RunOptions } from './run-options.ts'
 import { Signals } from './signals.ts'
+import { tellHolders } from './waiting.ts'
 import { storeUrl } from './where.ts'
 
 /** `holdfast run`: holds a lease while a command runs. Answers the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
   const options = parseRun(args)
-  if (process.platform === 'win32') {
-    throw new Failure(EXIT.unavailable, 'UNSUPPORTED', 'holdfast run needs process groups: it runs on Linux and macOS')
-  }
+  checkPlatform('run')
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals()
   const locks = await connect(url)
   try {
+    const kept = new Kept(locks, options, output)
     const lease = await acquire(locks, options, output, signals)
-    return typeof lease === 'number' ? lease : await hold(lease, url, options, output, signals)
+    if (typeof lease === 'number') return lease
+    if (!(await kept.hasRun())) return await hold(lease, url, options, output, signals, kept.end(signals))
+    await release(lease, output)
+    return 0
   } catch (error) {
     return output.fail(error)
   } finally {
@@ -44,16 +48,4 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
         : [`${name} is ${heldBy(holder)}`, options.busyExit]
     return output.fail(new LeaseError('ACQUIRE_TIMEOUT', text, { lease: name, holder }), exit)
   }
-}
-
-/** One line whenever the holder that is waited for is another. */
-function tellHolders(name: string, output: Output): void {
-  let last: string | undefined
-  subscribe('lease_busy', ({ holder, ahead }) => {
-    const key = holder && `${holder.owner} ${holder.token}`
-    if (!holder || key === last) return
-    last = key
-    const line = ahead ? `; ${ahead} ahead` : ''
-    output.tell('waiting', `${name} is ${heldBy(holder)}, waiting${line}`, { name, holder, ahead })
-  })
 }

@@ -5,15 +5,20 @@ import { EXIT, Failure } from './failure.ts'
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 const MEANT_FOR_COMMAND = ['SIGUSR1', 'SIGUSR2'] as const
 
-/** What this process is told by signals: to stop waiting, until the command runs; from then on all are the command's. */
+/** What this process is told by signals: to stop waiting, until the command runs; while it runs all are the command's. */
 export class Signals {
   readonly #stop = new AbortController()
   #forward: ((signal: NodeJS.Signals) => void) | undefined
+  #received = false
 
   /** `when` ends the sentence that says what was stopped. */
   constructor(when = 'before the command ran') {
     for (const signal of STOPPING) {
-      process.on(signal, () => (this.#forward ? this.#forward(signal) : this.#stop.abort(stopped(signal, when))))
+      process.on(signal, () => {
+        this.#received = true
+        if (this.#forward) this.#forward(signal)
+        else this.#stop.abort(stopped(signal, when))
+      })
     }
     for (const signal of MEANT_FOR_COMMAND) process.on(signal, () => this.#forward?.(signal))
   }
@@ -23,7 +28,13 @@ export class Signals {
     return this.#stop.signal
   }
 
-  forward(to: (signal: NodeJS.Signals) => void): void {
+  /** Was there one that means the end, for whomever? */
+  get received(): boolean {
+    return this.#received
+  }
+
+  /** From now on to the command; `undefined`: it has ended. */
+  forward(to: ((signal: NodeJS.Signals) => void) | undefined): void {
     this.#forward = to
   }
 }

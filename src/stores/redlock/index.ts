@@ -82,7 +82,10 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
   const canListen = drivers.every(driver => driver.canListen)
   return new QuorumStore(members, {
     kind: `redlock of ${clients.length}`,
-    guarantees: guaranteesOf(clients.length, canListen, trustRestarted),
+    guarantees: {
+      ...guaranteesOf(clients.length, canListen, trustRestarted),
+      longestUnattended: trustRestarted ? undefined : maxTtl,
+    },
     nodeTimeout,
     maxTtl: trustRestarted ? Number.POSITIVE_INFINITY : maxTtl,
     acquireLimit,

@@ -11,6 +11,7 @@ export function guaranteesOf(ttl: number): Guarantees {
     order: 'not promised',
     waiting: 'polled',
     shortestTtl: 300,
+    longestUnattended: 0,
     clock: 'timers of the server and of the holder, which nobody sets',
     durability: 'no lease survives a restart of the server or the end of the connection; tokens do',
     limits: [

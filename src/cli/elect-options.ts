@@ -1,0 +1,26 @@
+import { Usage } from './failure.ts'
+import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
+
+/** `holdfast elect`, as asked for on the command line. Durations in milliseconds. */
+export interface ElectOptions extends HoldOptions {
+  /** From the end of the command until the name is waited for again; doubles with each failure. */
+  readonly pause: number
+  readonly longestPause: number
+}
+
+const OPTIONS = { ...HOLD, pause: { type: 'string' }, 'longest-pause': { type: 'string' } } as const
+
+const DEFAULT_PAUSE = 1_000
+const DEFAULT_LONGEST_PAUSE = 30_000
+
+/** Reads `NAME [options] -- COMMAND …`. Throws `Usage`. */
+export function parseElect(args: readonly string[]): ElectOptions {
+  const { values, hold } = parseHold('elect', args, OPTIONS)
+  const pause = duration(values.pause, '--pause') ?? DEFAULT_PAUSE
+  const longestPause = duration(values['longest-pause'], '--longest-pause') ?? Math.max(DEFAULT_LONGEST_PAUSE, pause)
+  if (pause < 10) throw new Usage(`--pause ${values.pause} would start a broken command in a loop: at least 10ms`)
+  if (longestPause < pause) {
+    throw new Usage(`--longest-pause ${values['longest-pause']} is shorter than --pause, ${pause}ms`)
+  }
+  return { ...hold, pause, longestPause }
+}

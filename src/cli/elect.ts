@@ -1,0 +1,51 @@
+import { connect, type Lease, subscribe } from '../index.ts'
+import { formatDuration } from './duration.ts'
+import { parseElect } from './elect-options.ts'
+import { EXIT } from './failure.ts'
+import { checkPlatform, hold } from './hold.ts'
+import { close } from './open.ts'
+import { Output } from './output.ts'
+import { Signals } from './signals.ts'
+import { tellHolders } from './waiting.ts'
+import { storeUrl } from './where.ts'
+
+/** `holdfast elect`: keeps a command running wherever the lease is held, until a signal stops it. Answers the exit code. */
+export async function elect(args: readonly string[]): Promise<number> {
+  const options = parseElect(args)
+  checkPlatform('elect')
+  const output = new Output(options)
+  const url = storeUrl(options.store, output)
+  const signals = new Signals('while the command did not run')
+  const locks = await connect(url)
+  const { name, ttl, note, owner, pause, longestPause } = options
+  const done = new AbortController()
+  let exit = 0
+
+  const lead = async (lease: Lease): Promise<void> => {
+    const { token } = lease
+    output.tell('leading', `${name} is led from here, with token ${token}`, { name, token })
+    exit = await hold(lease, url, options, output, signals)
+    signals.forward(undefined)
+    if (signals.received || exit === EXIT.notFound || exit === EXIT.notExecutable) done.abort()
+    else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
+    else tellAgain(output, name, 'the command ended with 0', pause)
+  }
+
+  try {
+    tellHolders(name, output)
+    subscribe('leadership_delayed', ({ error, delay }) => {
+      tellAgain(output, name, error instanceof Error ? error.message : String(error), delay)
+    })
+    const election = locks.election(name, { ttl, note, owner, pause, longestPause })
+    await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
+    return signals.stop.aborted ? output.fail(signals.stop.reason) : exit
+  } catch (error) {
+    return output.fail(error)
+  } finally {
+    await close(locks, output)
+  }
+}
+
+function tellAgain(output: Output, name: string, what: string, delay: number): void {
+  output.tell('delayed', `${what}; ${name} is tried for again in ${formatDuration(delay)}`, { name, delay })
+}

@@ -7,6 +7,7 @@ One at a time, on one machine or many: a lease with a name, and a token that out
 
 Commands
   run NAME -- COMMAND   holds the lease NAME while COMMAND runs
+  elect NAME -- COMMAND keeps one COMMAND running, on whichever machine leads NAME
   ls [PREFIX]           who holds what, and who waits for it
   inspect NAME          all about one name
   break NAME            takes the lease from its holder
@@ -17,6 +18,7 @@ Commands
 Examples
   holdfast run nightly -- node invoices.js
   holdfast run nightly --wait forever -- ./backup.sh
+  holdfast elect scheduler -- node scheduler.js
   HOLDFAST_STORE=redis://cache:6379 holdfast ls
 
 Options of every command
@@ -39,6 +41,8 @@ Examples
   holdfast run nightly -q -E 0 -- node invoices.js         for cron: whoever comes first runs, the others are content
   holdfast run nightly --wait 5m -- ./backup.sh            waits up to 5 minutes for its turn
   holdfast run migrate --wait forever --max 1h -- ./migrate.sh
+  holdfast run nightly -q -E 0 --at-least 1m --skip-if-ran-since 20h -- node invoices.js
+                                                           once a day, although the clocks of the hosts differ
   holdfast run deploy -- sh -c 'echo "token $HOLDFAST_TOKEN"; ./deploy.sh'
 
 Options
@@ -49,6 +53,10 @@ Options
                         (default: a quarter of the ttl, at most 5s; never more than a third)
   --on-lost kill        what to do when the lease is lost: kill (SIGTERM, then SIGKILL before the lease ends),
                         term (SIGTERM only) or ignore (the command goes on)
+  --at-least 30s        keep the name for so long since it was had, also when COMMAND ends sooner
+  --skip-if-ran-since 1h
+                        if a run of NAME with this option ended well (exit code 0) within the time that it gave:
+                        skip COMMAND, exit code 0
   -E, --conflict-exit-code 75
                         exit code when another holds the name and --wait was not given
   --note TEXT           shown to all who ask who holds the name
@@ -63,6 +71,40 @@ Exit codes
   75   held by another            64   wrong usage
   124  waited in vain             69   the store is not available
   76   the lease was lost         126  COMMAND is not executable, 127: not found
+`
+
+const ELECT = `Usage: holdfast elect NAME [options] -- COMMAND [ARGUMENT …]
+
+Keeps one instance of COMMAND running, wherever this is started with the same NAME: one leads and runs it, the others
+wait. When COMMAND ends it is started again, elsewhere if another waits. It is ended before another can lead.
+
+Examples
+  holdfast elect scheduler -- node scheduler.js
+  holdfast elect mailer --ttl 5s --note "$(hostname)" -- ./consume.sh    the note is shown by holdfast inspect mailer
+
+Options
+  --ttl 10s             how long the lease outlives a machine that dies; renewed every third of it
+  --pause 1s            from the end of COMMAND until NAME is tried for again; it doubles with each failure in a row
+                        (random between half of it and all)
+  --longest-pause 30s   what it doubles up to; a COMMAND that ran for so long begins anew
+  --grace 2.5s          time from SIGTERM to the end of the lease when renewals fail
+                        (default: a quarter of the ttl, at most 5s; never more than a third)
+  --on-lost kill        what to do when the lease is lost: kill, term or ignore; see holdfast run --help
+  --note TEXT           shown to all who ask who leads
+  --owner TEXT          who leads (default: host, process and a random part)
+  --store URL, --json, -q, --quiet: see holdfast --help
+
+Signals
+  SIGTERM, SIGINT, SIGHUP and SIGQUIT are passed on to COMMAND; when it has ended, NAME is given back and the next in
+  line leads. SIGUSR1 and SIGUSR2 are passed on only.
+
+Environment of COMMAND
+  HOLDFAST_NAME, HOLDFAST_TOKEN (the fencing token, higher with each term), HOLDFAST_OWNER, HOLDFAST_STORE
+
+Exit codes
+  after a signal: that of COMMAND, or 128 + n if it did not run
+  126  COMMAND is not executable      127  not found
+  64   wrong usage                    69   the store cannot be used
 `
 
 const LS = `Usage: holdfast ls [PREFIX] [options]
@@ -178,6 +220,7 @@ Exit codes
 
 const TEXTS: Readonly<Record<string, string>> = {
   run: RUN,
+  elect: ELECT,
   ls: LS,
   inspect: INSPECT,
   break: BREAK,

@@ -5,7 +5,7 @@ import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
   test('teaches every command by example', async () => {
-    for (const command of ['run', 'ls', 'inspect', 'break', 'ttl', 'prove']) {
+    for (const command of ['run', 'elect', 'ls', 'inspect', 'break', 'ttl', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
       expect(asked.out).toMatch(new RegExp(`^Usage: holdfast ${command}`))
@@ -18,7 +18,8 @@ describe('help', () => {
   test('lists the commands', async () => {
     const { code, out } = await holdfast(['--help'])
     expect(code).toBe(0)
-    for (const command of ['run NAME', 'ls [PREFIX]', 'inspect NAME', 'break NAME']) expect(out).toContain(command)
+    for (const command of ['run NAME', 'elect NAME', 'ls [PREFIX]', 'inspect NAME', 'break NAME'])
+      expect(out).toContain(command)
     expect(Math.max(...out.split('\n').map(line => line.length))).toBeLessThanOrEqual(120)
   })
 
@@ -33,11 +34,11 @@ describe('help', () => {
 })
 
 test.each([
-  [[], 'a command comes first: run, ls, inspect, break, migrate, ttl, prove; see holdfast --help'],
+  [[], 'a command comes first: run, elect, ls, inspect, break, migrate, ttl, prove; see holdfast --help'],
   [['--json'], 'a command comes first'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['help', 'start'], 'there is no command start: expected run, ls, inspect, break, migrate, ttl, prove'],
+  [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, prove'],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],
@@ -59,6 +60,21 @@ test.each([
   [['run', 'job', '--ttl', '1000h', '--', 'true'], 'too long'],
   [['run', 'job', '--ttl', '3s', '--grace', '1001ms', '--', 'true'], '--grace 1001ms is more than a third of the ttl'],
   [['run', 'job', '--max', '0s', '--', 'true'], '--max 0s leaves no time'],
+  [['run', 'job', '--skip-if-ran-since', '0s', '--', 'true'], '--skip-if-ran-since 0 skips nothing'],
+  [
+    ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'zookeeper://127.0.0.1:1', '--', 'true'],
+    '--skip-if-ran-since needs leases that outlive their process, and this store (zookeeper) ends them with it',
+  ],
+  [
+    ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3', '--', 'x'],
+    'this store (redlock of 3) keeps them for 30 s at most',
+  ],
+  [['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'], 'has 256 bytes of UTF-8'],
+  [['elect', 'job'], 'the command is missing, as in: holdfast elect job -- node job.js'],
+  [['elect', 'job', 'true'], 'the command goes after --, as in: holdfast elect job -- true'],
+  [['elect', 'job', '--wait', '5s', '--', 'true'], 'holdfast elect has no option --wait'],
+  [['elect', 'job', '--pause', '1ms', '--', 'true'], '--pause 1ms would start a broken command in a loop'],
+  [['elect', 'job', '--longest-pause', '1ms', '--', 'true'], '--longest-pause 1ms is shorter than --pause, 1000ms'],
   [['run', 'job', '--on-lost', 'pray', '--', 'true'], '--on-lost pray is unknown: expected kill, term or ignore'],
   [['run', 'job', '-E', '256', '--', 'true'], '-E 256 is no exit code: expected a number from 0 to 255'],
   [['run', 'job', '-E', 'x', '--', 'true'], '-E x is no exit code'],

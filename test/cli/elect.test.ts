@@ -1,0 +1,110 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { family, folder, holdfast, kill, members, type Running, start } from './holdfast.ts'
+
+/** Says so when it begins, and when it is told to end, which takes it a moment. */
+const SERVICE =
+  'trap "echo stopping; sleep 0.3; echo stopped; exit 0" TERM; echo "up $HOLDFAST_TOKEN"; while :; do sleep 0.02; done'
+
+function candidate(...options: string[]): Running {
+  return start(['elect', 'service', ...options, '--', 'sh', '-c', SERVICE])
+}
+
+test('one instance runs; after SIGTERM it ends first, then the next leads with a higher token', async () => {
+  const one = candidate('--note', 'one')
+  await one.says('up')
+  const two = candidate('--note', 'two')
+  await two.tells('waiting')
+  expect(JSON.parse((await holdfast(['inspect', 'service', '--json'])).out)).toMatchObject({
+    holder: { note: 'one' },
+    waiters: [{ note: 'two' }],
+  })
+  one.kill('SIGTERM')
+  await one.says('stopping')
+  expect(two.out, 'the name is held until the command has ended').toBe('')
+  const { code, out } = await one.ended
+  expect({ code, end: out.slice(out.indexOf('stopping')) }).toEqual({ code: 0, end: 'stopping\nstopped\n' })
+  await two.says('up')
+  const token = (text: string): bigint => BigInt(/up (\d+)/.exec(text)?.[1] ?? 0)
+  expect(token(two.out)).toBeGreaterThan(token(one.out))
+  two.kill('SIGTERM')
+  expect(await two.ended).toMatchObject({ code: 0 })
+  expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')
+})
+
+test('a command that ends is started again after a pause that doubles, elsewhere if another waits', async () => {
+  const script = 'echo up; exit 3'
+  const alone = start(['elect', 'service', '--pause', '50ms', '--longest-pause', '400ms', '--', 'sh', '-c', script])
+  await alone.says(/(up\n){5}/)
+  await alone.tells(/the command ended with 3; service is tried for again in (\d+) ms/)
+  const delays = [...alone.err.matchAll(/again in (\d+) ms/g)].map(([, delay]) => Number(delay))
+  for (const [index, longest] of [50, 100, 200, 400].entries()) {
+    expect(delays[index]).toBeLessThanOrEqual(longest)
+    expect(delays[index]).toBeGreaterThanOrEqual(longest / 2)
+  }
+  const other = candidate()
+  await other.says('up')
+  alone.kill('SIGINT')
+  expect(await alone.ended).toMatchObject({ code: 130 })
+})
+
+test('a command that ends with 0 is started again', async () => {
+  const running = start(['elect', 'service', '--pause', '10ms', '--', 'echo', 'up'])
+  await running.says(/(up\n){3}/)
+  running.kill('SIGTERM')
+  expect((await running.ended).code).not.toBeNull()
+})
+
+test('when holdfast is killed its command is ended, and another leads', async () => {
+  const one = candidate('--ttl', '2s')
+  await one.says('up')
+  const two = candidate('--ttl', '2s')
+  await two.tells('waiting')
+  const { command } = family(one)
+  kill(one.pid, 'SIGKILL')
+  await two.says('up')
+  expect(members(command), 'nothing is left of the first').toEqual([])
+})
+
+test('when the lease is broken the command is killed, and the candidate leads again', async () => {
+  const one = candidate('--ttl', '1s', '--pause', '10ms')
+  await one.says('up')
+  expect(await holdfast(['break', 'service'])).toMatchObject({ code: 0 })
+  await one.says(/up \d+\nup \d+/)
+  one.kill('SIGTERM')
+  expect(await one.ended).toMatchObject({ code: 0 })
+})
+
+test('SIGUSR1 is for the command, which goes on', async () => {
+  const script = 'trap "echo reloaded" USR1; echo up; while :; do sleep 0.02; done'
+  const one = start(['elect', 'service', '--', 'sh', '-c', script])
+  await one.says('up')
+  one.kill('SIGUSR1')
+  await one.says('reloaded')
+  one.kill('SIGTERM')
+  expect(await one.ended).toMatchObject({ code: 143 })
+})
+
+test('a candidate that is told to stop while it waits, or between two starts, leaves nothing behind', async () => {
+  const one = candidate()
+  await one.says('up')
+  const two = candidate()
+  await two.tells('waiting')
+  two.kill('SIGTERM')
+  expect(await two.ended).toMatchObject({ code: 143, out: '' })
+  one.kill('SIGTERM')
+  await one.ended
+  const failing = start(['elect', 'service', '--pause', '1m', '--longest-pause', '1m', '--', 'false'])
+  await failing.tells('tried for again')
+  failing.kill('SIGTERM')
+  expect(await failing.ended).toMatchObject({ code: 143 })
+  expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')
+})
+
+test('a command that cannot be run here is not tried again, so that another may', async () => {
+  expect(await holdfast(['elect', 'service', '--', 'no-such-command'])).toMatchObject({ code: 127 })
+  const plain = join(folder, 'plain')
+  writeFileSync(plain, '')
+  expect(await holdfast(['elect', 'service', '--', plain])).toMatchObject({ code: 126 })
+})

@@ -1,0 +1,90 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { folder, holdfast, start, until } from './holdfast.ts'
+
+async function held(): Promise<{ name: string; remaining: number; owner: string }[]> {
+  return JSON.parse((await holdfast(['ls', '--json'])).out)
+}
+
+describe('--at-least', () => {
+  test('keeps the name after a fast job, without the process, and then frees it', async () => {
+    expect(await holdfast(['run', 'job', '--at-least', '4s', '--', 'true'])).toMatchObject({ code: 0, err: '' })
+    const [lease] = await held()
+    expect(lease).toMatchObject({ name: 'job' })
+    expect(lease?.remaining).toBeLessThan(4_000)
+    expect(await holdfast(['run', 'job', '--', 'echo', 'ran'])).toMatchObject({ code: 75, out: '' })
+    expect(await holdfast(['run', 'job', '--wait', '20s', '--', 'echo', 'ran'])).toMatchObject({
+      code: 0,
+      out: 'ran\n',
+    })
+  })
+
+  test('keeps it after a failure as well, and ends with the code of the command', async () => {
+    expect(await holdfast(['run', 'job', '--at-least', '20s', '--', 'false'])).toMatchObject({ code: 1 })
+    expect(await held()).toMatchObject([{ name: 'job' }])
+  })
+
+  test('gives the name back at once after a job that took longer', async () => {
+    expect(await holdfast(['run', 'job', '--at-least', '100ms', '--', 'sleep', '0.2'])).toMatchObject({ code: 0 })
+    expect(await held()).toEqual([])
+  })
+
+  test('gives it back at once when the command was not found', async () => {
+    expect(await holdfast(['run', 'job', '--at-least', '20s', '--', 'no-such-command'])).toMatchObject({ code: 127 })
+    expect(await held()).toEqual([])
+  })
+})
+
+describe('--skip-if-ran-since', () => {
+  const once = ['run', 'job', '--skip-if-ran-since', '20m', '--owner', 'alice', '--', 'sh', '-c', 'echo ran']
+
+  test('runs once, then skips with 0 and says why', async () => {
+    expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n', err: '' })
+    const { code, out, err } = await holdfast(once)
+    expect({ code, out }).toEqual({ code: 0, out: '' })
+    expect(err).toMatch(/^holdfast: job was run by alice and is not run again for (19 min 5\d s|20 min): skipped\n$/)
+    expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job:ran', owner: 'alice' }])
+  })
+
+  test('runs again after a failure, after the time, and where it is not asked for', async () => {
+    const fail = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'sh', '-c', 'echo ran; exit 3']
+    expect(await holdfast(fail)).toMatchObject({ code: 3, out: 'ran\n' })
+    const brief = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'echo', 'ran']
+    expect(await holdfast(brief)).toMatchObject({ code: 0, out: 'ran\n' })
+    expect(await holdfast(['run', 'job', '--', 'echo', 'ran'])).toMatchObject({ code: 0, out: 'ran\n' })
+    await until(async () => (await held()).length === 0, 'the memory of the run to end')
+    expect(await holdfast(brief)).toMatchObject({ code: 0, out: 'ran\n' })
+  })
+
+  test('skips a run that waited for the one that succeeded', async () => {
+    const slow = [
+      'run',
+      'job',
+      '--skip-if-ran-since',
+      '20m',
+      '--',
+      'sh',
+      '-c',
+      `echo ready; while [ ! -e ${folder}/go ]; do sleep 0.05; done`,
+    ]
+    const first = start(slow)
+    await first.says('ready')
+    const second = start(['run', 'job', '--wait', 'forever', ...once.slice(2)])
+    await second.tells('waiting')
+    writeFileSync(join(folder, 'go'), '')
+    expect(await first.ended).toMatchObject({ code: 0 })
+    expect(await second.ended).toMatchObject({ code: 0, out: '', err: expect.stringContaining('skipped') })
+  })
+
+  test('five hosts of a cron job whose clocks differ run it once', async () => {
+    const options = ['-q', '-E', '0', '--at-least', '1s', '--skip-if-ran-since', '20m']
+    const outs: string[] = []
+    for (let host = 0; host < 5; host += 1) {
+      const { code, out, err } = await holdfast(['run', 'report', ...options, '--', 'echo', 'ran'])
+      expect({ code, err }).toEqual({ code: 0, err: '' })
+      outs.push(out)
+    }
+    expect(outs.join('')).toBe('ran\n')
+  })
+})

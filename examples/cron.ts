@@ -6,7 +6,8 @@
  * The name of the lease is the name of this one run, and its term is fixed: it is neither renewed nor released, so that
  * a replica whose clock is behind cannot run the job again when the first has finished. A run that crashes is not
  * repeated before its term is over. For a job that should be taken over instead, renew and release, as
- * `holdfast run` does, and let it find out what is left to do, as invoices/job.ts does.
+ * `holdfast run` does, and let it find out what is left to do, as invoices/job.ts does. For a command,
+ * `holdfast run --at-least 1m --skip-if-ran-since 20h` is all that is needed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLocks, type Locks } from '../src/index.ts' // in your project: 'holdfast'

@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  const ended = candidates.map(child => child.exitCode ?? child.signalCode ?? once(child, 'exit'))
+  const ended = candidates.map(async child => child.exitCode ?? child.signalCode ?? once(child, 'exit'))
   for (const child of candidates) child.kill('SIGKILL')
   await Promise.all(ended)
   candidates = []

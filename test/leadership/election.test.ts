@@ -3,13 +3,14 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import { NODE, until } from '../cli/holdfast.ts'
 import { type Entry, Ledger } from './ledger.ts'
 
 const TTL = 1_500
-const CANDIDATE = join(import.meta.dirname, 'candidate.ts')
+const CANDIDATE = fileURLToPath(new URL('./candidate.ts', import.meta.url))
 
 let folder: string
 let ledger: Ledger

@@ -88,7 +88,7 @@ export interface Guarantees {
   readonly shortestTtl: number
   /**
    * The longest ttl in milliseconds for which a lease lasts although its process is gone; 0 where all leases end with
-   * its connection. @default as long as the ttl
+   * its connection. @default any ttl
    */
   readonly longestUnattended?: number | undefined
   /** The clock that decides when a lease has ended. */

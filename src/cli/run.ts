@@ -2,7 +2,7 @@ import { connect, type Lease, LeaseError, type Locks } from '../index.ts'
 import { heldBy } from './describe.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT } from './failure.ts'
-import { checkPlatform, hold, release } from './hold.ts'
+import { checkPlatform, hold } from './hold.ts'
 import { Kept } from './keep.ts'
 import { close } from './open.ts'
 import { Output } from './output.ts'
@@ -23,9 +23,8 @@ export async function run(args: readonly string[]): Promise<number> {
     const kept = new Kept(locks, options, output)
     const lease = await acquire(locks, options, output, signals)
     if (typeof lease === 'number') return lease
-    if (!(await kept.hasRun())) return await hold(lease, url, options, output, signals, kept.end(signals))
-    await release(lease, output)
-    return 0
+    if (await kept.skips(lease)) return 0
+    return await hold(lease, url, options, output, signals, kept.end(signals))
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -12,11 +12,13 @@ export const clientCases: Case[] = [
         const { store } = await space.client()
         const { lacks = {} } = space.harness
         assert.ok(store.kind.length > 0)
-        const { order, waiting, shortestTtl, scope } = store.guarantees
+        const { order, waiting, shortestTtl, longestUnattended, scope } = store.guarantees
         assert.equal(order === 'not promised', lacks.line !== undefined, 'lacks.line and guarantees.order disagree')
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
+        const endsWithClient = longestUnattended === 0
+        assert.equal(endsWithClient, lacks.apart !== undefined, 'lacks.apart and longestUnattended disagree')
         assert.ok(shortestTtl <= space.short, `the shortest ttl is ${shortestTtl}: give the harness a larger scale`)
       },
 

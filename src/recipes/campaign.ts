@@ -1,4 +1,4 @@
-import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../check.ts'
+import { checkDuration, checkKeys, checkName, invalid } from '../check.ts'
 import { LeaseError } from '../errors.ts'
 import { events } from '../events.ts'
 import type { Lease } from '../lease.ts'
@@ -43,7 +43,6 @@ export class Campaign {
 
   /** Ends, the term under way with it, when `stop` aborts. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal) {
-    checkSignal(stop)
     const { pause = 1_000, longestPause = 30_000, ...lease } = options
     this.#host = host
     this.#name = name

@@ -14,7 +14,6 @@ const guarantees: Guarantees = {
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 10,
-  longestUnattended: 0,
   clock: 'the monotonic clock of the process, and forward steps of its wall clock',
   durability: 'nothing survives the process',
   limits: ['Other processes, and worker threads, do not share it.'],

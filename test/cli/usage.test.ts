@@ -63,13 +63,13 @@ test.each([
   [['run', 'job', '--skip-if-ran-since', '0s', '--', 'true'], '--skip-if-ran-since 0 skips nothing'],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'zookeeper://127.0.0.1:1', '--', 'true'],
-    '--skip-if-ran-since needs leases that outlive their process, and this store (zookeeper) ends them with it',
+    '--skip-if-ran-since is too long for this store: zookeeper keeps a lease without its process for 24 s at most',
   ],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3', '--', 'x'],
-    'this store (redlock of 3) keeps them for 30 s at most',
+    'redlock of 3 keeps a lease without its process for 30 s at most',
   ],
-  [['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'], 'has 256 bytes of UTF-8'],
+  [['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'], 'NAME may have 251 bytes'],
   [['elect', 'job'], 'the command is missing, as in: holdfast elect job -- node job.js'],
   [['elect', 'job', 'true'], 'the command goes after --, as in: holdfast elect job -- true'],
   [['elect', 'job', '--wait', '5s', '--', 'true'], 'holdfast elect has no option --wait'],

@@ -9,7 +9,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 300,
-  longestUnattended: 0,
+  longestUnattended: 24_000, // 0.6 of the longest session, unless the server was set otherwise
   clock: 'the monotonic clock of the leader; no wall clock decides anything',
   durability:
     'a majority of the ensemble has every grant on its disks before it is answered, and sessions survive restarts and elections',

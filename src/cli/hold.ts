@@ -65,7 +65,8 @@ async function watch(
     },
   )
   signals.forward(signal => child.signal(signal))
-  process.on('SIGTSTP', () => output.warn('running', `${name} cannot be suspended: its lease would end`, { name }))
+  const refuse = (): void => output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
+  process.on('SIGTSTP', refuse)
   const stopListening = subscribe('heartbeat', event => {
     if (event.lease === lease) child.deadline(deadlineOf(lease))
   })
@@ -84,6 +85,7 @@ async function watch(
     return await child.outcome
   } finally {
     clearTimeout(limit)
+    process.off('SIGTSTP', refuse)
     stopListening()
     lease.signal.removeEventListener('abort', onLoss)
   }

@@ -161,6 +161,9 @@ test('a candidate runs once at a time, and refuses what cannot be right', async 
   await expect(locks.election('b').run('x' as never)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   expect(() => locks.election('b', { grace: -1 })).toThrow(/grace must be/)
   expect(() => election.observe({ every: 0 })).toThrow(/every must be/)
+  await locks.close()
+  await expect(election.run(untilTold)).rejects.toMatchObject({ code: 'CLOSED' })
+  expect(() => election.observe()).toThrow(expect.objectContaining({ code: 'CLOSED' }))
 })
 
 test('observe shows who leads at first and at each change, in the order of tokens, through failures of the store', async () => {

@@ -34,7 +34,7 @@ export interface Election {
    *
    * Work that returns by itself gives the name back and is begun again after `pause`; work that throws after a pause
    * that doubles (the event `leadership_delayed`). Rejects with what asking again cannot mend, with what the work threw
-   * after `signal` aborted, and `INVALID_ARGUMENT` while it runs already.
+   * after `signal` aborted, `INVALID_ARGUMENT` while it runs already, and `CLOSED`.
    */
   run(work: (lease: Lease) => unknown, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
   /** Who leads now, with its token, and the value that it publishes as `note`. Rejects as `Locks.inspect`. */
@@ -90,6 +90,7 @@ export class StoreElection implements Election {
     if (typeof work !== 'function') throw invalid('run needs the work as its first argument: a function of the lease')
     checkKeys(options, runKeys, 'run')
     checkSignal(options.signal)
+    this.#host.closing.throwIfAborted()
     if (this.#runs) throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
     const campaign = new Campaign(this.#host, this.name, this.#options, anyOf(options.signal, this.#host.closing))
     this.#runs = true

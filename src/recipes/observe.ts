@@ -14,12 +14,13 @@ export interface ObserveOptions {
 
 const observeKeys: ReadonlySet<string> = new Set(['signal', 'every'])
 
-/** Who leads, whenever that is another; see `Election.observe`. Throws `INVALID_ARGUMENT` at once. */
+/** Who leads, whenever that is another; see `Election.observe`. Throws `INVALID_ARGUMENT` and `CLOSED` at once. */
 export function observe(host: Host, name: string, options: ObserveOptions): AsyncIterable<LeaseRecord | undefined> {
   checkKeys(options, observeKeys, 'observe')
   const { signal, every = 1_000 } = options
   checkDuration(every, 'every')
   checkSignal(signal)
+  host.closing.throwIfAborted()
   return changes(host, name, every, anyOf(signal, host.closing))
 }
 

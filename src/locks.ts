@@ -10,6 +10,7 @@ import { Heartbeat } from './heartbeat.ts'
 import { HeldLease } from './held-lease.ts'
 import type { Lease } from './lease.ts'
 import { List } from './list.ts'
+import { look } from './look.ts'
 import {
   type AcquireOptions,
   acquireKeys,
@@ -26,7 +27,7 @@ import { type Election, type ElectionOptions, StoreElection } from './recipes/el
 import type { Host } from './recipes/host.ts'
 import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
-import { type NameState, stateOf, visible } from './record.ts'
+import { type NameState, stateOf } from './record.ts'
 import type { OpenRenewer, Renewer } from './renewals.ts'
 import { Cancel, pause, request } from './request.ts'
 import { Signals } from './signals.ts'
@@ -285,27 +286,9 @@ export class StoreLocks implements Locks {
     return thread
   }
 
-  async *#records(query: Query): AsyncIterable<LeaseRecord> {
+  #records(query: Query): AsyncIterable<LeaseRecord> {
     this.#assertOpen()
-    const { clock } = this.#core
-    const limit = this.#requestLimit()
-    const controller = new AbortController()
-    let records: AsyncIterator<LeaseRecord> | undefined
-    const next = async (): Promise<IteratorResult<LeaseRecord>> => {
-      records ??= this.store.inspect(query, controller.signal)[Symbol.asyncIterator]()
-      return records.next()
-    }
-    try {
-      for (;;) {
-        const { done, value } = await request(clock, limit, next)
-        if (done) return
-        yield visible(value)
-      }
-    } finally {
-      controller.abort()
-      const end = async (): Promise<unknown> => records?.return?.()
-      end().catch(() => {}) // nobody waits for it: it queues behind a record that may never come
-    }
+    return look(this.#core, query, this.#requestLimit())
   }
 
   async #close(grace: number): Promise<void> {

@@ -70,9 +70,10 @@ const LEGEND: Html = html`${(
 ).map(([shape, text]) => html`<span><svg viewBox="0 0 26 16">${new Html(shape)}</svg>${text}</span>`)}`
 
 function counts({ counts: seen, overlaps, margins }: Verdict): Html {
-  const { accepted, rejected, faults, ...others } = seen
+  const { accepted, rejected, followed, faults, ...others } = seen
   const numbers: Readonly<Record<string, number>> = {
     ...others,
+    'losses, another grant after': followed,
     'writes accepted': accepted,
     'writes refused': rejected,
     ...renamed('fault: ', faults),

@@ -33,6 +33,10 @@ export interface LeaseErrorOptions {
   readonly holder?: LeaseRecord | undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result?: unknown
+  /** Of STALE_TOKEN: the token that was shown. */
+  readonly token?: bigint | undefined
+  /** Of STALE_TOKEN: the highest token that the resource has seen. */
+  readonly highest?: bigint | undefined
 }
 
 const brand = Symbol.for('holdfast.LeaseError')
@@ -46,6 +50,8 @@ export class LeaseError extends Error {
   readonly retryAfter: number | undefined
   readonly holder: LeaseRecord | undefined
   readonly result: unknown
+  readonly token: bigint | undefined
+  readonly highest: bigint | undefined
 
   constructor(code: LeaseErrorCode, message: string, options: LeaseErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
@@ -56,6 +62,8 @@ export class LeaseError extends Error {
     this.retryAfter = options.retryAfter
     this.holder = options.holder
     this.result = options.result
+    this.token = options.token
+    this.highest = options.highest
     Object.defineProperty(this, brand, { value: true })
   }
 
@@ -73,6 +81,8 @@ export class LeaseError extends Error {
       retryable: this.retryable,
       retryAfter: this.retryAfter,
       holder: this.holder && recordToJSON(this.holder),
+      token: this.token?.toString(),
+      highest: this.highest?.toString(),
     }
   }
 }

@@ -11,6 +11,9 @@ const subpaths = present({
   sqlite: store('sqlite'),
   memory: store('memory'),
   zookeeper: store('zookeeper'),
+  'fencing/postgres': 'src/fencing/postgres/index.ts',
+  'fencing/redis': 'src/fencing/redis/index.ts',
+  'fencing/sqlite': 'src/fencing/sqlite/index.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 })

@@ -54,7 +54,7 @@ function samplesOf(page: string): Sample[] {
     return {
       title: `TypeScript block ${index + 1} of ${page}`,
       file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
-      text: `${program.replaceAll(/'holdfast(\/\w+)?'/g, (_, subpath) => `'${sourceOf(subpath)}'`)}\n${STAND_INS}`,
+      text: `${program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath) => `'${sourceOf(subpath)}'`)}\n${STAND_INS}`,
       needsServer: /redis|valkey|postgres/i.test(block),
     }
   })

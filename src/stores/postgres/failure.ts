@@ -83,7 +83,7 @@ function refusalOf(error: unknown): Refusal | undefined {
 }
 
 /** The SQLSTATE, five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
-function stateOf(error: unknown): string | undefined {
+export function stateOf(error: unknown): string | undefined {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
   // A login that pg gives up by itself, such as one without the password that the server asks for, has no code.
   if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'

@@ -15,7 +15,12 @@ const TURN = "select pg_advisory_xact_lock(hashtext('holdfast migrate'));"
 
 /** What `migrate` does, as SQL to read or to put into migrations of your own; it may be carried out again. */
 export function migration(place: Place = {}): string {
-  return `begin;\n${TURN}\n${schemaSql(namesOf(place))}\ncommit;\n`
+  return `begin;\n${inTurn(schemaSql(namesOf(place)))}\ncommit;\n`
+}
+
+/** By one at a time; what is sent in one message is a transaction. */
+export function inTurn(text: string): string {
+  return `${TURN}\n${text}`
 }
 
 /**
@@ -45,7 +50,7 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
 }
 
 export async function makeSchema(link: Link, names: Names): Promise<void> {
-  await link.ask(`${TURN}\n${schemaSql(names)}`)
+  await link.ask(inTurn(schemaSql(names)))
 }
 
 /** The server's time, and the format of the table, if that is there. Rejects what this version cannot work with. */

@@ -108,7 +108,7 @@ function link(sql: Sql, rest: Pick<Link, 'isOpen' | 'onEnd' | 'close'>): Link {
 }
 
 /** As a literal that means the same with `standard_conforming_strings` on and off. */
-function literal(value: string): string {
+export function literal(value: string): string {
   return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }
 

@@ -19,12 +19,7 @@ export const FORMAT = 1
 export function schemaSql(names: Names): string {
   const { schema, lease, line } = names
   const what = `comment on table ${lease} is 'Holdfast leases, format ${FORMAT}'`
-  // `if not exists` would ask for the right to create schemas also where there is nothing to create.
-  return `do $holdfast$ begin
-  if to_regnamespace('${schema}') is null then
-    create schema ${schema};
-  end if;
-end $holdfast$;
+  return `${schemaIfMissing(schema)}
 
 create table if not exists ${lease} (
   name text collate "C" primary key,
@@ -67,4 +62,13 @@ ${release(names)}
 ${breakLease(names)}
 ${wake(names)}
 ${prune(names)}`
+}
+
+/** `if not exists` would ask for the right to create schemas also where there is nothing to create. */
+export function schemaIfMissing(schema: string): string {
+  return `do $holdfast$ begin
+  if to_regnamespace('${schema}') is null then
+    create schema ${schema};
+  end if;
+end $holdfast$;`
 }

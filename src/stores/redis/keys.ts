@@ -38,7 +38,7 @@ export class Keys {
 }
 
 /** What Redis Cluster hashes of a key if not all of it: what stands between the first `{` and the first `}` after it. */
-function hashTag(key: string): string | undefined {
+export function hashTag(key: string): string | undefined {
   const start = key.indexOf('{')
   const end = key.indexOf('}', start + 1)
   return start >= 0 && end > start + 1 ? key.slice(start + 1, end) : undefined

@@ -1,0 +1,73 @@
+import { checkText } from '../../check.ts'
+import { request } from '../../request.ts'
+import { literal } from '../../stores/postgres/postgres-js.ts'
+import { LONGEST_REQUEST, systemClock } from '../../time.ts'
+import { abortable, checkAge, checkMark, checkResource, type KeptMarks, type MarkRecord } from '../fence.ts'
+import type { Mark } from '../mark.ts'
+import type { Connector } from './client.ts'
+import { failure } from './failure.ts'
+import type { FenceNames } from './names.ts'
+import { raiseSql } from './sql.ts'
+
+/** The marks of one table. Each call is one statement, limited to 5 s. */
+export class PostgresMarks implements KeptMarks {
+  readonly #connector: Connector
+  readonly #names: FenceNames
+
+  constructor(connector: Connector, names: FenceNames) {
+    this.#connector = connector
+    this.#names = names
+  }
+
+  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+    checkResource(resource)
+    checkMark(mark)
+    await this.ask(raiseSql(this.#names, { resource, mark }), signal)
+  }
+
+  async list(prefix = ''): Promise<readonly MarkRecord[]> {
+    checkText(prefix, 'the prefix')
+    const columns = 'resource, lineage, token::text, extract(epoch from raised_at) * 1000'
+    const rows = await this.ask(
+      `select ${columns} from ${this.#names.marks} where starts_with(resource, ${literal(prefix)}) order by resource`,
+    )
+    return rows.map(([resource, lineage, token, raisedAt]) => ({
+      resource: String(resource),
+      lineage: Number(lineage),
+      token: BigInt(String(token)),
+      raisedAt: Math.floor(Number(raisedAt)),
+    }))
+  }
+
+  async advance(resource: string): Promise<number | undefined> {
+    checkResource(resource)
+    const [row] = await this.ask(
+      `update ${this.#names.marks} set lineage = lineage + 1, token = 0, raised_at = clock_timestamp()
+       where resource = ${literal(resource)} returning lineage`,
+    )
+    return row && Number(row[0])
+  }
+
+  async prune(olderThan: number, prefix = ''): Promise<number> {
+    checkAge(olderThan)
+    checkText(prefix, 'the prefix')
+    const rows = await this.ask(
+      `delete from ${this.#names.marks} where raised_at < clock_timestamp() - ${olderThan} * interval '1 millisecond'
+       and starts_with(resource, ${literal(prefix)}) returning 1`,
+    )
+    return rows.length
+  }
+
+  /** One statement, or several of which no rows are wanted. */
+  async ask(text: string, signal?: AbortSignal): Promise<unknown[][]> {
+    signal?.throwIfAborted()
+    const asked = request(systemClock(), LONGEST_REQUEST, async () => {
+      try {
+        return await this.#connector.query(text)
+      } catch (error) {
+        throw failure(error, this.#names.marks, true)
+      }
+    })
+    return abortable(asked, signal)
+  }
+}

@@ -1,0 +1,100 @@
+import { checkText } from '../../check.ts'
+import {
+  abortable,
+  checkAge,
+  checkMark,
+  checkResource,
+  type KeptMarks,
+  type MarkRecord,
+  type Showing,
+} from '../fence.ts'
+import { type Mark, staleToken } from '../mark.ts'
+import { type Connection, scriptFailed } from './connection.ts'
+import type { MarkKeys } from './keys.ts'
+import { advance, raise, remove, type Script } from './script.ts'
+
+interface Kept extends MarkRecord {
+  readonly key: string
+  /** As it stands there. */
+  readonly text: string
+}
+
+/** The marks under one prefix. */
+export class RedisMarks implements KeptMarks {
+  readonly #connection: Connection
+  readonly #keys: MarkKeys
+
+  constructor(connection: Connection, keys: MarkKeys) {
+    this.#connection = connection
+    this.#keys = keys
+  }
+
+  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+    checkResource(resource)
+    checkMark(mark)
+    await this.run(raise, { resource, mark }, [this.#keys.own(resource)], [], signal)
+  }
+
+  async list(prefix = ''): Promise<readonly MarkRecord[]> {
+    return (await this.#kept(prefix)).map(({ key: _key, text: _text, ...record }) => record)
+  }
+
+  async advance(resource: string): Promise<number | undefined> {
+    checkResource(resource)
+    let highest: number | undefined
+    for (const { key, resource: found } of await this.#kept(resource)) {
+      if (found !== resource) continue
+      const [, next] = (await this.#connection.run(advance, [key], [])) as [unknown, unknown]
+      if (next !== undefined) highest = Math.max(highest ?? 0, Number(next))
+    }
+    return highest
+  }
+
+  async prune(olderThan: number, prefix = ''): Promise<number> {
+    checkAge(olderThan)
+    let pruned = 0
+    for (const { key, text, raisedAt } of await this.#kept(prefix)) {
+      if (raisedAt >= Date.now() - olderThan) continue
+      const [, removed] = (await this.#connection.run(remove, [key], [text])) as [unknown, unknown]
+      pruned += Number(removed)
+    }
+    return pruned
+  }
+
+  /** A script that raises the mark, which is the first key, or refuses. */
+  async run(
+    script: Script,
+    { resource, mark }: Showing,
+    keys: readonly string[],
+    args: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<unknown> {
+    signal?.throwIfAborted()
+    const all = [String(mark.lineage), String(mark.token), ...args]
+    const [done, answer] = (await abortable(this.#connection.run(script, keys, all), signal)) as [unknown, unknown]
+    if (Number(done) === 1) return answer
+    if (Number(done) === 2) throw scriptFailed(String(answer))
+    throw staleToken(resource, mark, parse(String(answer)) ?? mark)
+  }
+
+  async #kept(prefix: string): Promise<Kept[]> {
+    checkText(prefix, 'the prefix')
+    const found: Kept[] = []
+    for (const pattern of this.#keys.patterns) {
+      for (const key of await this.#connection.scan(pattern)) {
+        const read = this.#keys.read(key)
+        if (!read?.resource.startsWith(prefix)) continue
+        const text = String(await this.#connection.get(key))
+        const mark = parse(text)
+        if (mark) found.push({ ...read, ...mark, key, text })
+      }
+    }
+    return found
+  }
+}
+
+function parse(text: string): (Mark & { raisedAt: number }) | undefined {
+  const [, lineage, token, time] = /^(\d+):(\d+):(\d+)$/.exec(text) ?? []
+  if (lineage === undefined || token === undefined) return undefined
+  return { lineage: Number(lineage), token: BigInt(token), raisedAt: Number(time) }
+}

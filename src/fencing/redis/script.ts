@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto'
+
+/** A Lua script, and what Redis calls it by. */
+export interface Script {
+  readonly source: string
+  readonly sha: string
+}
+
+/**
+ * KEYS[1]: the mark, `lineage:token:time`. ARGV[1], ARGV[2]: lineage and token, in decimal; they are compared as text,
+ * since a number of Lua holds 53 bits. What is refused is answered `{0, mark}`, what was done `{1, answer}`, what failed
+ * `{2, text}`. The time is that of the last change, in milliseconds.
+ */
+const RAISE = `
+local function raise()
+  local function less(a, b)
+    if #a ~= #b then return #a < #b end
+    return a < b
+  end
+  local lineage, token = ARGV[1], ARGV[2]
+  local mark = redis.pcall('get', KEYS[1])
+  if mark then
+    local seen, highest = string.match(type(mark) == 'string' and mark or '', '^(%d+):(%d+):%d+$')
+    if not seen then return {2, 'the key ' .. KEYS[1] .. ' is no mark, or one of another version'} end
+    if less(lineage, seen) or (lineage == seen and less(token, highest)) then return {0, mark} end
+    if lineage == seen and token == highest then return nil end
+  end
+  local time = redis.call('time')
+  local now = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))
+  redis.call('set', KEYS[1], lineage .. ':' .. token .. ':' .. now)
+  return nil
+end
+local refused = raise()
+if refused then return refused end
+`
+
+/** Raises the mark. */
+export const raise: Script = scriptOf(`${RAISE}return {1}`)
+
+/** KEYS[2], ARGV[3]: what to set to what; what follows are options of SET. */
+export const set: Script = scriptOf(`${RAISE}
+redis.call('set', KEYS[2], ARGV[3], unpack(ARGV, 4))
+return {1}`)
+
+const wrapped = new Map<string, Script>()
+
+/** Scripts of one program are few; more mean that one is put together anew each time. */
+const MOST = 1_000
+
+/** Raises the mark, then runs a script of the caller's on the other keys and arguments. */
+export function guarded(source: string): Script {
+  let script = wrapped.get(source)
+  if (script) return script
+  script = scriptOf(`${RAISE}
+local function work(KEYS, ARGV)
+${source}
+end
+local function rest(list, from)
+  local copy = {}
+  for i = from, #list do copy[i - from + 1] = list[i] end
+  return copy
+end
+local done, answer = pcall(work, rest(KEYS, 2), rest(ARGV, 3))
+if type(answer) == 'table' and answer.err then return {2, answer.err} end
+if not done then return {2, tostring(answer)} end
+return {1, answer}`)
+  if (wrapped.size >= MOST) wrapped.clear()
+  wrapped.set(source, script)
+  return script
+}
+
+/** Begins the next lineage. Answers it, or nothing if there is no mark. */
+export const advance: Script = scriptOf(`
+local mark = redis.call('get', KEYS[1])
+if not mark then return {1} end
+local next = string.format('%d', tonumber(string.match(mark, '^(%d+):')) + 1)
+local time = redis.call('time')
+redis.call('set', KEYS[1], next .. ':0:' .. time[1] .. '000')
+return {1, next}`)
+
+/** Removes the mark if it still is what it was when it was looked at. */
+export const remove: Script = scriptOf(`
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return {1, 0} end
+return {1, redis.call('del', KEYS[1])}`)
+
+function scriptOf(source: string): Script {
+  return { source, sha: createHash('sha1').update(source).digest('hex') }
+}

@@ -1,0 +1,58 @@
+import { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { LeaseError } from '../../src/errors.ts'
+import { fenceSql, postgresFence, rowFenceSql } from '../../src/fencing/postgres/index.ts'
+import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
+import { failureOf } from '../support.ts'
+import { holder, stale } from './support.ts'
+
+let server: PostgresServer
+let pool: Pool
+
+beforeAll(async () => {
+  server = await startPostgres()
+  await server.query(fenceSql())
+  pool = new Pool({ connectionString: server.url() })
+})
+afterAll(async () => {
+  await pool.end()
+  await server.stop()
+})
+
+test('makes a trigger that refuses an update of a row by an older writer', async () => {
+  await server.query('create table invoices (id int primary key, cents int)')
+  await server.query('insert into invoices values (1, 100)')
+  await server.query(rowFenceSql({ table: 'invoices' }))
+  await server.query(rowFenceSql({ table: 'invoices' })) // again and again
+  await server.query('update invoices set cents = 200, lock_version = 7 where id = 1')
+  await server.query('update invoices set cents = 300, lock_version = 7 where id = 1')
+  const refused = failureOf(server.query('update invoices set cents = 1, lock_version = 6 where id = 1'))
+  expect(await refused).toMatchObject({ code: 'HF412', hint: 'a newer holder has written: stop' })
+  const ours = postgresFence(pool).transaction(holder('trigger', 6), client =>
+    client.query('update invoices set cents = 1, lock_version = 6 where id = 1'),
+  )
+  await expect(ours).rejects.toEqual(stale(6n, 7n))
+  expect(await server.query('select cents from invoices')).toEqual([{ cents: 300 }])
+})
+
+test('holds all rows to one mark where a resource is given', async () => {
+  await server.query('create schema billing; create table billing.rows (id int primary key)')
+  await server.query(rowFenceSql({ table: 'billing.rows', column: 'version', resource: "o'rows" }))
+  await server.query('insert into billing.rows values (1, 7)')
+  const refused = failureOf(server.query('insert into billing.rows values (2, 6)'))
+  expect(await refused).toMatchObject({ code: 'HF412' })
+  expect(await postgresFence(pool).marks.list("o'")).toMatchObject([{ resource: "o'rows", token: 7n }])
+})
+
+test('of the marks may be carried out again and again', async () => {
+  await server.query(fenceSql())
+  await server.query(fenceSql({ schema: 'other', table: 'marks', leases: true }))
+  const fence = postgresFence(pool, { schema: 'other', table: 'marks' })
+  await fence.touch(holder('elsewhere', 1))
+  expect(await fence.marks.list()).toMatchObject([{ resource: 'elsewhere', lineage: 0, token: 1n }])
+})
+
+test('is refused for names that PostgreSQL would cut off', () => {
+  for (const table of ['', 'a.b.c', 'x'.repeat(60), 'a$holdfast$b'])
+    expect(() => rowFenceSql({ table })).toThrow(LeaseError)
+})

@@ -18,6 +18,7 @@ const outputs: Readonly<Record<string, RegExp>> = {
   'cron.ts': /^replica-\d runs daily-report \S+\nthree replicas, one run\n$/,
   'leader.ts': /^replica-1 leads\n(order [1-3] by replica-1\n){3}replica-2 leads\n(order [4-6] by replica-2\n){3}$/,
   'migration.ts': /^(replica-\d): create table .*\n\1: alter table .*\n1 of 3 replicas migrated\n$/,
+  'fenced-ledger.ts': /^the next holder has booked the rent\n.* STALE_TOKEN.* true\nthe balance is -900\n$/,
   'testing.ts': /\bpass 4\n.*\bfail 0\n/s,
 }
 

@@ -13,6 +13,7 @@ Commands
   break NAME            takes the lease from its holder
   migrate               makes the tables of a PostgreSQL store
   ttl                   measures heartbeats, and advises a ttl
+  fence                 the marks by which a resource refuses old holders
   prove                 breaks servers and clients on purpose, and shows what holds
 
 Examples
@@ -178,6 +179,40 @@ Exit codes
   0  a ttl was advised          2  too few heartbeats were answered
 `
 
+const FENCE = `Usage: holdfast fence sql | ls | advance | prune [options]
+
+What is fenced keeps a mark for each resource: the highest token that it was shown. It refuses lower ones.
+
+  sql                       prints the SQL of the table of marks and its function (PostgreSQL, SQLite)
+  sql --table TABLE         prints a trigger of PostgreSQL that refuses an update of a row by an older holder
+  ls [PREFIX]               the marks
+  advance RESOURCE          begins another lineage, after a move to another store or a restored backup
+  prune [PREFIX] --older-than 90d
+                            forgets marks that were not raised for so long
+
+Examples
+  holdfast fence sql | psql app
+  holdfast fence sql --table invoices --resource invoices | psql app
+  holdfast fence ls --url postgres://db/app
+  holdfast fence advance invoices --url postgres://db/app
+  holdfast fence prune customer- --older-than 90d --url redis://cache:6379
+
+Dangers
+  advance refuses every holder until its fence is given the new lineage, and from then on nothing protects from a
+  holder of the old lineage but that its fence is not given the new one.
+  prune lets a holder write that has been stopped for longer than the age: choose one that no process can outlast.
+  Both are safe when no holder of before is at work.
+
+Options
+  --url URL           where the fenced data and its marks are: postgres://host/database?schema=…&table=…,
+                      redis://host:6379?prefix=…, sqlite:PATH. The store of the leases may be another.
+  --column NAME       of the table, for the token of the last writer (default: lock_version)
+  --resource NAME     one mark for all rows of the table, beside that of each row
+  --lineage N         of that mark (default: 0)
+  --leases            with sql: also a function that looks at the row of the lease, where leases are in this database
+  --json, -q, --quiet: see holdfast --help
+`
+
 const PROVE = `Usage: holdfast prove --lab ENGINE | --store URL [options]
 
 Clients compete for names and write to a guarded resource while things go wrong on purpose. --lab starts servers of
@@ -226,6 +261,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   break: BREAK,
   migrate: MIGRATE,
   ttl: TTL,
+  fence: FENCE,
   prove: PROVE,
 }
 

@@ -1,7 +1,7 @@
 import type { LeaseRecord } from '../index.ts'
 import { formatDuration } from './duration.ts'
 import { open } from './open.ts'
-import { paint } from './output.ts'
+import { table } from './table.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
@@ -11,21 +11,9 @@ export function ls(args: readonly string[]): Promise<number> {
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
     const nothing = prefix ? `nothing is held whose name begins with ${prefix}` : 'nothing is held'
-    output.print(records, records.length > 0 ? table(records) : nothing)
+    output.print(records, records.length > 0 ? table(TITLES, records.map(row)) : nothing)
     return 0
   })
-}
-
-function table(records: readonly LeaseRecord[]): string {
-  const rows = [TITLES, ...records.map(row)]
-  const widths = TITLES.map((_, column) => Math.max(...rows.map(cells => (cells[column] as string).length)))
-  const lines = rows.map(cells =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] as number))
-      .join('  ')
-      .trimEnd(),
-  )
-  return lines.map((line, i) => (i === 0 ? paint('bold', line) : line)).join('\n')
 }
 
 function row({ name, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {

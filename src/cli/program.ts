@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) 
   break: async () => (await import('./break.ts')).breakLease,
   migrate: async () => (await import('./migrate.ts')).migrate,
   ttl: async () => (await import('./ttl.ts')).ttl,
+  fence: async () => (await import('./fence.ts')).fence,
   prove: async () => (await import('./prove.ts')).prove,
 }
 

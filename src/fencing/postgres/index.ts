@@ -141,6 +141,8 @@ export function fenceSql({
 
 /** A trigger that refuses updates of a row by lower tokens, as SQL, for all writers whatever their language. */
 export function rowFenceSql(row: RowFence, place: Place = {}): string {
+  const { resource, lineage } = row
+  checkFence({ resource, lineage }, [], 'rowFenceSql')
   return `begin;\n${inTurn(rowSql(fenceNames(place), row))}\ncommit;\n`
 }
 

@@ -98,10 +98,15 @@ export interface RowFence {
   readonly column?: string | undefined
   /** One mark for all rows, beside that of each. @default none */
   readonly resource?: string | undefined
+  /** Of that mark. @default 0 */
+  readonly lineage?: number | undefined
 }
 
 /** A column for the token of the last writer of each row, and a trigger that refuses lower ones. */
-export function rowSql({ raise }: FenceNames, { table, column = 'lock_version', resource }: RowFence): string {
+export function rowSql(
+  { raise }: FenceNames,
+  { table, column = 'lock_version', resource, lineage = 0 }: RowFence,
+): string {
   const parts = table.split('.')
   if (parts.length > 2) throw invalid(`the table is TABLE or SCHEMA.TABLE, not ${show(table)}`)
   const quoted = parts.map(part => identifier(part, 'table')).join('.')
@@ -110,7 +115,7 @@ export function rowSql({ raise }: FenceNames, { table, column = 'lock_version', 
     identifier(`${parts.at(-1)}_fence`, 'table'),
   ].join('.')
   const version = identifier(column, 'column')
-  const raised = resource === undefined ? '' : `  perform ${raise}(${literal(resource)}, 0, new.${version});\n`
+  const raised = resource === undefined ? '' : `  perform ${raise}(${literal(resource)}, ${lineage}, new.${version});\n`
   return `
 -- The token of the last writer of each row. Every insert and update of ${quoted} sets it to that of its own lease.
 alter table ${quoted} add column if not exists ${version} bigint not null default 0;

@@ -34,6 +34,17 @@ export async function openPostgres(url: string): Promise<Store> {
   return postgres(clientOf(own), options)
 }
 
+/** A client for what a URL names, and which tables it says. Nothing is connected yet. */
+export function clientAt(url: string): { client: PostgresClient; place: Place } {
+  const { url: own, place } = read(url)
+  return { client: clientOf(own), place }
+}
+
+/** Which tables a URL says. */
+export function placeOf(url: string): Place {
+  return read(url).place
+}
+
 /** Makes the tables that a URL names, and answers which. Rejects as `migrate` does. */
 export async function migrateUrl(url: string): Promise<string> {
   const { url: own, place } = read(url)
@@ -56,7 +67,7 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 
 /** The SQL for that. */
 export function migrationOf(url: string): string {
-  return migration(read(url).place)
+  return migration(placeOf(url))
 }
 
 /** No message repeats the URL: it may hold a password. */

@@ -1,6 +1,6 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
-import { driverOf, openLink } from './client.ts'
+import { driverOf, openLink, type RedisClient } from './client.ts'
 import { clientOf, type Target } from './drivers.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
@@ -10,8 +10,14 @@ import { Keys } from './keys.ts'
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
  */
 export async function openRedis(url: string): Promise<Store> {
+  const { client, prefix } = clientAt(url)
+  return redis(client, { prefix })
+}
+
+/** A client for what a URL names, and which prefix it says. Nothing is connected yet. */
+export function clientAt(url: string): { client: RedisClient; prefix: string | undefined } {
   const { target, prefix } = parse(url)
-  return redis(clientOf(target, new URL(url).protocol), prefix === undefined ? {} : { prefix })
+  return { client: clientOf(target, new URL(url).protocol), prefix }
 }
 
 /** Removes what the store that a URL names keeps of names that nobody wants any more. */

@@ -1,0 +1,70 @@
+/**
+ * A ledger that refuses whoever lost the lease without knowing it. One holder is kept from renewing and writes too late:
+ * the fence lets nothing of it in. The ledger is a SQLite file; over PostgreSQL, with its address in DATABASE_URL, it is
+ * the same with `await` (`npm i holdfast pg`).
+ *
+ *     ./script/node examples/fenced-ledger.ts
+ *     DATABASE_URL=postgres://localhost/app ./script/node examples/fenced-ledger.ts
+ */
+import { DatabaseSync } from 'node:sqlite'
+import { Pool } from 'pg'
+import { postgresFence } from '../src/fencing/postgres/index.ts' // in your project: 'holdfast/fencing/postgres'
+import { sqliteFence } from '../src/fencing/sqlite/index.ts' // 'holdfast/fencing/sqlite'
+import { createLocks, type Lease, LeaseError } from '../src/index.ts' // 'holdfast'
+import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+
+const { DATABASE_URL } = process.env
+const ledger = DATABASE_URL ? await inPostgres(DATABASE_URL) : inSqlite('ledger.db')
+const locks = createLocks(sqlite('leases.db'))
+
+// Who goes on after its lease ran out is not always told in time: a stopped process, a long pause, a dead network.
+const slow = await locks.acquire('ledger', { ttl: 1_000, heartbeat: false })
+await locks.using('ledger', async lease => {
+  await ledger.book(lease, 'rent', -900)
+  console.log('the next holder has booked the rent')
+})
+try {
+  await ledger.book(slow, 'rent', -900)
+  console.log('the rent was paid twice')
+} catch (error) {
+  if (!LeaseError.is(error) || error.code !== 'STALE_TOKEN') throw error
+  console.log(
+    `the first holder is refused: ${error.code}, and its token is lower: ${(error.token ?? 0n) < (error.highest ?? 0n)}`,
+  )
+}
+console.log(`the balance is ${await ledger.balance()}`)
+
+await locks.close()
+await ledger.close()
+
+interface Ledger {
+  book(lease: Lease, text: string, amount: number): Promise<unknown>
+  balance(): Promise<number>
+  close(): Promise<void>
+}
+
+function inSqlite(path: string): Ledger {
+  const database = new DatabaseSync(path)
+  const fence = sqliteFence(database)
+  fence.install()
+  database.exec('create table if not exists entry (text text not null, amount integer not null)')
+  const insert = database.prepare('insert into entry values (?, ?)')
+  return {
+    book: async (lease, text, amount) => fence.transaction(lease, () => insert.run(text, amount)),
+    balance: async () => Number(database.prepare('select sum(amount) as sum from entry').get()?.sum),
+    close: async () => database.close(),
+  }
+}
+
+async function inPostgres(url: string): Promise<Ledger> {
+  const pool = new Pool({ connectionString: url })
+  const fence = postgresFence(pool)
+  await fence.install() // or once, from what `holdfast fence sql` prints
+  await pool.query('create table if not exists entry (text text not null, amount integer not null)')
+  return {
+    book: (lease, text, amount) =>
+      fence.transaction(lease, client => client.query('insert into entry values ($1, $2)', [text, amount])),
+    balance: async () => Number((await pool.query('select sum(amount) from entry')).rows[0].sum),
+    close: () => pool.end(),
+  }
+}

@@ -1,0 +1,120 @@
+import type { KeptMarks } from '../fencing/fence.ts'
+import { atMostOne, COMMON, one, parse, seeHelp, suggest } from './arguments.ts'
+import { EXIT, Usage } from './failure.ts'
+import { openMarks } from './fence-marks.ts'
+import { Output } from './output.ts'
+import { table } from './table.ts'
+
+const { json, quiet } = COMMON
+const PLACE = { json, quiet, url: { type: 'string' } } as const
+
+const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = { sql, ls, advance, prune }
+
+/** `holdfast fence`: the marks by which resources refuse old holders. */
+export async function fence([name = '', ...args]: readonly string[]): Promise<number> {
+  const command = COMMANDS[name]
+  if (command) return command(args)
+  const known = Object.keys(COMMANDS)
+  if (name === '' || name.startsWith('-'))
+    throw new Usage(`what to do comes first: ${known.join(', ')}; ${seeHelp('fence')}`)
+  throw new Usage(`there is no holdfast fence ${name}${suggest(name, known)}; ${seeHelp('fence')}`)
+}
+
+/** Prints what makes the marks, or holds the writers of a table to them. */
+async function sql(args: string[]): Promise<number> {
+  const text = { type: 'string' } as const
+  const options = {
+    ...PLACE,
+    table: text,
+    column: text,
+    resource: text,
+    lineage: text,
+    leases: { type: 'boolean' },
+  } as const
+  const { values, positionals } = parse('fence', args, options)
+  if (positionals.length > 0) throw new Usage(`fence sql has no arguments, only options; ${seeHelp('fence')}`)
+  const { url = 'postgres://localhost', table, column, resource, lineage, leases } = values
+  if (/^sqlite:/i.test(url)) {
+    if (table !== undefined) throw new Usage('--table makes a trigger of PostgreSQL; there is none for SQLite')
+    const { sqliteFenceSql } = await import('../fencing/sqlite/index.ts')
+    process.stdout.write(sqliteFenceSql())
+    return 0
+  }
+  if (!/^postgres(ql)?:/i.test(url)) throw new Usage('SQL is for postgres: and sqlite: alone; Redis needs nothing made')
+  if (table === undefined && (column ?? resource ?? lineage) !== undefined)
+    throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
+  const [{ placeOf }, { fenceSql, rowFenceSql }] = await Promise.all([
+    import('../stores/postgres/open.ts'),
+    import('../fencing/postgres/index.ts'),
+  ])
+  const place = placeOf(url)
+  const row = { table: table ?? '', column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
+  process.stdout.write(table === undefined ? fenceSql({ ...place, leases }) : rowFenceSql(row, place))
+  return 0
+}
+
+/** Lists what each resource was shown. */
+async function ls(args: string[]): Promise<number> {
+  const { values, positionals } = parse('fence', args, PLACE)
+  const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
+  return withMarks(values, async (marks, output) => {
+    const records = await marks.list(prefix)
+    const rows = records.map(({ resource, part, lineage, token, raisedAt }) => {
+      return [resource, `${lineage}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
+    })
+    const titles = ['RESOURCE', 'LINEAGE', 'TOKEN', 'RAISED', 'PART']
+    output.print(records, rows.length > 0 ? table(titles, rows) : 'nothing was shown a token')
+    return 0
+  })
+}
+
+/** Begins another lineage. */
+async function advance(args: string[]): Promise<number> {
+  const { values, positionals } = parse('fence', args, PLACE)
+  const resource = one('fence', 'RESOURCE', positionals)
+  return withMarks(values, async (marks, output) => {
+    const lineage = await marks.advance(resource)
+    const text =
+      lineage === undefined
+        ? `${resource} has no mark: see holdfast fence ls`
+        : `${resource} is in lineage ${lineage}: it refuses all whose fence has a lower one.\n` +
+          `Give { lineage: ${lineage} } to every fence of ${resource}, and let no program of before go on with that.`
+    output.print({ resource, advanced: lineage !== undefined, lineage }, text)
+    return lineage === undefined ? EXIT.free : 0
+  })
+}
+
+/** Forgets what was not raised for long. */
+async function prune(args: string[]): Promise<number> {
+  const { values, positionals } = parse('fence', args, { ...PLACE, 'older-than': { type: 'string' } })
+  const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
+  const olderThan = parseAge(values['older-than'])
+  return withMarks(values, async (marks, output) => {
+    const pruned = await marks.prune(olderThan, prefix)
+    output.print({ pruned }, `${pruned} marks are forgotten: a holder that was stopped since before can write again`)
+    return 0
+  })
+}
+
+async function withMarks(
+  values: { url?: string | undefined; json?: boolean | undefined; quiet?: boolean | undefined },
+  work: (marks: KeptMarks, output: Output) => Promise<number>,
+): Promise<number> {
+  const output = new Output(values)
+  const { marks, close } = await openMarks(values.url)
+  try {
+    return await work(marks, output)
+  } finally {
+    await close()
+  }
+}
+
+const HOUR = 3_600_000
+
+/** Milliseconds of `90d` or `36h`. */
+function parseAge(text: string | undefined): number {
+  const [, count, unit] = /^(\d{1,6})([dh])$/.exec(text ?? '') ?? []
+  if (count === undefined)
+    throw new Usage('--older-than must say how long a mark was not raised, in days or hours, such as 90d')
+  return Number(count) * (unit === 'd' ? 24 * HOUR : HOUR)
+}

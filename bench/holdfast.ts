@@ -1,4 +1,7 @@
 import { join } from 'node:path'
+import type * as FencingPostgres from '../src/fencing/postgres/index.ts'
+import type * as FencingRedis from '../src/fencing/redis/index.ts'
+import type * as FencingSqlite from '../src/fencing/sqlite/index.ts'
 import type * as Main from '../src/index.ts'
 import type * as Etcd from '../src/stores/etcd/index.ts'
 import type * as Postgres from '../src/stores/postgres/index.ts'
@@ -45,6 +48,18 @@ export class Build {
 
   zookeeper(): Promise<typeof ZooKeeper> {
     return this.#load('zookeeper')
+  }
+
+  fencingPostgres(): Promise<typeof FencingPostgres> {
+    return this.#load('fencing/postgres')
+  }
+
+  fencingRedis(): Promise<typeof FencingRedis> {
+    return this.#load('fencing/redis')
+  }
+
+  fencingSqlite(): Promise<typeof FencingSqlite> {
+    return this.#load('fencing/sqlite')
   }
 
   /** Holdfast over any store, with its defaults: every lease has a heartbeat and a deadline that is watched. */

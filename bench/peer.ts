@@ -24,6 +24,15 @@ export interface Peer {
   /** Starts a server of its own kind in this process and answers its port. */
   serve?(): Promise<number>
   open(place: Place): Promise<Client>
+  /** Writes to what it keeps leases in, with a fence and without. */
+  openWriter?(place: Place): Promise<Writer>
+}
+
+/** The same write twice, of one row or key. */
+export interface Writer {
+  plain(): Promise<unknown>
+  fenced(): Promise<unknown>
+  close(): Promise<unknown>
 }
 
 /** `redlock`: a majority of several independent servers of Redis. */

@@ -13,4 +13,24 @@ export const peer: Peer = {
     const pool = new Pool(poolOptions(place, 16))
     return build.client(postgres(pool, { create: true }), () => pool.end())
   },
+  async openWriter(place) {
+    const { postgresFence } = await new Build().fencingPostgres()
+    const pool = new Pool(poolOptions(place, 16))
+    const fence = postgresFence(pool)
+    await fence.install()
+    await pool.query('create table written (line text)')
+    const insert = "insert into written values ('a line')"
+    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+    return {
+      async plain() {
+        const client = await pool.connect()
+        await client.query('begin')
+        await client.query(insert)
+        await client.query('commit')
+        client.release()
+      },
+      fenced: () => fence.transaction(lease, client => client.query(insert)),
+      close: () => pool.end(),
+    }
+  },
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 
@@ -10,5 +11,24 @@ export const peer: Peer = {
     const build = new Build()
     const { sqlite } = await build.sqlite()
     return build.client(sqlite(join(folder, 'leases.db')))
+  },
+  async openWriter({ folder }) {
+    const { sqliteFence } = await new Build().fencingSqlite()
+    const database = new DatabaseSync(join(folder, 'fences.db'))
+    database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    database.exec('create table written (times integer); insert into written values (0)')
+    const update = database.prepare('update written set times = times + 1')
+    const fence = sqliteFence(database)
+    fence.install()
+    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+    return {
+      async plain() {
+        database.exec('begin immediate')
+        update.run()
+        database.exec('commit')
+      },
+      fenced: async () => fence.transaction(lease, () => update.run()),
+      close: async () => database.close(),
+    }
   },
 }

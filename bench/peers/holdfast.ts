@@ -19,5 +19,19 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
       const [client] = clientsOf(place)
       return build.client(redis(client), () => client.disconnect())
     },
+    async openWriter(place) {
+      const { redisFence } = await new Build(folder).fencingRedis()
+      const [client] = clientsOf(place)
+      const fence = redisFence(client)
+      const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+      return {
+        plain: () => client.set('fences', 'written'),
+        fenced: () => fence.fencedSet(lease, 'fences', 'written'),
+        async close() {
+          await fence.close()
+          client.disconnect()
+        },
+      }
+    },
   }
 }

@@ -1,0 +1,66 @@
+import { pause, type Writer } from '../peer.ts'
+import { rough, rounded, type Scenario } from '../scenario.ts'
+import { quantile } from '../statistics.ts'
+import type { Stage, Values } from '../worker.ts'
+
+export const scenario: Scenario = {
+  title: 'A write with a fence',
+  about:
+    'One process with so many loops that write a line in a transaction, or over Redis set a key; in turns of a fifth of a ' +
+    'second without the fence and with it. The token is that of one holder, as it is between two changes of holders.',
+  rounds: 3,
+  variants: isQuick =>
+    [1, 16].map(loops => ({ name: `${loops} at a time`, settings: { loops, turns: isQuick ? 2 : 10 } })),
+  takesPart: peer => peer.openWriter !== undefined,
+  measure: trial => trial.start('work').values,
+  columns: [
+    { title: 'writes/s without', value: 'plainRate', format: rounded },
+    { title: 'with', value: 'fencedRate', format: rounded },
+    { title: 'with/without', value: 'ratio', format: rough },
+    { title: 'p50 ms without', value: 'plain50', format: rough },
+    { title: 'with', value: 'fenced50', format: rough },
+  ],
+}
+
+const TURN = 200
+
+export async function work({ peer, place, settings }: Stage): Promise<Values> {
+  const { loops = 1, turns = 1 } = settings
+  const writer = await peer.openWriter?.(place)
+  if (!writer) throw new Error(`${peer.label} has no fence`)
+  const [plain, fenced]: [number[], number[]] = [[], []]
+  await Promise.all([write(writer, 'plain', loops), write(writer, 'fenced', loops)]) // warm
+  for (let turn = 0; turn < turns; turn += 1) {
+    plain.push(...(await write(writer, 'plain', loops)))
+    fenced.push(...(await write(writer, 'fenced', loops)))
+  }
+  await writer.close()
+  const seconds = (turns * TURN) / 1_000
+  return {
+    plainRate: plain.length / seconds,
+    fencedRate: fenced.length / seconds,
+    ratio: fenced.length / plain.length,
+    plain50: quantile(plain, 0.5),
+    fenced50: quantile(fenced, 0.5),
+  }
+}
+
+/** Milliseconds of each write of one turn. */
+async function write(writer: Writer, how: 'plain' | 'fenced', loops: number): Promise<number[]> {
+  const latencies: number[] = []
+  let isOver = false
+  const loop = async (): Promise<void> => {
+    while (!isOver) {
+      const started = performance.now()
+      await writer[how]()
+      latencies.push(performance.now() - started)
+      // What never leaves the thread would else let no timer run.
+      if (latencies.length % 64 === 0) await new Promise(setImmediate)
+    }
+  }
+  const all = Promise.all(Array.from({ length: loops }, loop))
+  await pause(TURN)
+  isOver = true
+  await all
+  return latencies
+}

@@ -10,7 +10,7 @@ if (!account) throw new Error(`there is no account of ${engine}`)
 const locks = await connect(leases)
 const told = once(createInterface({ input: process.stdin }), 'line')
 
-const lease = await locks.acquire('account', { ttl: 1_000 })
+const lease = await locks.acquire('account', { ttl: 2_000 })
 const balance = await account.read()
 lease.assertHeld()
 process.stdout.write(`read ${balance}\n`)

@@ -2,10 +2,8 @@ import { Client, Pool } from 'pg'
 import postgresJs from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { postgresFence } from '../../src/fencing/postgres/index.ts'
-import { createLocks } from '../../src/index.ts'
 import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
 import { until } from '../../src/lab/servers/until.ts'
-import { postgres } from '../../src/stores/postgres/index.ts'
 import { failureOf } from '../support.ts'
 import { holder, stale } from './support.ts'
 
@@ -241,28 +239,6 @@ test('a check inside a transaction of your own refuses, and so does its statemen
   }
   client.release()
   expect(await failureOf(fence.check(pool, holder('any', 5)))).toMatchObject({ code: 'INVALID_ARGUMENT' })
-})
-
-describe('a fence that looks at leases too', () => {
-  test('lets nobody else be granted the name until the transaction ends, and refuses a lease that is over', async () => {
-    const locks = createLocks(postgres(pool, { create: true }), { ttl: 300, heartbeat: false })
-    const fence = postgresFence(pool, { leases: true })
-    await fence.install()
-    const lease = await locks.acquire('guarded')
-    await fence.transaction(lease, async client => {
-      await until(
-        'the lease has run out',
-        async () => lease.remaining === 0 && !(await locks.inspect('guarded')).holder,
-      )
-      expect(await locks.tryAcquire('guarded')).toBeUndefined()
-      await client.query(INSERT)
-    })
-    expect(await failureOf(fence.transaction(lease, () => {}))).toMatchObject({ code: 'LEASE_LOST', lease: 'guarded' })
-    await using next = await locks.acquire('guarded', { ttl: 10_000 })
-    await expect(fence.transaction(lease, () => {})).rejects.toEqual(stale(lease.token, next.token))
-    await fence.touch(next)
-    expect(await entries()).toBe(1)
-  })
 })
 
 test('marks can be listed, advanced to another lineage, and pruned', async () => {

@@ -93,7 +93,12 @@ test('a file that another connection has locked is said, and marks for others wa
   expect(await aborted).toBe(abort.signal.reason)
   other.exec('commit')
   await raising
-  await expect(fence.marks.raise('a', { lineage: 0, token: 4n })).rejects.toEqual(stale(4n, 5n))
+  database.exec('begin')
+  const apart = fence.marks.raise('a', { lineage: 0, token: 6n })
+  await new Promise(setImmediate)
+  database.exec('rollback')
+  await apart
+  await expect(fence.marks.raise('a', { lineage: 0, token: 5n })).rejects.toEqual(stale(5n, 6n))
   other.close()
 })
 

@@ -192,11 +192,13 @@ class SqliteMarks implements KeptMarks {
   async #patiently<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     for (const start = performance.now(); ; ) {
       signal?.throwIfAborted()
+      const isLate = performance.now() - start > LONGEST_REQUEST
       try {
-        return work()
+        // What is written inside a transaction that is somebody's might be rolled back with it.
+        if (!isInTransaction(this.#database)) return work()
+        if (isLate) throw new LeaseError('STORE_UNAVAILABLE', 'a transaction of this connection has not ended in time')
       } catch (error) {
-        const busy = isBusy(LeaseError.is(error) ? error.cause : error)
-        if (!busy || performance.now() - start > LONGEST_REQUEST) throw this.failure(error)
+        if (isLate || !isBusy(LeaseError.is(error) ? error.cause : error)) throw this.failure(error)
       }
       await new Promise(resolve => setTimeout(resolve, PAUSE))
     }

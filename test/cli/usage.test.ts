@@ -5,7 +5,7 @@ import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
   test('teaches every command by example', async () => {
-    for (const command of ['run', 'elect', 'ls', 'inspect', 'break', 'ttl', 'prove']) {
+    for (const command of ['run', 'elect', 'ls', 'inspect', 'break', 'ttl', 'fence', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
       expect(asked.out).toMatch(new RegExp(`^Usage: holdfast ${command}`))
@@ -34,11 +34,11 @@ describe('help', () => {
 })
 
 test.each([
-  [[], 'a command comes first: run, elect, ls, inspect, break, migrate, ttl, prove; see holdfast --help'],
+  [[], 'a command comes first: run, elect, ls, inspect, break, migrate, ttl, fence, prove; see holdfast --help'],
   [['--json'], 'a command comes first'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, prove'],
+  [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, fence, prove'],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],

@@ -275,6 +275,25 @@ test('marks live on when the server restarts', async () => {
   await own.stop()
 })
 
+test('a server that stands still is given up, and the connection with it', async () => {
+  const own = await startPostgres()
+  const patient = new Pool({ connectionString: own.url() })
+  patient.on('error', () => {})
+  const fence = postgresFence(patient)
+  await fence.install()
+  await own.pause()
+  const [begun, touched] = await Promise.all([
+    failureOf(fence.transaction(holder('silent', 1), () => {})),
+    failureOf(fence.touch(holder('silent', 1))),
+  ])
+  expect(begun).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/no answer within/) })
+  expect(touched).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  own.resume()
+  await fence.transaction(holder('silent', 1), () => {})
+  await patient.end()
+  await own.stop()
+})
+
 test('what is missing, forbidden or wrong is said, with what to do', async () => {
   const missing = postgresFence(pool, { table: 'nowhere' })
   const uses: (() => Promise<unknown>)[] = [

@@ -1,5 +1,6 @@
 import { invalid } from '../../check.ts'
 import { driverOf, type PostgresClient } from '../../stores/postgres/client.ts'
+import { LONGEST_REQUEST } from '../../time.ts'
 
 /** What the work of a transaction is given: the client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {
@@ -115,18 +116,41 @@ async function carryOut(
 ): Promise<void> {
   let isHealthy = true
   try {
-    await client.query(`begin; ${first}`)
+    await limited(client.query(`begin; ${first}`))
     await work(client)
     // PostgreSQL says so, and no more, when the work went on after a statement of it had failed.
     if ((await client.query('commit')).command === 'ROLLBACK')
       throw invalid('a statement of the transaction failed and the work went on, so PostgreSQL rolled all of it back')
   } catch (error) {
-    await client.query('rollback').catch(() => {
-      isHealthy = false
-    })
+    isHealthy = !(error instanceof Silence) && (await isRolledBack(client))
     throw error
   } finally {
     end(isHealthy)
+  }
+}
+
+async function isRolledBack(client: Client): Promise<boolean> {
+  try {
+    await limited(client.query('rollback'))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** No answer came in 5 s; clients have no limit of their own unless they are given one. */
+class Silence extends Error {}
+
+async function limited<T>(answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_, reject) => {
+    const error = new Silence(`no answer within ${LONGEST_REQUEST} ms`)
+    timer = setTimeout(() => reject(error), LONGEST_REQUEST)
+  })
+  try {
+    return await Promise.race([answer, silence])
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -135,7 +159,7 @@ function postgresJs(sql: Sql): Connector {
     query: text => sql.unsafe(text).values(),
     transaction: (first, work) =>
       sql.begin(async transaction => {
-        await transaction.unsafe(first)
+        await limited(transaction.unsafe(first))
         await work(transaction)
       }),
   }

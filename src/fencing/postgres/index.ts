@@ -1,4 +1,4 @@
-import { checkDuration, checkKeys, checkSignal, invalid } from '../../check.ts'
+import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../../check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { inTurn } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
@@ -79,7 +79,11 @@ export function postgresFence<Client extends PostgresClient>(
   const connector = connectorOf(client)
   const marks = new PostgresMarks(connector, names)
   const limit = idle === undefined ? '' : `set local idle_in_transaction_session_timeout = ${idle}; `
-  const statement = (lease: Holder): string => raiseSql(names, showingOf(lease, options), lease.name)
+  const statement = (lease: Holder): string => {
+    const showing = showingOf(lease, options)
+    if (leases) checkName(lease.name)
+    return raiseSql(names, showing, lease.name)
+  }
 
   async function transaction<Result>(
     lease: Holder,

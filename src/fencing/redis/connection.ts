@@ -52,19 +52,20 @@ export class Connection {
     })
   }
 
-  /** All keys that match, of a cluster at all its nodes. */
+  /** All keys that match, of a cluster at all its nodes; a request for each thousand keys that there are. */
   async scan(pattern: string): Promise<string[]> {
     const found = new Set<string>()
-    await this.#shared.carryOut(async ({ link }) => {
-      for (const send of await link.masters())
-        for (let cursor = '0'; ; ) {
-          const [next, page] = (await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])) as [unknown, unknown[]]
-          for (const key of page) found.add(String(key))
-          cursor = String(next)
-          if (cursor === '0') break
-        }
-    })
-    return [...found].sort()
+    for (let node = 0, cursor = '0'; ; ) {
+      const answer = await this.#shared.carryOut(async ({ link }) => {
+        const send = (await link.masters())[node]
+        return send?.(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])
+      })
+      if (answer === undefined) return [...found].sort()
+      const [next, page] = answer as [unknown, unknown[]]
+      for (const key of page) found.add(String(key))
+      cursor = String(next)
+      if (cursor === '0') node += 1
+    }
   }
 
   get(key: string): Promise<unknown> {

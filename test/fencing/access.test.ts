@@ -5,6 +5,7 @@ import { postgresFence } from '../../src/fencing/postgres/index.ts'
 import { redisFence } from '../../src/fencing/redis/index.ts'
 import { createLocks } from '../../src/index.ts'
 import { startCluster } from '../../src/lab/servers/cluster.ts'
+import { startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
 import { startPostgres } from '../../src/lab/servers/postgres.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import { until } from '../../src/lab/servers/until.ts'
@@ -54,6 +55,26 @@ test('a user of Redis with the permissions that the page lists can fence, list a
     await keeper.marks.prune(0)
     return (await keeper.marks.list()).length === 0
   })
+})
+
+test('through pgbouncer, in transaction mode, twenty transactions share two connections', async () => {
+  await using server = await startPostgres()
+  await using pooler = await startPgBouncer(server, { size: 2 })
+  const pool = new Pool({ connectionString: pooler.url, max: 20 })
+  const fence = postgresFence(pool)
+  await fence.install()
+  await pool.query('create table log (token bigint)')
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, token) =>
+      fence.transaction(holder('pooled', token), client => client.query('insert into log values ($1)', [token])),
+    ),
+  )
+  const written = outcomes.filter(({ status }) => status === 'fulfilled').length
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'STALE_TOKEN' })
+  expect((await pool.query('select from log')).rowCount).toBe(written)
+  await expect(fence.touch(holder('pooled', 18))).rejects.toEqual(stale(18n, 19n))
+  await pool.end()
 })
 
 test('a user of PostgreSQL with the permissions that the page lists can fence and prune', async () => {

@@ -1,6 +1,6 @@
 import { type Names, namesOf, type Place } from '../../stores/postgres/names.ts'
 
-/** The number of the functions below, raised by every change of what they mean: it is part of their names. */
+/** What all is called, quoted for SQL; the names of functions have the format in them, as those of the store. */
 export interface FenceNames {
   readonly schema: string
   /** The table of marks. */

@@ -139,6 +139,8 @@ class Waiting {
     this.#unsettled = true
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
+    const { name, owner, ttl } = this.#claim
+    if (events.request_failed.hasSubscribers) events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
@@ -147,9 +149,8 @@ class Waiting {
     if (!error.retryable) throw error
     const timedOut = now + retryAfter >= this.#giveUpAt
     if (timedOut && this.#busy) throw this.#timeout(this.#busy)
-    if (!timedOut && now < this.#heardAt + this.#claim.ttl) return
+    if (!timedOut && now < this.#heardAt + ttl) return
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
-    const { name, ttl } = this.#claim
     const message = `${error.message}; if it granted ${JSON.stringify(name)} all the same, that ends within ${ttl} ms`
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
   }

@@ -1,3 +1,5 @@
+import { events } from './events.ts'
+
 interface Wanted {
   /** Aborts when nobody waits for it any more. */
   readonly signal: AbortSignal
@@ -60,6 +62,7 @@ export class Batch<Entry extends Wanted> {
 
   #start(entries: Entry[]): void {
     this.#underWay += 1
+    if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size: entries.length })
     this.#send(entries, () => {
       this.#underWay -= 1
       this.#schedule()

@@ -8,7 +8,7 @@ test('subscribe refuses an event that there is not, and a listener that is none'
   expect(() => untyped('lease_aquired', () => {})).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('there is no event "lease_aquired", only lease_acquired, lease_busy, '),
+      message: expect.stringContaining('there is no event "lease_aquired", only acquire_began, acquire_failed, '),
     }),
   )
   expect(() => untyped('toString', () => {})).toThrow('there is no event "toString"')
@@ -50,7 +50,10 @@ test('a lease that is waited for, renewed and released tells of each step', asyn
     ['lease_busy', { name: 'a', owner: 'me', holder, ahead: 0 }],
     ['lease_busy', { name: 'a', owner: 'me', holder, ahead: 0 }],
     ['lease_released', { lease: held }],
-    ['lease_acquired', { lease: expect.objectContaining({ name: 'a' }), waited: 500, requests: 3 }],
+    [
+      'lease_acquired',
+      { id: expect.any(String), lease: expect.objectContaining({ name: 'a' }), waited: 500, requests: 3 },
+    ],
     ['heartbeat', { lease: expect.objectContaining({ name: 'a' }), latency: 0, margin: expect.any(Number) }],
     ['lease_released', { lease: expect.objectContaining({ name: 'a' }) }],
   ])
@@ -98,8 +101,77 @@ test('a release that is not confirmed is told with the error', async () => {
     expect(release.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
   expect(told).toEqual([
-    ['release_failed', { name: 'a', owner: 'me', error: expect.objectContaining({ code: 'STORE_UNAVAILABLE' }) }],
+    [
+      'release_failed',
+      { name: 'a', owner: 'me', lease, error: expect.objectContaining({ code: 'STORE_UNAVAILABLE' }) },
+    ],
   ])
+})
+
+test('a call is told in its own turn, and what comes of it under the same id', async () => {
+  const { locks, clock, store } = stage({ owner: 'me' })
+  const told: unknown[] = []
+  const stops = [
+    subscribe('acquire_began', ({ id, name, owner, ttl }) => told.push(['began', id, name, owner, ttl])),
+    subscribe('acquire_failed', ({ id, error }) => told.push(['failed', id, error])),
+    subscribe('lease_acquired', ({ id }) => told.push(['acquired', id])),
+    subscribe('release_began', ({ lease }) => told.push(['releasing', lease.name])),
+  ]
+  const acquiring = locks.acquire('a')
+  const id = store.claim?.id
+  expect(told).toEqual([['began', id, 'a', 'me', 10_000]])
+  const lease = await acquiring
+  expect(told.splice(0)).toEqual([expect.anything(), ['acquired', id]])
+  expect(await locks.tryAcquire('a')).toBeUndefined()
+  const busy = expect.objectContaining({ code: 'ACQUIRE_TIMEOUT' })
+  const other = store.claim?.id
+  expect(told.splice(0)).toEqual([expect.arrayContaining(['began', other]), ['failed', other, busy]])
+  const releasing = [lease.release(), lease.release()]
+  expect(told.splice(0)).toEqual([['releasing', 'a']])
+  await Promise.all(releasing)
+  const lost = await locks.acquire('b', { heartbeat: false })
+  await clock.advance(10_000)
+  await expect(lost.release()).rejects.toMatchObject({ code: 'LEASE_LOST' })
+  expect(told.flat()).not.toContain('releasing')
+  for (const stop of stops) stop()
+})
+
+test('each request that fails is told, also when the next one does not', async () => {
+  const { locks, clock, store } = stage({ owner: 'me' })
+  const told: unknown[] = []
+  const stop = subscribe('request_failed', ({ error, ...rest }) => told.push({ ...rest, code: error.code }))
+  for (const verb of ['acquire', 'release'] as const) store.rule(verb, refused)
+  const acquiring = locks.acquire('a')
+  await clock.advance(5)
+  store.mend('acquire')
+  await clock.advance(1_000)
+  const releasing = (await acquiring).release()
+  await clock.advance(5)
+  store.mend('release')
+  await clock.advance(1_000)
+  await releasing
+  stop()
+  const of = { name: 'a', owner: 'me', code: 'STORE_UNAVAILABLE' }
+  expect(told).toEqual([
+    { request: 'acquire', ...of },
+    { request: 'release', ...of },
+  ])
+})
+
+test.each([
+  ['expired', {}],
+  ['max_hold', { maxHold: 5_000 }],
+] as const)('a loss is told with its reason: %s', async (reason, options) => {
+  const { locks, clock, store } = stage()
+  const reasons: string[] = []
+  const stop = subscribe('lease_lost', event => reasons.push(event.reason))
+  await locks.acquire('a', options)
+  store.rule('renew', refused)
+  await clock.advance(10_000)
+  await locks.acquire('b')
+  store.tell.get(store.claim?.id ?? '')?.()
+  stop()
+  expect(reasons).toEqual([reason, 'gone'])
 })
 
 test('every event is also a diagnostics channel, and a listener that stopped hears nothing', async () => {

@@ -2,12 +2,24 @@ import { channel } from 'node:diagnostics_channel'
 import { invalid } from './check.ts'
 import type { LeaseError } from './errors.ts'
 import type { Lease } from './lease.ts'
-import type { LeaseRecord } from './store.ts'
+import type { Claim, LeaseRecord } from './store.ts'
 
 /** Everything observable, by name. Each is also the `node:diagnostics_channel` called `holdfast:` and that name. */
 export interface LeaseEvents {
+  /**
+   * A name was asked for, told in the turn of the call. Either `lease_acquired` or `acquire_failed` follows, with the same
+   * `id`.
+   */
+  acquire_began: Pick<Claim, 'id' | 'name' | 'owner' | 'ttl'>
+  /** `error`: what the call rejects with, or for which `tryAcquire` answers `undefined`. */
+  acquire_failed: { readonly id: string; readonly name: string; readonly owner: string; readonly error: unknown }
   /** `waited`: ms from the call to the grant. `requests`: how often the store was asked. */
-  lease_acquired: { readonly lease: Lease; readonly waited: number; readonly requests: number }
+  lease_acquired: {
+    readonly id: string
+    readonly lease: Lease
+    readonly waited: number
+    readonly requests: number
+  }
   /** A claim was answered that it must wait, or is refused. */
   lease_busy: {
     readonly name: string
@@ -28,7 +40,10 @@ export interface LeaseEvents {
    * minute; after 100 heartbeats at the soonest. `leastTtl` is that of `locks.advice()`. In milliseconds.
    */
   ttl_too_short: { readonly lease: Lease; readonly p99: number; readonly leastTtl: number }
-  lease_lost: { readonly lease: Lease; readonly error: LeaseError }
+  /** `expired`: it was not renewed in time. `gone`: the store said so. `max_hold`: it was held for that long. */
+  lease_lost: { readonly lease: Lease; readonly reason: LossReason; readonly error: LeaseError }
+  /** A lease that is held is given back, told in the turn of the call; `lease_released` or one of its failures follows. */
+  release_began: { readonly lease: Lease }
   lease_released: { readonly lease: Lease }
   /**
    * Work that led failed, or the store did while a name was waited for to lead it: it is waited for again after `delay`
@@ -40,8 +55,27 @@ export interface LeaseEvents {
     readonly failures: number
     readonly delay: number
   }
-  /** The store did not confirm that a claim is withdrawn: its ttl ends it. */
-  release_failed: { readonly name: string; readonly owner: string; readonly error: LeaseError }
+  /** The store did not confirm that a claim is withdrawn: its ttl ends it. `lease`: if it had been granted. */
+  release_failed: {
+    readonly name: string
+    readonly owner: string
+    readonly lease: Lease | undefined
+    readonly error: LeaseError
+  }
+  /** One request failed, or was not answered, and may be made again. Those of renewals are told as `heartbeat_failed`. */
+  request_failed: {
+    readonly request: 'acquire' | 'release'
+    readonly name: string
+    readonly owner: string
+    readonly error: LeaseError
+  }
+  /**
+   * A server answered that it refused a request that reached it after its time (`late`), or after its claim was taken back
+   * (`withdrawn`). Redis and PostgreSQL only; not told of a request whose answer never came.
+   */
+  ghost_refused: { readonly store: 'redis' | 'postgres'; readonly reason: 'late' | 'withdrawn' }
+  /** So many requests shared a script, statement or transaction. */
+  batch_sent: { readonly size: number }
   /** A claim asked for the votes of a majority, in one round trip or with a second to agree on its token. */
   votes_counted: {
     readonly name: string
@@ -57,6 +91,8 @@ export interface LeaseEvents {
   node_restored: { readonly node: string }
 }
 
+export type LossReason = 'expired' | 'gone' | 'max_hold'
+
 /** Where the core tells of one kind of event. */
 interface Outlet<Message> {
   readonly hasSubscribers: boolean
@@ -69,15 +105,21 @@ function open(name: keyof LeaseEvents): Outlet<unknown> {
 
 /** Test `hasSubscribers` before building a message: then an event that nobody hears costs a few ns. */
 export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[Name]> } = {
+  acquire_began: open('acquire_began'),
+  acquire_failed: open('acquire_failed'),
   lease_acquired: open('lease_acquired'),
   lease_busy: open('lease_busy'),
   heartbeat: open('heartbeat'),
   heartbeat_failed: open('heartbeat_failed'),
   ttl_too_short: open('ttl_too_short'),
   lease_lost: open('lease_lost'),
+  release_began: open('release_began'),
   lease_released: open('lease_released'),
   leadership_delayed: open('leadership_delayed'),
   release_failed: open('release_failed'),
+  request_failed: open('request_failed'),
+  ghost_refused: open('ghost_refused'),
+  batch_sent: open('batch_sent'),
   votes_counted: open('votes_counted'),
   node_failed: open('node_failed'),
   node_quarantined: open('node_quarantined'),

@@ -3,7 +3,7 @@ import type { Acquired } from './acquire.ts'
 import { checkDuration } from './check.ts'
 import type { Core, HoldOptions } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
-import { events } from './events.ts'
+import { events, type LossReason } from './events.ts'
 import type { Renewable } from './heartbeat.ts'
 import type { Lease } from './lease.ts'
 import type { Entry } from './list.ts'
@@ -60,7 +60,7 @@ export class HeldLease implements Lease {
     this.#renewals?.begin(this)
     this.#stopListening = core.store.onLoss?.(claim, () => {
       // What the heartbeat's thread renews it tells of itself.
-      if (!this.#renewals && !this.#check() && !this.#releasing) this.#lose('LEASE_LOST', GONE)
+      if (!this.#renewals && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
     })
   }
 
@@ -120,8 +120,10 @@ export class HeldLease implements Lease {
   }
 
   release(): Promise<void> {
-    this.#check() // first: whoever it tells of a loss may well release
-    this.#releasing ??= this.#release()
+    const lost = this.#check() // first: whoever it tells of a loss may well release
+    if (this.#releasing) return this.#releasing
+    this.#releasing = this.#release()
+    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this })
     return this.#releasing
   }
 
@@ -178,8 +180,8 @@ export class HeldLease implements Lease {
       stopTimer()
     }
     try {
-      const answer = await withdraw(this.#core, this.#claim, this.#unsettled)
-      if (answer === 'gone' && !this.#error) this.#lose('LEASE_LOST', 'was gone when it was released')
+      const answer = await withdraw(this.#core, this.#claim, this.#unsettled, this)
+      if (answer === 'gone' && !this.#error) this.#lose('gone', 'was gone when it was released')
     } catch (error) {
       throw this.#error ?? error
     } finally {
@@ -216,7 +218,7 @@ export class HeldLease implements Lease {
       this.#core.pulse?.answered(this, sent, now)
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
-        this.#lose('LEASE_LOST', GONE)
+        this.#lose('gone', GONE)
         return undefined
       }
       if (sent < this.#renewedAt) return undefined // a later one was answered before
@@ -265,21 +267,21 @@ export class HeldLease implements Lease {
     if (this.#error || this.#releasing) return this.#error
     const now = this.#core.clock.now()
     const remaining = this.#renewals?.look()
-    if (remaining === Number.NEGATIVE_INFINITY) return this.#lose('LEASE_LOST', GONE)
+    if (remaining === Number.NEGATIVE_INFINITY) return this.#lose('gone', GONE)
     if (remaining !== undefined) this.#moveDeadline(now + remaining)
     if (now >= this.#endsAt && this.#endsAt <= this.#deadline)
-      return this.#lose('MAX_HOLD', `was held for ${this.#options.maxHold} ms, its maxHold`)
-    if (!(now < this.#deadline)) return this.#lose('LEASE_LOST', 'was not renewed in time')
+      return this.#lose('max_hold', `was held for ${this.#options.maxHold} ms, its maxHold`)
+    if (!(now < this.#deadline)) return this.#lose('expired', 'was not renewed in time')
     return undefined
   }
 
-  #lose(code: LeaseErrorCode, what: string): LeaseError {
-    const error = this.#fault(code, what)
+  #lose(reason: LossReason, what: string): LeaseError {
+    const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
     this.#error = error
     this.#stop()
     this.#end()
     this.#controller.abort(error)
-    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, error })
+    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, reason, error })
     return error
   }
 

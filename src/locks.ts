@@ -248,6 +248,7 @@ export class StoreLocks implements Locks {
     const background = verb !== 'using'
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
 
+    if (events.acquire_began.hasSubscribers) events.acquire_began.publish(claim)
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
     let thread: Renewer | undefined
@@ -270,8 +271,11 @@ export class StoreLocks implements Locks {
       })
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.
-      if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ lease, waited, requests })
+      if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ id: claim.id, lease, waited, requests })
       return lease
+    } catch (error) {
+      if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
+      throw error
     } finally {
       stop()
       this.#waits.remove(wait)

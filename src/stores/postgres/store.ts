@@ -4,6 +4,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter, pollAfter } from '../line.ts'
 import { Connection } from '../link/connection.ts'
+import { tellGhost } from '../link/ghost.ts'
 import type { Wakes } from '../link/wakes.ts'
 import type { Driver } from './client.ts'
 import { failure, isReply } from './failure.ts'
@@ -65,7 +66,10 @@ export class PostgresStore implements Store {
     const ears = this.#wakes?.ears
     const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
     const [kind, token] = answer
-    if (kind === 'gone') return { held: false, retryAfter: LONGEST_REQUEST }
+    if (kind === 'gone') {
+      tellGhost('postgres', 'withdrawn')
+      return { held: false, retryAfter: LONGEST_REQUEST }
+    }
     if (kind === 'busy') return this.#busy(claim, answer, ears !== undefined && ears === this.#wakes?.ears)
     if (kind !== 'held') throw locked(name)
     this.#prune()

@@ -1,5 +1,6 @@
 import { Batch } from '../../batch.ts'
 import { LeaseError } from '../../errors.ts'
+import { tellGhost } from '../link/ghost.ts'
 import type { Connection } from './connection.ts'
 import { slotOf } from './keys.ts'
 import type { Order, Reply } from './session.ts'
@@ -93,7 +94,10 @@ export class Requests {
     const answer = Array.isArray(value) ? '' : String(value)
     if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1)))
     else if (answer !== 'late') request.resolve({ now, state, value })
-    else if (performance.now() < (request.until ?? 0)) this.#add(request)
-    else request.reject(new TooLate())
+    else {
+      tellGhost('redis', 'late')
+      if (performance.now() < (request.until ?? 0)) this.#add(request)
+      else request.reject(new TooLate())
+    }
   }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter, pollAfter } from '../line.ts'
+import { tellGhost } from '../link/ghost.ts'
 import type { Wakes } from '../link/wakes.ts'
 import type { Driver } from './client.ts'
 import { Connection } from './connection.ts'
@@ -51,7 +52,10 @@ export class RedisStore implements Store {
     const question = { key: this.#keys.lease(name), id, verb: 'acquire', wishes }
     const { now, value } = await this.#requests.put(question, { limit: requestLimit(ttl), signal })
     const answer = String(value)
-    if (answer === 'x') return { held: false, retryAfter: LONGEST_REQUEST }
+    if (answer === 'x') {
+      tellGhost('redis', 'withdrawn')
+      return { held: false, retryAfter: LONGEST_REQUEST }
+    }
     if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }
     return this.#busy(claim, now, answer, ears !== undefined && ears === this.#wakes.ears)
   }

@@ -1,4 +1,5 @@
 import { LeaseError } from '../../errors.ts'
+import { events } from '../../events.ts'
 import type { Clock } from '../../time.ts'
 import { closed } from '../link/closed.ts'
 import { failure, isBusy, isFull } from './failure.ts'
@@ -83,6 +84,7 @@ export class Requests {
       if (batch.length === 0) continue
       try {
         this.#carryOut(batch)
+        if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size: batch.length })
       } catch (error) {
         if (isBusy(error)) await new Promise<void>(resolve => this.#clock.after(2 * PAUSE * Math.random(), resolve))
         else this.#fail(batch, error)

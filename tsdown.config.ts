@@ -14,6 +14,8 @@ const subpaths = present({
   'fencing/postgres': 'src/fencing/postgres/index.ts',
   'fencing/redis': 'src/fencing/redis/index.ts',
   'fencing/sqlite': 'src/fencing/sqlite/index.ts',
+  prometheus: 'src/observe/prometheus.ts',
+  otel: 'src/observe/otel.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 })

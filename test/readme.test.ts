@@ -70,7 +70,8 @@ export {}`
 
 function sourceOf(subpath: string | undefined): string {
   const name = subpath?.slice(1)
-  const candidates = name ? [`stores/${name}.ts`, `stores/${name}/index.ts`, `${name}/index.ts`] : ['index.ts']
+  const places = [`stores/${name}.ts`, `stores/${name}/index.ts`, `observe/${name}.ts`, `${name}/index.ts`]
+  const candidates = name ? places : ['index.ts']
   return `../../src/${candidates.find(path => existsSync(join(ROOT, 'src', path))) ?? expect.fail(`no ${subpath}`)}`
 }
 

@@ -130,7 +130,8 @@ function subpathName(subpath: string): string {
 
 function sourceOf(subpath: string): string {
   const name = subpath.slice(2)
-  const candidates = ['src/index.ts', `src/stores/${name}.ts`, `src/stores/${name}/index.ts`, `src/${name}/index.ts`]
+  const places = [`stores/${name}.ts`, `stores/${name}/index.ts`, `observe/${name}.ts`, `${name}/index.ts`]
+  const candidates = ['src/index.ts', ...places.map(place => `src/${place}`)]
   const source = (name === '' ? candidates : candidates.slice(1)).find(path => existsSync(join(ROOT, path)))
   if (!source) throw new Error(`no source was found for ${subpath}`)
   return source

@@ -1,0 +1,102 @@
+import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
+import { LeaseError } from '../errors.ts'
+import { type LeaseEvents, subscribe } from '../events.ts'
+import type { Lease } from '../lease.ts'
+
+interface Acquiring {
+  readonly span: Span
+  /** Where the call was made: what is told later may be told in the turn of somebody else. */
+  readonly caller: Context
+}
+
+/**
+ * A span for each acquire, for each lease while it is held, and for each release. The parent of the first two is what was
+ * active when the lease was asked for, that of the last what was active when it was given back.
+ */
+export class Spans {
+  readonly #tracer: Tracer
+  readonly #acquires = new Map<string, Acquiring>()
+  readonly #holds = new Map<Lease, Span>()
+  readonly #releases = new Map<Lease, Span>()
+  readonly #stops: readonly (() => void)[]
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer
+    this.#stops = [
+      subscribe('acquire_began', event => this.#onAcquire(event)),
+      subscribe('acquire_failed', event => this.#onNotAcquired(event)),
+      subscribe('lease_acquired', event => this.#onAcquired(event)),
+      subscribe('heartbeat_failed', ({ lease, error }) =>
+        this.#holds.get(lease)?.addEvent('heartbeat failed', { 'error.type': error.code }),
+      ),
+      subscribe('lease_lost', ({ lease, error }) => this.#end(lease, error)),
+      subscribe('release_began', ({ lease }) =>
+        this.#releases.set(lease, this.#start('lease release', of(lease), context.active())),
+      ),
+      subscribe('lease_released', ({ lease }) => this.#end(lease)),
+      subscribe('release_failed', ({ lease, error }) => lease && this.#end(lease, error)),
+    ]
+  }
+
+  /** Ends what is under way as well, for it would never be told. */
+  stop(): void {
+    for (const stop of this.#stops) stop()
+    for (const { span } of this.#acquires.values()) span.end()
+    for (const spans of [this.#holds, this.#releases]) {
+      for (const span of spans.values()) span.end()
+      spans.clear()
+    }
+    this.#acquires.clear()
+  }
+
+  #start(name: string, attributes: Attributes, parent: Context): Span {
+    return this.#tracer.startSpan(name, { attributes }, parent)
+  }
+
+  #onAcquire(event: LeaseEvents['acquire_began']): void {
+    const caller = context.active()
+    this.#acquires.set(event.id, { span: this.#start('lease acquire', of(event), caller), caller })
+  }
+
+  #onNotAcquired({ id, error }: LeaseEvents['acquire_failed']): void {
+    const acquiring = this.#acquires.get(id)
+    this.#acquires.delete(id)
+    if (acquiring) end(acquiring.span, error)
+  }
+
+  #onAcquired({ id, lease, requests }: LeaseEvents['lease_acquired']): void {
+    const acquiring = this.#acquires.get(id)
+    if (!acquiring) return // asked for before
+    this.#acquires.delete(id)
+    const { span, caller } = acquiring
+    const granted = { 'holdfast.lease.token': lease.token.toString() }
+    end(span.setAttributes({ ...granted, 'holdfast.lease.requests': requests }))
+    this.#holds.set(lease, this.#start('lease hold', { ...of(lease), ...granted }, caller))
+  }
+
+  #end(lease: Lease, error?: LeaseError): void {
+    for (const spans of [this.#releases, this.#holds]) {
+      const span = spans.get(lease)
+      if (span) end(span, error)
+      spans.delete(lease)
+    }
+  }
+}
+
+function of({ name, owner, ttl }: Pick<Lease, 'name' | 'owner' | 'ttl'>): Attributes {
+  return { 'holdfast.lease.name': name, 'holdfast.lease.owner': owner, 'holdfast.lease.ttl': ttl }
+}
+
+/** That another holds the name is an answer, and no error. */
+function end(span: Span, error?: unknown): void {
+  if (error !== undefined) {
+    const code = LeaseError.is(error) ? error.code : 'aborted'
+    span.setAttribute('error.type', code)
+    if (code !== 'ACQUIRE_TIMEOUT') span.setStatus({ code: SpanStatusCode.ERROR, message: textOf(error) })
+  }
+  span.end()
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

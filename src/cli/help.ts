@@ -62,6 +62,9 @@ Options
                         exit code when another holds the name and --wait was not given
   --note TEXT           shown to all who ask who holds the name
   --owner TEXT          who holds it (default: host, process and a random part)
+  --metrics-port 9464   serve /metrics for Prometheus while COMMAND runs, on this machine alone or at HOST:PORT
+  --metrics-file PATH.prom
+                        write them, and how the last run went, for the textfile collector of the node exporter
   --store URL, --json, -q, --quiet: see holdfast --help
 
 Environment of COMMAND

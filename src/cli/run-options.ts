@@ -1,5 +1,6 @@
 import { EXIT, Usage } from './failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
+import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 
 /** `holdfast run`, as asked for on the command line. Durations in milliseconds. */
 export interface RunOptions extends HoldOptions {
@@ -10,10 +11,12 @@ export interface RunOptions extends HoldOptions {
   /** How long the name is kept, counted from when it was had. */
   readonly atLeast: number
   readonly skipIfRanSince: number | undefined
+  readonly metrics: MetricsOptions | undefined
 }
 
 const OPTIONS = {
   ...HOLD,
+  ...METRICS_OPTIONS,
   wait: { type: 'string' },
   max: { type: 'string' },
   'conflict-exit-code': { type: 'string', short: 'E' },
@@ -35,6 +38,7 @@ export function parseRun(args: readonly string[]): RunOptions {
     busyExit: exitCode(values['conflict-exit-code']) ?? EXIT.held,
     atLeast: duration(values['at-least'], '--at-least') ?? 0,
     skipIfRanSince: since,
+    metrics: metricsOptions(values),
   }
 }
 

@@ -18,13 +18,16 @@ export async function run(args: readonly string[]): Promise<number> {
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals()
+  // Before the lease, which is counted from its beginning.
+  const metrics = options.metrics && new (await import('./metrics.ts')).RunMetrics(options.metrics, output)
   const locks = await connect(url)
   try {
     const kept = new Kept(locks, options, output)
     const lease = await acquire(locks, options, output, signals)
     if (typeof lease === 'number') return lease
-    if (await kept.skips(lease)) return 0
-    return await hold(lease, url, options, output, signals, kept.end(signals))
+      if (await kept.skips(lease)) return 0
+      const work = (): Promise<number> => hold(lease, url, options, output, signals, kept.end(signals))
+      return await (metrics ? metrics.during(lease, work) : work())
   } catch (error) {
     return output.fail(error)
   } finally {

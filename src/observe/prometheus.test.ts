@@ -1,12 +1,23 @@
+import { channel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
 import { numbers } from '../../test/observe/exposition.ts'
-import { stage } from '../../test/scripted-store.ts'
+import { follow, refused, stage } from '../../test/scripted-store.ts'
+import { subscribe } from '../events.ts'
+import { until } from '../lab/servers/until.ts'
+import type { Lease } from '../lease.ts'
 import { createLocks } from '../locks.ts'
 import { memory } from '../stores/memory.ts'
 import { METRICS } from './metrics.ts'
 import { type LeaseMetrics, type LeaseMetricsOptions, leaseMetrics } from './prometheus.ts'
+
+// Vitest does not start its processes with --expose-gc.
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
 
 const made: LeaseMetrics[] = []
 
@@ -145,4 +156,39 @@ test('leases and waits from before are not among the gauges, and do no harm when
   await next.release()
   expect(moved(metrics.text())).toMatchObject({ lease_acquired_total: 1, lease_held_seconds_count: 1 })
   expect(numbers(metrics.text()).get('lease_held')).toBe(0)
+})
+
+test('nothing is kept of leases that ended, however they did', async () => {
+  const metrics = measure()
+  const refs: WeakRef<Lease>[] = []
+  const stopListening = subscribe('lease_acquired', ({ lease }) => void refs.push(new WeakRef(lease)))
+  const end = async (): Promise<void> => {
+    const { locks, clock, store } = stage()
+    await locks.using('released', () => {})
+    await locks.acquire('expired', { heartbeat: false })
+    await clock.advance(10_000)
+    const unconfirmed = await locks.acquire('unconfirmed')
+    store.rule('release', refused)
+    const release = follow(unconfirmed.release())
+    await clock.advance(10_000)
+    expect(release.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  }
+  await end()
+  stopListening()
+  expect(numbers(metrics.text()).get('lease_held_seconds_count')).toBe(3)
+  expect(numbers(metrics.text()).get('lease_held')).toBe(0)
+  await until('all are collected', () => {
+    collect()
+    return refs.every(ref => ref.deref() === undefined)
+  })
+  expect(refs).toHaveLength(3)
+})
+
+test('stopping leaves no listener behind', () => {
+  const channels = [...readFileSync('src/events.ts', 'utf8').matchAll(/open\('(\w+)'\)/g)].map(([, name]) => name)
+  const heard = (): unknown[] => channels.filter(name => channel(`holdfast:${name}`).hasSubscribers)
+  const metrics = measure()
+  expect(heard().length).toBeGreaterThan(8)
+  metrics.stop()
+  expect(heard()).toEqual([])
 })

@@ -1,0 +1,125 @@
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { type Port, reservePort } from '../../src/lab/servers/port.ts'
+import { numbers } from '../observe/exposition.ts'
+import { folder, holdfast, holding, start, until } from './holdfast.ts'
+
+const ports: Port[] = []
+afterEach(() => Promise.all(ports.splice(0).map(port => port.release())))
+
+async function freePort(): Promise<number> {
+  const port = await reservePort()
+  ports.push(port)
+  return port.number
+}
+
+function readNumbers(path: string): Map<string, number> {
+  return numbers(readFileSync(join(folder, path), 'utf8'))
+}
+
+test('--metrics-port serves what happens to the lease while the command runs, and only then', async () => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}/metrics`
+  const running = await holding('a"b', '--ttl', '600ms', '--metrics-port', `${port}`)
+  const name = '{name="a\\"b"}'
+  await until(async () => {
+    const found = numbers(await (await fetch(url)).text())
+    return found.get(`lease_held${name}`) === 1 && (found.get(`heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+  }, 'a heartbeat that is counted')
+  const response = await fetch(url)
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  expect((await fetch(url.replace('metrics', ''))).status).toBe(404)
+  expect((await fetch(url, { method: 'POST' })).status).toBe(405)
+  running.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 143 })
+  await expect(fetch(url)).rejects.toThrow('fetch failed')
+})
+
+test('a port that is in use is told before the command runs, and the name is free again', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const { code, out, err } = await holdfast(['run', 'a', '--metrics-port', `${port}`, '--', 'echo', 'ran'])
+  other.close()
+  expect({ code, out }).toEqual({ code: 69, out: '' })
+  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  expect(await holdfast(['inspect', 'a'])).toMatchObject({ code: 1 })
+})
+
+test('the next holder on this machine gets the port that the one before it had', async () => {
+  const options = ['--ttl', '5s', '--metrics-port', `${await freePort()}`]
+  const first = await holding('a', ...options)
+  const second = start(['run', 'a', '--wait', 'forever', ...options, '--', 'echo', 'ran'])
+  await second.tells('waiting')
+  first.kill('SIGTERM')
+  expect(await second.ended).toMatchObject({ code: 0, out: 'ran\n' })
+})
+
+test('--metrics-file says how the last run went, and remembers those before it', async () => {
+  const file = ['--metrics-file', 'a.prom']
+  const name = '{name="a"}'
+  const begun = Date.now() / 1_000
+  expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'cp a.prom during.prom'])).toMatchObject({ code: 0 })
+  const during = readNumbers('during.prom')
+  expect(during.get(`lease_held${name}`)).toBe(1)
+  expect(during.get(`holdfast_run_start_timestamp_seconds${name}`)).toBeGreaterThanOrEqual(begun)
+  expect(during.has(`holdfast_run_end_timestamp_seconds${name}`)).toBe(false)
+  const success = readNumbers('a.prom').get(`holdfast_run_success_timestamp_seconds${name}`)
+  expect(success).toBeGreaterThanOrEqual(begun)
+
+  expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'exit 3'])).toMatchObject({ code: 3 })
+  const after = readNumbers('a.prom')
+  expect(after.get('holdfast_runs_total{name="a",outcome="success"}')).toBe(1)
+  expect(after.get('holdfast_runs_total{name="a",outcome="failure"}')).toBe(1)
+  expect(after.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(0)
+  expect(after.get(`holdfast_run_exit_code${name}`)).toBe(3)
+  expect(after.get(`holdfast_run_success_timestamp_seconds${name}`)).toBe(success)
+  expect(after.get(`holdfast_run_end_timestamp_seconds${name}`)).toBeGreaterThan(success as number)
+  expect(after.get(`holdfast_run_duration_seconds${name}`)).toBeGreaterThan(0)
+  expect(after.get(`lease_held${name}`)).toBe(0)
+  expect(readdirSync(folder).filter(each => each.startsWith('.'))).toEqual([])
+})
+
+test('a lease that was lost is an ending of its own, and no series is without the name', async () => {
+  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  await holdfast(['break', 'a'])
+  expect(await running.ended).toMatchObject({ code: 76 })
+  const found = readNumbers('a.prom')
+  expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
+  expect(found.get('lease_lost_total{name="a",reason="gone"}')).toBe(1)
+  expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
+})
+
+test('who does not get the name writes nothing', async () => {
+  await holding('a')
+  writeFileSync(join(folder, 'a.prom'), 'as it was\n')
+  const { code } = await holdfast(['run', 'a', '--metrics-file', 'a.prom', '--', 'true'])
+  expect(code).toBe(75)
+  expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('as it was\n')
+})
+
+test('a file that can no longer be written is told once, and changes nothing for the command', async () => {
+  mkdirSync(join(folder, 'sub'))
+  const args = ['run', 'a', '--metrics-file', 'sub/a.prom', '--', 'sh', '-c', 'rm -r sub; echo ran']
+  const { code, out, err } = await holdfast(args)
+  expect({ code, out }).toEqual({ code: 0, out: 'ran\n' })
+  expect(err.match(/--metrics-file was not written: /g)).toHaveLength(1)
+})
+
+test.each([
+  [['--metrics-port', '0'], '--metrics-port 0 is no port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
+  [['--metrics-port', 'host:'], '--metrics-port host: is no port'],
+  [['--metrics-port', '70000'], '--metrics-port 70000 is no port'],
+  [['--metrics-file', 'a.txt'], '--metrics-file a.txt must end in .prom: the textfile collector reads nothing else'],
+  [['--metrics-file', 'no/a.prom'], 'no does not exist: make it first'],
+  [['--metrics-file', 'folder.prom'], '--metrics-file folder.prom is a folder: expected the path of a file in it'],
+])('%j is refused before anything is done', async (options, message) => {
+  mkdirSync(join(folder, 'folder.prom'))
+  const { code, out, err } = await holdfast(['run', 'a', ...options, '--', 'echo', 'ran'])
+  expect({ code, out }).toEqual({ code: 64, out: '' })
+  expect(err).toContain(message)
+})

@@ -2,7 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
 /** How a run ended: the command with 0, the command otherwise, or the lease before the command. */
-export type Ending = 'success' | 'failure' | 'lost'
+type Ending = 'success' | 'failure' | 'lost'
 
 /** What a file tells of the runs of one name, beside the metrics of the lease. */
 export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'gauge', help: string]>> = {

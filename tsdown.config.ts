@@ -18,6 +18,9 @@ const subpaths = present({
   otel: 'src/observe/otel.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
+  'fencing/http': 'src/fencing/http/index.ts',
+  'fencing/objects': 'src/fencing/objects/index.ts',
+  'fencing/files': 'src/fencing/files/index.ts',
 })
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 // Opened by its path, from both formats: a worker may be of another format than who starts it.

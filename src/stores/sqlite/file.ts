@@ -90,7 +90,8 @@ function identity(path: string): string | undefined {
   return stats && `${stats.dev}:${stats.ino}`
 }
 
-function checkPath(path: string): void {
+/** Throws a `LeaseError` unless there can be a database of SQLite at this path. */
+export function checkPath(path: string): void {
   const file = JSON.stringify(path)
   const stats = look(path)
   if (stats?.isDirectory())

@@ -1,0 +1,18 @@
+export type { FenceOptions } from '../fence.ts'
+export type { Holder, Mark, Marks } from '../mark.ts'
+export { type Checked, type CheckOptions, checkFence, fenceOf } from './check.ts'
+export { fenceHeaders, type RequestFence, type RequestHeaders } from './headers.ts'
+export { memoryMarks } from './memory-marks.ts'
+export {
+  expressFence,
+  type FastifyReply,
+  fastifyFence,
+  type HonoContext,
+  honoFence,
+  type MiddlewareOptions,
+  nodeFence,
+  type ServerRequest,
+  type ServerResponse,
+} from './middleware.ts'
+export { type AnsweredResponse, type FenceAnswer, type FenceProblem, staleAnswer, throwIfStale } from './problem.ts'
+export { inTurn, type TurnOptions } from './turn.ts'

@@ -1,0 +1,106 @@
+import type { Marks } from '../mark.ts'
+import { type Checked, type CheckOptions, checkFence, setFence } from './check.ts'
+import type { RequestHeaders } from './headers.ts'
+import { answerOf } from './problem.ts'
+
+/** Of all four: without marks, what a request shows is read and not checked, as in `checkFence`. */
+export interface MiddlewareOptions<Request> extends Pick<CheckOptions, 'required'> {
+  /** What a request is about; a header that names another is refused. @default the header */
+  readonly resource?: string | ((request: Request) => string) | undefined
+}
+
+/** As much of a request as is looked at: of Node, Express, Fastify. */
+export interface ServerRequest {
+  readonly headers: Extract<RequestHeaders, { readonly [name: string]: unknown }>
+}
+
+/** As much of a response as is used: of Node and Express. */
+export interface ServerResponse {
+  writeHead(status: number, headers: Record<string, string>): unknown
+  end(body: string): unknown
+}
+
+/** As much of a reply of Fastify as is used. */
+export interface FastifyReply {
+  code(status: number): unknown
+  headers(headers: Record<string, string>): unknown
+  send(body: string): unknown
+}
+
+/** As much of a context of Hono as is looked at. */
+export interface HonoContext {
+  readonly req: { readonly raw: { readonly headers: Extract<RequestHeaders, { get(name: string): string | null }> } }
+}
+
+/**
+ * For Node's own server: resolves to whether the handler may go on. If not, the request was answered. What it showed is
+ * `fenceOf(request)`. Rejects with what is not about the fence.
+ */
+export function nodeFence<Request extends ServerRequest>(
+  marks: Marks | undefined,
+  options: MiddlewareOptions<Request> = {},
+): (request: Request, response: ServerResponse) => Promise<boolean> {
+  return async (request, response) => {
+    const { problem } = await check(request, request.headers, marks, options)
+    if (!problem) return true
+    const { status, headers, body } = answerOf(problem)
+    response.writeHead(status, headers)
+    response.end(body)
+    return false
+  }
+}
+
+/** For Express, Connect and the like. */
+export function expressFence<Request extends ServerRequest>(
+  marks: Marks | undefined,
+  options: MiddlewareOptions<Request> = {},
+): (request: Request, response: ServerResponse, next: (error?: unknown) => void) => void {
+  const mayGoOn = nodeFence(marks, options)
+  return (request, response, next) => {
+    mayGoOn(request, response).then(may => may && next(), next)
+  }
+}
+
+/** For Fastify, as a `preHandler`: the last step before the handler. */
+export function fastifyFence<Request extends ServerRequest>(
+  marks: Marks | undefined,
+  options: MiddlewareOptions<Request> = {},
+): (request: Request, reply: FastifyReply) => Promise<unknown> {
+  return async (request, reply) => {
+    const { problem } = await check(request, request.headers, marks, options)
+    if (!problem) return undefined
+    const { status, headers, body } = answerOf(problem)
+    reply.code(status)
+    reply.headers(headers)
+    reply.send(body)
+    return reply
+  }
+}
+
+/** For Hono, on any runtime that it runs on with Node's API. */
+export function honoFence<Context extends HonoContext>(
+  marks: Marks | undefined,
+  options: MiddlewareOptions<Context> = {},
+): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
+  return async (context, next) => {
+    const { problem } = await check(context, context.req.raw.headers, marks, options)
+    if (problem) {
+      const { body, ...rest } = answerOf(problem)
+      return new Response(body, rest)
+    }
+    await next()
+    return undefined
+  }
+}
+
+async function check<Request extends object>(
+  request: Request,
+  headers: RequestHeaders,
+  marks: Marks | undefined,
+  { resource, required }: MiddlewareOptions<Request>,
+): Promise<Checked> {
+  const about = typeof resource === 'function' ? resource(request) : resource
+  const checked = await checkFence(headers, marks, { resource: about, required })
+  setFence(request, checked.fence)
+  return checked
+}

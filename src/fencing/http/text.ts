@@ -1,0 +1,29 @@
+// Text in a header: RFC 9651, a string (3.3.3) if all of it is printable ASCII, else a display string (3.3.8), in which
+// bytes of UTF-8 are written %ff.
+
+/** Any text as the value of a header. */
+export function writeText(text: string): string {
+  if (/^[ -~]*$/.test(text)) return `"${text.replaceAll(/["\\]/g, '\\$&')}"`
+  const bytes = Array.from(Buffer.from(text), byte => {
+    const character = String.fromCharCode(byte)
+    return /[ !#$&-~]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
+  })
+  return `%"${bytes.join('')}"`
+}
+
+/** The text of a header; `undefined` if it is anything else, or more. */
+export function parseText(value: string): string | undefined {
+  const string = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/.exec(value)?.[1]
+  if (string !== undefined) return string.replaceAll(/\\(.)/g, '$1')
+  const display = /^%"((?:[ !#$&-~]|%[0-9a-f]{2})*)"$/.exec(value)?.[1]
+  if (display === undefined) return undefined
+  const bytes = Buffer.from(
+    display.replaceAll(/%(..)/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
+    'latin1',
+  )
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,11 @@
+export type { Holder, Mark } from '../mark.ts'
+export { type HttpObjectsOptions, httpObjects, type ObjectRequest, type ObjectResponse } from './http.ts'
+export {
+  type FencedObject,
+  type ObjectCallOptions,
+  type ObjectFence,
+  type ObjectFenceOptions,
+  objectFence,
+} from './object-fence.ts'
+export type { Objects, ReadObject } from './objects.ts'
+export { type S3Client, s3Objects } from './s3.ts'

@@ -1,0 +1,70 @@
+import { checkKeys, invalid } from '../../check.ts'
+import { LeaseError } from '../../errors.ts'
+import { isRefusal } from './http.ts'
+import type { Objects } from './objects.ts'
+
+/** As much of `S3` of `@aws-sdk/client-s3` as is used. */
+export interface S3Client {
+  getObject(
+    input: { Bucket: string; Key: string },
+    options?: { abortSignal?: AbortSignal },
+  ): Promise<{ ETag?: string | undefined; Body?: { transformToByteArray(): Promise<Uint8Array> } | undefined }>
+  putObject(
+    input: { Bucket: string; Key: string; Body: Uint8Array } & ({ IfMatch: string } | { IfNoneMatch: string }),
+    options?: { abortSignal?: AbortSignal },
+  ): Promise<unknown>
+}
+
+/**
+ * Objects of a bucket by key, over the `S3` class of `@aws-sdk/client-s3`. S3 compares and writes in one step. Time
+ * limits and retries are those of the client.
+ * @throws LeaseError INVALID_ARGUMENT
+ */
+export function s3Objects(client: S3Client, options: { readonly bucket: string }): Objects {
+  checkKeys(options, new Set(['bucket']), 's3Objects')
+  const { bucket: Bucket } = options
+  if (typeof Bucket !== 'string' || Bucket === '')
+    throw invalid("s3Objects needs a bucket: s3Objects(client, { bucket: 'reports' })")
+  return {
+    async read(Key, signal) {
+      try {
+        const { ETag, Body } = await client.getObject({ Bucket, Key }, { ...(signal && { abortSignal: signal }) })
+        if (ETag && Body) return { tag: ETag, body: await Body.transformToByteArray() }
+      } catch (error) {
+        signal?.throwIfAborted()
+        const status = statusOf(error)
+        if (status === 404) return undefined
+        throw new LeaseError('STORE_UNAVAILABLE', `${Key} cannot be read: ${(error as Error).message}`, {
+          cause: error,
+          retryable: isPassing(status),
+        })
+      }
+      throw new LeaseError('STORE_UNAVAILABLE', `${Key} was answered without an ETag`, { retryable: false })
+    },
+    async write(Key, Body, tag, signal) {
+      const condition = tag === undefined ? { IfNoneMatch: '*' } : { IfMatch: tag }
+      try {
+        await client.putObject({ Bucket, Key, Body, ...condition }, { ...(signal && { abortSignal: signal }) })
+        return true
+      } catch (error) {
+        signal?.throwIfAborted()
+        const status = statusOf(error)
+        if (isRefusal(status, tag) || status === 409) return false // 409: another conditional write is under way
+        const code = isPassing(status) ? 'OUTCOME_UNKNOWN' : 'STORE_UNAVAILABLE'
+        throw new LeaseError(code, `${Key} cannot be written: ${(error as Error).message}`, {
+          cause: error,
+          retryable: isPassing(status),
+        })
+      }
+    },
+  }
+}
+
+function statusOf(error: unknown): number | undefined {
+  return (error as { $metadata?: { httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode
+}
+
+/** May the same succeed later? */
+function isPassing(status: number | undefined): boolean {
+  return status === undefined || status >= 500 || status === 429
+}

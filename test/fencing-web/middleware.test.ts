@@ -31,7 +31,7 @@ async function handle(request: object): Promise<string> {
 /** PUT /things/NAME is about the resource `things/NAME`, answers its token, and errors that are not of a fence by 500. */
 const services: Record<
   string,
-  (marks: Marks | undefined) => Promise<(path: string, init: RequestInit) => Promise<Response>>
+  (marks: Marks | null) => Promise<(path: string, init: RequestInit) => Promise<Response>>
 > = {
   async node(marks) {
     const mayGoOn = nodeFence(marks, { resource: ({ url = '' }: IncomingMessage) => url.slice(1) })
@@ -96,7 +96,7 @@ function asking(server: Server): (path: string, init: RequestInit) => Promise<Re
 }
 
 describe.each(Object.keys(services))('behind %s', kind => {
-  const open = (marks: Marks | undefined = memoryMarks()): ReturnType<(typeof services)[string]> =>
+  const open = (marks: Marks | null = memoryMarks()): ReturnType<(typeof services)[string]> =>
     (services[kind] as (typeof services)[string])(marks)
   const show = (token: bigint, name = 'things/one'): RequestInit => ({
     method: 'PUT',
@@ -146,7 +146,7 @@ describe.each(Object.keys(services))('behind %s', kind => {
   })
 
   test('what the fence of the handler itself refuses is 412 too', async () => {
-    const ask = await (services[kind] as (typeof services)[string])(undefined)
+    const ask = await open(null)
     const name = `things/${kind}`
     expect((await ask(`/${name}`, show(7n, name))).status).toBe(200)
     const response = await ask(`/${name}`, show(6n, name))
@@ -161,4 +161,15 @@ describe.each(Object.keys(services))('behind %s', kind => {
 
 test('a handler that no request went through a check to is told so', () => {
   expect(() => fenceOf({})).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+})
+
+test.each([
+  [
+    'a mistyped resource, which would let clients choose it',
+    () => expressFence(memoryMarks(), { resourc: 'a' } as object),
+  ],
+  ['forgotten marks, which would check nothing', () => fastifyFence(undefined as never)],
+  ['marks that are none', () => honoFence({} as never)],
+])('%s is refused when the service starts', (_, make) => {
+  expect(make).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })

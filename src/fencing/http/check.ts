@@ -1,4 +1,4 @@
-import { invalid } from '../../check.ts'
+import { checkKeys, invalid } from '../../check.ts'
 import type { Marks } from '../mark.ts'
 import { type RequestFence, type RequestHeaders, readFence } from './headers.ts'
 import { type FenceProblem, MISSING, malformed, staleProblem } from './problem.ts'
@@ -11,6 +11,8 @@ export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+const checkOptions = new Set(['resource', 'required', 'signal'])
+
 /** Exactly one of them is there, none if nothing was shown and nothing is required. */
 export interface Checked {
   readonly fence?: RequestFence
@@ -19,16 +21,17 @@ export interface Checked {
 
 /**
  * Raises the mark of the resource to what the headers of a request show, or says how to answer: 412 stale, 400 malformed,
- * 428 nothing shown. Rejects with whatever else the marks reject with. Without marks nothing is raised, and nothing is
- * stale: for a handler that checks in the transaction of its write.
+ * 428 nothing shown. Rejects with whatever else the marks reject with. With `null` for marks nothing is raised, and
+ * nothing is stale: for a handler that checks in the transaction of its write.
  *
  * Not promised: that a write that follows is still the newest. See `inTurn`, or check again in the transaction.
  */
 export async function checkFence(
   headers: RequestHeaders,
-  marks: Marks | undefined,
+  marks: Marks | null,
   options: CheckOptions = {},
 ): Promise<Checked> {
+  checkKeys(options, checkOptions, 'checkFence')
   const { resource, required = true, signal } = options
   let fence: RequestFence | undefined
   try {
@@ -38,7 +41,7 @@ export async function checkFence(
   }
   if (!fence) return required ? { problem: MISSING } : {}
   try {
-    await marks?.raise(fence.name, fence, signal)
+    if (marks !== null) await marks.raise(fence.name, fence, signal)
     return { fence }
   } catch (error) {
     const problem = staleProblem(error)

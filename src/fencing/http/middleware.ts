@@ -1,9 +1,12 @@
+import { checkKeys, invalid, show } from '../../check.ts'
 import type { Marks } from '../mark.ts'
 import { type Checked, type CheckOptions, checkFence, setFence } from './check.ts'
 import type { RequestHeaders } from './headers.ts'
 import { answerOf } from './problem.ts'
 
-/** Of all four: without marks, what a request shows is read and not checked, as in `checkFence`. */
+const middlewareKeys = new Set(['resource', 'required'])
+
+/** Of all four. With `null` for marks, what a request shows is read and not checked, as in `checkFence`. */
 export interface MiddlewareOptions<Request> extends Pick<CheckOptions, 'required'> {
   /** What a request is about; a header that names another is refused. @default the header */
   readonly resource?: string | ((request: Request) => string) | undefined
@@ -37,11 +40,12 @@ export interface HonoContext {
  * `fenceOf(request)`. Rejects with what is not about the fence.
  */
 export function nodeFence<Request extends ServerRequest>(
-  marks: Marks | undefined,
+  marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
 ): (request: Request, response: ServerResponse) => Promise<boolean> {
+  const check = checker(marks, options)
   return async (request, response) => {
-    const { problem } = await check(request, request.headers, marks, options)
+    const { problem } = await check(request, request.headers)
     if (!problem) return true
     const { status, headers, body } = answerOf(problem)
     response.writeHead(status, headers)
@@ -52,7 +56,7 @@ export function nodeFence<Request extends ServerRequest>(
 
 /** For Express, Connect and the like. */
 export function expressFence<Request extends ServerRequest>(
-  marks: Marks | undefined,
+  marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
 ): (request: Request, response: ServerResponse, next: (error?: unknown) => void) => void {
   const mayGoOn = nodeFence(marks, options)
@@ -63,11 +67,12 @@ export function expressFence<Request extends ServerRequest>(
 
 /** For Fastify, as a `preHandler`: the last step before the handler. */
 export function fastifyFence<Request extends ServerRequest>(
-  marks: Marks | undefined,
+  marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
 ): (request: Request, reply: FastifyReply) => Promise<unknown> {
+  const check = checker(marks, options)
   return async (request, reply) => {
-    const { problem } = await check(request, request.headers, marks, options)
+    const { problem } = await check(request, request.headers)
     if (!problem) return undefined
     const { status, headers, body } = answerOf(problem)
     reply.code(status)
@@ -79,11 +84,12 @@ export function fastifyFence<Request extends ServerRequest>(
 
 /** For Hono, on any runtime that it runs on with Node's API. */
 export function honoFence<Context extends HonoContext>(
-  marks: Marks | undefined,
+  marks: Marks | null,
   options: MiddlewareOptions<Context> = {},
 ): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
+  const check = checker(marks, options)
   return async (context, next) => {
-    const { problem } = await check(context, context.req.raw.headers, marks, options)
+    const { problem } = await check(context, context.req.raw.headers)
     if (problem) {
       const { body, ...rest } = answerOf(problem)
       return new Response(body, rest)
@@ -93,14 +99,18 @@ export function honoFence<Context extends HonoContext>(
   }
 }
 
-async function check<Request extends object>(
-  request: Request,
-  headers: RequestHeaders,
-  marks: Marks | undefined,
-  { resource, required }: MiddlewareOptions<Request>,
-): Promise<Checked> {
-  const about = typeof resource === 'function' ? resource(request) : resource
-  const checked = await checkFence(headers, marks, { resource: about, required })
-  setFence(request, checked.fence)
-  return checked
+function checker<Request extends object>(
+  marks: Marks | null,
+  options: MiddlewareOptions<Request>,
+): (request: Request, headers: RequestHeaders) => Promise<Checked> {
+  checkKeys(options, middlewareKeys, 'a fence of requests')
+  const { resource, required } = options
+  if (marks !== null && typeof marks?.raise !== 'function')
+    throw invalid(`a fence of requests needs marks, or null if the handler checks, not ${show(marks)}`)
+  return async (request, headers) => {
+    const about = typeof resource === 'function' ? resource(request) : resource
+    const checked = await checkFence(headers, marks, { resource: about, required })
+    setFence(request, checked.fence)
+    return checked
+  }
 }

@@ -1,3 +1,4 @@
+import { checkKeys } from '../../check.ts'
 import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'
 
@@ -5,6 +6,8 @@ export interface TurnOptions {
   /** Ends the wait for the turn. */
   readonly signal?: AbortSignal | undefined
 }
+
+const turnKeys = new Set(['signal'])
 
 /** Of each resource when its last turn so far ends. */
 const turns = new WeakMap<Marks, Map<string, Promise<void>>>()
@@ -22,6 +25,7 @@ export async function inTurn<T>(
   work: () => T | PromiseLike<T>,
   options: TurnOptions = {},
 ): Promise<T> {
+  checkKeys(options, turnKeys, 'inTurn')
   const { signal } = options
   const ends = turns.get(marks) ?? new Map<string, Promise<void>>()
   turns.set(marks, ends)

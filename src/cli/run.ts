@@ -25,9 +25,9 @@ export async function run(args: readonly string[]): Promise<number> {
     const kept = new Kept(locks, options, output)
     const lease = await acquire(locks, options, output, signals)
     if (typeof lease === 'number') return lease
-      if (await kept.skips(lease)) return 0
-      const work = (): Promise<number> => hold(lease, url, options, output, signals, kept.end(signals))
-      return await (metrics ? metrics.during(lease, work) : work())
+    if (await kept.skips(lease)) return 0
+    const work = (): Promise<number> => hold(lease, url, options, output, signals, kept.end(signals))
+    return await (metrics ? metrics.during(lease, work) : work())
   } catch (error) {
     return output.fail(error)
   } finally {

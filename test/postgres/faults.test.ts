@@ -218,6 +218,7 @@ test('a request that comes after its time was over does nothing at all', async (
   for (const [verb, order] of [
     ['acquire', { ...claimOf('too late'), until }],
     ['acquire', { ...claimOf('in time', { queue: true }), until }],
+    ['acquire', { ...held, until }], // a copy of its own request, overtaken by the one that was granted
     ['renew', { ...held, ttl: 100, until }],
   ] as const) {
     const values = [JSON.stringify([{ i: 0, ...order }]), ...(verb === 'acquire' ? ['channel'] : [])]

@@ -98,8 +98,9 @@ ${BEGIN}
     delete from ${line} w using old o where w.name = o.name and w.id = o.id
   )
   select (select count(*) from taken) + (select count(*) from made) + (select count(*) from kept),
+    _names || array(select name from taken) || array(select name from made),
     (select array_agg(name) from asked where future and holder is distinct from id)
-  into _granted, _future;
+  into _granted, _names, _future;
 
   if _granted > 0 then
     ${DURABLE}
@@ -123,7 +124,7 @@ ${BEGIN}
         when token >= ${LAST_TOKEN} and not held then json_build_array('exhausted')
         else json_build_array('busy', ${since('expires_at')}, ahead, seq is not null,
           case when held then json_build_array(token::text, owner, note) end)
-      end order by i), array_agg(name) filter (where mine and (gone or late))
+      end order by i), array_agg(name) filter (where mine and (gone or late and name = any (_names)))
     into _answers, _wrong
     from (
       select a.i, a.name, a.ttl as asked_ttl, l.token, l.owner, l.note, l.expires_at, p.seq, coalesce(p.gone, false) as gone,
@@ -135,7 +136,8 @@ ${BEGIN}
       left join ${lease} l on l.name = a.name
       left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
     ) found;
-    -- Withdrawn, or its time over, while it was on its way to a row that somebody else had locked.
+    -- Withdrawn, or its time over, while it was on its way to a row that somebody else had locked. What a later request of
+    -- the same claim was granted before this one arrived stays.
     exit when _wrong is null;
     update ${lease} l set id = null, ttl = 0, expires_at = _now
     from ${orders} where l.name = any (_wrong) and l.name = a.name and l.id = a.id;

@@ -40,6 +40,12 @@ export class Acquisition {
     return Math.min(this.granted, this.failed, this.died)
   }
 
+  /** False of who stood still until its lease was over, and found that at its first look. */
+  get held(): boolean {
+    const hasActed = this.looks.length > 0 || this.writes.length > 0
+    return hasActed || Math.min(this.lost, this.releasing) === NEVER
+  }
+
   /** When it knew that it does not hold, or was no more. */
   get over(): number {
     return Math.min(this.lost, this.releasing, this.died)

@@ -23,7 +23,7 @@ export function overlapsOf(trace: Trace): Overlap[] {
   const overlaps: Overlap[] = []
   for (const granted of trace.grants.values()) {
     let acting: Acquisition[] = []
-    for (const newer of granted) {
+    for (const newer of granted.filter(({ held }) => held)) {
       acting = acting.filter(older => older.actedUntil > newer.granted)
       for (const older of acting) overlaps.push(overlap(trace, older, newer))
       acting.push(newer)

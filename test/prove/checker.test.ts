@@ -105,6 +105,12 @@ describe('told in time', () => {
     })
   })
 
+  test('who stood still until its lease was over does not hold when it reads that it was granted', () => {
+    const stale = [event('asked', 0, TWO), granted(50, TWO, '4'), event('releasing', 51, TWO)] as const
+    expect(broken('told', ...late, ...stale, lost)).toEqual([])
+    expect(broken('told', ...late, ...stale.slice(0, 2), lost)).toHaveLength(1)
+  })
+
   test('a holder that is never told was told too late', () => {
     expect(broken('told', ...late, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([
       'client 1 was not told within 100 ms that client 2 was granted it',

@@ -25,12 +25,13 @@ interface Loss {
 }
 
 function losses({ grants }: Trace): Loss[] {
-  return [...grants.values()].flatMap(granted =>
-    granted.flatMap((older, index) => {
+  return [...grants.values()].flatMap(all => {
+    const granted = all.filter(({ held }) => held)
+    return granted.flatMap((older, index) => {
       const newer = granted[index + 1]
       return newer && Math.min(older.releasing, older.died) > newer.granted ? [{ older, newer }] : []
-    }),
-  )
+    })
+  })
 }
 
 /** The signal aborts by a timer, for which the process must run: but a look would have told it. */

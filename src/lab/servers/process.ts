@@ -65,14 +65,14 @@ export abstract class ServerProcess implements AsyncDisposable {
     return existsSync(this.#outputPath) ? readFileSync(this.#outputPath, 'utf8') : ''
   }
 
-  /** Resolves when the server serves. If it ends or is not ready within 15 s, all is removed and its output thrown. */
+  /** Resolves when the server serves. If it ends or is not ready within 60 s, all is removed and its output thrown. */
   async start(): Promise<void> {
     try {
       const child = this.#spawn()
       await until(
         `${child.spawnfile} serves on port ${this.port}`,
         async () => !this.isRunning || (await this.isReady()),
-        { limit: 15_000 },
+        { limit: 60_000 },
       )
       if (!this.isRunning) throw new Error(`${child.spawnfile} ended with ${child.exitCode ?? child.signalCode}`)
     } catch (error) {

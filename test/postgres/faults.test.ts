@@ -210,6 +210,38 @@ test('a claim that was held up by a lock until its time was over holds nothing',
   }
 })
 
+test('a request that stood still while others were carried out makes no lease shorter', async () => {
+  await using store = storeAt(server.url())
+  const claim = claimOf('stood still', { ttl: 60_000 })
+  await hold(store, claim)
+  const limit = { until: Date.now() + 60_000 }
+  for (const [verb, order] of [
+    ['acquire', { ...claimOf('stood still'), ...limit }],
+    ['acquire', { ...claim, ...limit }],
+    ['renew', { ...claim, ...limit }],
+  ] as const) {
+    const others = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
+    const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ", 'channel'" : ''})`
+    const late = server.query(call, [JSON.stringify([{ i: 0, ...order }])])
+    await oneWaits()
+    await new Promise(resolve => setTimeout(resolve, 100)) // for which it stands still, having looked at the clock
+    const renewed = `update holdfast.lease set expires_at = clock_timestamp() + interval '60 s' where name = 'stood still'`
+    const [row] = (await others.query(`${renewed} returning expires_at::text`)) as { expires_at: string }[]
+    await others.end()
+    await late
+    const [now] = await server.query<{ kept: boolean }>(
+      `select expires_at >= '${row?.expires_at}'::timestamptz as kept from holdfast.lease where name = 'stood still'`,
+    )
+    expect(now, verb).toEqual({ kept: true })
+  }
+})
+
+/** Until a request waits for a lock. */
+async function oneWaits(): Promise<void> {
+  const waiting = `select from pg_stat_activity where wait_event_type = 'Lock'`
+  await until('it waits', async () => (await server.query(waiting)).length > 0)
+}
+
 test('a request that comes after its time was over does nothing at all', async () => {
   await using store = storeAt(server.url())
   const held = claimOf('in time')

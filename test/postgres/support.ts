@@ -24,6 +24,9 @@ export async function transaction(
   const { rowCount } = await client.query(text, values)
   return {
     rowCount: rowCount ?? 0,
+    async query(next) {
+      return (await client.query(next)).rows
+    },
     async end(how = 'commit') {
       await client.query(how)
       await client.end()
@@ -33,5 +36,7 @@ export async function transaction(
 
 interface Transaction {
   readonly rowCount: number
+  /** The rows of another statement. */
+  query(text: string): Promise<unknown[]>
   end(how?: 'commit' | 'rollback'): Promise<void>
 }

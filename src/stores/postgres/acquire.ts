@@ -77,7 +77,7 @@ ${BEGIN}
     order by l.name for no key update of l skip locked
   ), kept as (
     -- Not shorter, and no longer than it was: the clock may have been set back.
-    update ${lease} l set expires_at = greatest(least(l.expires_at, _now + ${ms('l.ttl')}), _now + ${ms('o.ttl')}),
+    update ${lease} l set expires_at = greatest(least(l.expires_at, clock_timestamp() + ${ms('l.ttl')}), _now + ${ms('o.ttl')}),
       ttl = greatest(o.ttl, least(l.ttl, ceil(${since('l.expires_at')})))
     from own o where l.name = o.name
     returning l.name
@@ -107,10 +107,11 @@ ${BEGIN}
   else
     ${FORGETFUL}
   end if;
-  -- The clock was set back since these were written: nothing lasts longer than its ttl from now.
+  -- The clock was set back since these were written: nothing lasts longer than its ttl from now. By _now it may seem so
+  -- of what was granted since, while this process stood still.
   if _future is not null then
-    update ${lease} l set expires_at = _now + ${ms('l.ttl')} from (
-      select name from ${lease} where name = any (_future) and expires_at > _now + ${ms('ttl')}
+    update ${lease} l set expires_at = clock_timestamp() + ${ms('l.ttl')} from (
+      select name from ${lease} where name = any (_future) and expires_at > clock_timestamp() + ${ms('ttl')}
       order by name for no key update skip locked
     ) k where l.name = k.name;
   end if;

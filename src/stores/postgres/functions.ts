@@ -23,7 +23,8 @@ ${BEGIN}
     where a.until >= _time and l.id = a.id and l.expires_at > _now
     order by l.name for no key update of l skip locked
   ), renewed as (
-    update ${lease} l set ttl = o.ttl, expires_at = _now + ${ms('o.ttl')} from own o where l.name = o.name
+    -- Now that the row is locked: by _now it might end sooner than by a later request that was carried out before.
+    update ${lease} l set ttl = o.ttl, expires_at = clock_timestamp() + ${ms('o.ttl')} from own o where l.name = o.name
     returning o.i, l.token
   )
   select json_agg(answer order by i) into _answers from (

@@ -1,4 +1,5 @@
 import { checkKeys } from '../../check.ts'
+import { abortable } from '../fence.ts'
 import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'
 
@@ -48,15 +49,6 @@ async function run<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   signal?.throwIfAborted()
-  if (before) await settled(before, signal)
+  if (before) await abortable(before, signal)
   return await work()
-}
-
-function settled(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (!signal) return promise
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    void promise.then(resolve).finally(() => signal.removeEventListener('abort', stop))
-  })
 }

@@ -64,17 +64,6 @@ test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, 
   expect(again).toMatchObject({ code: 64, err: expect.stringMatching(/the file is there already/) })
 })
 
-test('what an engine does not promise to bear is shown on demand, and the fence holds', {
-  timeout: 60_000,
-}, async () => {
-  const args = ['--lab', 'redis', '--ttl', '500ms', '--duration', '8s', '--seed', '3', '--known-violation', '--json']
-  const { code, out, err } = await holdfast(['prove', ...args])
-  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('"shown":true') })
-  const { rows } = JSON.parse(out) as { rows: { promise: string; outcome: string }[] }
-  const outcomes = Object.fromEntries(rows.map(({ promise, outcome }) => [promise, outcome]))
-  expect(outcomes).toMatchObject({ safety: 'passed', tokens: 'passed', told: 'violated' })
-})
-
 test('who checks no tokens suffers, and is told how it came about', { timeout: 60_000 }, async () => {
   const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--seed', '7', '--names', '2', '--no-fence']
   const { code, out } = await holdfast(['prove', ...args, '--faults', 'client-pause', '--json'])

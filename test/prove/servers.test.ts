@@ -63,3 +63,14 @@ test('Ctrl-C ends it with all that it started, and leaves no folder behind', asy
   expect(started.filter(alive)).toEqual([])
   await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
 })
+
+test('what an engine does not promise to bear is shown on demand, and the fence holds', {
+  timeout: 60_000,
+}, async () => {
+  const args = ['--lab', 'redis', '--ttl', '500ms', '--duration', '8s', '--seed', '3', '--known-violation', '--json']
+  const { code, out, err } = await holdfast(['prove', ...args])
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('"shown":true') })
+  const { rows } = JSON.parse(out) as { rows: { promise: string; outcome: string }[] }
+  const outcomes = Object.fromEntries(rows.map(({ promise, outcome }) => [promise, outcome]))
+  expect(outcomes).toMatchObject({ safety: 'passed', tokens: 'passed', told: 'violated' })
+})

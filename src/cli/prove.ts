@@ -94,9 +94,10 @@ function shown({ rows }: Verdict, { subject }: ProveOptions, output: Output): nu
   const others = broken.filter(promise => promise !== 'told')
   if (others.length > 0) return EXITS.violated
   const isShown = broken.includes('told')
-  output.tell('known', isShown ? `shown, and the fence held: ${what}` : `not shown this time: ${what}`, {
-    shown: isShown,
-  })
+  // Only a write that was refused shows that the fence held.
+  const fenced = rows.some(({ promise, outcome }) => promise === 'safety' && outcome === 'passed')
+  const end = fenced ? 'shown, and the fence held' : 'shown, though too few late writes came to show the fence'
+  output.tell('known', `${isShown ? end : 'not shown this time'}: ${what}`, { shown: isShown, fenced })
   return isShown ? 0 : EXIT.inconclusive
 }
 

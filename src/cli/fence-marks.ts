@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { KeptMarks } from '../fencing/fence.ts'
 import { Usage } from './failure.ts'
 
@@ -8,7 +9,8 @@ export interface OpenMarks {
   close(): unknown
 }
 
-const SHAPES = "postgres://host/database, redis://host:6379 or sqlite:/path/of/the/application's.db"
+const SHAPES =
+  "postgres://host/database, redis://host:6379, sqlite:/path/of/the/application's.db, or file:///folder/of/the/files"
 
 /** Opens the marks that a URL names. Throws `Usage` for one that cannot be right, `DRIVER_MISSING`. */
 export async function openMarks(url: string | undefined): Promise<OpenMarks> {
@@ -16,6 +18,11 @@ export async function openMarks(url: string | undefined): Promise<OpenMarks> {
   if (/^postgres(ql)?:/i.test(url)) return inPostgres(url)
   if (/^rediss?:/i.test(url)) return inRedis(url)
   if (/^sqlite:/i.test(url)) return inSqlite(url.slice('sqlite:'.length))
+  if (/^file:/i.test(url)) return inFiles(url)
+  if (/^(https?|s3):/i.test(url))
+    throw new Usage(
+      'marks of objects are in the objects, for which this has no client: use fence.marks of holdfast/fencing/objects',
+    )
   const [scheme] = /^[a-z][a-z0-9+.-]*:/i.exec(url) ?? ['this']
   throw new Usage(`no marks are kept at a URL of ${scheme}: expected ${SHAPES}`)
 }
@@ -47,4 +54,20 @@ async function inSqlite(path: string): Promise<OpenMarks> {
   ])
   const database = new (loadDriver())(path)
   return { marks: sqliteFence(database).marks, close: () => database.close() }
+}
+
+async function inFiles(url: string): Promise<OpenMarks> {
+  const { fileMarks } = await import('../fencing/files/index.ts')
+  return { marks: fileMarks(folderOf(url)), close() {} }
+}
+
+/** A URL has percent signs and begins at the root; anything else after `file:` is a path. */
+function folderOf(url: string): string {
+  const path = url.slice('file:'.length)
+  if (!path.startsWith('/')) return path
+  try {
+    return fileURLToPath(url)
+  } catch (error) {
+    throw new Usage(`${url} names no folder of this machine, such as file:///srv/exports: ${(error as Error).message}`)
+  }
 }

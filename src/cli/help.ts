@@ -198,6 +198,7 @@ Examples
   holdfast fence sql --table invoices --resource invoices | psql app
   holdfast fence ls --url postgres://db/app
   holdfast fence advance invoices --url postgres://db/app
+  holdfast fence advance prices.csv --url file:///srv/exports
   holdfast fence prune customer- --older-than 90d --url redis://cache:6379
 
 Dangers
@@ -208,7 +209,9 @@ Dangers
 
 Options
   --url URL           where the fenced data and its marks are: postgres://host/database?schema=…&table=…,
-                      redis://host:6379?prefix=…, sqlite:PATH. The store of the leases may be another.
+                      redis://host:6379?prefix=…, sqlite:PATH, file:///FOLDER of fenced files, each of which is a
+                      resource by its path from there. The store of the leases may be another. Marks of objects are
+                      in the objects: holdfast/fencing/objects changes them.
   --column NAME       of the table, for the token of the last writer (default: lock_version)
   --resource NAME     one mark for all rows of the table, beside that of each row
   --lineage N         of that mark (default: 0)

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
-import { beforeEach, expect, test } from 'vitest'
-import { fencedTouch, fencedWrite } from '../../src/fencing/files/index.ts'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { fencedTouch, fencedWrite, fileMarks } from '../../src/fencing/files/index.ts'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { until } from '../../src/lab/servers/until.ts'
 import { failureOf } from '../support.ts'
@@ -124,7 +124,7 @@ test('a write is done once, and said to be done, while somebody reads the marks'
   await fencedWrite(path, 'one', lease(1))
   const reader = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   reader.exec('begin')
-  reader.prepare('select * from mark').all()
+  reader.prepare('select * from holdfast_fence').all()
   await fencedWrite(path, 'two', lease(1), { wait: 50 })
   reader.close()
   expect(text()).toBe('two')
@@ -159,6 +159,80 @@ test.each<[string, () => Promise<unknown>]>([
   ],
 ])('%s is refused at once', async (_, write) => {
   expect((await failureOf(write())).code).toBe('INVALID_ARGUMENT')
+})
+
+describe('marks', () => {
+  test('of a folder are listed, advanced to another lineage, and pruned', async () => {
+    await fencedWrite(path, 'of the old store', lease(900))
+    await fencedTouch(join(folder, 'other'), lease(5))
+    const marks = fileMarks(folder)
+    const [mark, ...others] = await marks.list('led')
+    expect(mark).toEqual({ resource: 'ledger', lineage: 0, token: 900n, raisedAt: expect.any(Number) })
+    expect(Math.abs((mark?.raisedAt ?? 0) - Date.now())).toBeLessThan(60_000)
+    expect(others).toEqual([])
+
+    expect(await marks.advance('ledger')).toBe(1)
+    expect(await marks.advance('nobody')).toBeUndefined()
+    await expect(fencedWrite(path, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
+    expect(text()).toBe('of the old store')
+    await fencedWrite(path, 'of the new store', lease(1), { lineage: 1 })
+
+    expect(await marks.prune(3_600_000)).toBe(0)
+    await until('the clock has moved', async () => (await marks.prune(0, 'led')) > 0)
+    expect((await marks.list()).map(({ resource }) => resource)).toEqual(['other'])
+    await fencedWrite(path, 'of whom nobody knows that it is old', lease(6))
+  })
+
+  test('are not raised again by a holder that writes again', async () => {
+    await fencedWrite(path, 'one', lease(1))
+    const before = await fileMarks(folder).list()
+    await sleep(2)
+    await fencedWrite(path, 'one again', lease(1))
+    expect(await fileMarks(folder).list()).toEqual(before)
+  })
+
+  test('that are kept elsewhere are those of their database, and may be raised for others', async () => {
+    const elsewhere = join(folder, 'marks.db')
+    await fencedTouch(path, lease(7), { marks: elsewhere })
+    const marks = fileMarks(elsewhere)
+    await expect(marks.raise('ledger', { lineage: 0, token: 6n })).rejects.toEqual(stale(6n, 7n))
+    await marks.raise('ledger', { lineage: 0, token: 8n })
+    await expect(fencedTouch(path, lease(7), { marks: elsewhere })).rejects.toEqual(stale(7n, 8n))
+  })
+
+  test('wait for a process that has them locked', async () => {
+    await fencedTouch(path, lease(1))
+    const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
+    other.exec('begin immediate')
+    const advancing = fileMarks(folder).advance('ledger')
+    await sleep(20)
+    other.close()
+    expect(await advancing).toBe(1)
+  })
+
+  test.each<[string, () => Promise<unknown>]>([
+    ['no path', async () => fileMarks('')],
+    ['a folder without marks', () => fileMarks(folder).list()],
+    ['a folder that does not exist', () => fileMarks(join(folder, 'no')).advance('ledger')],
+    [
+      'a file of something else',
+      () => {
+        writeFileSync(path, 'mine, and longer than the header of a database is'.repeat(20))
+        return fileMarks(path).advance('ledger')
+      },
+    ],
+    [
+      'a file of one byte',
+      () => {
+        writeFileSync(path, '7')
+        return fileMarks(path).advance('ledger')
+      },
+    ],
+  ])('at %s are refused, and nothing is made or changed', async (_, call) => {
+    expect((await failureOf(call())).code).toBe('INVALID_ARGUMENT')
+    const files = readdirSync(folder).map(name => readFileSync(join(folder, name), 'utf8'))
+    expect(files.filter(content => !/^(mine|7)/.test(content))).toEqual([])
+  })
 })
 
 const schedule = fc.array(fc.record({ token: fc.integer({ min: 1, max: 20 }), pause: fc.nat(6) }), {

@@ -115,6 +115,44 @@ test('a lineage counts before the token', async () => {
   await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 1n))
 })
 
+describe('marks', () => {
+  test('can be looked at, also of an object that was touched and not written', async () => {
+    expect(await fence.marks.get(url)).toBeUndefined()
+    await fence.touch(url, lease(7))
+    expect(await fence.marks.get(url)).toEqual({ lineage: 0, token: 7n })
+    await fetch(url, { method: 'PUT', body: 'plain' })
+    expect(await fence.marks.get(url)).toBeUndefined()
+  })
+
+  test('can be advanced to another lineage, and what was put stays', async () => {
+    expect(await fence.marks.advance(url)).toBeUndefined()
+    expect(await fence.get(url)).toBeUndefined()
+    await fence.put(url, 'of the old store', lease(900))
+    expect(await fence.marks.advance(url)).toBe(1)
+    await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
+    expect(await textOf(url)).toBe('of the old store')
+    await objectFence(httpObjects(), { lineage: 1 }).put(url, 'of the new store', lease(1))
+    expect(await fence.marks.advance(url)).toBe(2)
+  })
+
+  test('are advanced by one, whoever puts meanwhile', async () => {
+    await fence.put(url, 'before', lease(6))
+    const slow = objectFence({
+      ...httpObjects(),
+      async read(key, signal) {
+        const read = await httpObjects().read(key, signal)
+        await fence.put(url, 'meanwhile', lease(7)).catch(() => {})
+        return read
+      },
+    })
+    expect(await slow.marks.advance(url)).toBe(1)
+    expect(await fence.get(url)).toEqual({
+      body: new TextEncoder().encode('meanwhile'),
+      mark: { lineage: 1, token: 0n },
+    })
+  })
+})
+
 test('any bytes come back as they were', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async body => {

@@ -1,11 +1,14 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import { Pool } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fencedTouch, fileMarks } from '../../src/fencing/files/index.ts'
 import { postgresFence } from '../../src/fencing/postgres/index.ts'
 import { redisFence } from '../../src/fencing/redis/index.ts'
 import { sqliteFence } from '../../src/fencing/sqlite/index.ts'
+import { newFolder } from '../../src/lab/servers/folder.ts'
 import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import { folder, holdfast } from '../cli/holdfast.ts'
@@ -64,6 +67,11 @@ describe('the marks', () => {
       fence.install()
       return { url: `sqlite:${path}`, marks: fence.marks, close: async () => database.close() }
     },
+    async files() {
+      const exports = newFolder('exports of today')
+      await fencedTouch(join(exports, 'first.csv'), holder('a', 1))
+      return { url: pathToFileURL(exports).href, marks: fileMarks(exports), async close() {} }
+    },
     async redis() {
       const redis = await startRedis({ password: 's3cr@t' })
       const fence = redisFence(new Redis(redis.url, { lazyConnect: true }), { prefix: 'app' })
@@ -114,6 +122,14 @@ test('what cannot be right is said', async () => {
     [['advanse'], /did you mean advance\?/],
     [['ls'], /--url must say where/],
     [['ls', '--url', 'etcd://x'], /no marks are kept at a URL of etcd:/],
+    [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
+    [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
+    [
+      ['ls', '--url', 'file://srv/exports'],
+      /file:\/\/srv\/exports names no folder of this machine, such as file:\/\/\/srv/,
+    ],
+    [['ls', '--url', 'file:'], /needs the path/],
+    [['ls', '--url', 'file:missing'], /there are no marks at "missing"/],
     [['ls', '--url', 'sqlite:missing.db'], /there is no file "missing.db"/],
     [['advance', '--url', 'sqlite:missing.db'], /RESOURCE is missing/],
     [['prune', '--url', 'sqlite:missing.db'], /--older-than must say/],

@@ -1,3 +1,5 @@
-export type { Holder } from '../mark.ts'
+export type { KeptMarks, MarkRecord } from '../fence.ts'
+export type { Holder, Mark, Marks } from '../mark.ts'
+export { fileMarks } from './file-marks.ts'
 export type { FileFenceOptions } from './place.ts'
 export { type FileData, fencedTouch, fencedWrite } from './write.ts'

@@ -1,20 +1,20 @@
 import { dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
+import { invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import { loadDriver } from '../../stores/sqlite/driver.ts'
-import { failure, isBusy } from '../../stores/sqlite/failure.ts'
+import { failure, isBusy, isNoDatabase } from '../../stores/sqlite/failure.ts'
 import { checkPath } from '../../stores/sqlite/file.ts'
+import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
+import { sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
 
 /** `HFFM`: no other application's database is ever written to. */
 const APPLICATION_ID = 0x4846464d
 
+/** The table is that of the fence of SQLite, so that marks are looked at and changed by hand in the same way. */
 const SCHEMA = `
-create table mark (
-  file text primary key,
-  lineage integer not null,
-  token integer not null
-) strict, without rowid;
+${sqliteFenceSql()}
 pragma application_id = ${APPLICATION_ID};
 pragma user_version = 1;
 `
@@ -40,7 +40,7 @@ export class MarksFile implements Disposable {
     return this.#transaction(database => {
       if (this.#compare(database, file, mark) === 0) return false
       database
-        .prepare('insert or replace into mark (file, lineage, token) values (?, ?, ?)')
+        .prepare('insert or replace into holdfast_fence (resource, lineage, token) values (?, ?, ?)')
         .run(file, mark.lineage, mark.token)
       return true
     })
@@ -55,6 +55,11 @@ export class MarksFile implements Disposable {
     })
   }
 
+  /** All that are in it, for as long as it is open. */
+  kept(): KeptMarks {
+    return this.#transaction(database => sqliteFence(database).marks)
+  }
+
   /** Tries `use` until no other process has the lock, for at most `wait` ms. */
   async patiently<T>(use: () => T, wait: number, signal: AbortSignal | undefined): Promise<T> {
     const start = performance.now()
@@ -63,6 +68,7 @@ export class MarksFile implements Disposable {
       try {
         return use()
       } catch (error) {
+        if (isNoDatabase(error)) throw foreign(this.#path)
         if (!isBusy(error)) throw failure(error, this.#path)
         if (performance.now() - start >= wait) throw locked(this.#path, wait)
       }
@@ -77,7 +83,7 @@ export class MarksFile implements Disposable {
 
   /** 0 if it is the highest that was shown, above 0 if it is higher. */
   #compare(database: DatabaseSync, file: string, mark: Mark): number {
-    const statement = database.prepare('select lineage, token from mark where file = ?')
+    const statement = database.prepare('select lineage, token from holdfast_fence where resource = ?')
     statement.setReadBigInts(true)
     const row = statement.get(file)
     if (!row) return 1
@@ -87,17 +93,17 @@ export class MarksFile implements Disposable {
     return order
   }
 
-  /** `work` answers whether it changed anything, and so does this. */
-  #transaction(work: (database: DatabaseSync) => boolean): boolean {
+  /** Answers what `work` does, which is false if it changed nothing. */
+  #transaction<T>(work: (database: DatabaseSync) => T): T {
     this.#database ??= open(this.#path)
     const database = this.#database
     database.exec('begin immediate')
     try {
       prepare(database, this.#path)
-      const isChanged = work(database)
+      const result = work(database)
       // Also where nothing was changed a commit may find the file busy, and then a rename would be done a second time.
-      database.exec(isChanged ? 'commit' : 'rollback')
-      return isChanged
+      database.exec(result === false ? 'rollback' : 'commit')
+      return result
     } catch (error) {
       this[Symbol.dispose]() // which rolls back, also where SQLite has done so by itself
       throw error
@@ -117,9 +123,12 @@ function open(path: string): DatabaseSync {
 function prepare(database: DatabaseSync, path: string): void {
   const id = database.prepare('pragma application_id').get()?.application_id
   if (id === APPLICATION_ID) return
-  if (id !== 0 || database.prepare('select 1 from sqlite_schema').get())
-    throw new LeaseError('INVALID_ARGUMENT', `${JSON.stringify(path)} is a database of something else: give a new path`)
+  if (id !== 0 || database.prepare('select 1 from sqlite_schema').get()) throw foreign(path)
   database.exec(SCHEMA)
+}
+
+function foreign(path: string): LeaseError {
+  return invalid(`${show(path)} is a file of something else, or damaged: marks need a database of their own`)
 }
 
 function locked(path: string, wait: number): LeaseError {

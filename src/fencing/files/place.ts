@@ -30,6 +30,9 @@ export interface Place {
   readonly mode: number | undefined
 }
 
+/** Of the marks of a folder. */
+export const MARKS = '.holdfast-fence.db'
+
 const known = new Set(['marks', 'lineage', 'wait', 'signal'])
 
 /** Throws `INVALID_ARGUMENT` for what is no file that can be replaced. */
@@ -49,7 +52,7 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
   return {
     path,
     folder,
-    marks: join(marksFolder, marks === undefined ? '.holdfast-fence.db' : basename(resolve(marks))),
+    marks: join(marksFolder, marks === undefined ? MARKS : basename(resolve(marks))),
     key: relative(marksFolder, path),
     mark,
     wait,
@@ -69,7 +72,8 @@ export function fileFailure(error: unknown, path: string): unknown {
   return new LeaseError('STORE_UNAVAILABLE', `${show(path)} cannot be replaced: ${error.message}`, { cause: error })
 }
 
-function checkPath(path: unknown): void {
+/** Throws `INVALID_ARGUMENT` for what is no path. */
+export function checkPath(path: unknown): asserts path is string {
   if (typeof path === 'string' && path !== '' && !path.includes('\0')) return
   throw invalid(`a fence of files needs the path of a file, not ${show(path)}`)
 }

@@ -5,6 +5,7 @@ export {
   type ObjectCallOptions,
   type ObjectFence,
   type ObjectFenceOptions,
+  type ObjectMarks,
   objectFence,
 } from './object-fence.ts'
 export type { Objects, ReadObject } from './objects.ts'

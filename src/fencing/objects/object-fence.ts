@@ -40,6 +40,24 @@ export interface ObjectFence {
   touch(key: string, lease: Holder, options?: ObjectCallOptions): Promise<void>
   /** What was put last; `undefined` if nothing was. An object that was never fenced is answered as it is. */
   get(key: string, options?: ObjectCallOptions): Promise<FencedObject | undefined>
+  /** The marks themselves. */
+  readonly marks: ObjectMarks
+}
+
+/**
+ * Marks of objects. Each is in its object, so that the service lists them, they cannot add up, and whoever deletes an
+ * object forgets its mark.
+ */
+export interface ObjectMarks {
+  /** That of one object, also if it was touched and not written yet; `undefined` if it has none. */
+  get(key: string, options?: ObjectCallOptions): Promise<Mark | undefined>
+  /**
+   * Begins the next lineage of an object, which stays as it is, and resolves to its number; `undefined` if it has no
+   * mark. Refuses every holder of fences with a lower `lineage`, until they are told the new one. Only when no holder of
+   * before is at work.
+   * @throws LeaseError as `put`; after OUTCOME_UNKNOWN look at the mark, since each call begins another lineage
+   */
+  advance(key: string, options?: ObjectCallOptions): Promise<number | undefined>
 }
 
 /** Milliseconds; about the pause before the second try, twice as long before each further one. */
@@ -58,24 +76,41 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   if (!Number.isInteger(attempts) || attempts < 1)
     throw invalid(`attempts must be a whole number from 1, not ${show(attempts)}`)
 
-  /** Without a body the one that is there stays. */
+  /** Writes what `change` answers to what is there, unless that is `undefined`, until nobody comes between. */
   async function replace(
     key: string,
-    given: Uint8Array | undefined,
-    lease: Holder,
+    change: (there: Envelope | undefined) => Uint8Array | undefined,
     signal?: AbortSignal,
   ): Promise<void> {
-    const { mark } = showingOf(lease, { lineage, resource: 'an object' })
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(attempt, signal)
       const there = await look(key, signal)
-      const order = there?.mark ? compareMarks(mark, there.mark) : 1
-      if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
-      if (!given && order === 0) return
-      if (await objects.write(key, seal(mark, given ?? there?.body), there?.tag, signal)) return
+      const bytes = change(there)
+      if (!bytes || (await objects.write(key, bytes, there?.tag, signal))) return
     }
     const why = 'others wrote between, or its server does not know its own ETag again'
     throw new LeaseError('STORE_UNAVAILABLE', `${show(key)} was refused ${attempts} times: ${why}`)
+  }
+
+  /** Without a body the one that is there stays. */
+  async function fenced(key: string, lease: Holder, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
+    const { mark } = showingOf(lease, { lineage, resource: 'an object' })
+    const change = (there: Envelope | undefined): Uint8Array | undefined => {
+      const order = there?.mark ? compareMarks(mark, there.mark) : 1
+      if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
+      return body || order > 0 ? seal(mark, body ?? there?.body) : undefined
+    }
+    await replace(key, change, signal)
+  }
+
+  async function advance(key: string, signal?: AbortSignal): Promise<number | undefined> {
+    let next: number | undefined
+    const change = (there: Envelope | undefined): Uint8Array | undefined => {
+      next = there?.mark && there.mark.lineage + 1
+      return next === undefined ? undefined : seal({ lineage: next, token: 0n }, there?.body)
+    }
+    await replace(key, change, signal)
+    return next
   }
 
   async function look(key: string, signal?: AbortSignal): Promise<(Envelope & { readonly tag: string }) | undefined> {
@@ -90,12 +125,16 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
     async put(key, body, lease, { signal } = {}) {
       const bytes = typeof body === 'string' ? Buffer.from(body) : body
       if (!(bytes instanceof Uint8Array)) throw invalid(`the body must be text or a Uint8Array, not ${show(body)}`)
-      await replace(key, bytes, lease, signal)
+      await fenced(key, lease, bytes, signal)
     },
-    touch: (key, lease, { signal } = {}) => replace(key, undefined, lease, signal),
+    touch: (key, lease, { signal } = {}) => fenced(key, lease, undefined, signal),
     async get(key, { signal } = {}) {
       const there = await look(key, signal)
       return there?.body && { body: there.body, mark: there.mark }
+    },
+    marks: {
+      get: async (key, { signal } = {}) => (await look(key, signal))?.mark,
+      advance: (key, { signal } = {}) => advance(key, signal),
     },
   }
 }

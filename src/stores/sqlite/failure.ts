@@ -32,6 +32,11 @@ export function isFull(error: unknown): boolean {
   return resultCode(error) === FULL
 }
 
+/** A file of something else, or its first page is damaged. */
+export function isNoDatabase(error: unknown): boolean {
+  return resultCode(error) === NOTADB
+}
+
 /** What SQLite said, as a `LeaseError` that says what to do. Errors that are not SQLite's pass unchanged. */
 export function failure(error: unknown, path: string): unknown {
   const code = resultCode(error)

@@ -1,10 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import express from 'express'
-import fastify, { type FastifyRequest } from 'fastify'
-import { type Context, Hono } from 'hono'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
 import {
   expressFence,
   fastifyFence,
@@ -13,91 +10,32 @@ import {
   honoFence,
   type Marks,
   memoryMarks,
-  nodeFence,
-  staleAnswer,
   throwIfStale,
 } from '../../src/fencing/http/index.ts'
 import { failureOf } from '../support.ts'
+import { services } from './services.ts'
 
-/** What a handler's own fence refuses. */
-const own = memoryMarks()
-
-async function handle(request: object): Promise<string> {
-  const fence = fenceOf(request)
-  await own.raise(fence.name, fence)
-  return String(fence.token)
+interface Answer {
+  readonly status: number | undefined
+  readonly type: string | undefined
+  readonly body: string
 }
 
-/** PUT /things/NAME is about the resource `things/NAME`, answers its token, and errors that are not of a fence by 500. */
-const services: Record<
-  string,
-  (marks: Marks | null) => Promise<(path: string, init: RequestInit) => Promise<Response>>
-> = {
-  async node(marks) {
-    const mayGoOn = nodeFence(marks, { resource: ({ url = '' }: IncomingMessage) => url.slice(1) })
-    const server = createServer((request, response) => {
-      mayGoOn(request, response)
-        .then(async may => may && response.end(await handle(request)))
-        .catch(error => {
-          const { status, headers, body } = staleAnswer(error) ?? { status: 500 }
-          response.writeHead(status, headers).end(body)
-        })
-    })
-    return served(server)
-  },
-  async express(marks) {
-    const app = express()
-    const resource = ({ params }: express.Request): string => `things/${params.name}`
-    app.put('/things/:name', expressFence(marks, { resource }), async (request, response) => {
-      response.send(await handle(request))
-    })
-    app.use(((error, _request, response, _next) => {
-      const { status, headers, body } = staleAnswer(error) ?? { status: 500 }
-      response.writeHead(status, headers).end(body)
-    }) as express.ErrorRequestHandler)
-    return served(createServer(app))
-  },
-  async fastify(marks) {
-    const app = fastify()
-    onTestFinished(() => app.close())
-    const resource = ({ url }: FastifyRequest): string => url.slice(1)
-    app.put('/things/:name', { preHandler: fastifyFence(marks, { resource }) }, handle)
-    app.setErrorHandler((error, _request, reply) => {
-      const { status, headers, body } = staleAnswer(error) ?? { status: 500 }
-      return reply
-        .code(status)
-        .headers({ ...headers })
-        .send(body)
-    })
-    await app.listen({ host: '127.0.0.1', port: 0 })
-    return asking(app.server)
-  },
-  async hono(marks) {
-    const app = new Hono()
-    app.onError(error => {
-      const { body, ...init } = staleAnswer(error) ?? { status: 500 }
-      return new Response(body, init)
-    })
-    const fence = honoFence(marks, { resource: ({ req }: Context) => req.path.slice(1) })
-    app.put('/things/:name', fence, async context => context.text(await handle(context)))
-    return async (path, init) => app.request(path, init)
-  },
+/** A PUT with headers as they are given, also twice the same, which `fetch` would join. */
+async function put(url: string, headers: Record<string, string | string[]>, body: string): Promise<Answer> {
+  const asked = request(url, { method: 'PUT', headers: { 'Content-Type': 'text/plain', ...headers } })
+  const [response] = (await once(asked.end(body), 'response')) as [IncomingMessage]
+  const { statusCode: status, headers: answered } = response
+  return { status, type: answered['content-type'], body: await text(response) }
 }
 
-async function served(server: Server): Promise<(path: string, init: RequestInit) => Promise<Response>> {
-  onTestFinished(() => void server.close())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return asking(server)
-}
-
-function asking(server: Server): (path: string, init: RequestInit) => Promise<Response> {
-  const { port } = server.address() as AddressInfo
-  return (path, init) => fetch(`http://127.0.0.1:${port}${path}`, init)
-}
-
-describe.each(Object.keys(services))('behind %s', kind => {
-  const open = (marks: Marks | null = memoryMarks()): ReturnType<(typeof services)[string]> =>
-    (services[kind] as (typeof services)[string])(marks)
+describe.each(Object.entries(services))('behind %s', (kind, start) => {
+  const open = async (
+    marks: Marks | null = memoryMarks(),
+  ): Promise<(path: string, init: RequestInit) => Promise<Response>> => {
+    const url = await start(marks, [])
+    return (path, init) => fetch(url + path, init)
+  }
   const show = (token: bigint, name = 'things/one'): RequestInit => ({
     method: 'PUT',
     headers: fenceHeaders({ name, token }),
@@ -127,15 +65,35 @@ describe.each(Object.keys(services))('behind %s', kind => {
     })
   })
 
-  test('a malformed token is answered 400, a missing one 428', async () => {
-    const ask = await open()
-    const headers = { ...fenceHeaders({ name: 'things/one', token: 7n }), 'Fencing-Token': '7, 8' }
-    const responses = [
-      await ask('/things/one', { method: 'PUT', headers }),
-      await ask('/things/one', { method: 'PUT' }),
-    ]
-    expect(responses.map(({ status }) => status)).toEqual([400, 428])
-    expect(await responses[0]?.json()).toMatchObject({ code: 'INVALID_ARGUMENT' })
+  const good = { 'Fencing-Token': '7', 'Fencing-Resource': '"things/one"' }
+
+  test.each<[string, Record<string, string | string[]>, number, RegExp]>([
+    ['no token', {}, 428, /Fencing-Token is missing: send the token of your lease/],
+    ['a negative token', { ...good, 'Fencing-Token': '-7' }, 400, /Fencing-Token must be one decimal number.*"-7"/],
+    ['a fraction', { ...good, 'Fencing-Token': '7.5' }, 400, /Fencing-Token must be one decimal number.*"7.5"/],
+    ['text', { ...good, 'Fencing-Token': 'seven' }, 400, /Fencing-Token must be one decimal number.*"seven"/],
+    [
+      'a token of 64 bits',
+      { ...good, 'Fencing-Token': String(2n ** 63n) },
+      400,
+      /Fencing-Token must be .* below 2\^63/,
+    ],
+    ['a token above 64 bits', { ...good, 'Fencing-Token': String(2n ** 64n) }, 400, /Fencing-Token must be .* 2\^63/],
+    ['a token twice', { ...good, 'Fencing-Token': ['7', '7'] }, 400, /Fencing-Token must be one .* not "7, 7"/],
+    ['two resources', { ...good, 'Fencing-Resource': ['"things/one"', '"b"'] }, 400, /Fencing-Resource must be one/],
+    ['another resource', { ...good, 'Fencing-Resource': '"b"' }, 400, /names "b" .* is about "things\/one"/],
+    ['a stale token', { ...good, 'Fencing-Token': '5' }, 412, /token 5 is refused: "things\/one" has seen 6/],
+  ])('%s is refused before the body is read, and the answer says why', async (_, headers, status, detail) => {
+    const seen: string[] = []
+    const marks = memoryMarks()
+    await marks.raise('things/one', { lineage: 0, token: 6n })
+    const url = `${await start(marks, seen)}/things/one`
+    const answer = await put(url, headers, 'x'.repeat(1_000_000))
+    expect(answer).toMatchObject({ status, type: expect.stringMatching(/^application\/problem\+json/) })
+    expect(JSON.parse(answer.body)).toMatchObject({ status, detail: expect.stringMatching(detail) })
+    expect(seen).toEqual([])
+    expect(await put(url, good, 'x'.repeat(1_000_000))).toMatchObject({ status: 200, body: '7' })
+    expect(seen).toEqual(['parsed', 'handled'])
   })
 
   test('what a request is about is for the server to say', async () => {

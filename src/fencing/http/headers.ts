@@ -69,7 +69,7 @@ function hasGet(headers: RequestHeaders): headers is Extract<RequestHeaders, { g
 }
 
 function decimal(header: string, value: string | undefined): string {
-  if (value !== undefined && /^(0|[1-9]\d{0,18})$/.test(value)) return value
+  if (value !== undefined && /^(0|[1-9]\d{0,18})$/.test(value) && BigInt(value) < 2n ** 63n) return value
   throw invalid(
     `${header} must be one decimal number below 2^63, ${value === undefined ? 'and is missing' : `not ${show(value)}`}`,
   )

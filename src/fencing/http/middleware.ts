@@ -54,7 +54,7 @@ export function nodeFence<Request extends ServerRequest>(
   }
 }
 
-/** For Express, Connect and the like. */
+/** For Express, Connect and the like: before the parser of bodies. */
 export function expressFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
@@ -65,7 +65,7 @@ export function expressFence<Request extends ServerRequest>(
   }
 }
 
-/** For Fastify, as a `preHandler`: the last step before the handler. */
+/** For Fastify, as `onRequest`, before it reads the body; as `preHandler` where the body says what the request is about. */
 export function fastifyFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},

@@ -19,6 +19,9 @@ const outputs: Readonly<Record<string, RegExp>> = {
   'leader.ts': /^replica-1 leads\n(order [1-3] by replica-1\n){3}replica-2 leads\n(order [4-6] by replica-2\n){3}$/,
   'migration.ts': /^(replica-\d): create table .*\n\1: alter table .*\n1 of 3 replicas migrated\n$/,
   'fenced-ledger.ts': /^the next holder has booked the rent\n.* STALE_TOKEN.* true\nthe balance is -900\n$/,
+  'fenced-http.ts':
+    /^the next client is answered 204\nthe first client is answered 412\n.* STALE_TOKEN\na hammer costs 900\n$/,
+  'fenced-export.ts': /^the next holder .*\n.* refused: STALE_TOKEN\nitem,cents\nhammer,900\nsaw,2400\n\n$/,
   'testing.ts': /\bpass 4\n.*\bfail 0\n/s,
 }
 

@@ -46,14 +46,19 @@ begin
   if found then
     return;
   end if;
-  insert into ${marks} as mark (resource, lineage, token) values (_resource, _lineage, _token)
-    on conflict (resource) do update
-    set lineage = excluded.lineage, token = excluded.token, raised_at = clock_timestamp()
-    where (mark.lineage, mark.token) <= (excluded.lineage, excluded.token);
-  if found then
-    return;
-  end if;
+  -- Who is late needs no lock, and must not want one: what was waited for above is locked, although it is another mark
+  -- now, and of two who have it shared neither gets it alone.
   select lineage, token into _seen from ${marks} where resource = _resource;
+  if not found or (_seen.lineage, _seen.token) <= (_lineage, _token) then
+    insert into ${marks} as mark (resource, lineage, token) values (_resource, _lineage, _token)
+      on conflict (resource) do update
+      set lineage = excluded.lineage, token = excluded.token, raised_at = clock_timestamp()
+      where (mark.lineage, mark.token) <= (excluded.lineage, excluded.token);
+    if found then
+      return;
+    end if;
+    select lineage, token into _seen from ${marks} where resource = _resource;
+  end if;
   raise exception 'token %:% is refused: % has seen %:%',
     _lineage, _token, to_json(_resource), _seen.lineage, _seen.token
     using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(

@@ -13,7 +13,7 @@ const resources: Record<Kind, () => Promise<{ target: string; read: (how: 'fence
   async http() {
     const service = new Child(new URL('service.ts', import.meta.url), newFolder('service'))
     onTestFinished(() => service[Symbol.asyncDispose]())
-    const target = `http://127.0.0.1:${await service.line()}/fenced`
+    const target = `http://127.0.0.1:${await service.line()}/fenced/ledger`
     return { target, read: async () => (await fetch(target)).text() }
   },
   async objects() {

@@ -10,7 +10,7 @@ test('a service that was killed and started again refuses whom it refused before
   const folder = newFolder('service')
   await using before = new Child(new URL('service.ts', import.meta.url), folder)
   const port = await before.line()
-  const target = `http://127.0.0.1:${port}/fenced`
+  const target = `http://127.0.0.1:${port}/fenced/ledger`
   await write(target, 'seven', lease(7n))
   await before[Symbol.asyncDispose]()
 

@@ -40,7 +40,8 @@ async function sql(args: string[]): Promise<number> {
     process.stdout.write(sqliteFenceSql())
     return 0
   }
-  if (!/^postgres(ql)?:/i.test(url)) throw new Usage('SQL is for postgres: and sqlite: alone; Redis needs nothing made')
+  if (!/^postgres(ql)?:/i.test(url))
+    throw new Usage('SQL is for postgres: and sqlite: alone; elsewhere nothing has to be made')
   if (table === undefined && (column ?? resource ?? lineage) !== undefined)
     throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
   const [{ placeOf }, { fenceSql, rowFenceSql }] = await Promise.all([

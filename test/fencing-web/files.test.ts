@@ -66,6 +66,19 @@ test('what a holder wrote halfway when it was killed is removed by the next, and
   expect(temporary()).toEqual([])
 })
 
+test('a holder that was stopped in the middle of its write is refused once the next has written', async () => {
+  await fencedWrite(path, 'whole', lease(1))
+  await using child = new Child(new URL('half-written.ts', import.meta.url), path, '2')
+  expect(await child.line()).toBe('half')
+  await child.pause()
+  await fencedWrite(path, 'by the next', lease(3))
+  child.resume()
+  child.tell('go')
+  expect(await child.line()).toBe('STALE_TOKEN')
+  expect(text()).toBe('by the next')
+  expect(readdirSync(folder)).toHaveLength(2)
+})
+
 test('a write that is aborted leaves the file as it was, and rejects with the reason', async () => {
   await fencedWrite(path, 'whole', lease(1))
   const controller = new AbortController()

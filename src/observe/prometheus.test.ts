@@ -158,6 +158,22 @@ test('leases and waits from before are not among the gauges, and do no harm when
   expect(numbers(metrics.text()).get('lease_held')).toBe(0)
 })
 
+test('what was left at an extension to another ttl is a share of the ttl until then', async () => {
+  const metrics = measure()
+  const { locks, clock } = stage({ heartbeat: false })
+  const lease = await locks.acquire('a', { ttl: 10_000 })
+  const shares: number[] = []
+  let sum = 0
+  for (const ttl of [300_000, 300_000, 10_000, 10_000]) {
+    await clock.advance(lease.ttl / 4)
+    await lease.extend(ttl)
+    const now = numbers(metrics.text()).get('lease_margin_ratio_sum') ?? 0
+    shares.push(now - sum)
+    sum = now
+  }
+  for (const share of shares) expect(share).toBeCloseTo(0.74, 2)
+})
+
 test('nothing is kept of leases that ended, however they did', async () => {
   const metrics = measure()
   const refs: WeakRef<Lease>[] = []

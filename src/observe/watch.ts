@@ -32,6 +32,11 @@ interface Entry {
   readonly since: number
 }
 
+interface Holding extends Entry {
+  /** As it was last granted. */
+  ttl: number
+}
+
 const unlabelled: Labels = {}
 
 /** Follows all leases of this process from now on, and tells a recorder. In seconds, as both systems want it. */
@@ -39,7 +44,7 @@ export class Watch {
   readonly #recorder: Recorder
   readonly #labelling: Labelling
   readonly #waits = new Map<string, Entry>()
-  readonly #leases = new Map<Lease, Entry>()
+  readonly #leases = new Map<Lease, Holding>()
   readonly #stops: readonly (() => void)[]
   #gauges: readonly Gauges[] | undefined
 
@@ -93,15 +98,18 @@ export class Watch {
 
   #onAcquired({ id, lease, waited }: LeaseEvents['lease_acquired']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(lease)
-    this.#leases.set(lease, { labels, since: performance.now() })
+    this.#leases.set(lease, { labels, since: performance.now(), ttl: lease.ttl })
     this.#recorder.count('acquired', labels)
     this.#recorder.record('wait', labels, waited / 1_000)
   }
 
   #onHeartbeat({ lease, latency, margin }: LeaseEvents['heartbeat']): void {
     const labels = this.#labelsOf(lease)
+    const holding = this.#leases.get(lease)
     this.#recorder.record('latency', labels, latency / 1_000)
-    this.#recorder.record('margin', labels, margin / lease.ttl)
+    // What was left is of the ttl until now: `extend` may have brought another.
+    this.#recorder.record('margin', labels, margin / (holding?.ttl ?? lease.ttl))
+    if (holding) holding.ttl = lease.ttl
   }
 
   /** The first end counts: a lease that was lost may be given back as well. */

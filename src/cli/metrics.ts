@@ -12,7 +12,7 @@ const REWRITE = 15_000
 export class RunMetrics {
   readonly #options: MetricsOptions
   readonly #output: Output
-  readonly #metrics: LeaseMetrics = leaseMetrics()
+  readonly #metrics: LeaseMetrics = leaseMetrics({ labels: ({ name }) => ({ name }) })
   #hasWarned = false
 
   constructor(options: MetricsOptions, output: Output) {
@@ -24,7 +24,7 @@ export class RunMetrics {
   async during(lease: Lease, work: () => Promise<number>): Promise<number> {
     const { at, file } = this.#options
     const { name } = lease
-    const read = (): string => withName(this.#metrics.text(), name)
+    const read = (): string => ofName(this.#metrics.text(), name)
     const target = file === undefined ? undefined : new MetricsFile(file, name)
     const write = (): void => this.#try(() => target?.write(read()))
     let isLost = false
@@ -39,6 +39,7 @@ export class RunMetrics {
       const timer = setInterval(write, REWRITE)
       stops.push(() => clearInterval(timer))
       const exit = await work()
+      this.#metrics.stop() // the file outlives this process, which then holds nothing, whatever it left behind
       const ending = isLost ? 'lost' : exit === 0 ? 'success' : 'failure'
       this.#try(() => target?.end(read(), exit, ending))
       return exit
@@ -67,11 +68,14 @@ export class RunMetrics {
   }
 }
 
-/** All metrics of a process that has one lease: files of several jobs must not have the same series. */
-function withName(text: string, name: string): string {
+/**
+ * All metrics of a process that has one lease, whose name all get, since files of several jobs must not have the same series;
+ * but those of what `--skip-if-ran-since` leaves behind.
+ */
+function ofName(text: string, name: string): string {
   const label = `name=${JSON.stringify(name)}`
-  return text.replace(
-    /^(\w+)(?:\{(.*)\})? /gm,
-    (_, metric, labels) => `${metric}{${label}${labels ? `,${labels}` : ''}} `,
-  )
+  return text.replace(/^(\w+)(?:\{(.*)\})? (.*)\n/gm, (line, metric, labels, value) => {
+    if (!labels?.startsWith('name=')) return `${metric}{${label}${labels ? `,${labels}` : ''}} ${value}\n`
+    return labels === label || labels.startsWith(`${label},`) ? line : ''
+  })
 }

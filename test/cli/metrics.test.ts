@@ -94,6 +94,17 @@ test('a lease that was lost is an ending of its own, and no series is without th
   expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
 })
 
+test('what a run leaves behind is not among its leases, and the file of a run that is over holds nothing', async () => {
+  const left = ['--at-least', '20m', '--skip-if-ran-since', '1h']
+  expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
+  const text = readFileSync(join(folder, 'a.prom'), 'utf8')
+  const found = numbers(text)
+  expect(found.get('lease_acquired_total{name="a"}')).toBe(1)
+  expect(found.get('lease_held{name="a"}')).toBe(0)
+  expect(found.has('lease_shortest_ttl_seconds{name="a"}')).toBe(false)
+  expect(text).not.toContain('a:ran')
+})
+
 test('who does not get the name writes nothing', async () => {
   await holding('a')
   writeFileSync(join(folder, 'a.prom'), 'as it was\n')

@@ -1,5 +1,6 @@
 import { type Lease, subscribe } from '../index.ts'
 import { type LeaseMetrics, leaseMetrics } from '../observe/prometheus.ts'
+import { EXIT } from './failure.ts'
 import { MetricsFile } from './metrics-file.ts'
 import type { Address, MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
@@ -40,7 +41,7 @@ export class RunMetrics {
       stops.push(() => clearInterval(timer))
       const exit = await work()
       this.#metrics.stop() // the file outlives this process, which then holds nothing, whatever it left behind
-      const ending = isLost ? 'lost' : exit === 0 ? 'success' : 'failure'
+      const ending = isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure'
       this.#try(() => target?.end(read(), exit, ending))
       return exit
     } finally {

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, expect, test } from 'vitest'
 import { type Port, reservePort } from '../../src/lab/servers/port.ts'
 import { numbers } from '../observe/exposition.ts'
@@ -92,6 +93,15 @@ test('a lease that was lost is an ending of its own, and no series is without th
   expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
   expect(found.get('lease_lost_total{name="a",reason="gone"}')).toBe(1)
   expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
+})
+
+test('so is one that could not be renewed, for which the command was ended', async () => {
+  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  const file = new DatabaseSync(join(folder, 'leases.db'))
+  file.exec('pragma busy_timeout = 10000; begin immediate')
+  expect(await running.ended).toMatchObject({ code: 76 })
+  file.close()
+  expect(readNumbers('a.prom').get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
 })
 
 test('what a run leaves behind is not among its leases, and the file of a run that is over holds nothing', async () => {

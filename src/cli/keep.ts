@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Lease, Locks } from '../index.ts'
+import { type Lease, type Locks, subscribe } from '../index.ts'
 import { formatDuration } from './duration.ts'
 import { Usage } from './failure.ts'
 import { type End, release, text } from './hold.ts'
@@ -7,8 +7,8 @@ import type { Output } from './output.ts'
 import type { RunOptions } from './run-options.ts'
 import type { Signals } from './signals.ts'
 
-/** Milliseconds: no lease is shorter. */
-const SHORTEST = 10
+/** Milliseconds: what is shorter might be over before a slow store has answered. */
+const SHORTEST = 1_000
 
 const LONGEST_NAME = 255 // bytes
 const RAN = ':ran'
@@ -65,11 +65,20 @@ export class Kept {
   end(signals: Signals): End {
     const until = performance.now() + this.#options.atLeast
     return async (lease, output, exit) => {
+      // One that runs out from here on was held for as long as the command ran.
+      let hasRunOut = false
+      const stopListening = subscribe('lease_lost', event => {
+        hasRunOut ||= event.lease === lease && event.reason === 'expired'
+      })
       if (exit === 0) await this.#remember()
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
       await stay(lease, left, signals)
-      return release(lease, output)
+      const loss = await release(lease, output)
+      stopListening()
+      if (!hasRunOut) return loss
+      if (left > 0) output.warn('not_kept', `${lease.name} was not kept for all of --at-least: ${text(loss)}`)
+      return undefined
     }
   }
 

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { folder, holdfast, start, until } from './holdfast.ts'
 
@@ -28,6 +29,19 @@ describe('--at-least', () => {
   test('gives the name back at once after a job that took longer', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '100ms', '--', 'sleep', '0.2'])).toMatchObject({ code: 0 })
     expect(await held()).toEqual([])
+  })
+
+  test('a store that falls silent after the command keeps no name, and takes nothing from how the command ended', async () => {
+    const waits = ['sh', '-c', 'echo ready; while [ ! -e go ]; do sleep 0.05; done']
+    const running = start(['run', 'job', '--ttl', '4s', '--at-least', '20m', '--', ...waits])
+    await running.says('ready')
+    const file = new DatabaseSync(join(folder, 'leases.db'))
+    file.exec('pragma busy_timeout = 10000; begin immediate')
+    writeFileSync(join(folder, 'go'), '')
+    const { code, err } = await running.ended
+    file.close()
+    expect(err).toMatch(/^holdfast: job was not kept for all of --at-least: the lease "job" was not renewed in time\n$/)
+    expect(code).toBe(0)
   })
 
   test('gives it back at once when the command was not found', async () => {

@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import { context, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -182,4 +183,11 @@ test('without providers it takes the global ones, and works when there are none'
   expect(() => (leaseTelemetry as (options: object) => unknown)({ label: 1 })).toThrow(
     'leaseTelemetry has no option "label"',
   )
+})
+
+test('a provider that is none is refused before anything is measured', () => {
+  telemetry.stop()
+  for (const options of [{ meterProvider: {} }, { tracerProvider: {} }, { tracerProvider: null }])
+    expect(() => leaseTelemetry(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  expect(channel('holdfast:lease_acquired').hasSubscribers).toBe(false)
 })

@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { checkKeys } from '../check.ts'
+import { checkKeys, invalid } from '../check.ts'
 import type { LabelMapper, Labels } from './labels.ts'
 import { METRICS, type Metric, type MetricName } from './metrics.ts'
 import { Spans } from './spans.ts'
@@ -45,6 +45,10 @@ const SCOPE = 'holdfast'
 export function leaseTelemetry(options: LeaseTelemetryOptions = {}): LeaseTelemetry {
   checkKeys(options, known, 'leaseTelemetry')
   const { meterProvider = metrics, tracerProvider = trace, labels } = options
+  if (typeof meterProvider?.getMeter !== 'function')
+    throw invalid('meterProvider must be one: an object with getMeter()')
+  if (typeof tracerProvider?.getTracer !== 'function')
+    throw invalid('tracerProvider must be one: an object with getTracer()')
   const instruments = new Instruments(meterProvider.getMeter(SCOPE) as Meter, labels)
   const spans = new Spans(tracerProvider.getTracer(SCOPE) as Tracer)
   return {

@@ -33,7 +33,8 @@ export async function hold(
     exit = exitOf(await watch(lease, url, options, output, signals), options.command)
   } catch (error) {
     exit = output.fail(error)
-    await release(lease, output)
+    const hasRun = exit === EXIT.lost // and was killed with its supervisor
+    await (hasRun ? end(lease, output, exit) : release(lease, output))
     return exit
   }
   const told = lease.signal.aborted

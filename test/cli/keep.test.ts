@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { folder, holdfast, start, until } from './holdfast.ts'
+import { family, folder, holdfast, holding, kill, start, until } from './holdfast.ts'
 
 async function held(): Promise<{ name: string; remaining: number; owner: string }[]> {
   return JSON.parse((await holdfast(['ls', '--json'])).out)
@@ -23,6 +23,13 @@ describe('--at-least', () => {
 
   test('keeps it after a failure as well, and ends with the code of the command', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '20s', '--', 'false'])).toMatchObject({ code: 1 })
+    expect(await held()).toMatchObject([{ name: 'job' }])
+  })
+
+  test('keeps it when the process that watches the command is killed, and the command with it', async () => {
+    const running = await holding('job', '--at-least', '20m')
+    kill(family(running).supervisor, 'SIGKILL')
+    expect(await running.ended).toMatchObject({ code: 76 })
     expect(await held()).toMatchObject([{ name: 'job' }])
   })
 

@@ -67,7 +67,8 @@ export class Family {
   samples(): readonly Sample[] {
     if (this.#read) return this.#read()
     const all = [...this.#series.values()]
-    return this.type === 'histogram' ? all.flatMap(series => this.#histogram(series)) : all
+    if (this.type === 'histogram') return all.flatMap(series => this.#histogram(series))
+    return all.map(({ labels, value }) => ({ labels, value })) // the registry writes its default labels into what it gets
   }
 
   toString(): string {

@@ -58,6 +58,7 @@ test('a registry of prom-client shows the same numbers beside its own, also as J
   expect(await registry.getMetricsAsJSON()).toContainEqual(
     expect.objectContaining({ name: 'lease_held', type: 'gauge', aggregator: 'sum' }),
   )
+  expect(numbers(metrics.text())).toEqual(numbers(plain))
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
   expect(await registry.metrics()).toContain(
     '\n# TYPE lease_acquired counter\nlease_acquired_total{app="invoices"} 1\n',

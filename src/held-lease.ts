@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import type { Acquired } from './acquire.ts'
-import { checkDuration } from './check.ts'
+import { checkDuration, checkText } from './check.ts'
 import type { Core, HoldOptions } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events, type LossReason } from './events.ts'
@@ -8,7 +8,7 @@ import type { Renewable } from './heartbeat.ts'
 import type { Lease } from './lease.ts'
 import type { Entry } from './list.ts'
 import type { Renewals } from './renewals.ts'
-import { request } from './request.ts'
+import { pause, request } from './request.ts'
 import type { Claim } from './store.ts'
 import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
@@ -33,6 +33,10 @@ export class HeldLease implements Lease {
   #renewing: Promise<unknown> | undefined
   /** Calls of `extend` that have not settled. */
   #extending = 0
+  /** Until the notes that were asked for so far are written, or not. */
+  #annotating: Promise<unknown> = Promise.resolve()
+  /** From then on no copy of a note that failed can arrive. */
+  #annotatedBy = Number.NEGATIVE_INFINITY
   #releasing: Promise<void> | undefined
   #stopTimer: (() => void) | undefined
   readonly #entry: Entry<HeldLease>
@@ -113,6 +117,12 @@ export class HeldLease implements Lease {
     }
   }
 
+  annotate(note: string): Promise<void> {
+    const annotation = this.#annotating.then(() => this.#annotate(note))
+    this.#annotating = annotation.catch(() => {})
+    return annotation
+  }
+
   /** For the heartbeat: an extension under way counts as this one, and what is lost or released stays so. */
   async renew(): Promise<boolean> {
     if (this.#extending > 0 || this.#releasing || this.#check()) return true
@@ -158,6 +168,11 @@ export class HeldLease implements Lease {
     this.#watchDeadline()
   }
 
+  /** For the heartbeat's thread: a store that restores what a server has lost restores this note. */
+  noteChanged(note: string): void {
+    this.#claim = { ...this.#claim, note }
+  }
+
   /** What renewed it has failed: from now on the heartbeat of this thread does, beginning now. */
   takeOver(error: LeaseError): void {
     if (this.#check() || this.#releasing) return
@@ -167,6 +182,27 @@ export class HeldLease implements Lease {
     this.#beat = this.#core.heartbeat.join(this)
     void this.renew()
     if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: this, error })
+  }
+
+  async #annotate(note: string): Promise<void> {
+    checkText(note, 'the note of a lease')
+    this.assertHeld()
+    const { clock, store } = this.#core
+    const early = this.#annotatedBy - clock.now()
+    if (early > 0) await pause(clock, early)
+    this.assertHeld()
+    const limit = requestLimit(this.ttl)
+    const latest = clock.now() + limit
+    try {
+      const isHeld = await request(clock, limit, signal => store.annotate({ ...this.#claim, note }, signal))
+      if (!isHeld && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
+    } catch (error) {
+      this.#annotatedBy = latest
+      throw error
+    }
+    this.assertHeld()
+    this.noteChanged(note)
+    this.#renewals?.annotated(note)
   }
 
   async #release(): Promise<void> {

@@ -35,6 +35,13 @@ export interface Lease extends AsyncDisposable {
    */
   extend(ttl?: number): Promise<number>
   /**
+   * Changes the note that all see who look at the name: how far the work is, or the address at which a leader is
+   * reached. At most 255 bytes. Notes are written one after the other, in the order of the calls. Rejects
+   * `INVALID_ARGUMENT`, `LEASE_LOST`, `CLOSED`, and `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN` when it may or may not
+   * have been written; the lease is held nonetheless, and the next note is written when no copy of that can arrive.
+   */
+  annotate(note: string): Promise<void>
+  /**
    * Gives the name back. Settles within 5 s plus a renewal under way, also when the store is gone. Rejects `LEASE_LOST`
    * or `MAX_HOLD` when the lease was over before, whatever the store says; else `STORE_UNAVAILABLE` or
    * `OUTCOME_UNKNOWN` when the store did not confirm: then the ttl frees the name. Calling it again answers the same.

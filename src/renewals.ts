@@ -13,6 +13,8 @@ export interface Renewals {
   look(): number | undefined
   /** One more, now, with the ttl of `claim`; as `Store.renew`. What it did is there to look at when it resolves. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
+  /** The note of the lease was changed. */
+  annotated(note: string): void
   /** Ends them. Resolves once none is under way, in bounded time: may one still arrive? Never rejects. Idempotent. */
   stop(): Promise<boolean>
 }

@@ -124,6 +124,11 @@ export interface Store extends AsyncDisposable {
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
   /** `undefined`: the lease is certainly gone. A rejection: nobody knows. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
+  /**
+   * Writes the note of the claim that holds, for all to see, and nothing else: its token and its end stay as they are.
+   * False: the lease is certainly gone. Neither a renewal nor a late copy of `acquire` takes the note back.
+   */
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean>
   /** Withdraws a claim that holds, waits, or has not arrived yet (then it is refused when it does). Idempotent. */
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
   /**

@@ -11,6 +11,7 @@ export class ScriptedMember implements Member {
   onVote: () => Vote | undefined | Promise<Vote> = () => granted(1)
   onCommit: () => boolean | Promise<boolean> = () => true
   onRenew: (restore: boolean) => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
+  onAnnotate: () => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
   onRelease: () => boolean | Promise<boolean> = () => true
 
   constructor(name: string) {
@@ -27,6 +28,10 @@ export class ScriptedMember implements Member {
 
   renew(_claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
     return this.#answer(restore ? 'restore' : 'renew', () => this.onRenew(restore))
+  }
+
+  annotate(claim: Claim, revision: number): Promise<Answer<Renewal>> {
+    return this.#answer(`annotate ${claim.note} ${revision}`, this.onAnnotate)
   }
 
   release(): Promise<Answer<boolean>> {
@@ -71,7 +76,12 @@ export const granted = (token: number): Vote => ({ kind: 'granted', token })
 
 /** Voted for another, for `remaining` ms. */
 export function busy(id: string, remaining = 1_000): Vote {
-  return { kind: 'busy', holder: { id, token: 9, owner: id, note: '', remaining }, ahead: 0, listens: false }
+  return {
+    kind: 'busy',
+    holder: { id, token: 9, owner: id, note: '', revision: 0, remaining },
+    ahead: 0,
+    listens: false,
+  }
 }
 
 export function never<Value>(): Promise<Value> {

@@ -4,7 +4,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { memory } from '../src/stores/memory.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 
-type Verb = 'acquire' | 'renew' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
+type Verb = 'acquire' | 'renew' | 'annotate' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
 
 /** Decides what becomes of a call. `forward` lets the server carry it out. */
 export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
@@ -66,7 +66,7 @@ class ScriptedStore implements Store {
 
   /** Everything that is asked about a claim, by one rule. */
   ruleAll(rule: Rule): void {
-    for (const verb of ['acquire', 'renew', 'release', 'watch', 'break'] as const) this.rule(verb, rule)
+    for (const verb of ['acquire', 'renew', 'annotate', 'release', 'watch', 'break'] as const) this.rule(verb, rule)
   }
 
   /** Calls made from now on reach the server only when the function that this answers is called. */
@@ -94,6 +94,10 @@ class ScriptedStore implements Store {
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     return this.#call('renew', () => this.#server.renew(claim, sent), signal)
+  }
+
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#call('annotate', () => this.#server.annotate(claim, sent), signal)
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {

@@ -47,6 +47,10 @@ export class Client {
     return asked(claim, `renew ${claim.name}`, signal => this.store.renew(claim, signal))
   }
 
+  annotate(claim: Claim): Promise<boolean> {
+    return asked(claim, `annotate ${claim.name}`, signal => this.store.annotate(claim, signal))
+  }
+
   release({ name, id }: ClaimKey): Promise<'released' | 'gone'> {
     return within(`release ${name}`, signal => this.store.release({ name, id }, signal))
   }

@@ -7,6 +7,7 @@ import { holdingCases } from './holding.ts'
 import { inspectionCases } from './inspection.ts'
 import { lineCases, watchCases } from './line.ts'
 import { messageCases } from './messages.ts'
+import { noteCases } from './notes.ts'
 import { renewalCases, tokenCases } from './renewals.ts'
 import { Space } from './space.ts'
 import { usingCases } from './using.ts'
@@ -19,6 +20,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   release: releaseCases,
   'renewal, expiry and break': renewalCases,
   tokens: tokenCases,
+  notes: noteCases,
   'the line': lineCases,
   wakes: watchCases,
   'inspect and names': inspectionCases,

@@ -1,6 +1,6 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../store.ts'
 
-type Verb = 'acquire' | 'renew' | 'release'
+type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 
 /** May hold a request or a reply back, or lose it by rejecting. */
 type Hook = (verb: Verb) => Promise<void> | void
@@ -12,7 +12,7 @@ export interface Exchange {
   readonly sent: number
   /** False while the answer has not come, and if it was lost. */
   answered: boolean
-  answer: Grant | Busy | 'released' | 'gone' | undefined
+  answer: Grant | Busy | boolean | 'released' | 'gone' | undefined
 }
 
 /** A way to a store on which requests and replies are seen, held back and lost, whatever the core gives up meanwhile. */
@@ -54,6 +54,10 @@ export class Wire implements Store {
 
   renew(claim: Claim): Promise<Grant | undefined> {
     return this.#exchange('renew', signal => this.#store.renew(claim, signal))
+  }
+
+  annotate(claim: Claim): Promise<boolean> {
+    return this.#exchange('annotate', signal => this.#store.annotate(claim, signal))
   }
 
   release(key: ClaimKey): Promise<'released' | 'gone'> {

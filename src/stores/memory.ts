@@ -66,13 +66,15 @@ class MemoryStore implements Store {
     const holding = entry.holding
     // A copy of the request that comes late must not shorten what a renewal has made longer since.
     if (holding?.claim.id === claim.id && holding.expires > now + claim.ttl) return grant(holding.token, claim.ttl)
-    if (holding?.claim.id === claim.id) return this.#hold(entry, claim, holding.token, now)
+    if (holding?.claim.id === claim.id) return renewed(entry, holding, claim.ttl, now)
 
     let ahead = entry.line.findIndex(place => place.claim.id === claim.id)
     if (ahead < 0) ahead = entry.line.length
     if (!holding && mayTake(now, entry.freeSince, ahead)) {
       entry.line = entry.line.filter(place => place.claim.id !== claim.id)
-      return this.#hold(entry, claim, this.#nextToken(), now)
+      const token = this.#nextToken()
+      entry.holding = { claim, token, expires: now + claim.ttl }
+      return grant(token, claim.ttl)
     }
     if (claim.queue) entry.line[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
     const freeAt = holding ? holding.expires : entry.freeSince
@@ -89,7 +91,16 @@ class MemoryStore implements Store {
     const now = this.#clock.now()
     const entry = this.#entry(claim.name, now)
     const holding = entry.holding
-    return holding?.claim.id === claim.id ? this.#hold(entry, claim, holding.token, now) : undefined
+    return holding?.claim.id === claim.id ? renewed(entry, holding, claim.ttl, now) : undefined
+  }
+
+  async annotate({ name, id, note }: Claim, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted()
+    const entry = this.#entry(name, this.#clock.now())
+    const holding = entry.holding
+    if (holding?.claim.id !== id) return false
+    entry.holding = { ...holding, claim: { ...holding.claim, note } }
+    return true
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -152,11 +163,6 @@ class MemoryStore implements Store {
     return entry
   }
 
-  #hold(entry: Entry, claim: Claim, token: number, now: number): Grant {
-    entry.holding = { claim, token, expires: now + claim.ttl }
-    return grant(token, claim.ttl)
-  }
-
   #free(entry: Entry, now: number): void {
     entry.holding = undefined
     entry.freeSince = now
@@ -189,6 +195,11 @@ class MemoryStore implements Store {
     }
     this.#sweepAbove = Math.max(1_000, 2 * (this.#entries.size + this.#tombstones.size))
   }
+}
+
+function renewed(entry: Entry, { claim, token }: Holding, ttl: number, now: number): Grant {
+  entry.holding = { claim, token, expires: now + ttl }
+  return grant(token, ttl)
 }
 
 function grant(token: number, ttl: number): Grant {

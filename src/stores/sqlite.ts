@@ -72,6 +72,11 @@ class SqliteStore implements Store {
     return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
   }
 
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    const write = (leases: Leases, now: number): boolean => leases.annotate(claim, now)
+    return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
+  }
+
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const write = (leases: Leases, now: number): 'released' | 'gone' => leases.release(key, now)
     return this.#requests.add({ name: key.name, signal, limit: LONGEST_REQUEST, write })

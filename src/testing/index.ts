@@ -125,6 +125,10 @@ class StagedStore implements Store {
     return this.#reached().renew(claim, signal)
   }
 
+  async annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#reached().annotate(claim, signal)
+  }
+
   async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     return this.#reached().release(key, signal)
   }

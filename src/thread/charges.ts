@@ -64,6 +64,7 @@ export class Charges {
     if (order.kind === 'hold') return this.#hold(order)
     const charge = this.#byId.get(order.id)
     if (order.kind === 'extend') await this.#extend(order.call, charge, order.ttl)
+    else if (order.kind === 'annotated') charge?.lease.noteChanged(order.note)
     else await this.#stop(order.id, charge)
   }
 
@@ -118,6 +119,7 @@ export class Charges {
       guarantees: store.guarantees,
       acquire: (claim, signal) => store.acquire(claim, signal),
       renew: (claim, signal) => this.#renew(claim, signal),
+      annotate: (claim, signal) => store.annotate(claim, signal),
       release: async () => 'released',
       onLoss: (key, lost) =>
         store.onLoss?.(key, () => {

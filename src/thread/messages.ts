@@ -22,6 +22,7 @@ export type Order =
       readonly maxHold: number
     }
   | { readonly kind: 'extend'; readonly id: string; readonly ttl: number; readonly call: number }
+  | { readonly kind: 'annotated'; readonly id: string; readonly note: string }
   | { readonly kind: 'stop'; readonly id: string }
 
 /** To the main thread. */

@@ -43,6 +43,10 @@ export class ThreadRenewals implements Renewals {
     return { held: true, token: this.#order.token, ttl }
   }
 
+  annotated(note: string): void {
+    this.#thread.annotated(this.#order.claim.id, note)
+  }
+
   stop(): Promise<boolean> {
     this.#stopped ??= request(this.#thread.clock, this.#limit, () => this.#untilStopped(), { background: true }).catch(
       () => true,

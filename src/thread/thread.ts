@@ -89,6 +89,10 @@ export class HeartbeatThread implements Renewer {
     })
   }
 
+  annotated(id: string, note: string): void {
+    this.#post({ kind: 'annotated', id, note })
+  }
+
   /** The renewals of that lease will hear that it is done. False: there is nobody to do it. */
   stop(id: string): boolean {
     return this.#post({ kind: 'stop', id })

@@ -34,15 +34,17 @@ describe('with authentication', () => {
     controller.abort()
     expect(await look(store, { prefix: '' })).toHaveLength(2)
     await store.renew({ ...claim, ttl: 20_000 }, signal)
+    expect(await store.annotate({ ...claim, note: 'new' }, signal)).toBe(true)
     expect(await store.break('a', 'test', signal)).toBeDefined()
     expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })
     expect(await store.release(waiter, signal)).toBe('released')
     expect(await store.release(waiter, signal)).toBe('gone')
     await using elsewhere = storeOf([server], { ...user, prefix: 'other' })
-    expect(await failureOf(hold(elsewhere, claimOf('a')))).toMatchObject({
-      code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/permissions listed in docs\/stores\/etcd.md/),
-    })
+    for (const refused of [hold(elsewhere, claimOf('a')), elsewhere.annotate(claimOf('a'), signal)])
+      expect(await failureOf(refused)).toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: expect.stringMatching(/permissions listed in docs\/stores\/etcd.md/),
+      })
   })
 
   test('a token that is old is replaced, also while a lease is held and while somebody waits', async () => {

@@ -104,7 +104,7 @@ describe('what is in etcd', () => {
     const claim = claimOf(name())
     const key = `holdfast\t${claim.name}\theld`
     await server.call('kv/put', { key: base64(key), value: base64('{"format":2,"id":"x"}') })
-    for (const verb of ['acquire', 'renew', 'release'] as const)
+    for (const verb of ['acquire', 'renew', 'annotate', 'release'] as const)
       expect(await failureOf(store[verb](claim, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect((await read(server, key)).kvs).toHaveLength(1)
     expect(await store.break(claim.name, 'test', signal)).toBeDefined() // a way out

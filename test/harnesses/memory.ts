@@ -73,6 +73,10 @@ class Reached implements Store {
     return this.#reach(requestLimit(claim.ttl), store => store.renew(claim, signal))
   }
 
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#reach(requestLimit(claim.ttl), store => store.annotate(claim, signal))
+  }
+
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     return this.#reach(LONGEST_REQUEST, store => store.release(key, signal))
   }

@@ -75,6 +75,33 @@ test('writes the keys that docs/format.md describes, and each ends by itself', a
   expect(Object.keys(left)).toHaveLength(Object.keys(expected).length)
 })
 
+test('writes a note in its place, whatever its length, and nothing else of the lease', async () => {
+  const claim = claimOf('a', { note: 'at first' })
+  const token = await hold(store, claim)
+  await client.pexpire('holdfast:{:a}', 60_000)
+  const before = await client.get('holdfast:{:a}')
+  expect(await store.annotate({ ...claim, note: 'a longer one', ttl: 60_000 }, signal)).toBe(true)
+  expect(await client.get('holdfast:{:a}')).toBe(before?.replace('at first', 'a longer one'))
+  expect(await store.annotate({ ...claim, note: '' }, signal)).toBe(true)
+  expect(await client.get('holdfast:{:a}')).toBe(
+    `${before?.replace('at first', '')}${' '.repeat('a longer one'.length)}`,
+  )
+  expect((await lives('a'))['']).toBeLessThanOrEqual(60_000)
+  await acquire(store, claimOf('a', { queue: true }))
+  expect(await store.annotate({ ...claim, note: 'with a line' }, signal)).toBe(true)
+  expect(await value('a')).toMatch(`held 1 ${token} 10000 ${claim.id} ["test","with a line"]`)
+})
+
+test('writes no note of a lease that ran out, although nobody took it', async () => {
+  const claim = claimOf('a')
+  await hold(store, claim)
+  await client.setrange('holdfast:{:a}', 2, String(Date.now() - 1_000))
+  expect(await look(store, { name: 'a' })).toEqual([])
+  const before = await client.get('holdfast:{:a}')
+  expect(await store.annotate({ ...claim, note: 'late' }, signal)).toBe(false)
+  expect(await client.get('holdfast:{:a}')).toBe(before)
+})
+
 test('leaves one key of a name that was let go, which ends after a day', async () => {
   const claim = claimOf('a')
   await hold(store, claim)

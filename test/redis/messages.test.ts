@@ -127,6 +127,17 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     proxy.up.pass()
     expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
+
+  test('refuses a note that arrives late, and never says that the lease is lost', async () => {
+    const claim = claimOf('a', { note: 'in time' })
+    await hold(store, claim)
+    proxy.up.hold()
+    const outcome = store.annotate({ ...claim, ttl: 600, note: 'late' }, signal).catch(error => error)
+    await sleep(requestLimit(600) + 20)
+    proxy.up.pass()
+    expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    expect(await until('it serves again', () => look(store, { name: 'a' }))).toMatchObject([{ note: 'in time' }])
+  })
 })
 
 test('keeps its connection when only its own event loop stood still', async () => {

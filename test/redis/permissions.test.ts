@@ -73,6 +73,7 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
     expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 0 })
     await store.watch?.(second, () => (woken = true), signal)
     expect(await store.renew(first, signal)).toMatchObject({ held: true })
+    expect(await store.annotate(first, signal)).toBe(true)
     expect(await look(store, { prefix: name })).toHaveLength(2)
     expect(await store.release(first, signal)).toBe('released')
     if (store.watch) await until('the waiter is woken', () => woken)
@@ -106,6 +107,8 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
       const error = await failureOf(user === 'blind' ? look(store, { prefix: '' }) : hold(store, claimOf('a')))
       expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
       expect(error.message).toMatch('grant the permissions listed in docs/stores/redis.md')
+      if (user !== 'blind')
+        expect(await failureOf(store.annotate(claimOf('a'), signal))).toMatchObject({ code: 'INVALID_ARGUMENT' })
       said[user] = error.message
       await store[Symbol.asyncDispose]()
       await close()

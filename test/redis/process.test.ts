@@ -127,7 +127,7 @@ describe('an eviction policy that may drop leases', () => {
   })
 })
 
-test('serves on without memory: what is held is renewed and released, what is new is refused for now', async () => {
+test('serves on without memory: what is held is renewed, annotated and released, what is new is refused for now', async () => {
   await using full = await startRedis()
   await using store = storeOf(new Redis({ port: full.port, lazyConnect: true }))
   const locks = createLocks(store)
@@ -136,6 +136,7 @@ test('serves on without memory: what is held is renewed and released, what is ne
   await expect(locks.tryAcquire('b')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
   expect(await lease.extend()).toBeGreaterThan(0)
   expect(await lease.extend(20_000)).toBeGreaterThan(10_000)
+  await lease.annotate('so long that its value needs more room')
   await lease.release()
   await full.call('CONFIG', 'SET', 'maxmemory', '0')
   await (await locks.acquire('b')).release()

@@ -70,6 +70,10 @@ export class RemoteStore implements Store {
     }
   }
 
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#ask(requestLimit(claim.ttl), signal, deadline => this.#server.annotate(claim, deadline, never))
+  }
+
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     return this.#ask(LONGEST_REQUEST, signal, () => this.#server.release({ name, id }, never))
   }

@@ -103,6 +103,10 @@ export class Server {
     return answer
   }
 
+  async annotate(claim: Claim, deadline: number, signal: AbortSignal): Promise<boolean | Late> {
+    return this.#isLate(deadline) ? { late: true } : this.#store.annotate(claim, signal)
+  }
+
   async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const now = this.#clock.now()
     const answer = await this.#store.release(key, signal)

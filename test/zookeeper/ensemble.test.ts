@@ -3,7 +3,7 @@ import { createLocks, type Locks } from '../../src/index.ts'
 import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { until } from '../../src/lab/servers/until.ts'
 import { type Ensemble, startEnsemble, type ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
-import { claimOf, failureOf, hold, signal, storeOf } from './support.ts'
+import { claimOf, failureOf, hold, signal, storeOf, watchesOf } from './support.ts'
 
 let ensemble: Ensemble
 
@@ -19,8 +19,8 @@ afterAll(() => ensemble.stop())
 /** How many watches the servers that run have. */
 async function watches(): Promise<number> {
   const running = ensemble.servers.filter(({ isRunning }) => isRunning)
-  const texts = await Promise.all(running.map(server => server.ask('wchs')))
-  return texts.reduce((sum, text) => sum + Number(/Total watches:(\d+)/.exec(text)?.[1] ?? 0), 0)
+  const counts = await Promise.all(running.map(watchesOf))
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 async function followers(of: Ensemble = ensemble): Promise<ZooKeeperServer[]> {
@@ -117,17 +117,23 @@ test('a follower that lags behind is never taken for an answer that a lease is g
   await using behind = storeOf(follower)
   await using ahead = storeOf(leader)
   await behind.acquire(claimOf('warm'), signal)
+  await Array.fromAsync(behind.inspect({ name: 'warm' }, signal)) // has the session to look, too
   const way = ensemble.way(follower, leader)
   way.down.hold()
   const claim = claimOf('lags')
   const { token } = await hold(ahead, claim)
-  const renewal = behind.renew(claim, signal).catch(() => 'nobody knows')
-  expect(await Promise.race([renewal, new Promise(resolve => setTimeout(resolve, 300, 'nothing yet'))])).toMatch(
-    /nobody knows|nothing yet/,
-  )
+  const asks = {
+    renew: () => behind.renew(claim, signal),
+    annotate: () => behind.annotate({ ...claim, note: 'new' }, signal),
+  }
+  const answers = Object.values(asks).map(ask => ask().catch(() => 'nobody knows'))
+  const soon = new Promise(resolve => setTimeout(resolve, 300, 'nothing yet'))
+  for (const answer of answers) expect(await Promise.race([answer, soon])).toMatch(/nobody knows|nothing yet/)
   way.down.pass()
-  const renewed = await until('it is renewed', () => behind.renew(claim, signal).catch(() => undefined))
+  const renewed = await until('it is renewed', () => asks.renew().catch(() => undefined))
   expect(renewed.token).toBe(token)
+  await until('its note is written', () => asks.annotate().catch(() => undefined))
+  expect(await Array.fromAsync(ahead.inspect({ name: 'lags' }, signal))).toMatchObject([{ note: 'new', token }])
 })
 
 test('a minority serves nobody, and says so in time', async () => {

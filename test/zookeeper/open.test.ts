@@ -94,6 +94,7 @@ test('what is made with a user and password is refused to all others, in words t
     const asks = [
       other.acquire(claimOf('a'), signal),
       other.renew(claim, signal),
+      other.annotate(claim, signal),
       other.release(claim, signal),
       other.break('a', '', signal),
     ]

@@ -10,7 +10,7 @@ import type { Claim, Store } from '../../src/store.ts'
 import { Disconnected } from '../../src/stores/zookeeper/failure.ts'
 import { getChildren } from '../../src/stores/zookeeper/protocol.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { claimOf, connectionTo, hold, nodesOf, signal, storeOf } from './support.ts'
+import { claimOf, connectionTo, hold, nodesOf, signal, storeOf, watchesOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -233,7 +233,7 @@ test('a name that goes from hand to hand leaves no watches at the server', async
     while (left-- > 0) await locks.using('hot', () => {})
   })
   await Promise.all(work)
-  expect(await server.ask('wchs')).toMatch('Total watches:0')
+  expect(await watchesOf(server)).toBe(0)
   await Promise.all(all.map(locks => locks.close()))
 })
 

@@ -31,6 +31,12 @@ export async function nodesOf(server: ZooKeeperServer, name: string): Promise<st
   ).filter(node => node !== '')
 }
 
+/** How many watches a server has, of data and of children. */
+export async function watchesOf(server: ZooKeeperServer): Promise<number> {
+  const [, count] = /^zk_watch_count\s+(\d+)/m.exec(await server.ask('mntr')) ?? []
+  return Number(count) // NaN while it does not serve
+}
+
 /** A session of its own, to see or do what a store does not. */
 export function connectionTo(server: ZooKeeperServer): Promise<Connection> {
   const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }

@@ -7,7 +7,12 @@ const FORMAT = 1
 
 /** `ttl` as it was asked for, in ms; it decides nothing. */
 export function encode({ id, owner, note, ttl }: Claim): string {
-  return Buffer.from(JSON.stringify({ format: FORMAT, id, owner, note, ttl })).toString('base64')
+  return base64({ format: FORMAT, id, owner, note, ttl })
+}
+
+/** The same with another note. */
+export function annotated(found: KeyValue, note: string): string {
+  return base64({ ...read(found), note })
 }
 
 /** Whose claim it is. Throws for what another version wrote. */
@@ -50,4 +55,8 @@ function read({ value = '' }: KeyValue): Record<string, unknown> {
   } catch {
     return {}
   }
+}
+
+function base64(details: object): string {
+  return Buffer.from(JSON.stringify(details)).toString('base64')
 }

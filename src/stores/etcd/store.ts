@@ -2,6 +2,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter } from '../line.ts'
 import { closed } from '../link/closed.ts'
+import { Changes } from './changes.ts'
 import { Direct } from './direct.ts'
 import { Exits } from './exits.ts'
 import type { Gateway } from './gateway.ts'
@@ -14,7 +15,7 @@ import type { KeyValue } from './messages.ts'
 import { holderOf, idOf, secondsAsked } from './record.ts'
 import { type Beat, granted, Shared, termOf, vanished } from './shared.ts'
 import { isSpare } from './spares.ts'
-import { before, join, situation, situationOf, take, unchanged } from './txn.ts'
+import { before, join, situation, situationOf, take } from './txn.ts'
 
 /** Milliseconds after which a waiter asks again for whom no watch listens. */
 const POLL = 1_000
@@ -40,6 +41,7 @@ export class EtcdStore implements Store {
   readonly #leases: Leases
   readonly #direct: Direct
   readonly #exits: Exits
+  readonly #changes: Changes
   readonly #clock: Clock
   readonly #lines = new Map<string, Line>()
 
@@ -53,6 +55,7 @@ export class EtcdStore implements Store {
     const [keys, shared, leases] = [this.#keys, this.#shared, this.#leases]
     this.#direct = new Direct(gateway, keys, shared, leases, clock)
     this.#exits = new Exits({ gateway, keys, shared, leases, direct: this.#direct })
+    this.#changes = new Changes(gateway, keys, shared, leases)
   }
 
   takeover(ttl: number): number {
@@ -93,7 +96,12 @@ export class EtcdStore implements Store {
       this.#leases.know(id, { lease: found.lease, seconds })
       return granted(found.create_revision, current, term)
     }
-    return this.#change(claim, found)
+    return this.#changes.ttl(claim, found)
+  }
+
+  async annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    this.#assertWanted(signal)
+    return this.#changes.note(claim, signal)
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -282,30 +290,13 @@ export class EtcdStore implements Store {
     const { lease = '0', create_revision: revision } = found
     const beatAt = this.#clock.now()
     const beat = await this.#shared.keepAlive(lease, requestLimit(ttl))
-    if (beat.ttl < ttl && beat.ttl > 0) return this.#change(claim, found)
+    if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
     const known = this.#leases.known(id)
     if (known?.lease === lease && known.tenancy?.isOver === false) {
       known.tenancy.spare = { ...known.tenancy.spare, beat, beatAt }
       known.tenancy.revision = revision
     } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
     return granted(revision, beat, confirmed)
-  }
-
-  /** Moves what is held to a lease of another ttl. The key stays, and with it the token. */
-  async #change({ id, ttl }: Claim, found: KeyValue): Promise<Grant> {
-    const limit = requestLimit(ttl)
-    const lease = leaseOf(id, secondsOf(ttl), found.mod_revision)
-    const beat = await this.#leases.grant(lease, ttl, limit)
-    const put = { request_put: { key: found.key, ignore_value: true, lease } }
-    // A late copy of this would undo a later change, which it sees by the revision.
-    const { succeeded, header } = await this.#gateway.txn({ compare: [unchanged(found)], success: [put] }, limit)
-    if (!succeeded) throw vanished()
-    const { tenancy } = this.#leases.known(id) ?? {}
-    if (tenancy) tenancy.isOver = true
-    this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
-    // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
-    if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
-    return granted(found.create_revision, beat, termOf(header))
   }
 
   async #busy(

@@ -44,6 +44,11 @@ export function unchanged({ key, mod_revision }: Pick<KeyValue, 'key' | 'mod_rev
   return { key, target: 'MOD', result: 'EQUAL', mod_revision }
 }
 
+/** The key is on this lease; without one, on none. */
+export function onLease(key: string, lease = '0'): object {
+  return { key, target: 'LEASE', result: 'EQUAL', lease }
+}
+
 /** Takes the name if it is free and nobody waits; else says who left the lease last. */
 export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare, 'lease' | 'mark'>): object {
   const { name, id } = claim
@@ -64,7 +69,7 @@ export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare
 export function leave(keys: Keys, condition: object, { key, lease, left }: Departure): object {
   const mark = keys.left(lease)
   return {
-    compare: [condition, { key, target: 'LEASE', result: 'EQUAL', lease }],
+    compare: [condition, onLease(key, lease)],
     success: [{ request_delete_range: { key } }, { request_put: { key: mark, value: encodeText(left), lease } }],
     failure: [{ request_range: { key: mark } }],
   }

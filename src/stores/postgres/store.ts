@@ -6,6 +6,7 @@ import { askAgainAfter, pollAfter } from '../line.ts'
 import { Connection } from '../link/connection.ts'
 import { tellGhost } from '../link/ghost.ts'
 import type { Wakes } from '../link/wakes.ts'
+import { annotate } from './annotate.ts'
 import type { Driver } from './client.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
@@ -37,6 +38,7 @@ export class PostgresStore implements Store {
   readonly #connection: Connection<Session>
   readonly #acquires: Requests
   readonly #renewals: Requests
+  readonly #notes: Requests
   readonly #releases: Requests
   readonly #wakes: Wakes | undefined
   #sincePruned = 0
@@ -54,6 +56,7 @@ export class PostgresStore implements Store {
     this.#connection = connection
     this.#acquires = new Requests(connection, `select ${names.call('acquire')}($1, nullif($2, ''))`, () => [channel])
     this.#renewals = new Requests(connection, `select ${names.call('renew')}($1)`)
+    this.#notes = new Requests(connection, annotate(names))
     this.#releases = new Requests(connection, `select ${names.call('release')}($1)`)
     if (!ears) return
     const wakes = wakesOf(ears, channel)
@@ -81,6 +84,12 @@ export class PostgresStore implements Store {
     if (kind === 'lost') return undefined
     if (kind !== 'held') throw locked(name)
     return { held: true, token: BigInt(String(token)), ttl }
+  }
+
+  async annotate({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
+    const [kind] = await this.#notes.put({ name, id, note }, { ttl, signal })
+    if (kind === 'skipped') throw locked(name)
+    return kind === 'noted'
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {

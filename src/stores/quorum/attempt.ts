@@ -3,7 +3,7 @@ import { events } from '../../events.ts'
 import type { Busy, Claim } from '../../store.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import { askAgainAfter, placeLifetime } from '../line.ts'
-import { commonToken, mostAlike } from './holdings.ts'
+import { commonToken, latest, mostAlike } from './holdings.ts'
 import type { Answer, Holding, Member, Vote } from './member.ts'
 import type { Node } from './node.ts'
 import type { Quorum, Tally } from './quorum.ts'
@@ -134,7 +134,7 @@ export class Attempt {
       const pause = SHORTEST_PAUSE + (LONGEST_PAUSE - SHORTEST_PAUSE) * environment.random()
       return { held: false, retryAfter: Math.min(pause * (1 + ahead), placeLifetime(ttl) / 3), ahead, listens }
     }
-    const [{ owner, note }] = held as [Holding]
+    const { owner, note } = latest(held) as Holding
     // The name is free when so many of these votes have lapsed that with those that are free they are a majority.
     const lapses = busy.map(({ holder }) => holder.remaining).sort((a, b) => a - b)
     const remaining = lapses[majority - tally.count(isGranted) - 1] ?? 0

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { commonToken, mostAlike, recordsOf } from './holdings.ts'
+import { commonToken, latest, mostAlike, recordsOf } from './holdings.ts'
 import type { Sight } from './member.ts'
 
 function sight(id: string | undefined, remaining = 0, line: readonly string[] = []): Sight {
   return {
-    holder: id === undefined ? undefined : { id, token: 7, owner: id, note: '', remaining },
+    holder: id === undefined ? undefined : { id, token: 7, owner: id, note: '', revision: 0, remaining },
     line: line.map(each => ({ id: each, owner: each, note: '', remaining: 1_000 })),
   }
 }
@@ -18,6 +18,19 @@ test('a lease is what a majority holds, for as long as a majority will', () => {
   const [record, ...others] = recordsOf('a', [sight('x', 300), sight('x', 100), sight('x', 200)], 2, 0)
   expect(record).toMatchObject({ owner: 'x', state: 'held', token: 7n, remaining: 200 })
   expect(others).toEqual([])
+})
+
+test('the note of a lease is the latest that a node has, whichever answers first', () => {
+  const noted = (note: string, revision: number): Sight => {
+    const { holder, line } = sight('x', 300)
+    return { holder: holder && { ...holder, note, revision }, line }
+  }
+  const sights = [noted('second', 8), noted('third', 9), noted('at first', 0), noted('third', 9), noted('restored', 1)]
+  for (let turn = 0; turn < sights.length; turn += 1) {
+    sights.push(sights.shift() as Sight)
+    expect(recordsOf('a', sights, 3, 0)).toMatchObject([{ note: 'third', token: 7n }])
+  }
+  expect(latest([])).toBeUndefined()
 })
 
 test('votes of a minority are no lease, unless those that did not answer may have voted too', () => {

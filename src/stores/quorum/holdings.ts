@@ -26,10 +26,15 @@ export function commonToken(holdings: readonly { readonly token: number }[]): nu
   return common
 }
 
+/** The one whose note is the latest: nodes may have missed it. */
+export function latest(holdings: readonly Holding[]): Holding | undefined {
+  return holdings.toSorted((a, b) => b.revision - a.revision)[0]
+}
+
 /** What is known of a name from what the nodes say, of which so many are `missing`. */
 export function recordsOf(name: string, sights: readonly Sight[], majority: number, missing: number): LeaseRecord[] {
   const held = mostAlike(sights.flatMap(({ holder }) => holder ?? []))
-  const [holder] = held
+  const holder = latest(held)
   const records: LeaseRecord[] = []
   // With nodes missing it may be a lease: better to show one that is none than to hide one.
   if (holder && held.length + missing >= majority) {

@@ -15,8 +15,13 @@ export interface Member {
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>>
   /** Raises the token of its vote to `token`, if it is this claim's still and of the token `seen`. */
   commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>>
-  /** `restore`: vote for the claim again if it has forgotten it and given nobody a higher token. */
+  /**
+   * `restore`: vote for the claim again if it has forgotten it and given nobody a higher token; with its note, of a
+   * revision below those of `annotate`, and above that of a vote.
+   */
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>>
+  /** Changes the note of its vote to the claim's, unless it has one of this `revision` or a higher one. As `renew` else. */
+  annotate(claim: Claim, revision: number): Promise<Answer<Renewal>>
   /** Takes its vote back and the claim out of its line; true if there was any of that. Wakes the first of the line. */
   release(key: ClaimKey): Promise<Answer<boolean>>
   /** Takes its vote back that this attempt or an earlier one got, and refuses those of them that come later. */
@@ -58,6 +63,8 @@ export type Vote =
 export interface Holding extends Pick<LeaseRecord, 'owner' | 'note' | 'remaining'> {
   readonly id: string
   readonly token: number
+  /** Of the note: the highest is that of the latest. */
+  readonly revision: number
 }
 
 export interface Renewal {
@@ -75,5 +82,5 @@ export interface Broken {
 /** All about one name at one member. */
 export interface Sight {
   readonly holder: Holding | undefined
-  readonly line: readonly Omit<Holding, 'token'>[]
+  readonly line: readonly Omit<Holding, 'token' | 'revision'>[]
 }

@@ -4,8 +4,8 @@ import type { Answer, Member, Renewal } from './member.ts'
 import type { Node } from './node.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
-const isHeld = ({ state }: Renewal): boolean => state === 'held'
-const isFree = ({ state }: Renewal): boolean => state === 'free'
+export const isHeld = ({ state }: Renewal): boolean => state === 'held'
+export const isFree = ({ state }: Renewal): boolean => state === 'free'
 
 /**
  * Renews the votes of a claim; answers its token, or `undefined` if it has certainly lost its majority. Rejects if nobody

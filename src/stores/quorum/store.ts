@@ -16,6 +16,7 @@ import type {
 } from '../../store.ts'
 import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
 import { closed } from '../link/closed.ts'
+import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'
 import type { Broken, Member } from './member.ts'
@@ -103,6 +104,11 @@ export class QuorumStore implements Store {
     // What a minority still holds for it would only be in the way of others.
     for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
     return undefined
+  }
+
+  async annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    this.#begin(signal)
+    return annotate(this.#quorum, claim, this.#nextAttempt())
   }
 
   async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {

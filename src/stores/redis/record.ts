@@ -1,29 +1,38 @@
 import type { LeaseRecord } from '../../store.ts'
 
+interface Details {
+  readonly owner: string
+  readonly note: string
+  /** Which of the notes of a claim it is, where servers may differ: the highest is the latest. */
+  readonly revision: number
+}
+
 /** What people may read of a claim, as one text without a line break that the script passes on unread. */
-export function detailsOf({ owner, note }: { readonly owner: string; readonly note: string }): string {
-  return JSON.stringify([owner, note])
+export function detailsOf({ owner, note }: Omit<Details, 'revision'>, revision?: number): string {
+  return JSON.stringify(revision === undefined ? [owner, note] : [owner, note, revision])
 }
 
 /** The holder that the script tells of: `token details`. */
 export function holderOf(name: string, lease: string, remaining: number): LeaseRecord {
   const token = lease.slice(0, lease.indexOf(' '))
-  return { name, state: 'held', token: BigInt(token), ...read(lease, 1), remaining }
+  const { owner, note } = read(lease, 1)
+  return { name, state: 'held', token: BigInt(token), owner, note, remaining }
 }
 
 /** The waiter that a line tells of: `channel asked details`. */
 export function waiterOf(name: string, waiter: string, remaining: number, position: number): LeaseRecord {
-  return { name, state: 'waiting', ...read(waiter, 2), remaining, position }
+  const { owner, note } = read(waiter, 2)
+  return { name, state: 'waiting', owner, note, remaining, position }
 }
 
 /** The details after so many words. What another program wrote there is no reason to fail. */
-export function read(text: string, words: number): { owner: string; note: string } {
+export function read(text: string, words: number): Details {
   let start = 0
   for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1
   try {
-    const [owner, note] = JSON.parse(text.slice(start)) as unknown[]
-    return { owner: String(owner), note: String(note) }
+    const [owner, note, revision = 0] = JSON.parse(text.slice(start)) as unknown[]
+    return { owner: String(owner), note: String(note), revision: Number(revision) }
   } catch {
-    return { owner: '', note: '' }
+    return { owner: '', note: '', revision: 0 }
   }
 }

@@ -99,6 +99,11 @@ local function parse(key, value)
   return held and now < ends, ends, line, token, ttl, start
 end
 
+-- Writes the details that begin there anew, and leaves all before them as it is.
+local function describe(key, value, start, details)
+  put(key, 'SETRANGE', key, start - 1, details .. rep(' ', #value + 1 - start - #details))
+end
+
 local function isOf(id, value, start) return sub(value, start, start + #id) == id .. ' ' end
 local function detailsOf(value, start) return match(value, ' (.*)$', start) end
 

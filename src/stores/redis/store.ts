@@ -67,6 +67,13 @@ export class RedisStore implements Store {
     return token === undefined ? undefined : { held: true, token, ttl }
   }
 
+  async annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    const { name, id, ttl } = claim
+    const question = { key: this.#keys.lease(name), id, verb: 'annotate', wishes: `0 0 0 ${detailsOf(claim)}` }
+    const { value } = await this.#requests.put(question, { limit: requestLimit(ttl), signal })
+    return String(value) === '1'
+  }
+
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const question = { key: this.#keys.lease(name), id, verb: 'release', wishes: FORGET }
     const { value } = await this.#requests.put(question, { signal })

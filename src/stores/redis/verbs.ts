@@ -49,6 +49,14 @@ local function renew(key, id, ttl, life)
   return '+' .. token
 end
 
+local function annotate(key, id, _, _, _, details)
+  local value = call('GET', key)
+  local held, _, _, _, _, start = parse(key, value)
+  if not held or not isOf(id, value, start) then return '0' end
+  describe(key, value, start + #id + 1, details)
+  return '1'
+end
+
 local function release(key, id, memory)
   local value = call('GET', key)
   local held, _, line, _, _, start = parse(key, value)
@@ -85,6 +93,8 @@ local function inspect(key)
   return found
 end
 
-local verbs = { acquire = acquire, renew = renew, release = release, inspect = inspect, ['break'] = breakLease }
+local verbs = {
+  acquire = acquire, renew = renew, annotate = annotate, release = release, inspect = inspect, ['break'] = breakLease
+}
 `,
 })

@@ -20,6 +20,9 @@ import { script } from './script.ts'
 /** What a withdrawal says of a claim that is unknown: for how long it is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
 
+/** Of a note that a node is given again. Notes that were changed since are later, and that which got the vote is earlier. */
+const RESTORED = 1
+
 /** Nobody calls a request to a node off: what is sent is sent, and the majority decides. */
 const never = new AbortController().signal
 
@@ -69,8 +72,14 @@ export class RedisMember implements Member {
 
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
     const { name, ttl } = claim
-    const wishes = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim)}` : '0 '}`
+    const wishes = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim, RESTORED)}` : '0 '}`
     return this.#ask({ name, id: withToken(claim), verb: 'renew', wishes }, renewalOf, requestLimit(ttl))
+  }
+
+  annotate(claim: Claim, revision: number): Promise<Answer<Renewal>> {
+    const { name, ttl } = claim
+    const wishes = `0 0 0 ${detailsOf(claim, revision)}`
+    return this.#ask({ name, id: withToken(claim), verb: 'annotate', wishes }, renewalOf, requestLimit(ttl))
   }
 
   release(key: ClaimKey): Promise<Answer<boolean>> {
@@ -173,7 +182,7 @@ function sightOf(_: string, parts: readonly unknown[]): Sight {
   const [lease = '', ...line] = parts.map(String)
   const [remaining = '', id = '', token = ''] = lease.split(' ', 3)
   const holder = lease ? { id, token: Number(token), remaining: Number(remaining), ...read(lease, 3) } : undefined
-  const waiters: Omit<NonNullable<Sight['holder']>, 'token'>[] = []
+  const waiters: Sight['line'][number][] = []
   for (let index = 0; index < line.length; index += 2) {
     const [lapses = '', waiter = ''] = (line[index] ?? '').split(' ')
     waiters.push({ id: waiter, remaining: Number(lapses), ...read(line[index + 1] ?? '', 2) })

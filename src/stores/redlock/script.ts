@@ -4,7 +4,7 @@ import { type Script, scriptOf } from '../redis/script.ts'
  * What one node does. Before the requests stand the channel, '0', the `run_id` of the server, when it started and how
  * long nobody votes who may have forgotten; the last key is where a node notes since when it remembers.
  *
- * Of a claim that is renewed or released, the id is followed by 16 digits of its token, or zeros.
+ * Of a claim that is renewed, annotated or released, the id is followed by 16 digits of its token, or zeros.
  */
 export const script: Script = scriptOf({
   first: 6,
@@ -37,6 +37,8 @@ local RENEWED = '9007199254740991'
 
 -- Of what a value says of a claim: which attempt got the vote, and the details.
 local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
+-- Which note of the claim these are; those of its votes have no number.
+local function revisionOf(details) return tonumber(match(details, ',(%d+)%] *$') or 0) end
 local function idOf(value, start) return match(value, '^[^ ]+', start) end
 
 local function higher(token, least)
@@ -73,11 +75,11 @@ local function vote(key, id, ttl, life, queues, rest)
   if gone and (gone == 'all' or tonumber(attempt) <= tonumber(gone)) then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
   if held and isOf(id, value, start) then
-    local before = attemptOf(value, start)
+    local before, kept = attemptOf(value, start)
     if tonumber(before) > tonumber(attempt) then attempt = before end
     -- A late copy of the request must not shorten what was renewed for longer since.
     if ends - now > tonumber(ttl) then ttl, ends = granted, format('%013.0f', ends) else ends = endOf(ttl) end
-    hold(key, value, token, ends, line, ttl, life, id .. ' ' .. attempt .. ' ' .. details)
+    hold(key, value, token, ends, line, ttl, life, id .. ' ' .. attempt .. ' ' .. kept)
     return '+' .. token
   end
   if not held then
@@ -127,6 +129,18 @@ local function renew(key, key2, ttl, life, restores, details)
   elseif restores ~= '1' then return 'f' end
   hold(key, value, new, endOf(ttl), line, ttl, life, id .. ' ' .. RENEWED .. ' ' .. details)
   return '+' .. new
+end
+
+local function annotate(key, key2, _, _, _, details)
+  local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
+  local value = call('GET', key)
+  local held, _, _, token, _, start = parse(key, value)
+  if not held then return tonumber(token) > known and '0' or 'f' end
+  if not isOf(id, value, start) then return '0' end
+  local from = match(value, ' %d+ ()', start)
+  -- A later note may have come by another connection.
+  if revisionOf(details) > revisionOf(sub(value, from)) then describe(key, value, from, details) end
+  return '+' .. token
 end
 
 local function release(key, key2, memory)
@@ -200,8 +214,8 @@ local function look(key)
 end
 
 local verbs = {
-  vote = vote, commit = commit, renew = renew, release = release, concede = concede, ['break'] = breakLease,
-  raise = raise, look = look
+  vote = vote, commit = commit, renew = renew, annotate = annotate, release = release, concede = concede,
+  ['break'] = breakLease, raise = raise, look = look
 }
 `,
 })

@@ -77,13 +77,15 @@ export class Leases {
     const { lease, isHeld, place, ahead } = situation
     if (isHeld && lease?.id === claim.id) {
       const ttl = Math.max(claim.ttl, lease.expires - now) // a late copy must not undo a longer renewal
-      return this.#hold({ ...claim, ttl }, lease.token, now)
+      return this.#renewed(lease, ttl, now)
     }
     if (!isHeld && mayTake(now, freeSince(lease), ahead)) {
+      const { name, id, owner, note, ttl } = claim
       const token = this.#nextToken(now)
       if (place) this.#sql.deletePlace.run(claim.name, claim.id)
       if (!lease) this.#sweep(now)
-      return this.#hold(claim, token, now)
+      this.#sql.putLease.run(name, id, owner, note, token, ttl, now + ttl)
+      return { held: true, token: BigInt(token), ttl }
     }
     if (claim.queue && !isFresh(place, claim, now)) {
       const { name, id, owner, note, ttl } = claim
@@ -94,7 +96,11 @@ export class Leases {
 
   renew(claim: Claim, now: number): Grant | undefined {
     const lease = this.#lease(claim.name)
-    return lease?.id === claim.id && lease.expires > now ? this.#hold(claim, lease.token, now) : undefined
+    return lease?.id === claim.id && lease.expires > now ? this.#renewed(lease, claim.ttl, now) : undefined
+  }
+
+  annotate({ name, id, note }: Claim, now: number): boolean {
+    return this.#sql.annotate.run(note, name, id, now).changes > 0
   }
 
   release({ name, id }: ClaimKey, now: number): 'released' | 'gone' {
@@ -173,9 +179,8 @@ export class Leases {
     return this.#sql.tombstone.get(id, now) !== undefined
   }
 
-  #hold(claim: Claim, token: number, now: number): Grant {
-    const { name, id, owner, note, ttl } = claim
-    this.#sql.putLease.run(name, id, owner, note, token, ttl, now + ttl)
+  #renewed({ name, token }: Lease, ttl: number, now: number): Grant {
+    this.#sql.renew.run(ttl, now + ttl, name)
     return { held: true, token: BigInt(token), ttl }
   }
 
@@ -214,6 +219,8 @@ function prepare(database: DatabaseSync) {
     putLease: sql(`insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)
       on conflict (name) do update set id = excluded.id, owner = excluded.owner, note = excluded.note,
         token = excluded.token, ttl = excluded.ttl, expires = excluded.expires`),
+    renew: sql('update lease set ttl = ?, expires = ? where name = ?'),
+    annotate: sql('update lease set note = ? where name = ? and id = ? and expires > ?'),
     free: sql('update lease set id = null, ttl = 0, expires = ? where name = ?'),
     freed: sql('select name, expires from lease where id is null and expires > ?'),
     shorten: sql('update lease set expires = ? + ttl where name = ? and expires > ? + ttl'),

@@ -45,7 +45,7 @@ describe('a connection', () => {
   test('has the session, the timeout and the last transaction that the server told', async () => {
     const connection = await opened(hello, answer(1, 0, stat))
     expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
-    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, owner: 7n })
+    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, version: 0, owner: 7n })
     expect(connection.lastZxid).toBe(5n)
     connection.end(new Disconnected('over'))
   })

@@ -18,13 +18,12 @@ import {
   deleteStep,
   exists,
   getChildren,
-  getData,
   multi,
   type Request,
   remove,
   setDataStep,
 } from './protocol.ts'
-import { dataOf } from './record.ts'
+import { type Details, dataOf } from './record.ts'
 import { type Ensemble, type Listener, LONGEST_SESSION, needed, Session } from './session.ts'
 import { Tombstones } from './tombstones.ts'
 import { Watches } from './watches.ts'
@@ -41,6 +40,14 @@ export interface Place {
   token: bigint | undefined
   /** By the clock; nobody wants it any more after that. */
   until: number
+}
+
+/** A claim that holds, wherever it was put: by what node, and what that says. */
+export interface Held extends Details {
+  readonly node: Node
+  readonly token: bigint
+  /** How often its note was changed. */
+  readonly version: number
 }
 
 /** What is done for one claim at one time. */
@@ -161,23 +168,25 @@ export class Group implements Listener {
   /**
    * Takes the place of a node of the claim, and out of the line those before it, in one transaction. That is the token of
    * a claim which holds by it, and is kept with the name, so that no node that was made before counts as a later grant.
-   * `undefined` if one of these nodes was gone.
+   * One that `held` keeps its token and its note. `undefined` if one of these nodes was gone, or has another note by now.
    */
   async take(
     connection: Connection,
     { claim, signal }: Asked,
-    { from, ahead, kind, token }: { from: Node; ahead: readonly Node[]; kind: 'h' | 'w'; token: bigint | undefined },
+    { from, ahead, kind, held }: { from: Node; ahead: readonly Node[]; kind: 'h' | 'w'; held: Held | undefined },
   ): Promise<Place | undefined> {
     signal.throwIfAborted() // its withdrawal may have looked already, and would miss what takes the place now
     const { name } = claim
     const { paths, acl } = this.#settings
+    const token = held?.token
     const node = nodeInPlace(kind, from, token)
     const path = paths.node(name, node)
     const before = this.places.get(claim.id)?.node
     const place = this.#place(claim)
     place.node = undefined
-    const steps = [...ahead, from].map(each => deleteStep(paths.node(name, each.name)))
-    steps.push(createStep(path, dataOf(claim), acl, 'ephemeral'))
+    const steps = ahead.map(each => deleteStep(paths.node(name, each.name)))
+    steps.push(deleteStep(paths.node(name, from.name), held?.version))
+    steps.push(createStep(path, dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'))
     const isHandedOn = kind === 'h' && token === undefined
     if (isHandedOn) steps.push(setDataStep(paths.name(name), ''))
     const done = await this.send(connection, multi(steps))
@@ -185,7 +194,7 @@ export class Group implements Listener {
     if (failed) {
       place.node ??= before // another request for the claim may have set it meanwhile
       if (!place.node) this.forget(place)
-      if (failed.error === code.noNode) return undefined
+      if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
       throw new Refused(failed.error)
     }
     place.node = parseNode(node)
@@ -243,12 +252,12 @@ export class Group implements Listener {
     this.#watches.forget(place.id)
   }
 
-  /** From now on `id` is told when this node changes or goes. `false`: it is gone already. */
+  /** From now on `id` is told when this node goes. `false`: it is gone already. */
   async arm(connection: Connection, name: string, node: Node, id: string, delay: number): Promise<boolean> {
     const path = this.#settings.paths.node(name, node.name)
     this.#watches.add(path, id, delay)
     try {
-      await this.send(connection, getData(path, true))
+      await this.send(connection, getChildren(path, true))
       return true
     } catch (error) {
       this.#watches.tell(path)

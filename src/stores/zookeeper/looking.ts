@@ -1,11 +1,12 @@
-import type { LeaseRecord } from '../../store.ts'
+import type { ClaimKey, LeaseRecord } from '../../store.ts'
 import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
-import type { Group } from './group.ts'
+import type { Group, Held } from './group.ts'
 import type { Node } from './nodes.ts'
 import { decode, type Paths } from './paths.ts'
-import { code, exists, getChildren, getData, sync } from './protocol.ts'
-import { recordOf } from './record.ts'
+import { code, getChildren, getData, type Stat, sync } from './protocol.ts'
+import { detailsOf, recordOf } from './record.ts'
+import { MOST_TRIES, restless } from './tries.ts'
 
 /** All names that begin with `prefix` and were held or waited for a while ago, sorted. */
 export async function namesFrom(group: Group, { root }: Paths, prefix: string): Promise<string[]> {
@@ -45,21 +46,49 @@ export async function recordsOf(
 ): Promise<LeaseRecord[]> {
   const waitsFrom = nodes[0]?.kind === 'h' ? 1 : 0
   const read = async (node: Node, index: number): Promise<LeaseRecord | undefined> => {
-    try {
-      const { data, stat } = await group.send(connection, getData(paths.node(name, node.name)))
-      return recordOf(name, node, index - waitsFrom, data, stat)
-    } catch (error) {
-      if (isRefused(error, code.noNode)) return undefined
-      throw error
-    }
+    const found = await dataAt(group, connection, paths.node(name, node.name))
+    return found && recordOf(name, node, index - waitsFrom, found.data, found.stat)
   }
   return (await Promise.all(nodes.map(read))).filter(record => record !== undefined)
 }
 
-/** The transaction that put a node; `undefined` if it is gone. */
-export async function czxidOf(group: Group, connection: Connection, path: string): Promise<bigint | undefined> {
+/** The node by which a claim holds now, wherever it was put. */
+export async function leaseOf(
+  group: Group,
+  connection: Connection,
+  paths: Paths,
+  { name, id }: ClaimKey,
+): Promise<Held | undefined> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const { holder, mark } = await group.lookAtNewest(connection, name)
+    if (holder?.id !== id) return undefined
+    const held = await heldBy(group, connection, paths, name, holder)
+    if (held) return held.token < mark ? undefined : held
+  }
+  throw restless(name)
+}
+
+/** What a node that may hold says; `undefined` if it is gone. */
+export async function heldBy(
+  group: Group,
+  connection: Connection,
+  paths: Paths,
+  name: string,
+  node: Node,
+): Promise<Held | undefined> {
+  const found = await dataAt(group, connection, paths.node(name, node.name))
+  if (!found) return undefined
+  const { version, czxid } = found.stat
+  return { node, token: node.token ?? czxid, version, ...detailsOf(found.data) }
+}
+
+async function dataAt(
+  group: Group,
+  connection: Connection,
+  path: string,
+): Promise<{ data: string; stat: Stat } | undefined> {
   try {
-    return (await group.send(connection, exists(path))).czxid
+    return await group.send(connection, getData(path))
   } catch (error) {
     if (isRefused(error, code.noNode)) return undefined
     throw error

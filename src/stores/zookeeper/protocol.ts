@@ -48,6 +48,8 @@ export interface Stat {
   readonly czxid: bigint
   /** The transaction that last set its data. */
   readonly mzxid: bigint
+  /** How often its data were set. */
+  readonly version: number
   /** The session whose end deletes it; 0n for none. */
   readonly owner: bigint
 }
@@ -82,9 +84,9 @@ export function createStep(path: string, data: string, acl: Acl, mode: Mode): St
   }
 }
 
-/** Deletes whatever version the node has. */
-export function deleteStep(path: string): Step {
-  return { op: op.delete, write: to => void to.string(path).int(-1) }
+/** Fails unless the data of the node are of this version. @default any */
+export function deleteStep(path: string, version = -1): Step {
+  return { op: op.delete, write: to => void to.string(path).int(version) }
 }
 
 /** Fails unless the node is there. */
@@ -92,8 +94,9 @@ export function checkStep(path: string): Step {
   return { op: op.check, write: to => void to.string(path).int(-1) }
 }
 
-export function setDataStep(path: string, data: string): Step {
-  return { op: op.setData, write: to => void to.string(path).string(data).int(-1) }
+/** Fails unless the data of the node are of this version. @default any */
+export function setDataStep(path: string, data: string, version = -1): Step {
+  return { op: op.setData, write: to => void to.string(path).string(data).int(version) }
 }
 
 export function create(path: string, data: string, acl: Acl, mode: Mode): Request<{ path: string; stat: Stat }> {
@@ -117,29 +120,33 @@ export function remove(path: string): Request<void> {
   return { ...deleteStep(path), writes: true, read: () => {} }
 }
 
+export function setData(path: string, data: string, version: number): Request<Stat> {
+  return { ...setDataStep(path, data, version), writes: true, read: readStat }
+}
+
 export function exists(path: string): Request<Stat> {
   return { op: op.exists, writes: false, write: to => void to.string(path).bool(false), read: readStat }
 }
 
-/**
- * With `watch` the connection tells when the node changes or goes, once. Of a node that is not there nothing is kept,
- * whereas a watch by `exists` would stay at the server for as long as the connection.
- */
-export function getData(path: string, watch = false): Request<{ data: string; stat: Stat }> {
+export function getData(path: string): Request<{ data: string; stat: Stat }> {
   return {
     op: op.getData,
     writes: false,
-    write: to => void to.string(path).bool(watch),
+    write: to => void to.string(path).bool(false),
     read: from => ({ data: from.string(), stat: readStat(from) }),
   }
 }
 
-/** The names of the children, in no order, and what is known of the node itself. */
-export function getChildren(path: string): Request<{ children: string[]; stat: Stat }> {
+/**
+ * The names of the children, in no order, and what is known of the node itself. With `watch` the connection tells when
+ * these change or the node goes, once; but not when its data are set, as with a watch by `getData`. Of a node that is not
+ * there nothing is kept, whereas a watch by `exists` would stay at the server for as long as the connection.
+ */
+export function getChildren(path: string, watch = false): Request<{ children: string[]; stat: Stat }> {
   return {
     op: getChildren2,
     writes: false,
-    write: to => void to.string(path).bool(false),
+    write: to => void to.string(path).bool(watch),
     read: from => ({ children: from.strings(), stat: readStat(from) }),
   }
 }
@@ -191,14 +198,14 @@ function readStat(from: Reader): Stat {
   const mzxid = from.long()
   from.long() // ctime
   from.long() // mtime
-  from.int() // version
+  const version = from.int()
   from.int() // cversion
   from.int() // aversion
   const owner = from.long()
   from.int() // dataLength
   from.int() // numChildren
   from.long() // pzxid
-  return { czxid, mzxid, owner }
+  return { czxid, mzxid, version, owner }
 }
 
 export interface Handshake {

@@ -2,13 +2,14 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { LONGEST_REQUEST } from '../../time.ts'
 import { TURN } from '../line.ts'
 import { closed } from '../link/closed.ts'
+import { annotate } from './annotate.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'
 import { Expired, failure } from './failure.ts'
-import type { Asked, Group, Place, Settings } from './group.ts'
+import type { Asked, Group, Held, Place, Settings } from './group.ts'
 import { Groups } from './groups.ts'
 import { guarantees } from './guarantees.ts'
-import { czxidOf, lookAt, namesFrom, recordsOf } from './looking.ts'
+import { heldBy, leaseOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
@@ -53,6 +54,10 @@ export class ZooKeeperStore implements Store {
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
     return this.#guard(signal, () => this.#renew(asked))
+  }
+
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#guard(signal, () => annotate(this.#groups.looking, this.#settings.paths, claim, signal))
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -144,7 +149,7 @@ export class ZooKeeperStore implements Store {
         return this.#busy(group, connection, claim, line)
       }
       if (mine.kind === 'h') {
-        await group.take(connection, asked, { from: mine, ahead: [], kind: 'w', token: undefined })
+        await group.take(connection, asked, { from: mine, ahead: [], kind: 'w', held: undefined })
         line = await group.look(connection, name)
         continue
       }
@@ -167,22 +172,21 @@ export class ZooKeeperStore implements Store {
     const ahead = line.ahead(mine)
     this.#turns.see(claim.name, line)
     if (ahead.length > 0 && !this.#turns.mayTake(claim.name, ahead.length)) return undefined
-    let token: bigint | undefined
+    let held: Held | undefined
     if (ahead.length === 0 && mine.kind === 'h') {
       const place = group.places.get(claim.id)
       const isOwn = place?.node?.name === mine.name
-      token =
-        mine.token ??
-        (isOwn ? place.czxid : await czxidOf(group, connection, this.#settings.paths.node(claim.name, mine.name)))
+      held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
+      const token = isOwn ? (mine.token ?? place.czxid) : held?.token
       if (token === undefined) return null
       // Others may have held since the node was made: then it needs a token above theirs.
-      if (token < line.mark) token = undefined
+      if (token < line.mark) held = undefined
       else if (isOwn) {
         place.token = token
         return place
       }
     }
-    return (await group.take(connection, asked, { from: mine, ahead, kind: 'h', token })) ?? null
+    return (await group.take(connection, asked, { from: mine, ahead, kind: 'h', held })) ?? null
   }
 
   async #renew(asked: Asked): Promise<Grant | undefined> {
@@ -196,32 +200,19 @@ export class ZooKeeperStore implements Store {
       if (await group.check(known, least, signal)) return this.#hold(group, known, asked)
       group.forget(known)
     }
-    let held = this.#groups.of(id)?.places.get(id)
+    let before = this.#groups.of(id)?.places.get(id)
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       const connection = await group.connection(least, ttl)
       signal.throwIfAborted()
-      const found = held?.node && held.token !== undefined ? { node: held.node, token: held.token } : undefined
-      held = undefined // it is where it was, or it must be looked for
-      const lease = found ?? (await this.#leaseOf(group, connection, claim))
-      if (!lease) return undefined
-      const { node, token } = lease
-      const place = await group.take(connection, asked, { from: node, ahead: [], kind: 'h', token })
+      const { paths } = this.#settings
+      const found = before?.node && before.token !== undefined ? before.node : undefined
+      before = undefined // it is where it was, or it must be looked for
+      const held =
+        (found && (await heldBy(group, connection, paths, name, found))) ??
+        (await leaseOf(group, connection, paths, claim))
+      if (!held) return undefined
+      const place = await group.take(connection, asked, { from: held.node, ahead: [], kind: 'h', held })
       if (place) return this.#hold(group, place, asked)
-    }
-    throw restless(name)
-  }
-
-  /** The node by which a claim holds now, wherever it was put. */
-  async #leaseOf(
-    group: Group,
-    connection: Connection,
-    { name, id }: Claim,
-  ): Promise<{ node: Node; token: bigint } | undefined> {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const { holder: node, mark } = await group.lookAtNewest(connection, name)
-      if (node?.id !== id) return undefined
-      const token = node.token ?? (await czxidOf(group, connection, this.#settings.paths.node(name, node.name)))
-      if (token !== undefined) return token < mark ? undefined : { node, token }
     }
     throw restless(name)
   }

@@ -27,6 +27,7 @@ const counted = [
   'unavailable',
   'aborted',
   'extended',
+  'notes',
   'lostReplies',
 ] as const
 export type Count = (typeof counted)[number]
@@ -73,10 +74,10 @@ export class Ledger implements Log {
   steady: readonly string[] = []
   /** Does no server forget, and no clock jump? Then a lease that is told to be held is held by a majority. */
   isTold = false
-  /** Asks all servers whether they know of a claim with this note. */
-  knows: (name: string, note: string) => boolean = () => false
+  /** Asks all servers whether they know of the claim of this operation. */
+  knows: (name: string, operation: string) => boolean = () => false
   /** Asks a majority of them whether it holds. */
-  holds: (name: string, note: string) => boolean = () => true
+  holds: (name: string, operation: string) => boolean = () => true
   readonly #world: World
   readonly #names = new Map<string, Name>()
   /** When they were asked for, and given. */

@@ -64,6 +64,10 @@ export class RemoteMember implements Member {
     return this.#ask(claim.ttl, server => server.renew(claim, restore))
   }
 
+  annotate(claim: Claim, revision: number): Promise<Answer<Renewal>> {
+    return this.#ask(claim.ttl, server => server.annotate(claim, revision))
+  }
+
   release(key: ClaimKey): Promise<Answer<boolean>> {
     return this.#ask(undefined, server => server.release(key))
   }

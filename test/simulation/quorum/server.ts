@@ -43,6 +43,8 @@ export interface Ears {
 interface Lease {
   readonly claim: Claim
   readonly attempt: number
+  /** Of the note of the claim. */
+  readonly revision: number
   readonly ttl: number
   ends: number
 }
@@ -174,7 +176,7 @@ export class VotingServer {
     if (lease?.claim.id === id) {
       const isLonger = lease.ends - now > ttl
       name.lease = {
-        claim,
+        ...lease,
         attempt: Math.max(attempt, lease.attempt),
         ttl: isLonger ? lease.ttl : ttl,
         ends: isLonger ? lease.ends : now + ttl,
@@ -184,15 +186,13 @@ export class VotingServer {
     if (!lease) {
       line.delete(id)
       name.token = Math.max(name.token + 1, this.#floor(attempt))
-      name.lease = { claim, attempt, ttl, ends: now + ttl }
+      name.lease = { claim, attempt, revision: 0, ttl, ends: now + ttl }
       return { kind: 'granted', token: name.token }
     }
     const place = [...line.keys()].indexOf(id)
     const ahead = place < 0 ? line.size : place
     if (queue) line.set(id, { claim, ears, asked: now, lapses: now + placeLifetime(ttl) })
-    const { owner, note } = lease.claim
-    const holder = { id: lease.claim.id, token: name.token, owner, note, remaining: lease.ends - now }
-    return { kind: 'busy', holder, ahead, listens: ears.listensTo(this.#run) }
+    return { kind: 'busy', holder: holding(name.token, lease, now), ahead, listens: ears.listensTo(this.#run) }
   }
 
   commit({ name, id }: ClaimKey, seen: number, token: number): boolean {
@@ -214,8 +214,16 @@ export class VotingServer {
       if (this.#released.has(id)) this.#fail(`${claim.name}: a renewal brought back what was released at ${this.name}`)
     }
     name.token = Math.max(name.token, known)
-    name.lease = { claim, attempt: RENEWED, ttl, ends: this.time() + ttl }
+    name.lease = { ...(lease ?? { claim, revision: 1 }), attempt: RENEWED, ttl, ends: this.time() + ttl }
     return { state: 'held', token: name.token }
+  }
+
+  annotate({ name, id, note, token = 0n }: Claim, revision: number): Renewal {
+    const { lease, token: last } = this.#at(name)
+    if (lease ? lease.claim.id !== id : last > token) return { state: 'lost', token: 0 }
+    if (!lease) return { state: 'free', token: 0 }
+    if (revision > lease.revision) Object.assign(lease, { claim: { ...lease.claim, note }, revision })
+    return { state: 'held', token: last }
   }
 
   release({ name, id, token = 0n }: ClaimKey): boolean {
@@ -265,22 +273,10 @@ export class VotingServer {
   look(name: string): Sight {
     const { token, lease, line } = this.#at(name)
     const now = this.time()
-    const seen = ({ id, owner, note }: Claim, ends: number) => ({ id, owner, note, remaining: ends - now })
     return {
-      holder: lease && { ...seen(lease.claim, lease.ends), token },
-      line: Array.from(line.values(), ({ claim, lapses }) => seen(claim, lapses)),
+      holder: lease && holding(token, lease, now),
+      line: Array.from(line.values(), ({ claim, lapses }) => seen(claim, lapses - now)),
     }
-  }
-
-  /** Does a claim with this note hold or wait? */
-  knows(name: string, note: string): boolean {
-    const { lease, line } = this.#at(name)
-    return lease?.claim.note === note || [...line.values()].some(({ claim }) => claim.note === note)
-  }
-
-  /** Does a claim with this note hold? */
-  holds(name: string, note: string): boolean {
-    return this.#at(name).lease?.claim.note === note
   }
 
   /** Names that are held or waited for. */
@@ -343,4 +339,12 @@ export class VotingServer {
       first = ears
     }
   }
+}
+
+function seen({ id, owner, note }: Claim, remaining: number): Sight['line'][number] {
+  return { id, owner, note, remaining }
+}
+
+function holding(token: number, { claim, revision, ends }: Lease, now: number): NonNullable<Sight['holder']> {
+  return { ...seen(claim, ends - now), token, revision }
 }

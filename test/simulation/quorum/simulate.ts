@@ -1,4 +1,5 @@
 import { subscribe } from '../../../src/events.ts'
+import type { Lease } from '../../../src/lease.ts'
 import { StoreLocks } from '../../../src/locks.ts'
 import type { Store } from '../../../src/store.ts'
 import type { Member } from '../../../src/stores/quorum/member.ts'
@@ -73,9 +74,15 @@ class Run {
       const server = new VotingServer(`node ${index + 1}`, this.#world, { ...options, rate })
       return { server, network: new Network(this.#world, this.#random) }
     })
-    this.#ledger.knows = (name, note) => this.#nodes.some(({ server }) => server.knows(name, note))
-    this.#ledger.holds = (name, note) => {
-      const holders = this.#nodes.filter(({ server }) => server.holds(name, note))
+    const isOf = (operation: string) => (seen: { readonly note: string } | undefined) =>
+      seen?.note.split(' ')[0] === operation
+    this.#ledger.knows = (name, operation) =>
+      this.#nodes.some(({ server }) => {
+        const { holder, line } = server.look(name)
+        return [holder, ...line].some(isOf(operation))
+      })
+    this.#ledger.holds = (name, operation) => {
+      const holders = this.#nodes.filter(({ server }) => isOf(operation)(server.look(name).holder))
       return holders.length > this.#nodes.length / 2
     }
   }
@@ -227,9 +234,22 @@ class Run {
     })
     const held = new Held(lease, operation, machine, true)
     this.#ledger.handOut(held, started)
-    while (!this.#isOver && this.#ledger.check(held)) await machine.sleep(20)
+    for (let turn = 0; !this.#isOver && this.#ledger.check(held); turn += 1) {
+      await machine.sleep(20)
+      if (turn % 10 === 0) await this.#publish(lease, operation, turn).catch(() => {})
+    }
     this.#ledger.put(held)
     await lease.release().catch(() => {})
+  }
+
+  /** Changes the note; whoever looks from then on must see it. */
+  async #publish(lease: Lease, operation: number, turn: number): Promise<void> {
+    await lease.annotate(`${operation} ${turn}`)
+    this.#ledger.counts.notes += 1
+    const { locks } = this.#random.pick(this.#processes)
+    const { holder } = await locks.inspect(lease.name)
+    if (holder?.note !== `${operation} ${turn}`)
+      this.#ledger.fail(`${lease.name}: the note ${turn} was written, and ${holder?.note} is shown`)
   }
 
   /** The faults end; whoever waits must be served, and nothing may be left. */

@@ -31,6 +31,7 @@ const least: Readonly<Record<Count, number>> = {
   unavailable: 2_000,
   aborted: 300,
   extended: 1_000,
+  notes: 500,
   lostReplies: 3_000,
 }
 

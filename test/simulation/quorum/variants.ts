@@ -51,6 +51,16 @@ export const variants: Readonly<Record<string, Wrong>> = {
     caught: /was lost although a majority was well/,
     climate: 'rolling',
   },
+  'a note that is acknowledged by nodes which do not have it': {
+    variant: {
+      member: (member, index) =>
+        index === 0
+          ? member
+          : change(member, { annotate: async () => ({ value: { state: 'held', token: 0 }, votesIn: 0 }) }),
+    },
+    caught: /the note \d+ was written, and/,
+    climate: 'rolling',
+  },
   'a release that leaves the token as it is': {
     variant: { flaw: { keepsToken: true } },
     caught: /a renewal brought back what was released/,

@@ -40,6 +40,10 @@ export class Witness implements Store {
     return this.#timed('renew', this.#store.renew(claim, signal))
   }
 
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#timed('annotate', this.#store.annotate(claim, signal))
+  }
+
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     return this.#timed('release', this.#store.release(key, signal))
   }

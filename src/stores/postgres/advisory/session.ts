@@ -21,7 +21,7 @@ interface Request {
 }
 
 /** A statement for which requests gather; it gets them as JSON with their places `i`, and answers a list by these. */
-export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'ping'
+export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'note' | 'ping'
 
 /**
  * The one connection of a store, whose end frees all that it holds. Never in a transaction, where the server would not
@@ -193,6 +193,14 @@ select json_agg(json_build_array(i, token::text))::text from asked join given us
   update ${tokens} t set ttl = a.ttl from asked a where t.name = a.name
 )
 select json_agg(json_build_array(i))::text from asked`,
+    // The token tells a late one: another may have been granted the name since.
+    note: `with asked as materialized (
+  select * ${asked('name text, token text, note text')}
+), changed as (
+  update ${tokens} t set note = a.note from asked a where t.name = a.name and t.token = a.token::bigint
+  returning t.name
+)
+select json_agg(json_build_array(i, name in (select name from changed)))::text from asked`,
     ping: `select json_agg(json_build_array(i))::text ${asked('x text')}`,
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { invalid } from '../../../check.ts'
+import { invalid, show } from '../../../check.ts'
 import { LeaseError } from '../../../errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../../store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../time.ts'
@@ -42,6 +42,19 @@ export class AdvisoryStore implements Store {
       this.#checkTtl(claim.ttl)
       const holding = this.#holdings.held(this.#keyOf(claim.name), claim.id)
       return holding && this.#refresh(holding, claim, signal)
+    })
+  }
+
+  annotate({ name, id, note }: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#whileOpen(signal, async () => {
+      const holding = this.#holdings.held(this.#keyOf(name), id)
+      if (!holding) return false
+      const [wasThere] = (await holding.session?.put('note', { name, token: `${holding.token}`, note }, signal)) ?? []
+      if (!this.#holdings.isHeld(holding)) return false
+      if (wasThere !== true)
+        throw new LeaseError('STORE_UNAVAILABLE', `somebody has removed the row of ${show(name)}: nothing was written`)
+      holding.claim = { ...holding.claim, note }
+      return true
     })
   }
 

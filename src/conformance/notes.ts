@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { type Case, casesOf } from './case.ts'
+import { inTime, until } from './timing.ts'
+
+/** The note of a lease, changed while it is held. */
+export const noteCases: Case[] = casesOf(
+  {},
+  {
+    async 'shows the note that the holder wrote last to all who look, and to those who are refused'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim({ note: 'at first' })
+      await one.hold(claim)
+      for (const note of ['then', '', 'ö"\\🔒'.repeat(28), 'at last']) {
+        assert.equal(await one.annotate({ ...claim, note }), true)
+        const [record] = await two.inspect({ name: claim.name })
+        const [listed] = await two.inspect({ prefix: claim.name })
+        const { holder } = await two.isRefused(space.claim({ name: claim.name }))
+        assert.deepEqual([record?.note, listed?.note, holder?.note], [note, note, note])
+        assert.deepEqual([record?.owner, record?.state], [claim.owner, 'held'])
+      }
+    },
+
+    async 'keeps the note through renewals, and when the claim asks again'(space) {
+      const client = await space.client()
+      const claim = space.claim({ note: 'old' })
+      const { token } = await client.hold(claim)
+      await client.annotate({ ...claim, note: 'new' })
+      assert.equal((await client.renew(claim))?.token, token)
+      assert.equal((await client.inspect({ name: claim.name }))[0]?.note, 'new')
+      assert.equal((await client.hold(claim)).token, token)
+      const [record] = await client.inspect({ name: claim.name })
+      assert.deepEqual([record?.note, record?.token], ['new', token])
+    },
+
+    async 'leaves the end of the lease and its token as they are when the note is changed'(space) {
+      await inTime(space.short / 2, async () => {
+        const [one, two] = await space.pair()
+        const claim = space.claim({ ttl: space.short })
+        const waiting = space.claim({ name: claim.name, queue: true })
+        const { token } = await one.hold(claim)
+        await two.isRefused(waiting)
+        const sent = performance.now()
+        const [before] = await two.inspect({ name: claim.name })
+        await one.annotate({ ...claim, note: 'new', ttl: 100 * space.long })
+        const [after] = await two.inspect({ name: claim.name })
+        assert.equal(after?.token, token)
+        assert.ok(after.remaining < (before?.remaining ?? 0) + space.short, `${after.remaining} ms remain`)
+        const next = await until('it is passed on', async () => {
+          const answer = await two.acquire(waiting)
+          return answer.held ? answer.token : undefined
+        })
+        assert.ok(next > token)
+        assert.ok(performance.now() - sent < 50 * space.long, 'the note made the lease longer')
+        assert.equal(await one.annotate({ ...claim, note: 'late' }), false)
+        const [last] = await two.inspect({ name: claim.name })
+        assert.deepEqual([last?.token, last?.note], [next, waiting.note])
+      })
+    },
+
+    async 'leaves the line as it is when the note is changed'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      const waiters = ['first', 'second'].map(note => space.claim({ name: claim.name, queue: true, note }))
+      await one.hold(claim)
+      for (const waiter of waiters) await two.isRefused(waiter)
+      await one.annotate({ ...claim, note: 'new' })
+      const [, ...line] = await two.inspect({ name: claim.name })
+      assert.deepEqual(
+        line.map(({ owner, note, position }) => [owner, note, position]),
+        waiters.map(({ owner, note }, position) => [owner, note, position]),
+      )
+    },
+
+    async 'changes no note of a lease that ran out, although nobody has taken the name'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.short })
+      await client.hold(claim)
+      await until('the note is refused', async () => !(await client.annotate({ ...claim, note: 'late' })))
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+    },
+
+    async 'changes no note of what it does not know, of a waiter, or of what was released'(space) {
+      const client = await space.client()
+      const unknown = space.claim({ note: 'unknown' })
+      assert.equal(await client.annotate(unknown), false)
+      assert.deepEqual(await client.inspect({ name: unknown.name }), [])
+      const held = space.claim({ note: 'held' })
+      const waiting = space.claim({ name: held.name, queue: true, note: 'waiting' })
+      await client.hold(held)
+      await client.isRefused(waiting)
+      assert.equal(await client.annotate({ ...waiting, note: 'mine' }), false)
+      assert.equal((await client.inspect({ name: held.name }))[0]?.note, 'held')
+      await client.release(waiting)
+      await client.release(held)
+      assert.equal(await client.annotate({ ...held, note: 'late' }), false)
+      assert.deepEqual(await client.inspect({ name: held.name }), [])
+    },
+
+    async 'releases a lease whose note was changed, and shows nothing of it to the next'(space) {
+      const client = await space.client()
+      const claim = space.claim()
+      await client.hold(claim)
+      await client.annotate({ ...claim, note: 'changed' })
+      assert.equal(await client.release(claim), 'released')
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+      await client.hold(space.claim({ name: claim.name, note: 'next' }))
+      assert.equal((await client.inspect({ name: claim.name }))[0]?.note, 'next')
+    },
+
+    async 'says of a broken lease that its note cannot be changed'(space) {
+      const [one, two] = await space.pair()
+      const claim = space.claim()
+      await one.hold(claim)
+      await two.break(claim.name)
+      assert.equal(await one.annotate({ ...claim, note: 'late' }), false)
+    },
+
+    async 'publishes the notes of a lease in the order of the calls'(space) {
+      const [locks, other] = [await space.locks({ ttl: space.long, note: '0' }), await space.locks()]
+      const lease = await locks.acquire(space.name())
+      await Promise.all(['1', '2', '3', '4', '5'].map(note => lease.annotate(note)))
+      assert.equal((await other.inspect(lease.name)).holder?.note, '5')
+      await lease.extend()
+      assert.equal((await other.inspect(lease.name)).holder?.note, '5')
+      await lease.release()
+      await assert.rejects(lease.annotate('6'), { code: 'CLOSED' })
+    },
+  },
+  {
+    'leaves the line as it is when the note is changed': ['line'],
+    'says of a broken lease that its note cannot be changed': ['break'],
+  },
+)

@@ -1,0 +1,34 @@
+import type { Names } from './names.ts'
+
+const TIME = 'extract(epoch from clock_timestamp()) * 1000'
+
+/**
+ * In: `[{i, name, id, note, until}]`; out: `[time, answer …]`. Not a function as the others are: so nobody has to migrate
+ * for it.
+ *
+ * What is read here is as it was when the statement began, so what is gone was so by then. What is written is judged by
+ * the clock once its row is locked.
+ */
+export function annotate({ lease }: Names): string {
+  return `with asked as materialized (
+  select * from json_to_recordset($1::json) as a(i integer, name text, id text, note text, until double precision)
+), own as (
+  select a.* from asked a join ${lease} l on l.name = a.name where l.id = a.id
+  order by l.name for no key update of l skip locked
+), noted as (
+  update ${lease} l set note = o.note from own o
+  where l.name = o.name and l.expires_at > clock_timestamp() and o.until >= ${TIME}
+  returning o.i
+)
+select json_build_array(${TIME}, (
+  select json_agg(json_build_array(case
+    when i in (select i from noted) then 'noted'
+    when until < ${TIME} then 'late'
+    when l.name is not null then 'skipped'
+    else 'lost'
+  end) order by i)
+  from asked a left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp()
+), (
+  select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'
+))::text`
+}

@@ -75,6 +75,7 @@ test('a hot standby is told to be one, shows what is held, and serves once it is
   const verbs = [
     () => store.acquire(claimOf('replicated'), signal),
     () => store.renew(claim, signal),
+    () => store.annotate(claim, signal),
     () => store.release(claim, signal),
     () => store.break(claim.name, 'test', signal),
     () => store.break('nobody has it', 'test', signal),
@@ -123,7 +124,14 @@ test('nothing waits on at the server while somebody has locked a table, and what
   const store = storeAt(server.url())
   await look(store, { prefix: '' }) // which connects
   const locked = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
-  for (const ask of [() => hold(store, claimOf('rewritten')), () => store.release(claimOf('rewritten'), signal)])
+  const claim = claimOf('rewritten')
+  const verbs = [
+    () => hold(store, claim),
+    () => store.annotate(claim, signal),
+    () => store.release(claim, signal),
+    () => look(store, claim),
+  ]
+  for (const ask of verbs)
     expect(await failureOf(ask())).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
@@ -168,7 +176,7 @@ test('another isolation level than read committed is refused, with what to do', 
   })
 })
 
-test('a grant and a renewal survive a crash where the server is set to forget', async () => {
+test('a grant, a note and a renewal survive a crash where the server is set to forget', async () => {
   await using forgetful = await startPostgres({ config: { synchronous_commit: 'off', wal_writer_delay: '10s' } })
   const store = storeAt(forgetful.url())
   const claim = claimOf('kept')
@@ -176,6 +184,11 @@ test('a grant and a renewal survive a crash where the server is set to forget', 
   await forgetful.restart()
   expect(await until('it serves', () => look(store, { name: 'kept' }).catch(() => undefined))).toMatchObject([
     { token },
+  ])
+  await store.annotate({ ...claim, note: 'kept' }, signal)
+  await forgetful.restart()
+  expect(await until('it serves', () => look(store, { name: 'kept' }).catch(() => undefined))).toMatchObject([
+    { note: 'kept' },
   ])
   await store.renew({ ...claim, ttl: 600_000 }, signal)
   await forgetful.restart()

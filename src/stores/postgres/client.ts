@@ -33,7 +33,10 @@ export type Driver = Opener<Link>
 export interface Link extends AnyLink {
   /** Number of the server's process, as told at the login; that of a pooler is made up. */
   readonly pid: number | undefined
-  /** The first value of the first row. Rejects if the connection ends before the answer. */
+  /**
+   * The first value of the first row; of several statements, which take no values, of the last one. Rejects if the
+   * connection ends before the answer.
+   */
   ask(text: string, values?: readonly string[]): Promise<unknown>
   /** Resolves when messages are heard. */
   listen(channel: string, heard: (message: string) => void): Promise<void>

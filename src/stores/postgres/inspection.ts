@@ -2,6 +2,7 @@ import type { LeaseRecord, Query } from '../../store.ts'
 import type { Connection } from '../link/connection.ts'
 import type { Names } from './names.ts'
 import type { Session } from './session.ts'
+import { inTime } from './sql.ts'
 
 /** Names read at once. */
 const PAGE = 200
@@ -21,7 +22,7 @@ export async function* inspection(
   const [first, last] = 'name' in query ? [query.name, query.name] : [query.prefix, query.prefix + LAST]
   for (let from: string | null = first; from !== null; ) {
     const values: string[] = [from, last]
-    const text = await connection.carryOut(({ link }) => link.ask(statement(names), values))
+    const text = await connection.carryOut(({ link }) => link.ask(inTime(statement(names), values)))
     signal.throwIfAborted()
     const { rows, next } = JSON.parse(String(text)) as { rows: Row[]; next: string | null }
     const positions = new Map<string, number>()

@@ -1,11 +1,16 @@
 import { LONGEST_REQUEST } from '../../time.ts'
 import type { Driver, Link } from './client.ts'
 
+interface Result {
+  readonly rows: unknown[][]
+}
+
 interface Client {
   readonly processID: number | null
   readonly pipeline?: boolean
   connect(): Promise<unknown>
-  query(query: object): Promise<{ rows: unknown[][] }>
+  /** A list of results for several statements. */
+  query(query: object): Promise<Result | Result[]>
   on(event: string, listener: (...args: never[]) => void): unknown
   end(): Promise<void>
   unref?(): void
@@ -70,7 +75,7 @@ function driver(Client: Constructor, options: Config): Driver {
 function link(client: Client): Link {
   let isOpen = true
   let last: Promise<unknown> = Promise.resolve()
-  const query = (config: object): Promise<{ rows: unknown[][] }> => {
+  const query = (config: object): Promise<Result | Result[]> => {
     // Versions that cannot pipeline would queue it themselves, and some warn of that.
     const result = client.pipeline ? client.query(config) : last.then(() => client.query(config))
     last = result.catch(() => {})
@@ -85,8 +90,9 @@ function link(client: Client): Link {
   return {
     pid: client.processID ?? undefined,
     async ask(text, values) {
-      const { rows } = await query({ text, values, rowMode: 'array' })
-      return rows?.[0]?.[0]
+      const results = await query({ text, values, rowMode: 'array' })
+      const result = Array.isArray(results) ? results.at(-1) : results
+      return result?.rows[0]?.[0]
     },
     async listen(channel, heard) {
       client.on('notification', (message: { channel: string; payload?: string }) => {

@@ -8,7 +8,8 @@ interface Result extends Array<unknown[]> {
 }
 
 interface Query extends Promise<Result> {
-  values(): Promise<Result>
+  /** A list of them for several statements. */
+  values(): Promise<Result | Result[]>
 }
 
 interface Sql {
@@ -96,15 +97,23 @@ function link(sql: Sql, rest: Pick<Link, 'isOpen' | 'onEnd' | 'close'>): Link {
     },
     async ask(text, values = []) {
       // With parameters it asks for their types first, which is a round trip more.
-      const whole = values.length > 0 ? text.replace(/\$(\d)/g, (_, i) => literal(values[i - 1] ?? '')) : text
-      const result = await sql.unsafe(whole).values()
-      pid = result.state?.pid ?? undefined
-      return result[0]?.[0]
+      const results = await sql.unsafe(withValues(text, values)).values()
+      const result = ('state' in results ? results : results.at(-1)) as Result | undefined
+      pid = result?.state?.pid ?? undefined
+      return result?.[0]?.[0]
     },
     async listen(channel, heard) {
       await sql.listen(channel, heard)
     },
   }
+}
+
+/** A text with its values in it. */
+export function withValues(text: string, values: readonly string[]): string {
+  return text.replace(/\$(\d)/g, (place, i) => {
+    const value = values[i - 1]
+    return value === undefined ? place : literal(value)
+  })
 }
 
 /** As a literal that means the same with `standard_conforming_strings` on and off. */

@@ -3,10 +3,14 @@ import { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import type { Connection } from '../link/connection.ts'
 import { tellGhost } from '../link/ghost.ts'
+import type { Link } from './client.ts'
 import type { Session } from './session.ts'
 
 /** What a function answered to one request: a word, and what belongs to it. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
+
+/** Puts some requests, as JSON, to the server, which answers `[time, answer …]` as JSON. */
+type Ask = (link: Link, orders: string) => Promise<unknown>
 
 interface Request {
   readonly order: object
@@ -41,15 +45,12 @@ const [WORTH_SENDING, LARGEST] = [32, 256]
  */
 export class Requests {
   readonly #connection: Connection<Session>
-  readonly #statement: string
-  readonly #values: () => string[]
+  readonly #ask: Ask
   readonly #batch: Batch<Request>
 
-  /** The statement gets the requests as JSON, then the other values. */
-  constructor(connection: Connection<Session>, statement: string, values: () => string[] = () => []) {
+  constructor(connection: Connection<Session>, ask: Ask) {
     this.#connection = connection
-    this.#statement = statement
-    this.#values = values
+    this.#ask = ask
     this.#batch = new Batch({
       limit: LARGEST,
       worthSending: WORTH_SENDING,
@@ -84,7 +85,7 @@ export class Requests {
             ...order,
             ...(until !== undefined && { until: session.serverTime(until) }),
           }))
-          const text = await session.link.ask(this.#statement, [JSON.stringify(orders), ...this.#values()])
+          const text = await this.#ask(session.link, JSON.stringify(orders))
           const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
           session.learn(time, sent)
           return answers

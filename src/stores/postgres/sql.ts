@@ -1,6 +1,10 @@
+import { withValues } from './postgres-js.ts'
+
 /** What the functions have in common. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
+
+const LOCK_TIMEOUT = 'lock_timeout = 1000'
 
 /**
  * A request that waits for a lock, such as for a table that somebody rewrites, is over before it is missed: its server
@@ -16,9 +20,14 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 set jit = off
-set lock_timeout = 1000
+set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
+
+/** A statement beside them, which waits for a lock as long. Two in one message are a transaction, in any mode of a pooler. */
+export function inTime(statement: string, values: readonly string[]): string {
+  return `set local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
+}
 
 export const BEGIN: string = `begin
   if current_setting('transaction_read_only')::boolean then

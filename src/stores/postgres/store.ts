@@ -14,6 +14,7 @@ import { inspection } from './inspection.ts'
 import type { Names } from './names.ts'
 import { type Answer, Requests } from './requests.ts'
 import { Session } from './session.ts'
+import { inTime } from './sql.ts'
 import { wakesOf } from './wakes.ts'
 
 /** Milliseconds after which to ask again for a row that somebody else had locked. */
@@ -54,10 +55,15 @@ export class PostgresStore implements Store {
     })
     const channel = ears ? `holdfast_${randomUUID().replaceAll('-', '')}` : ''
     this.#connection = connection
-    this.#acquires = new Requests(connection, `select ${names.call('acquire')}($1, nullif($2, ''))`, () => [channel])
-    this.#renewals = new Requests(connection, `select ${names.call('renew')}($1)`)
-    this.#notes = new Requests(connection, annotate(names))
-    this.#releases = new Requests(connection, `select ${names.call('release')}($1)`)
+    const [acquire, renew, release] = [
+      `select ${names.call('acquire')}($1, nullif($2, ''))`,
+      `select ${names.call('renew')}($1)`,
+      `select ${names.call('release')}($1)`,
+    ]
+    this.#acquires = new Requests(connection, (link, orders) => link.ask(acquire, [orders, channel]))
+    this.#renewals = new Requests(connection, (link, orders) => link.ask(renew, [orders]))
+    this.#notes = new Requests(connection, (link, orders) => link.ask(inTime(annotate(names), [orders])))
+    this.#releases = new Requests(connection, (link, orders) => link.ask(release, [orders]))
     if (!ears) return
     const wakes = wakesOf(ears, channel)
     this.#wakes = wakes

@@ -33,6 +33,8 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     const leases = await Promise.all(Array.from({ length: 50 }, (_, index) => locks.acquire(`${name} ${index}`)))
     await new Promise(resolve => setTimeout(resolve, 2_000))
     for (const lease of leases) lease.assertHeld()
+    await Promise.all(leases.map(lease => lease.annotate(`note of ${lease.name}`)))
+    expect((await locks.inspect(`${name} 7`)).holder?.note).toBe(`note of ${name} 7`)
     expect(await server.query(`select pid ${sessions}`)).toHaveLength(1)
     expect(await server.query("select from pg_locks where locktype = 'advisory'")).toHaveLength(50)
     await Promise.all(leases.map(lease => lease.release()))

@@ -43,6 +43,7 @@ test('does everything with the privileges that the documentation lists', async (
   expect(await acquire(store, second)).toMatchObject({ held: false, ahead: 0 })
   await store.watch?.(second, () => (woken = true), signal)
   expect(await store.renew(first, signal)).toMatchObject({ held: true })
+  expect(await store.annotate({ ...first, note: 'new' }, signal)).toBe(true)
   expect(await look(store, { prefix: '' })).toHaveLength(2)
   expect(await store.release(first, signal)).toBe('released')
   await until('the waiter is woken', () => woken)
@@ -58,6 +59,7 @@ test('lists with the right to read alone, and says what else is missing', async 
   await using stranger = storeAt(server.url('nobody'))
   for (const [refused, what] of [
     [() => hold(store, claimOf('b')), 'function lease_acquire'],
+    [() => store.annotate(claimOf('b'), signal), 'table lease'],
     [() => hold(stranger, claimOf('b')), 'schema holdfast'],
     [() => look(stranger, { prefix: '' }), 'schema holdfast'],
   ] as const) {

@@ -6,7 +6,7 @@ import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgr
 import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
-import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
 let server: PostgresServer
 let pooler: PgBouncer
@@ -60,6 +60,8 @@ test('works where each statement may go to another connection', async () => {
   const claim = claimOf('statement')
   await hold(store, claim)
   expect(await store.renew(claim, signal)).toMatchObject({ held: true })
+  expect(await store.annotate({ ...claim, note: "it's \\ $1; '" }, signal)).toBe(true)
+  expect(await look(store, claim)).toMatchObject([{ note: "it's \\ $1; '" }])
   expect(await store.release(claim, signal)).toBe('released')
 })
 

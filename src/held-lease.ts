@@ -185,7 +185,7 @@ export class HeldLease implements Lease {
   }
 
   async #annotate(note: string): Promise<void> {
-    checkText(note, 'the note of a lease')
+    checkText(note, 'note')
     this.assertHeld()
     const { clock, store } = this.#core
     const early = this.#annotatedBy - clock.now()

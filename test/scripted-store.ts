@@ -34,7 +34,7 @@ class ScriptedStore implements Store {
   readonly calls: Verb[] = []
   /** Tells the holder of a claim, by its id, that the lease is lost. */
   readonly tell: Map<string, () => void> = new Map()
-  /** The last claim that was put. */
+  /** The last claim that was put or renewed. */
   claim: Claim | undefined
   readonly #server: Store
   readonly #rules = new Map<Verb, Rule>()
@@ -93,6 +93,7 @@ class ScriptedStore implements Store {
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    this.claim = claim
     return this.#call('renew', () => this.#server.renew(claim, sent), signal)
   }
 

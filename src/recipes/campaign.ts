@@ -6,7 +6,7 @@ import { type LeaseOptions, leaseKeys } from '../options.ts'
 import type { Host } from './host.ts'
 import { rest } from './rest.ts'
 
-/** How a name is led. Its `note` is the value that the leader publishes: everybody sees it, for as long as it leads. */
+/** How a name is led. Its `note` is the value that the leader publishes, until it proclaims another: everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
   /**
    * Milliseconds until the name is waited for again after the store failed, or work of an election ended by itself. It

@@ -201,3 +201,28 @@ test('observe shows who leads at first and at each change, in the order of token
   expect(watching).toEqual({ settled: true, value: undefined, error: undefined })
   expect(clock.pending).toBe(0)
 })
+
+test('what the leader proclaims is seen by all, until the next term begins with the note of the election', async () => {
+  const { locks, other, clock } = stage()
+  const election = locks.election('a', { note: 'starting', pause: 1_000 })
+  const seen: (string | undefined)[] = []
+  const stop = new AbortController()
+  void (async () => {
+    for await (const leader of other.election('a').observe({ signal: stop.signal, every: 100 })) seen.push(leader?.note)
+  })()
+  await expect(election.proclaim('too early')).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'a' })
+  void election.run(untilTold)
+  await clock.advance(100)
+  for (const value of ['serving', 'serving', 'draining']) {
+    const proclaimed = election.proclaim(value)
+    await clock.advance(0)
+    await proclaimed
+    expect((await other.election('a').leader())?.note).toBe(value)
+    await clock.advance(200)
+  }
+  await expect(election.proclaim('x'.repeat(256))).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  void election.resign()
+  await clock.advance(2_000)
+  expect(seen).toEqual([undefined, 'starting', 'serving', 'draining', undefined, 'starting'])
+  stop.abort()
+})

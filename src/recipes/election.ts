@@ -1,4 +1,5 @@
 import { checkKeys, checkSignal, checkWait, invalid } from '../check.ts'
+import { LeaseError } from '../errors.ts'
 import type { Lease } from '../lease.ts'
 import type { LeaseRecord } from '../store.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
@@ -37,12 +38,18 @@ export interface Election {
    * after `signal` aborted, `INVALID_ARGUMENT` while it runs already, and `CLOSED`.
    */
   run(work: (lease: Lease) => unknown, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
+  /**
+   * Publishes another value for the rest of the term under way, as `Lease.annotate`, which rejects with the same errors;
+   * `LEASE_LOST` also if this candidate does not lead. Each term begins with the `note` of the election.
+   */
+  proclaim(value: string): Promise<void>
   /** Who leads now, with its token, and the value that it publishes as `note`. Rejects as `Locks.inspect`. */
   leader(): Promise<LeaseRecord | undefined>
   /**
-   * Who leads, at first and whenever that is another, or nobody (`undefined`), until `signal` aborts or the locks are
-   * closed. The store is looked at every so often: who led for less than that may not be seen. What is seen is in order:
-   * tokens rise. A store that fails is looked at again.
+   * Who leads, at first and whenever that is another, or nobody (`undefined`), or it publishes another value, until
+   * `signal` aborts or the locks are closed. The store is looked at every so often: who led for less than that, and a
+   * value that did not stand for that long, may not be seen. What is seen is in order: tokens rise. A store that fails is
+   * looked at again.
    */
   observe(options?: ObserveOptions): AsyncIterable<LeaseRecord | undefined>
   /**
@@ -106,6 +113,12 @@ export class StoreElection implements Election {
     } finally {
       this.#runs = false
     }
+  }
+
+  async proclaim(value: string): Promise<void> {
+    if (this.#term) return this.#term.lease.annotate(value)
+    const message = `this candidate does not lead ${JSON.stringify(this.name)} now: proclaim from the work of run()`
+    throw new LeaseError('LEASE_LOST', message, { lease: this.name })
   }
 
   async leader(): Promise<LeaseRecord | undefined> {

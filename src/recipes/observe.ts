@@ -14,7 +14,7 @@ export interface ObserveOptions {
 
 const observeKeys: ReadonlySet<string> = new Set(['signal', 'every'])
 
-/** Who leads, whenever that is another; see `Election.observe`. Throws `INVALID_ARGUMENT` and `CLOSED` at once. */
+/** Who leads, whenever that or its value is another; see `Election.observe`. Throws `INVALID_ARGUMENT` and `CLOSED` at once. */
 export function observe(host: Host, name: string, options: ObserveOptions): AsyncIterable<LeaseRecord | undefined> {
   checkKeys(options, observeKeys, 'observe')
   const { signal, every = 1_000 } = options
@@ -38,7 +38,7 @@ async function* changes(
     const token = seen.holder?.token
     // A server that lags behind, or has forgotten, may show who led before: what was seen is not taken back.
     if (token !== undefined && token < highest) continue
-    if (last !== null && token === last?.token) continue
+    if (last !== null && token === last?.token && seen.holder?.note === last?.note) continue
     last = seen.holder
     highest = token ?? highest
     yield last

@@ -78,6 +78,14 @@ test('it renews, and what remains is there to read and told to those who listen'
   expect(store.calls).toEqual(['renew', 'renew', 'renew'])
 })
 
+test('it renews with the note that the main thread wrote last, for a store that restores it', async () => {
+  const { live, store, tell } = await thread()
+  await tell({ kind: 'annotated', id: 'a1', note: 'new' })
+  await live(TTL / 2)
+  expect(store.claim?.note).toBe('new')
+  await tell({ kind: 'annotated', id: 'unknown', note: 'of one that was stopped' })
+})
+
 test('it renews no more when the main thread was silent for longer than its limit, until it is heard again', async () => {
   const { live, news, store, clock } = await thread({ livenessLimit: 10_000 })
   await clock.advance(20_000)

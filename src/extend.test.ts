@@ -138,6 +138,26 @@ test('an extension waits while a renewal is not answered, since a late one would
   lease.assertHeld()
 })
 
+test('a longer extension waits until no copy of a renewal that failed can arrive, a shorter one does not', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  store.mend('renew')
+  const longer = follow(lease.extend(30_000))
+  await clock.advance(2_999)
+  expect(longer.settled).toBe(false)
+  expect(await lease.extend(9_000)).toBe(8_908)
+  await clock.advance(1)
+  expect(longer.value).toBe(29_698)
+  store.rule('renew', refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const never = follow(lease.extend(60_000))
+  await lease.release()
+  await clock.advance(0)
+  expect(never.error).toMatchObject({ code: 'CLOSED' })
+})
+
 test('an extension during a release rejects CLOSED, and the release goes on', async () => {
   const { locks, other, clock, store } = stage()
   const lease = await locks.acquire('a')

@@ -5,10 +5,11 @@ import type { Core, HoldOptions } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events, type LossReason } from './events.ts'
 import type { Renewable } from './heartbeat.ts'
+import { LateCopies } from './late-copies.ts'
 import type { Lease } from './lease.ts'
 import type { Entry } from './list.ts'
 import type { Renewals } from './renewals.ts'
-import { pause, request } from './request.ts'
+import { request } from './request.ts'
 import type { Claim } from './store.ts'
 import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
@@ -23,6 +24,7 @@ export class HeldLease implements Lease {
   #beats: boolean
   #renewals: Renewals | undefined
   readonly #controller = new AbortController()
+  readonly #lateCopies = new LateCopies()
   readonly #endsAt: number
   #claim: Claim
   #renewedAt: number
@@ -35,8 +37,6 @@ export class HeldLease implements Lease {
   #extending = 0
   /** Until the notes that were asked for so far are written, or not. */
   #annotating: Promise<unknown> = Promise.resolve()
-  /** From then on no copy of a note that failed can arrive. */
-  #annotatedBy = Number.NEGATIVE_INFINITY
   #releasing: Promise<void> | undefined
   #stopTimer: (() => void) | undefined
   readonly #entry: Entry<HeldLease>
@@ -102,6 +102,7 @@ export class HeldLease implements Lease {
 
   async extend(ttl: number = this.ttl): Promise<number> {
     checkDuration(ttl, 'ttl')
+    if (ttl > this.ttl) await this.#lateCopies.over(this.#core.clock) // a late copy of a renewal would set the shorter ttl again
     this.#extending += 1
     try {
       while (this.#renewing) await this.#renewing
@@ -186,18 +187,16 @@ export class HeldLease implements Lease {
 
   async #annotate(note: string): Promise<void> {
     checkText(note, 'note')
-    this.assertHeld()
     const { clock, store } = this.#core
-    const early = this.#annotatedBy - clock.now()
-    if (early > 0) await pause(clock, early)
+    await this.#lateCopies.over(clock)
     this.assertHeld()
-    const limit = requestLimit(this.ttl)
-    const latest = clock.now() + limit
+    const claim = { ...this.#claim, note }
+    const sent = clock.now()
     try {
-      const isHeld = await request(clock, limit, signal => store.annotate({ ...this.#claim, note }, signal))
+      const isHeld = await request(clock, requestLimit(claim.ttl), signal => store.annotate(claim, signal))
       if (!isHeld && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
     } catch (error) {
-      this.#annotatedBy = latest
+      this.#lateCopies.add(sent, claim.ttl)
       throw error
     }
     this.assertHeld()
@@ -269,6 +268,7 @@ export class HeldLease implements Lease {
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
+      this.#lateCopies.add(sent, ttl)
       this.#core.pulse?.failed(this, sent)
       if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
@@ -325,6 +325,7 @@ export class HeldLease implements Lease {
     this.#leaveHeartbeat()
     void this.#renewals?.stop()
     this.#stopListening?.()
+    this.#lateCopies.end()
     this.#stopTimer?.()
   }
 

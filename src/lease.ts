@@ -29,9 +29,8 @@ export interface Lease extends AsyncDisposable {
    * Renews now and resolves to the milliseconds that remain. A `ttl` that is granted holds for later renewals too; a
    * shorter one counts from now on even if no answer comes. Rejects `LEASE_LOST`, `STORE_UNAVAILABLE` or
    * `OUTCOME_UNKNOWN` (then the lease is still held until its deadline).
-   *
-   * Not promised: when a renewal failed within the last third of the ttl and this asks for a longer one, a late copy of
-   * the former may set the shorter ttl again at the store. The token protects then.
+   * A longer ttl is asked for when no late copy of a renewal that failed can set the shorter one again: up to a third of
+   * the ttl, at most 5 s, later than that.
    */
   extend(ttl?: number): Promise<number>
   /**

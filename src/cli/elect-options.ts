@@ -1,14 +1,16 @@
 import { Usage } from './failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
+import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 
 /** `holdfast elect`, as asked for on the command line. Durations in milliseconds. */
 export interface ElectOptions extends HoldOptions {
   /** From the end of the command until the name is waited for again; doubles with each failure. */
   readonly pause: number
   readonly longestPause: number
+  readonly metrics: MetricsOptions | undefined
 }
 
-const OPTIONS = { ...HOLD, pause: { type: 'string' }, 'longest-pause': { type: 'string' } } as const
+const OPTIONS = { ...HOLD, ...METRICS_OPTIONS, pause: { type: 'string' }, 'longest-pause': { type: 'string' } } as const
 
 const DEFAULT_PAUSE = 1_000
 const DEFAULT_LONGEST_PAUSE = 30_000
@@ -22,5 +24,5 @@ export function parseElect(args: readonly string[]): ElectOptions {
   if (longestPause < pause) {
     throw new Usage(`--longest-pause ${values['longest-pause']} is shorter than --pause, ${pause}ms`)
   }
-  return { ...hold, pause, longestPause }
+  return { ...hold, pause, longestPause, metrics: metricsOptions(values) }
 }

@@ -16,8 +16,10 @@ export async function elect(args: readonly string[]): Promise<number> {
   const output = new Output(options)
   const url = storeUrl(options.store, output)
   const signals = new Signals('while the command did not run')
-  const locks = await connect(url)
   const { name, ttl, note, owner, pause, longestPause } = options
+  // Before the locks: it counts what happens from when it is made.
+  const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
+  const locks = await connect(url)
   const done = new AbortController()
   let exit = 0
 
@@ -37,8 +39,11 @@ export async function elect(args: readonly string[]): Promise<number> {
       tellAgain(output, name, error instanceof Error ? error.message : String(error), delay)
     })
     const election = locks.election(name, { ttl, note, owner, pause, longestPause })
-    await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
-    return signals.stop.aborted ? output.fail(signals.stop.reason) : exit
+    const campaign = async (): Promise<number> => {
+      await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
+      return signals.stop.aborted ? output.fail(signals.stop.reason) : exit
+    }
+    return await (metrics ? metrics.during(campaign) : campaign())
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -96,6 +96,9 @@ Options
   --on-lost kill        what to do when the lease is lost: kill, term or ignore; see holdfast run --help
   --note TEXT           shown to all who ask who leads
   --owner TEXT          who leads (default: host, process and a random part)
+  --metrics-port 9464   serve /metrics for Prometheus, also while another leads, on this machine alone or at HOST:PORT
+  --metrics-file PATH.prom
+                        write them for the textfile collector of the node exporter
   --store URL, --json, -q, --quiet: see holdfast --help
 
 Signals

@@ -4,6 +4,12 @@ import { basename, dirname, join } from 'node:path'
 /** How a run ended: the command with 0, the command otherwise, or the lease before the command. */
 type Ending = 'success' | 'failure' | 'lost'
 
+interface Ended {
+  readonly at: number
+  readonly exit: number
+  readonly ending: Ending
+}
+
 /** What a file tells of the runs of one name, beside the metrics of the lease. */
 export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'gauge', help: string]>> = {
   holdfast_runs_total: ['counter', 'Runs that ended, by their outcome, since the file was made.'],
@@ -17,36 +23,44 @@ export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'g
 const ENDINGS: readonly Ending[] = ['success', 'failure', 'lost']
 
 /**
- * A file for the textfile collector of Prometheus's node exporter, which stays after the run. What it said of earlier
- * runs is taken over: the success of last week must not be forgotten for the failure of today.
+ * Of one run, for a file of the textfile collector of Prometheus's node exporter, which stays after it. What the file said
+ * of earlier runs is taken over: the success of last week must not be forgotten for the failure of today.
  */
-export class MetricsFile {
-  readonly #path: string
+export class RunRecord {
   readonly #label: string
   readonly #started = Date.now()
+  /** How it ended, until that was written. */
+  #end: Ended | undefined
 
-  constructor(path: string, name: string) {
-    this.#path = path
+  constructor(name: string) {
     this.#label = `name=${JSON.stringify(name)}` // which has no control characters, so that JSON escapes the same
   }
 
-  /** The run goes on; `text` is of its lease. */
-  write(text: string): void {
-    this.#replace(text, this.#before().set(this.#series('holdfast_run_start_timestamp_seconds'), this.#started / 1_000))
+  end(exit: number, ending: Ending): void {
+    this.#end = { at: Date.now(), exit, ending }
   }
 
-  end(text: string, exit: number, ending: Ending): void {
-    const now = Date.now()
-    const numbers = this.#before()
+  /** `text` is of its lease. */
+  replace(path: string, text: string): void {
+    const numbers = this.#before(path).set(this.#series('holdfast_run_start_timestamp_seconds'), this.#started / 1_000)
+    if (this.#end) this.#add(numbers, this.#end)
+    const lines = Object.entries(RUN_METRICS).flatMap(([metric, [type, help]]) => {
+      const found = [...numbers].filter(([series]) => series.startsWith(`${metric}{`))
+      const values = found.map(([series, value]) => `${series} ${value}`)
+      return values.length > 0 ? [`# HELP ${metric} ${help}`, `# TYPE ${metric} ${type}`, ...values] : []
+    })
+    replaceFile(path, `${text}${lines.join('\n')}\n`)
+    this.#end = undefined
+  }
+
+  #add(numbers: Map<string, number>, { at, exit, ending }: Ended): void {
     const count = this.#series('holdfast_runs_total', ending)
     numbers
       .set(count, (numbers.get(count) ?? 0) + 1)
-      .set(this.#series('holdfast_run_start_timestamp_seconds'), this.#started / 1_000)
-      .set(this.#series('holdfast_run_end_timestamp_seconds'), now / 1_000)
-      .set(this.#series('holdfast_run_duration_seconds'), (now - this.#started) / 1_000)
+      .set(this.#series('holdfast_run_end_timestamp_seconds'), at / 1_000)
+      .set(this.#series('holdfast_run_duration_seconds'), (at - this.#started) / 1_000)
       .set(this.#series('holdfast_run_exit_code'), exit)
-    if (ending === 'success') numbers.set(this.#series('holdfast_run_success_timestamp_seconds'), now / 1_000)
-    this.#replace(text, numbers)
+    if (ending === 'success') numbers.set(this.#series('holdfast_run_success_timestamp_seconds'), at / 1_000)
   }
 
   #series(metric: string, ending?: Ending): string {
@@ -54,31 +68,26 @@ export class MetricsFile {
   }
 
   /** Read at each write: another run of the name may have ended meanwhile. */
-  #before(): Map<string, number> {
+  #before(path: string): Map<string, number> {
     const numbers = new Map(ENDINGS.map(ending => [this.#series('holdfast_runs_total', ending), 0]))
-    for (const line of readIfThere(this.#path).split('\n')) {
+    for (const line of readIfThere(path).split('\n')) {
       const [, series = '', metric = '', rest = '', value] = /^((\w+)\{(.*)\}) (\S+)$/.exec(line) ?? []
       const isOfThese = metric in RUN_METRICS && (rest === this.#label || rest.startsWith(`${this.#label},outcome=`))
       if (isOfThese && Number.isFinite(Number(value))) numbers.set(series, Number(value))
     }
     return numbers
   }
+}
 
-  /** The collector may read at any moment: it finds the old file or the new one. */
-  #replace(text: string, numbers: ReadonlyMap<string, number>): void {
-    const lines = Object.entries(RUN_METRICS).flatMap(([metric, [type, help]]) => {
-      const found = [...numbers].filter(([series]) => series.startsWith(`${metric}{`))
-      const values = found.map(([series, value]) => `${series} ${value}`)
-      return values.length > 0 ? [`# HELP ${metric} ${help}`, `# TYPE ${metric} ${type}`, ...values] : []
-    })
-    const temporary = join(dirname(this.#path), `.${basename(this.#path)}.${process.pid}`)
-    try {
-      writeFileSync(temporary, `${text}${lines.join('\n')}\n`)
-      renameSync(temporary, this.#path)
-    } catch (error) {
-      rmSync(temporary, { force: true })
-      throw error
-    }
+/** The collector may read at any moment: it finds the old file or the new one. */
+export function replaceFile(path: string, text: string): void {
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`)
+  try {
+    writeFileSync(temporary, text)
+    renameSync(temporary, path)
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    throw error
   }
 }
 

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Usage } from './failure.ts'
 
-/** Where `holdfast run` shows what happens to its lease. */
+/** Where a command shows what happens to its lease. */
 export interface MetricsOptions {
   readonly at: Address | undefined
   /** An absolute path. */

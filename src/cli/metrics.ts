@@ -1,65 +1,70 @@
 import { type Lease, subscribe } from '../index.ts'
 import { type LeaseMetrics, leaseMetrics } from '../observe/prometheus.ts'
 import { EXIT } from './failure.ts'
-import { MetricsFile } from './metrics-file.ts'
-import type { Address, MetricsOptions } from './metrics-options.ts'
+import { RunRecord, replaceFile } from './metrics-file.ts'
+import type { MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
 import type { Output } from './output.ts'
 
 /** Milliseconds: as often as Prometheus looks, or oftener. */
 const REWRITE = 15_000
 
-/** What `holdfast run` tells Prometheus. Its counting begins when it is made. */
-export class RunMetrics {
+/** What `holdfast run` and `holdfast elect` tell Prometheus. Its counting begins when it is made. */
+export class CommandMetrics {
+  readonly #name: string
   readonly #options: MetricsOptions
   readonly #output: Output
   readonly #metrics: LeaseMetrics = leaseMetrics({ labels: ({ name }) => ({ name }) })
   #hasWarned = false
 
-  constructor(options: MetricsOptions, output: Output) {
+  constructor(name: string, options: MetricsOptions, output: Output) {
+    this.#name = name
     this.#options = options
     this.#output = output
   }
 
-  /** Tells while `work` runs under the lease, and of its exit code. Releases it if the port cannot be had. */
-  async during(lease: Lease, work: () => Promise<number>): Promise<number> {
+  /** Tells while `work` goes on, and the file once more after it. Rejects with a `Failure` if the port cannot be had. */
+  async during(work: () => Promise<number>, replace: typeof replaceFile = replaceFile): Promise<number> {
     const { at, file } = this.#options
-    const { name } = lease
-    const read = (): string => ofName(this.#metrics.text(), name)
-    const target = file === undefined ? undefined : new MetricsFile(file, name)
-    const write = (): void => this.#try(() => target?.write(read()))
-    let isLost = false
-    const stops = [
-      subscribe('lease_lost', event => {
-        isLost ||= event.lease === lease
-      }),
-    ]
+    const read = (): string => ofName(this.#metrics.text(), this.#name)
+    const write = (): void => this.#try(() => file !== undefined && replace(file, read()))
+    const stop = at && (await serveMetrics(at, this.#metrics.contentType, read))
+    write()
+    const timer = setInterval(write, REWRITE)
     try {
-      if (at) stops.push(await this.#serve(at, lease, read))
-      write()
-      const timer = setInterval(write, REWRITE)
-      stops.push(() => clearInterval(timer))
-      const exit = await work()
-      this.#metrics.stop() // the file outlives this process, which then holds nothing, whatever it left behind
-      const ending = isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure'
-      this.#try(() => target?.end(read(), exit, ending))
-      return exit
+      return await work()
     } finally {
-      for (const stop of stops) stop()
+      clearInterval(timer)
+      stop?.()
+      this.#metrics.stop() // the file outlives this process, which then holds nothing, whatever it left behind
+      write()
     }
   }
 
-  async #serve(at: Address, lease: Lease, read: () => string): Promise<() => void> {
+  /** The same while `work` runs under the lease, and how that went. Releases it if the port cannot be had. */
+  async duringRun(lease: Lease, work: () => Promise<number>): Promise<number> {
+    const run = new RunRecord(this.#name)
+    let hasBegun = false
+    let isLost = false
+    const stopListening = subscribe('lease_lost', event => {
+      isLost ||= event.lease === lease
+    })
+    const watched = async (): Promise<number> => {
+      hasBegun = true
+      const exit = await work()
+      run.end(exit, isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure')
+      return exit
+    }
     try {
-      return await serveMetrics(at, this.#metrics.contentType, read)
-    } catch (error) {
-      await lease[Symbol.asyncDispose]()
-      throw error
+      return await this.during(watched, (path, text) => run.replace(path, text))
+    } finally {
+      stopListening()
+      if (!hasBegun) await lease[Symbol.asyncDispose]()
     }
   }
 
   /** No reason to end the command, or to change its exit code. */
-  #try(write: () => void): void {
+  #try(write: () => unknown): void {
     try {
       write()
     } catch (error) {

@@ -19,7 +19,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const url = storeUrl(options.store, output)
   const signals = new Signals()
   // Before the lease, which is counted from its beginning.
-  const metrics = options.metrics && new (await import('./metrics.ts')).RunMetrics(options.metrics, output)
+  const metrics =
+    options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
   const locks = await connect(url)
   try {
     const kept = new Kept(locks, options, output)
@@ -27,7 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (typeof lease === 'number') return lease
     if (await kept.skips(lease)) return 0
     const work = (): Promise<number> => hold(lease, url, options, output, signals, kept.end(signals))
-    return await (metrics ? metrics.during(lease, work) : work())
+    return await (metrics ? metrics.duringRun(lease, work) : work())
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -4,10 +4,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { type Port, reservePort } from '../../src/lab/servers/port.ts'
 import { numbers } from '../observe/exposition.ts'
-import { folder, holdfast, holding, start, until } from './holdfast.ts'
+import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
 
 const ports: Port[] = []
 afterEach(() => Promise.all(ports.splice(0).map(port => port.release())))
@@ -129,6 +129,53 @@ test('a file that can no longer be written is told once, and changes nothing for
   const { code, out, err } = await holdfast(args)
   expect({ code, out }).toEqual({ code: 0, out: 'ran\n' })
   expect(err.match(/--metrics-file was not written: /g)).toHaveLength(1)
+})
+
+describe('elect', () => {
+  const job = ['--', 'sh', '-c', 'echo up; exec sleep 60']
+
+  test('serves from its start on: who waits is seen to wait, then to lead', async () => {
+    const candidate = (port: number): Running => start(['elect', 'service', '--metrics-port', `${port}`, ...job])
+    const shown = async (port: number): Promise<(number | undefined)[]> => {
+      const found = numbers(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
+      return ['held', 'waiting'].map(state => found.get(`lease_${state}{name="service"}`))
+    }
+    const [first, second] = [await freePort(), await freePort()]
+    const leader = candidate(first)
+    await leader.says('up')
+    const next = candidate(second)
+    await next.tells('waiting')
+    expect([await shown(first), await shown(second)]).toEqual([
+      [1, 0],
+      [0, 1],
+    ])
+    leader.kill('SIGTERM')
+    await next.says('up')
+    expect(await shown(second)).toEqual([1, 0])
+    await leader.ended
+    await expect(shown(first)).rejects.toThrow('fetch failed')
+  })
+
+  test('its file has all terms, and no runs: a service that goes on for weeks is no job that failed to succeed', async () => {
+    const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
+    await running.says(/(up\n){3}/)
+    running.kill('SIGTERM')
+    await running.ended
+    const found = readNumbers('a.prom')
+    expect(found.get('lease_held{name="service"}')).toBe(0)
+    expect(found.get('lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
+    expect([...found.keys()].filter(series => !/^(lease|heartbeat)_\w+\{name="service"/.test(series))).toEqual([])
+  })
+
+  test('whoever cannot have the port does not compete for the name', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, out, err } = await holdfast(['elect', 'service', '--metrics-port', `${port}`, ...job])
+    other.close()
+    expect({ code, out }).toEqual({ code: 69, out: '' })
+    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  })
 })
 
 test.each([

@@ -39,6 +39,35 @@ test('a command runs under a lease of a majority, and goes on when a node dies',
   await nodes.servers[1]?.start()
 })
 
+test('--at-least keeps the name at a majority after the process has ended, and then it frees itself', async () => {
+  const begun = performance.now()
+  const job = ['run', 'brief', '--store', url, '--at-least', '4s', '--', 'true']
+  expect(await holdfast(job)).toMatchObject({ code: 0, err: '' })
+  expect((await nodes.holders('brief')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
+  expect(await holdfast(['run', 'brief', '--store', url, '--', 'true'])).toMatchObject({ code: 75 })
+  const next = await holdfast(['run', 'brief', '--store', url, '--wait', '20s', '--', 'echo', 'ran'])
+  expect(next).toMatchObject({ code: 0, out: 'ran\n' })
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(4_000)
+  expect(await nodes.holders('brief')).toEqual([undefined, undefined, undefined])
+})
+
+test('--at-least longer than a server keeps a lease alone keeps the process, which goes on renewing', async () => {
+  const short = nodes.url(`maxTtl=2500&prefix=short&nodeTimeout=500&password=${encoded}`)
+  await nodes.age('short')
+  const running = start(['run', 'long', '--store', short, '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'])
+  await running.says('ran')
+  const rival = await connect(short)
+  for (const end = performance.now() + 3_500; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
+    expect(await rival.tryAcquire('long', { ttl: 1_000 })).toBeUndefined()
+  expect(running.child.exitCode).toBeNull()
+  running.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 0, err: '' })
+  const lease = await rival.tryAcquire('long', { ttl: 1_000 })
+  expect(lease?.remaining).toBeGreaterThan(0)
+  await lease?.release()
+  await rival.close()
+})
+
 test('whoever waits runs when the name is given back, or broken', async () => {
   const first = start(['run', 'job', '--store', url, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
   await first.says('ready')

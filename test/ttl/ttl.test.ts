@@ -3,6 +3,7 @@ import type { Report } from '../../src/cli/ttl-report.ts'
 import { startProxy, type TcpProxy } from '../../src/lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { holdfast, type Running, start } from '../cli/holdfast.ts'
+import { type Nodes, startNodes } from '../redlock/support.ts'
 
 async function reportOf(running: Running): Promise<Report> {
   const { code, out, err } = await running.ended
@@ -178,6 +179,43 @@ describe('over Redis', () => {
   async function answers(): Promise<void> {
     for (const until = proxy.down.bytes + 200; proxy.down.bytes < until; ) await pass(10)
   }
+})
+
+describe('over the five servers of a Redlock', () => {
+  let nodes: Nodes
+  let url: string
+
+  beforeEach(async () => {
+    nodes = await startNodes(5)
+    url = nodes.url()
+  })
+
+  afterEach(() => nodes[Symbol.asyncDispose]())
+
+  test.each([
+    ['that all serve', 0],
+    ['of which one is down', 1],
+  ])('%s, heartbeats are answered by a majority, and a ttl is advised', async (_, down) => {
+    for (const server of nodes.servers.slice(0, down)) await server.kill()
+    const { store, failed, heartbeats, advice } = await reportOf(
+      start(['ttl', '--store', url, '--for', '6s', '--json']),
+    )
+    expect({ store, failed }).toEqual({ store: 'redlock of 5', failed: 0 })
+    expect(heartbeats).toBeGreaterThanOrEqual(20)
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over Redlock
+    const [choice] = advice?.choices ?? []
+    expect(choice?.takeover).toBeGreaterThan(choice?.ttl ?? 0)
+    expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')
+  })
+
+  test('without a majority it says why of each node, and has not claimed a name that it would have to take back', async () => {
+    for (const server of nodes.servers.slice(1)) await server.kill()
+    const { code, out, err } = await holdfast(['ttl', '--store', url])
+    expect({ code, out }).toEqual({ code: 69, out: '' })
+    expect(err).toMatch(/^holdfast: no majority of the 5 nodes could be had: .*\n$/)
+    for (const { port } of nodes.servers.slice(1)) expect(err).toContain(`ECONNREFUSED 127.0.0.1:${port}`)
+    expect(await nodes.servers[0]?.call('KEYS', '*')).toEqual([])
+  })
 })
 
 describe('bad input', () => {

@@ -25,8 +25,8 @@ export function systemEnvironment(): Environment {
 export interface Core extends Environment {
   readonly store: Store
   readonly heartbeat: Heartbeat
-  /** Hears of each renewal, if given. */
-  readonly pulse?: Pulse
+  /** Hears of each renewal that this thread makes, if given. */
+  readonly pulse?: Pick<Pulse, 'answered' | 'failed'>
   /** Those that are held here, or being released. */
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is released or lost. */

@@ -241,6 +241,7 @@ export class HeldLease implements Lease {
   async #askToRenew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
     const { clock } = this.#core
     const store = this.#renewals ?? this.#core.store
+    const pulse = this.#renewals ? undefined : this.#core.pulse
     const claim = { ...this.#claim, ttl }
     const sent = clock.now()
     const before = this.#deadline
@@ -250,7 +251,7 @@ export class HeldLease implements Lease {
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
-      this.#core.pulse?.answered(this, sent, now)
+      pulse?.answered(this, sent, now)
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
         this.#lose('gone', GONE)
@@ -269,7 +270,7 @@ export class HeldLease implements Lease {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
       this.#lateCopies.add(sent, ttl)
-      this.#core.pulse?.failed(this, sent)
+      pulse?.failed(this, sent)
       if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this, error })

@@ -69,8 +69,8 @@ export interface Locks extends Leadership, AsyncDisposable {
   break(name: string, by?: string): Promise<bigint | undefined>
   /**
    * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
-   * the event loop, and the least ttl that follows. Asks the store nothing. Renewals by `heartbeat: 'thread'` do not
-   * count. The event `ttl_too_short` tells by itself when a ttl is below ten times the p99.
+   * the event loop, and the least ttl that follows. Asks the store nothing. Of renewals by `heartbeat: 'thread'` it is
+   * the event loop of that thread. The event `ttl_too_short` tells by itself when a ttl is below ten times the p99.
    */
   advice(): Advice
   /**
@@ -284,7 +284,7 @@ export class StoreLocks implements Locks {
 
   /** Limits itself; only the first lease that wants the thread waits for it. */
   async #startThread(): Promise<Renewer | undefined> {
-    this.#thread ??= this.#openThread?.()
+    this.#thread ??= this.#openThread?.(this.#pulse)
     const thread = await this.#thread
     await thread?.ready()
     return thread

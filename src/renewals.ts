@@ -1,4 +1,5 @@
 import type { Acquired } from './acquire.ts'
+import type { Pulse } from './advice/pulse.ts'
 import type { HeldLease } from './held-lease.ts'
 import type { Claim, Grant } from './store.ts'
 
@@ -34,5 +35,5 @@ export interface Renewer {
   close(): Promise<void>
 }
 
-/** Opens a renewer; called when the first lease asks for it. */
-export type OpenRenewer = () => Promise<Renewer>
+/** Opens a renewer, which tells `pulse` what it sees; called when the first lease asks for it. */
+export type OpenRenewer = (pulse: Pulse) => Promise<Renewer>

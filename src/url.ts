@@ -68,9 +68,9 @@ function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
   // The process may change its folder before the thread opens the file.
   const [, scheme, path = ''] = /^(sqlite:)(.*)$/is.exec(url) ?? []
   const absolute = scheme === undefined ? url : scheme + resolve(path)
-  return async () => {
+  return async pulse => {
     const { HeartbeatThread } = await import('./thread/thread.ts')
-    return new HeartbeatThread(absolute, clock)
+    return new HeartbeatThread(absolute, clock, pulse)
   }
 }
 

@@ -10,7 +10,7 @@ export interface Advice {
   readonly silence: number
   /**
    * The worst delay of the event loop, to within 50 ms, from the first renewal of a lease until none is held. Delays of
-   * other times are not seen.
+   * other times are not seen, nor are those of a thread whose leases another renews (`heartbeat: 'thread'`).
    */
   readonly loopDelay: number
   /** The least ttl that bears all of this and a lost heartbeat; `undefined` after fewer than 100 heartbeats. */

@@ -1,10 +1,13 @@
 import { afterEach, expect, test } from 'vitest'
 import { refused, type Stage, stage, unanswered } from '../../test/scripted-store.ts'
+import { Pulse } from '../advice/pulse.ts'
 import type { Claim } from '../store.ts'
+import { VirtualClock } from '../testing/clock.ts'
 import { Charges } from './charges.ts'
 import { Liveness } from './liveness.ts'
 import type { News, Order } from './messages.ts'
 import type { Moment } from './moment.ts'
+import { ThreadPulse } from './pulse.ts'
 import { SharedTerm } from './term.ts'
 
 const TTL = 60_000
@@ -20,6 +23,8 @@ afterEach(() => {
 interface Thread extends Stage {
   readonly charges: Charges
   readonly news: News[]
+  /** Of the main thread. */
+  readonly pulse: Pulse
   /** As the main thread sees it. */
   readonly term: SharedTerm
   /** Lets time pass in which the main thread proves that it lives. */
@@ -35,9 +40,12 @@ async function thread(options: Partial<Extract<Order, { kind: 'hold' }>> = {}): 
   const monotonic = (): bigint => BigInt(Math.round(clock.now() * 1e6))
   const now = (): Moment => ({ monotonic: monotonic(), wall: Math.floor(clock.wall()) })
   const liveness = new Liveness(undefined, monotonic)
-  const interest = { renewals: true, failures: true }
-  liveness.prove(interest)
-  const charges = new Charges(store, { clock, random: () => 0.5 }, liveness, said => news.push(said), now)
+  const isHeard = (): boolean => true
+  liveness.prove(isHeard)
+  const environment = { clock, random: () => 0.5 }
+  const pulse = new Pulse(clock, 0, undefined)
+  const threadPulse = new ThreadPulse(environment, pulse.share())
+  const charges = new Charges(store, environment, liveness, threadPulse, said => news.push(said), now)
   open.push(charges)
   const grant = await server.acquire(claim, new AbortController().signal)
   if (!grant.held) throw new Error('the name is not free')
@@ -57,10 +65,11 @@ async function thread(options: Partial<Extract<Order, { kind: 'hold' }>> = {}): 
     ...set,
     charges,
     news,
+    pulse,
     term,
     async live(ms) {
       for (let passed = 0; passed < ms; passed += 1_000) {
-        liveness.prove(interest)
+        liveness.prove(isHeard)
         await clock.advance(1_000)
       }
     },
@@ -221,4 +230,58 @@ test('what the store tells of a loss is there to read at once', async () => {
   store.tell.get('a1')?.()
   expect(term.read()).toBe(GONE)
   expect(news).toEqual([{ kind: 'over', id: 'a1' }])
+})
+
+test('what its renewals show is in the advice of the main thread at once', async () => {
+  const { pulse, live, store, clock } = await thread()
+  store.rule('renew', async forward => {
+    const grant = await forward()
+    await new Promise<void>(resolve => clock.after(300, resolve))
+    return grant
+  })
+  await live(100 * 20_000)
+  const { heartbeats, failed, latency, silence, leastTtl } = pulse.advice()
+  expect({ heartbeats, failed, silence }).toEqual({ heartbeats: 100, failed: 0, silence: 300 })
+  expect(latency?.worst).toBeCloseTo(300, -1)
+  expect(leastTtl).toBeGreaterThanOrEqual(3_000)
+  store.rule('renew', refused)
+  await live(22_000)
+  expect(pulse.advice()).toMatchObject({ heartbeats: 100, silence: expect.any(Number) })
+  expect(pulse.advice().failed).toBeGreaterThan(1)
+  expect(pulse.advice().silence).toBeGreaterThan(1_000)
+})
+
+test('a thread that follows another goes on with what that has seen', async () => {
+  const { pulse, live, store } = await thread()
+  store.rule('renew', refused)
+  await live(22_000)
+  const { failed, silence } = pulse.advice()
+  const next = new ThreadPulse({ clock: new VirtualClock(), random: () => 0.5 }, pulse.share())
+  next.rest()
+  expect(pulse.advice()).toMatchObject({ failed, silence })
+})
+
+test('a renewal that the silence of the main thread forbade is no failure of the store', async () => {
+  const { pulse, news, live, store, clock } = await thread({ livenessLimit: 10_000 })
+  await clock.advance(20_000)
+  expect(news[0]).toMatchObject({ kind: 'failed' })
+  await live(1_000)
+  expect(store.count('renew')).toBe(1)
+  expect(pulse.advice()).toMatchObject({ heartbeats: 1, failed: 0, silence: 0 })
+})
+
+test('only a renewal of a tenth of the ttl and more is told as slow', async () => {
+  const { news, store, tell, clock } = await thread()
+  await tell({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
+  for (const latency of [590, 610]) {
+    store.rule('renew', async forward => {
+      const grant = await forward()
+      await new Promise<void>(resolve => clock.after(latency, resolve))
+      return grant
+    })
+    const extended = tell({ kind: 'extend', id: 'a1', ttl: 6_000, call: latency })
+    await clock.advance(latency)
+    await extended
+  }
+  expect(news.filter(({ kind }) => kind === 'slow')).toEqual([{ kind: 'slow', id: 'a1' }])
 })

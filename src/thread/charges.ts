@@ -1,3 +1,4 @@
+import { isSlow } from '../advice/pulse.ts'
 import type { Core, Environment } from '../core.ts'
 import { LeaseError } from '../errors.ts'
 import { type LeaseEvents, subscribe } from '../events.ts'
@@ -10,6 +11,7 @@ import { margin } from '../time.ts'
 import type { Liveness } from './liveness.ts'
 import { type News, type Order, plainError } from './messages.ts'
 import { momentNow } from './moment.ts'
+import type { ThreadPulse } from './pulse.ts'
 import { SharedTerm } from './term.ts'
 
 type Hold = Extract<Order, { kind: 'hold' }>
@@ -19,6 +21,8 @@ interface Charge extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
   /** The clock's time from which on it is renewed no more. */
   readonly endsAt: number
   readonly lease: HeldLease
+  /** When the latest request for a renewal left. */
+  askedAt: number
   /** Requests for a renewal that left and were not answered. */
   unanswered: number
   /** The main thread waits for this renewal, and will tell of it itself. */
@@ -33,6 +37,7 @@ export class Charges {
   readonly #store: Store
   readonly #core: Core
   readonly #liveness: Liveness
+  readonly #pulse: ThreadPulse
   readonly #tell: (news: News) => void
   readonly #now: typeof momentNow
   readonly #byId = new Map<string, Charge>()
@@ -44,19 +49,25 @@ export class Charges {
     store: Store,
     environment: Environment,
     liveness: Liveness,
+    pulse: ThreadPulse,
     tell: (news: News) => void,
     now: typeof momentNow = momentNow,
   ) {
     this.#now = now
     this.#store = store
     this.#liveness = liveness
+    this.#pulse = pulse
     this.#tell = tell
     const heartbeat = new Heartbeat(environment.clock, environment.random)
-    this.#core = { ...environment, heartbeat, leases: new List(), store: this.#guarded(), onEnd: () => {} }
+    const heard = { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) }
+    const guarded = this.#guarded()
+    this.#core = { ...environment, heartbeat, pulse: heard, leases: new List(), store: guarded, onEnd: () => {} }
     this.#stopListening = [
       subscribe('heartbeat', event => this.#onRenewed(event)),
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
       subscribe('lease_lost', event => this.#onLost(event)),
+      subscribe('batch_sent', event => liveness.isHeard('batch_sent') && tell({ kind: 'batch', event })),
+      subscribe('ghost_refused', event => liveness.isHeard('ghost_refused') && tell({ kind: 'ghost', event })),
     ]
   }
 
@@ -87,7 +98,17 @@ export class Charges {
     } as const
     const lease = new HeldLease(this.#core, claim, acquired, { heartbeat: true, background: true, maxHold: undefined })
     const endsAt = now + maxHold
-    const charge = { claim, token, livenessLimit, endsAt, term, lease, unanswered: 0, extending: undefined }
+    const charge = {
+      claim,
+      token,
+      livenessLimit,
+      endsAt,
+      term,
+      lease,
+      askedAt: Number.NaN,
+      unanswered: 0,
+      extending: undefined,
+    }
     this.#byId.set(claim.id, charge)
     this.#byLease.set(lease, charge)
   }
@@ -109,6 +130,7 @@ export class Charges {
     if (charge) this.#byLease.delete(charge.lease) // before its end, for it has nothing more to tell
     await charge?.lease.end()
     this.#byId.delete(id)
+    if (this.#byId.size === 0) this.#pulse.rest()
     this.#tell({ kind: 'stopped', id, unsettled: (charge?.unanswered ?? 0) > 0 })
   }
 
@@ -137,6 +159,7 @@ export class Charges {
     if (!charge) throw new LeaseError('CLOSED', 'the lease was released')
     this.#assertWanted(charge, claim.ttl)
     charge.term.write(() => charge.lease.remaining) // a shorter ttl counts from before it is asked for
+    charge.askedAt = this.#core.clock.now()
     charge.unanswered += 1
     const grant = await this.#store.renew(claim, signal)
     charge.unanswered -= 1
@@ -154,6 +177,19 @@ export class Charges {
     if (this.#core.clock.now() >= endsAt) throw new LeaseError('MAX_HOLD', 'not renewed: maxHold is over')
   }
 
+  #onAnswered(lease: Lease, sent: number, now: number): void {
+    this.#pulse.answered(lease, sent, now)
+    const charge = this.#byLease.get(lease)
+    if (charge && isSlow(lease, now - sent) && this.#liveness.isHeard('ttl_too_short'))
+      this.#tell({ kind: 'slow', id: charge.claim.id })
+  }
+
+  /** Of a renewal that was not asked for, since the main thread did not live, the store tells nothing. */
+  #onUnanswered(lease: Lease, sent: number): void {
+    const charge = this.#byLease.get(lease)
+    if (charge && charge.askedAt >= sent) this.#pulse.failed(lease, sent)
+  }
+
   #onLost({ lease }: LeaseEvents['lease_lost']): void {
     const charge = this.#byLease.get(lease)
     if (charge) this.#tell({ kind: 'over', id: charge.claim.id })
@@ -163,13 +199,13 @@ export class Charges {
     const charge = this.#byLease.get(lease)
     if (!charge) return
     charge.term.write(() => lease.remaining)
-    if (charge.extending || !this.#liveness.interest.renewals) return
+    if (charge.extending || !this.#liveness.isHeard('heartbeat')) return
     this.#tell({ kind: 'renewed', id: charge.claim.id, latency, margin: left })
   }
 
   #onFailed({ lease, error }: LeaseEvents['heartbeat_failed']): void {
     const charge = this.#byLease.get(lease)
-    if (!charge || charge.extending || !this.#liveness.interest.failures) return
+    if (!charge || charge.extending || !this.#liveness.isHeard('heartbeat_failed')) return
     this.#tell({ kind: 'failed', id: charge.claim.id, error: plainError(error) })
   }
 }

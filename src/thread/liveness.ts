@@ -1,19 +1,15 @@
 import { events } from '../events.ts'
 import type { Clock } from '../time.ts'
 
-/** What the main thread listens for, so that nothing is told for nobody. */
-export interface Interest {
-  readonly renewals: boolean
-  readonly failures: boolean
-}
+/** What is told only if the main thread listens for it, so that nothing is told for nobody. */
+const TOLD = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'ghost_refused'] as const
 
-const RENEWALS = 1n
-const FAILURES = 2n
+type Told = (typeof TOLD)[number]
 
 /** The main thread's proof that its event loop turns: the time, in memory that it shares with the heartbeat's thread. */
 export class Liveness {
   readonly memory: SharedArrayBuffer
-  /** The nanoseconds of `process.hrtime` at the last proof, and the interest. */
+  /** The nanoseconds of `process.hrtime` at the last proof, and a bit for each event that is listened for. */
   readonly #words: BigInt64Array
   readonly #now: () => bigint
 
@@ -24,8 +20,9 @@ export class Liveness {
     this.#now = now
   }
 
-  prove({ renewals, failures }: Interest): void {
-    Atomics.store(this.#words, 1, (renewals ? RENEWALS : 0n) | (failures ? FAILURES : 0n))
+  prove(isHeard: (name: Told) => boolean): void {
+    const bits = TOLD.reduce((bits, name, index) => bits | (isHeard(name) ? 1 << index : 0), 0)
+    Atomics.store(this.#words, 1, BigInt(bits))
     Atomics.store(this.#words, 0, this.#now())
   }
 
@@ -35,9 +32,9 @@ export class Liveness {
     return Number(this.#now() - proven) / 1e6
   }
 
-  get interest(): Interest {
-    const bits = Atomics.load(this.#words, 1)
-    return { renewals: (bits & RENEWALS) !== 0n, failures: (bits & FAILURES) !== 0n }
+  /** Did anybody listen for it at the last proof? */
+  isHeard(name: Told): boolean {
+    return (Number(Atomics.load(this.#words, 1)) & (1 << TOLD.indexOf(name))) !== 0
   }
 }
 
@@ -60,8 +57,7 @@ export class Proof {
 
   /** Proves now. */
   give(): void {
-    const { heartbeat, heartbeat_failed } = events
-    this.#liveness.prove({ renewals: heartbeat.hasSubscribers, failures: heartbeat_failed.hasSubscribers })
+    this.#liveness.prove(name => events[name].hasSubscribers)
   }
 
   /** Proves now, and while it is wanted ten times in `limit` ms. */

@@ -1,4 +1,6 @@
+import type { SharedPulse } from '../advice/pulse.ts'
 import { LeaseError, type LeaseErrorCode } from '../errors.ts'
+import type { LeaseEvents } from '../events.ts'
 import type { Claim } from '../store.ts'
 
 /** What a worker is started with. */
@@ -7,6 +9,7 @@ export interface Assignment {
   readonly url: string
   /** Of a `Liveness`. */
   readonly liveness: SharedArrayBuffer
+  readonly pulse: SharedPulse
 }
 
 /** From the main thread. `id` is that of the claim. */
@@ -31,6 +34,10 @@ export type News =
   | { readonly kind: 'ready' }
   | { readonly kind: 'renewed'; readonly id: string; readonly latency: number; readonly margin: number }
   | { readonly kind: 'failed'; readonly id: string; readonly error: PlainError }
+  /** A renewal was so slow that the ttl may be too short. */
+  | { readonly kind: 'slow'; readonly id: string }
+  | { readonly kind: 'batch'; readonly event: LeaseEvents['batch_sent'] }
+  | { readonly kind: 'ghost'; readonly event: LeaseEvents['ghost_refused'] }
   /** The lease is over. */
   | { readonly kind: 'over'; readonly id: string }
   | { readonly kind: 'extended'; readonly call: number; readonly error: PlainError | undefined }

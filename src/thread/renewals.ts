@@ -62,6 +62,7 @@ export class ThreadRenewals implements Renewals {
       const { latency, margin } = news
       if (events.heartbeat.hasSubscribers) events.heartbeat.publish({ lease, latency, margin })
     }
+    if (news.kind === 'slow' && events.ttl_too_short.hasSubscribers) this.#thread.pulse.warn(lease)
     if (news.kind === 'failed' && events.heartbeat_failed.hasSubscribers)
       events.heartbeat_failed.publish({ lease, error: leaseError(news.error) })
   }

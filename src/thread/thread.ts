@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Acquired } from '../acquire.ts'
+import type { Pulse } from '../advice/pulse.ts'
 import { LeaseError } from '../errors.ts'
+import { events } from '../events.ts'
 import type { RenewalOptions, Renewals, Renewer } from '../renewals.ts'
 import { request } from '../request.ts'
 import type { Claim } from '../store.ts'
@@ -21,6 +23,7 @@ const START_LIMIT = 10_000
  */
 export class HeartbeatThread implements Renewer {
   readonly clock: Clock
+  readonly pulse: Pulse
   readonly #url: string
   readonly #liveness = new Liveness()
   readonly #proof: Proof
@@ -32,9 +35,10 @@ export class HeartbeatThread implements Renewer {
   #starting: Promise<void> | undefined
   #end: LeaseError | undefined
 
-  constructor(url: string, clock: Clock) {
+  constructor(url: string, clock: Clock, pulse: Pulse) {
     this.#url = url
     this.clock = clock
+    this.pulse = pulse
     this.#proof = new Proof(clock, this.#liveness, () => this.#renewals.size > 0)
   }
 
@@ -106,7 +110,7 @@ export class HeartbeatThread implements Renewer {
   #start(): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       if (this.#end) throw this.#end
-      const worker = spawn({ url: this.#url, liveness: this.#liveness.memory })
+      const worker = spawn({ url: this.#url, liveness: this.#liveness.memory, pulse: this.pulse.share() })
       this.#worker = worker
       let cause: unknown
       const onEnd = (): void => {
@@ -134,14 +138,16 @@ export class HeartbeatThread implements Renewer {
   }
 
   #hear(news: Exclude<News, { kind: 'ready' }>): void {
-    if (news.kind === 'extended') {
+    if (news.kind === 'batch') events.batch_sent.publish(news.event)
+    else if (news.kind === 'ghost') events.ghost_refused.publish(news.event)
+    else if (news.kind === 'extended') {
       this.#calls.get(news.call)?.(news.error && leaseError(news.error))
       this.#calls.delete(news.call)
-      return
+    } else {
+      const renewals = this.#renewals.get(news.id)
+      if (news.kind === 'stopped') this.#renewals.delete(news.id)
+      renewals?.hear(news)
     }
-    const renewals = this.#renewals.get(news.id)
-    if (news.kind === 'stopped') this.#renewals.delete(news.id)
-    renewals?.hear(news)
   }
 
   #onEnd(cause: unknown): void {

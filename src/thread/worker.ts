@@ -4,12 +4,14 @@ import { openStore } from '../url.ts'
 import { Charges } from './charges.ts'
 import { Liveness } from './liveness.ts'
 import type { Assignment, News, Order } from './messages.ts'
+import { ThreadPulse } from './pulse.ts'
 
 // What runs in the heartbeat's thread: a store of its own, and nothing that the main thread could hold up.
-const { url, liveness } = workerData as Assignment
+const { url, liveness, pulse } = workerData as Assignment
 const tell = (news: News): void => parentPort?.postMessage(news)
 const store = await openStore(url)
-const charges = new Charges(store, systemEnvironment(), new Liveness(liveness), tell)
+const environment = systemEnvironment()
+const charges = new Charges(store, environment, new Liveness(liveness), new ThreadPulse(environment, pulse), tell)
 
 const end = async (): Promise<void> => {
   charges.close()

@@ -7,6 +7,8 @@ import type { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { connect, createLocks, type LeaseEvents, type Locks, type LocksDefaults, subscribe } from '../../src/index.ts'
 import { newFolder } from '../../src/lab/servers/folder.ts'
+import { startProxy } from '../../src/lab/servers/proxy.ts'
+import { startRedis } from '../../src/lab/servers/redis.ts'
 import { until } from '../../src/lab/servers/until.ts'
 import { memory } from '../../src/stores/memory.ts'
 
@@ -69,6 +71,38 @@ test('no thread is started before a lease wants it, and one serves them all', as
   block(2 * TTL)
   expect(() => first.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
   second.assertHeld()
+})
+
+test('advice is of its renewals, also of those while the event loop was blocked', async () => {
+  const locks = await open()
+  const lease = await locks.acquire('a')
+  await lease.extend(300)
+  block(3 * TTL)
+  const { heartbeats, failed, latency } = locks.advice()
+  expect(failed).toBe(0)
+  expect(heartbeats).toBeGreaterThanOrEqual(20)
+  expect(latency?.p50).toBeGreaterThan(0)
+  await lease.release()
+  expect(locks.advice().heartbeats).toBeGreaterThanOrEqual(heartbeats)
+})
+
+test('over Redis its batches are counted, and a renewal that the server refuses since it came late', async () => {
+  await using redis = await startRedis()
+  await using proxy = await startProxy(redis)
+  const locks = await open(`redis://${proxy.host}:${proxy.port}`, { ttl: 3 * TTL })
+  const [batches, ghosts] = [listen('batch_sent'), listen('ghost_refused')]
+  const lease = await locks.acquire('a')
+  const before = batches.length
+  await lease.extend()
+  await until('its batch is told', () => batches.length > before)
+  proxy.up.hold()
+  const begun = performance.now()
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await until('its time is over by every clock', () => performance.now() > begun + 1.3 * TTL)
+  proxy.up.pass()
+  await until('it is refused', () => ghosts.length > 0)
+  expect(ghosts[0]).toEqual({ store: 'redis', reason: 'late' })
+  await lease.release()
 })
 
 test('what happened while the event loop was blocked is told when it runs again', async () => {

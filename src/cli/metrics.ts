@@ -29,10 +29,11 @@ export class CommandMetrics {
     const read = (): string => ofName(this.#metrics.text(), this.#name)
     const write = (): void => this.#try(() => file !== undefined && replace(file, read()))
     const stop = at && (await serveMetrics(at, this.#metrics.contentType, read))
+    const ended = work() // first, so that what it begins with is in the first file
     write()
     const timer = setInterval(write, REWRITE)
     try {
-      return await work()
+      return await ended
     } finally {
       clearInterval(timer)
       stop?.()

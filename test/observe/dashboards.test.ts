@@ -107,7 +107,8 @@ test.each([
   const unknown = all.flatMap(expr => {
     const names = [...expr.matchAll(/\b(?:lease|heartbeat|holdfast)_\w+/g)].map(([name]) => name)
     expect(names.length, expr).toBeGreaterThan(0)
-    const labels = new Set(['job', ...names.flatMap(name => series.get(name) ?? [])])
+    // Of the process; and of the command line, where there is one name.
+    const labels = new Set(['job', 'name', ...names.flatMap(name => series.get(name) ?? [])])
     const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '))
     return [...names.filter(name => !series.has(name)), ...grouped.filter(label => !labels.has(label))]
   })

@@ -122,8 +122,8 @@ test('marks can be listed, advanced to another lineage, and pruned, and live on 
   expect(await next.marks.prune(3_600_000, 'moved')).toBe(1)
 })
 
-test('a database that takes plain numbers only for what is small, as better-sqlite3, serves as well', () => {
-  // What better-sqlite3 has and node:sqlite has not: `inTransaction`, and codes by name.
+test('a database that takes plain numbers only for what is small, as better-sqlite3, serves as well', async () => {
+  // What better-sqlite3 has and node:sqlite has not: `inTransaction`, and codes by name. No ?1, nor has Node < 24.7.
   const like: SqliteDatabase & { readonly inTransaction: boolean } = {
     exec(sql) {
       try {
@@ -132,7 +132,10 @@ test('a database that takes plain numbers only for what is small, as better-sqli
         throw Object.assign(new Error((error as Error).message), { code: 'SQLITE_BUSY' })
       }
     },
-    prepare: sql => database.prepare(sql) as ReturnType<SqliteDatabase['prepare']>,
+    prepare(sql) {
+      if (/\?\d/.test(sql)) throw new RangeError('Too many parameter values were provided')
+      return database.prepare(sql) as ReturnType<SqliteDatabase['prepare']>
+    },
     get inTransaction() {
       return database.isTransaction
     },
@@ -146,6 +149,9 @@ test('a database that takes plain numbers only for what is small, as better-sqli
     expect.objectContaining({ code: 'STORE_UNAVAILABLE', retryable: true }),
   )
   other.close()
+  expect(await fence.marks.list('a')).toMatchObject([{ resource: 'a', token: 5n }])
+  expect(await fence.marks.list('')).toHaveLength(1)
+  expect(await fence.marks.prune(0, 'b')).toBe(0)
 })
 
 test('what is missing or cannot be right is said, with what to do', () => {

@@ -23,8 +23,8 @@ export class Ledger implements Disposable {
   /** A fenced write. Throws if a newer leader has written. */
   write(token: bigint): void {
     this.#database.exec('begin immediate')
-    const raise = this.#database.prepare('update mark set token = ?1 where token <= ?1')
-    const isNewest = raise.run(token).changes === 1
+    const raise = this.#database.prepare('update mark set token = ? where token <= ?')
+    const isNewest = raise.run(token, token).changes === 1
     this.tell(isNewest ? 'write' : 'refused', token)
     this.#database.exec('commit')
     if (!isNewest) throw new Error('a newer leader has written')

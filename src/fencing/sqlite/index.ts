@@ -147,7 +147,7 @@ class SqliteMarks implements KeptMarks {
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    return this.#patiently(() => this.#read('where substr(resource, 1, length(?1)) = ?1 order by resource', prefix))
+    return this.#patiently(() => this.#read('where instr(resource, ?) = 1 order by resource', prefix))
   }
 
   async advance(resource: string): Promise<number | undefined> {
@@ -160,7 +160,7 @@ class SqliteMarks implements KeptMarks {
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
-    const text = `delete from ${this.#table} where raised_at < ?1 and substr(resource, 1, length(?2)) = ?2`
+    const text = `delete from ${this.#table} where raised_at < ? and instr(resource, ?) = 1`
     const { changes } = await this.#patiently(() => this.#database.prepare(text).run(Date.now() - olderThan, prefix))
     return Number(changes)
   }

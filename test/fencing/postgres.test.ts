@@ -294,6 +294,21 @@ test('a server that stands still is given up, and the connection with it', async
   await own.stop()
 })
 
+test('a Client whose server stood still is in no transaction after it', async () => {
+  const own = await startPostgres()
+  const client = new Client({ connectionString: own.url() })
+  await client.connect()
+  const fence = postgresFence(client)
+  await fence.install()
+  await own.pause()
+  expect(await failureOf(fence.transaction(holder('silent', 1), () => {}))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  own.resume()
+  await client.query('create table written_later ()')
+  expect(await own.query("select to_regclass('written_later') is not null as is_there")).toEqual([{ is_there: true }])
+  await client.end()
+  await own.stop()
+})
+
 test('what is missing, forbidden or wrong is said, with what to do', async () => {
   const missing = postgresFence(pool, { table: 'nowhere' })
   const uses: (() => Promise<unknown>)[] = [

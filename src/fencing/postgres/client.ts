@@ -122,7 +122,8 @@ async function carryOut(
     if ((await client.query('commit')).command === 'ROLLBACK')
       throw invalid('a statement of the transaction failed and the work went on, so PostgreSQL rolled all of it back')
   } catch (error) {
-    isHealthy = !(error instanceof Silence) && (await isRolledBack(client))
+    const rolledBack = isRolledBack(client) // also after silence: what was sent may be carried out, and open a transaction
+    isHealthy = !(error instanceof Silence) && (await rolledBack)
     throw error
   } finally {
     end(isHealthy)

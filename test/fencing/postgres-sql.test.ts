@@ -44,6 +44,16 @@ test('holds all rows to one mark where a resource is given', async () => {
   expect(await postgresFence(pool).marks.list("o'")).toMatchObject([{ resource: "o'rows", token: 7n }])
 })
 
+test('holds whatever names a table and its resource may have', async () => {
+  await server.query(`create table "it's 5%" (id int primary key)`)
+  const resource = String.raw`$holdfast$ 'and' \\n`
+  await server.query(rowFenceSql({ table: "it's 5%", column: "ver'sion", resource }))
+  await server.query(`insert into "it's 5%" values (1, 7)`)
+  const refused = failureOf(server.query(`update "it's 5%" set "ver'sion" = 6`))
+  expect(await refused).toMatchObject({ code: 'HF412', message: expect.stringContaining(`"it's 5%"`) })
+  expect(await postgresFence(pool).marks.list('$')).toMatchObject([{ resource, token: 7n }])
+})
+
 test('of the marks may be carried out again and again', async () => {
   await server.query(fenceSql())
   await server.query(fenceSql({ schema: 'other', table: 'marks', leases: true }))

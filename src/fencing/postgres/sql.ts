@@ -120,7 +120,8 @@ export function rowSql(
     identifier(`${parts.at(-1)}_fence`, 'table'),
   ].join('.')
   const version = identifier(column, 'column')
-  const raised = resource === undefined ? '' : `  perform ${raise}(${literal(resource)}, ${lineage}, new.${version});\n`
+  const raised =
+    resource === undefined ? '' : `  perform ${raise}(${quotable(resource)}, ${lineage}, new.${version});\n`
   return `
 -- The token of the last writer of each row. Every insert and update of ${quoted} sets it to that of its own lease.
 alter table ${quoted} add column if not exists ${version} bigint not null default 0;
@@ -131,7 +132,7 @@ set search_path = pg_catalog
 as $holdfast$
 begin
   if tg_op = 'UPDATE' and (new.${version} is null or new.${version} < old.${version}) then
-    raise exception 'token % is refused: the row of ${quoted.replaceAll('%', '%%')} has seen %', new.${version}, old.${version}
+    raise exception 'token % is refused: the row of ${quoted.replaceAll('%', '%%').replaceAll("'", "''")} has seen %', new.${version}, old.${version}
       using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
         'resource', tg_table_name, 'lineage', 0, 'token', coalesce(new.${version}, 0)::text,
         'highest', json_build_object('lineage', 0, 'token', old.${version}::text))::text;
@@ -143,6 +144,11 @@ drop trigger if exists holdfast_fence on ${quoted};
 create trigger holdfast_fence before insert or update on ${quoted}
   for each row execute function ${trigger}();
 `
+}
+
+/** A literal in the body of a function, whose end is a dollar quote. */
+function quotable(text: string): string {
+  return literal(text).replaceAll('$', String.raw`\x24`)
 }
 
 /** Longer ones are cut off by PostgreSQL without a word. */

@@ -130,6 +130,26 @@ test('close tells the body to end, waits for it, and ends the loop', async () =>
   expect(() => locks.lead('a')).toThrow(expect.objectContaining({ code: 'CLOSED' }))
 })
 
+test('who leaves by return() while it waits is let go, and leaves nothing behind', async () => {
+  const { locks, other, clock } = stage()
+  const rival = await other.acquire('a')
+  const terms = locks.lead('a')[Symbol.asyncIterator]()
+  const changes = locks.election('a').observe()[Symbol.asyncIterator]()
+  await clock.advance(0)
+  expect(await changes.next()).toMatchObject({ value: { token: rival.token } })
+  for (const items of [terms, changes] as AsyncIterator<unknown>[]) {
+    const next = follow(items.next())
+    await clock.advance(100)
+    const left = follow(Promise.resolve(items.return?.()))
+    await clock.advance(0)
+    expect([next.value, left.settled]).toEqual([{ done: true, value: undefined }, true])
+  }
+  await rival.release()
+  await clock.advance(0)
+  expect((await locks.inspect('a')).holder).toBeUndefined()
+  expect(clock.pending).toBe(0)
+})
+
 test('a store that fails is asked again after pauses that double, up to a limit, and leads once it is mended', async () => {
   const { locks, clock, store } = stage({ ttl: 1_000 })
   const delays: number[] = []

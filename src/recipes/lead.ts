@@ -2,7 +2,7 @@ import { checkSignal } from '../check.ts'
 import type { Lease } from '../lease.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
-import { anyOf } from './rest.ts'
+import { anyOf, leavable } from './rest.ts'
 
 export interface LeadOptions extends CampaignOptions {
   /** Aborts the signal of the term under way, and ends the terms after it. */
@@ -14,7 +14,9 @@ export function lead(host: Host, name: string, options: LeadOptions): AsyncItera
   const { signal, ...rest } = options
   checkCampaign('lead', name, options, ['signal'])
   checkSignal(signal)
-  return terms(new Campaign(host, name, rest, anyOf(signal, host.closing)))
+  const left = new AbortController()
+  const stop = anyOf(signal, anyOf(left.signal, host.closing))
+  return leavable(terms(new Campaign(host, name, rest, stop)), left)
 }
 
 async function* terms(campaign: Campaign): AsyncGenerator<Lease, void, undefined> {

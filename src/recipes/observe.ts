@@ -3,7 +3,7 @@ import { LeaseError } from '../errors.ts'
 import type { NameState } from '../record.ts'
 import type { LeaseRecord } from '../store.ts'
 import type { Host } from './host.ts'
-import { anyOf, rest, unlessStopped } from './rest.ts'
+import { anyOf, leavable, rest, unlessStopped } from './rest.ts'
 
 export interface ObserveOptions {
   /** Ends the observation. */
@@ -21,7 +21,9 @@ export function observe(host: Host, name: string, options: ObserveOptions): Asyn
   checkDuration(every, 'every')
   checkSignal(signal)
   host.closing.throwIfAborted()
-  return changes(host, name, every, anyOf(signal, host.closing))
+  const left = new AbortController()
+  const stop = anyOf(signal, anyOf(left.signal, host.closing))
+  return leavable(changes(host, name, every, stop), left)
 }
 
 async function* changes(

@@ -28,3 +28,23 @@ export function unlessStopped<Value>(work: Promise<Value>, stop: AbortSignal): P
 export function anyOf(signal: AbortSignal | undefined, other: AbortSignal): AbortSignal {
   return signal ? AbortSignal.any([signal, other]) : other
 }
+
+/**
+ * A generator whose `return()` aborts `left` if it waits for what comes next: by itself it would go on waiting, perhaps
+ * for ever, and end after that.
+ */
+export function leavable<Item>(items: AsyncGenerator<Item, void, undefined>, left: AbortController): typeof items {
+  const { next, return: leave } = items
+  let waiting = 0
+  items.next = () => {
+    waiting += 1
+    return next.call(items).finally(() => {
+      waiting -= 1
+    })
+  }
+  items.return = () => {
+    if (waiting > 0) left.abort()
+    return leave.call(items)
+  }
+  return items
+}

@@ -1,4 +1,6 @@
-import { connect as connectTo } from 'node:net'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect as connectTo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { S3 } from '@aws-sdk/client-s3'
 import fc from 'fast-check'
@@ -268,6 +270,20 @@ describe('told at once', () => {
     const error = await failureOf(fence.put(server.url('no/such/object'), 'x', lease(1)))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(error.message).toContain('was answered 409')
+  })
+
+  test('a write that is led away, also to what answers 200, such as a page to log in', async () => {
+    const service = createServer((request, response) => {
+      if (request.url === '/login') response.writeHead(200, { etag: '"page"' }).end('who are you?')
+      else if (request.method === 'GET') response.writeHead(404).end()
+      else response.writeHead(303, { location: '/login' }).end()
+    })
+    onTestFinished(() => void service.close())
+    await once(service.listen(0, '127.0.0.1'), 'listening')
+    const { port } = service.address() as AddressInfo
+    const error = await failureOf(fence.put(`http://127.0.0.1:${port}/object`, 'x', lease(1)))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error.message).toContain('was answered 303')
   })
 
   test('the reason of its signal to who gives up, before and during a request', async () => {

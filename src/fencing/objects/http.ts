@@ -7,6 +7,8 @@ export interface ObjectRequest {
   readonly method: 'GET' | 'PUT'
   readonly headers: Record<string, string>
   readonly body?: ArrayBuffer
+  /** A page to log in, to which a write is led away, may well answer 200. */
+  readonly redirect: 'manual'
   readonly signal: AbortSignal
 }
 
@@ -42,7 +44,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
 
   async function ask(
     url: string,
-    request: Omit<ObjectRequest, 'signal'>,
+    request: Omit<ObjectRequest, 'signal' | 'redirect'>,
     caller: AbortSignal | undefined,
     failed: LeaseErrorCode,
   ): Promise<{ status: number; tag: string | null; body: Uint8Array }> {
@@ -50,7 +52,12 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
     const late = AbortSignal.timeout(limit)
     try {
       const signal = caller ? AbortSignal.any([caller, late]) : late
-      const response = await send(url, { ...request, headers: { ...always, ...request.headers }, signal })
+      const response = await send(url, {
+        ...request,
+        headers: { ...always, ...request.headers },
+        redirect: 'manual',
+        signal,
+      })
       const body = new Uint8Array(await response.arrayBuffer())
       return { status: response.status, tag: response.headers.get('etag'), body }
     } catch (error) {

@@ -95,11 +95,15 @@ test('a write that is aborted leaves the file as it was, and rejects with the re
   expect(readdirSync(folder)).toHaveLength(2)
 })
 
-test('the mode of a file stays as it was', async () => {
+test('the mode of a file stays as it was, also while what replaces it is written', async () => {
   writeFileSync(path, 'before')
-  chmodSync(path, 0o640)
-  await fencedWrite(path, 'after', lease(1))
-  expect(statSync(path).mode & 0o777).toBe(0o640)
+  chmodSync(path, 0o600)
+  async function* parts(): AsyncGenerator<string> {
+    for (const name of readdirSync(folder).filter(found => found.startsWith('.fence-')))
+      yield (statSync(join(folder, name)).mode & 0o777).toString(8)
+  }
+  await fencedWrite(path, parts(), lease(1))
+  expect([text(), statSync(path).mode & 0o777]).toEqual(['600', 0o600])
 })
 
 test('one folder under two names has one mark for a file', async () => {

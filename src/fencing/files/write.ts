@@ -73,7 +73,7 @@ function sweep(place: Place): void {
 }
 
 async function writeSynced(path: string, data: FileData, { mode, signal }: Place): Promise<void> {
-  await using file = await open(path, 'wx')
+  await using file = await open(path, 'wx', mode) // never readable by more than may read what it replaces
   await file.writeFile(data, { signal })
   if (mode !== undefined) await file.chmod(mode)
   await file.sync()

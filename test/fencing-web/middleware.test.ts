@@ -117,6 +117,13 @@ describe.each(Object.entries(services))('behind %s', (kind, start) => {
   })
 })
 
+test('a resource that the service cannot name is an error of the service, and not for the client to say', async () => {
+  const mayGoOn = nodeFence(memoryMarks(), { resource: (({ params }: { params?: string }) => params) as () => string })
+  const headers = { 'fencing-token': '7', 'fencing-resource': '"whatever"' }
+  const response = { writeHead: () => {}, end: () => {} }
+  expect(await failureOf(mayGoOn({ headers }, response))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+})
+
 test('a handler that no request went through a check to is told so', () => {
   expect(() => fenceOf({})).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })

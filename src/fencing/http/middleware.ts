@@ -109,6 +109,9 @@ function checker<Request extends object>(
     throw invalid(`a fence of requests needs marks, or null if the handler checks, not ${show(marks)}`)
   return async (request, headers) => {
     const about = typeof resource === 'function' ? resource(request) : resource
+    // The client's header would decide, and pass the fence of this resource by the name of another.
+    if (resource !== undefined && typeof about !== 'string')
+      throw invalid(`the resource of a request must be a string, not ${show(about)}`)
     const checked = await checkFence(headers, marks, { resource: about, required })
     setFence(request, checked.fence)
     return checked

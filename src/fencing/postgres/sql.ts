@@ -22,7 +22,8 @@ as $holdfast$
 /**
  * The table of marks and the functions; can be carried out again and again. A holder that shows the same token again
  * writes nothing, and shares the row with others that do, so that its own transactions run side by side; a newer one
- * waits until these have ended.
+ * waits until these have ended. For that all stand in line for an advisory lock: shares of a row are given past those who
+ * wait to write it, so that an older holder whose transactions overlap without end would keep a newer one out for ever.
  */
 export function marksSql(names: FenceNames): string {
   const { schema, marks, raise } = names
@@ -42,12 +43,17 @@ ${FUNCTION}
 declare
   _seen record;
 begin
-  perform 1 from ${marks} where resource = _resource and lineage = _lineage and token = _token for share;
-  if found then
-    return;
+  select lineage, token into _seen from ${marks} where resource = _resource;
+  if (_seen.lineage, _seen.token) = (_lineage, _token) then
+    perform pg_advisory_xact_lock_shared(hashtext('${marks}'), hashtext(_resource));
+    perform 1 from ${marks} where resource = _resource and lineage = _lineage and token = _token for share;
+    if found then
+      return;
+    end if;
+  elsif (_seen.lineage, _seen.token) > (_lineage, _token) is not true then
+    perform pg_advisory_xact_lock(hashtext('${marks}'), hashtext(_resource));
   end if;
-  -- Who is late needs no lock, and must not want one: what was waited for above is locked, although it is another mark
-  -- now, and of two who have it shared neither gets it alone.
+  -- Who is late needs no lock of the row, and would wait with it for all that the newest holder does.
   select lineage, token into _seen from ${marks} where resource = _resource;
   if not found or (_seen.lineage, _seen.token) <= (_lineage, _token) then
     insert into ${marks} as mark (resource, lineage, token) values (_resource, _lineage, _token)

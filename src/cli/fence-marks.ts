@@ -33,7 +33,8 @@ async function inPostgres(url: string): Promise<OpenMarks> {
     import('../fencing/postgres/index.ts'),
   ])
   const { client, place } = clientAt(url)
-  return { marks: postgresFence(client, place).marks, close: () => (client as { end?(): unknown }).end?.() }
+  // Not awaited: a client whose server stands still would never end.
+  return { marks: postgresFence(client, place).marks, close: () => void (client as { end?(): unknown }).end?.() }
 }
 
 async function inRedis(url: string): Promise<OpenMarks> {

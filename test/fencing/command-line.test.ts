@@ -154,3 +154,11 @@ test('a database without marks, or without a server, is said', async () => {
   expect(gone.code).toBe(69)
   expect(gone.err).not.toContain('secret')
 })
+
+test('a server that stands still is not waited for without end', async () => {
+  const own = await startPostgres()
+  await own.pause()
+  const { code, err } = await holdfast(['fence', 'ls', '--url', own.url()])
+  expect({ code, err }).toEqual({ code: 69, err: expect.stringMatching(/did not answer within 5000 ms/) })
+  await own.stop()
+})

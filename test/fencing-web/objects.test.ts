@@ -266,6 +266,17 @@ describe('told at once', () => {
     expect((await failureOf(call())).code).toBe('INVALID_ARGUMENT')
   })
 
+  test.each(['3.1.0', '3.99.0', '3.699.0'])(
+    'a client of S3 that sends no condition with a write, as %s',
+    async version => {
+      const client = Object.assign(s3(), { putObject: () => Promise.reject(new Error('nothing is sent')) })
+      client.config.defaultUserAgentProvider = async () => [['aws-sdk-js', version]]
+      await fetch(server.url('bucket'), { method: 'MKCOL' })
+      const error = await failureOf(objectFence(s3Objects(client, { bucket: 'bucket' })).put('old', 'x', lease(1)))
+      expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('3.700') })
+    },
+  )
+
   test('a folder that does not exist, since trying again does not help', async () => {
     const error = await failureOf(fence.put(server.url('no/such/object'), 'x', lease(1)))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })

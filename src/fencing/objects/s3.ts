@@ -3,7 +3,7 @@ import { LeaseError } from '../../errors.ts'
 import { isRefusal } from './http.ts'
 import type { Objects } from './objects.ts'
 
-/** As much of `S3` of `@aws-sdk/client-s3` as is used. */
+/** As much of `S3` of `@aws-sdk/client-s3` >= 3.700 as is used. */
 export interface S3Client {
   getObject(
     input: { Bucket: string; Key: string },
@@ -25,6 +25,7 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
   const { bucket: Bucket } = options
   if (typeof Bucket !== 'string' || Bucket === '')
     throw invalid("s3Objects needs a bucket: s3Objects(client, { bucket: 'reports' })")
+  let checked: Promise<void> | undefined
   return {
     async read(Key, signal) {
       try {
@@ -42,6 +43,8 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
       throw new LeaseError('STORE_UNAVAILABLE', `${Key} was answered without an ETag`, { retryable: false })
     },
     async write(Key, Body, tag, signal) {
+      checked ??= checkVersion(client)
+      await checked
       const condition = tag === undefined ? { IfNoneMatch: '*' } : { IfMatch: tag }
       try {
         await client.putObject({ Bucket, Key, Body, ...condition }, { ...(signal && { abortSignal: signal }) })
@@ -58,6 +61,15 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
       }
     },
   }
+}
+
+/** Before 3.700 it leaves `IfMatch` out of a write without a word, and older holders overwrite newer ones. */
+async function checkVersion(client: S3Client): Promise<void> {
+  const { config } = client as { config?: { defaultUserAgentProvider?: () => Promise<[string, string?][]> } }
+  const agents = await config?.defaultUserAgentProvider?.()
+  const version = agents?.find(([name]) => name === 'aws-sdk-js')?.[1] ?? ''
+  if (!/^3\.[1-6]?\d?\d\./.test(version)) return
+  throw invalid(`@aws-sdk/client-s3 ${version} sends no If-Match with a write: install 3.700 or later`)
 }
 
 function statusOf(error: unknown): number | undefined {

@@ -109,6 +109,21 @@ test('resign ends the term, lets the next in line lead, and campaigns again', as
   expect(election.health().state).toBe('leading')
 })
 
+test('resign waits until the name is given back, also when the work has just ended by itself', async () => {
+  const { locks, clock, store } = stage()
+  const election = locks.election('a')
+  const release = store.holdRequests('release')
+  void election.run(() => {})
+  await clock.advance(0)
+  const resigned = follow(election.resign())
+  await clock.advance(0)
+  expect(resigned.settled).toBe(false)
+  release()
+  await clock.advance(0)
+  expect(resigned.settled).toBe(true)
+  expect(await election.leader()).toBeUndefined()
+})
+
 test('health says that the process should be ended when work goes on for longer than the grace', async () => {
   const locks = testLocks()
   const election = locks.election('a', { grace: 3_000 })

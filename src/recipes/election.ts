@@ -77,8 +77,9 @@ export class StoreElection implements Election {
   readonly #grace: number
   #runs = false
   #term: Term | undefined
-  /** Until the name of the term under way is given back. */
   #turn: Promise<unknown> | undefined
+  /** Until the name of the last term, which may be under way, is given back. */
+  #given: Promise<unknown> | undefined
 
   constructor(host: Host, name: string, options: ElectionOptions) {
     checkCampaign('election', name, options, ['grace'])
@@ -130,9 +131,8 @@ export class StoreElection implements Election {
   }
 
   async resign(): Promise<void> {
-    if (!this.#term) return
-    this.#term.leave()
-    await this.#turn
+    this.#term?.leave()
+    await this.#given // also when the work has just ended by itself, and its name is still being given back
   }
 
   health(): ElectionHealth {
@@ -152,6 +152,7 @@ export class StoreElection implements Election {
     }
     lease.signal.addEventListener('abort', onEnd)
     this.#term = term
+    this.#given = this.#turn
     try {
       await work(lease)
     } finally {

@@ -76,6 +76,7 @@ export class Build {
         lease.signal.addEventListener('abort', onLost, { once: true })
         return { release: () => lease.release(), isHeld: () => lease.remaining > 0 }
       },
+      election: name => locks.election(name),
       async close() {
         await locks.close({ grace: 0 })
         await close()

@@ -14,8 +14,8 @@ import { targets } from './targets.ts'
 import { loadPeer } from './worker.ts'
 
 const SCENARIOS = [
-  ...['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences'],
-  ...['redlock-pairs', 'redlock-handoffs', 'redlock-stopped'],
+  ...['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover'],
+  ...['redlock-pairs', 'redlock-handoffs', 'redlock-handover', 'redlock-stopped'],
 ]
 
 const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]

@@ -1,3 +1,5 @@
+import type { Election } from '../src/index.ts'
+
 /** Where a peer finds its servers. */
 export interface Place {
   readonly host: string
@@ -26,6 +28,14 @@ export interface Peer {
   open(place: Place): Promise<Client>
   /** Writes to what it keeps leases in, with a fence and without. */
   openWriter?(place: Place): Promise<Writer>
+  /** One round trip to what it keeps leases in; its clients then have elections. */
+  openTrip?(place: Place): Promise<Trip>
+}
+
+/** The smallest write of a raw client to the same server, as lasting as a lease is there: the unit of a hand-over. */
+export interface Trip {
+  make(): Promise<unknown>
+  close(): Promise<unknown>
 }
 
 /** The same write twice, of one row or key. */
@@ -46,6 +56,7 @@ export interface Client {
   acquire(name: string, ttl: number): Promise<Release>
   /** Holds a free name and keeps it until released; `onLost` is called when the library says that it is lost. */
   hold?(name: string, ttl: number, onLost: () => void): Promise<Held>
+  election?(name: string): Election
   close(): Promise<unknown>
 }
 

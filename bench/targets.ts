@@ -1,5 +1,6 @@
 import type { Over } from './peer.ts'
 import { type Report, summary } from './report.ts'
+import { AWAY, ON_ONE_MACHINE } from './scenarios/handover.ts'
 
 interface Target {
   readonly what: string
@@ -188,6 +189,15 @@ const all: readonly Target[] = [
     measured: report => summary(report.ratios('handoffs', '', 'holdfast-etcd', 'floor-etcd', 'gap50'))?.middle,
     isMet: atMost(2),
   },
+  ...Object.entries({ 'on one machine': ON_ONE_MACHINE, '10 ms away': AWAY }).flatMap(([where, variant]) =>
+    [OWN, OWN_REDLOCK, POSTGRES, 'holdfast-etcd', 'holdfast-zookeeper', 'holdfast-sqlite'].map(own => ({
+      what: `hand-over of leadership p50, in round trips: ${own}, ${where}`,
+      wanted: '<= 3',
+      measured: (report: Report) =>
+        middle(report, own === OWN_REDLOCK ? 'redlock-handover' : 'handover', variant, 'trips', own),
+      isMet: atMost(3),
+    })),
+  ),
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',

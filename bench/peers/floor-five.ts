@@ -17,24 +17,7 @@ export const peer: Peer = {
   async open(place) {
     const clients = (await connectedTo(place)) as unknown as (Redis & Scripts)[]
     for (const client of clients) client.defineCommand('releaseLease', { numberOfKeys: 1, lua: release })
-    const majority = Math.floor(clients.length / 2) + 1
-
-    /** Settles with the majority: do so many say yes? */
-    const most = <Reply>(ask: (client: Redis & Scripts) => Promise<Reply>, isYes: (reply: Reply) => boolean) =>
-      new Promise<boolean>(resolve => {
-        let [yes, no] = [0, 0]
-        const count = (isOne: boolean): void => {
-          if (isOne) yes += 1
-          else no += 1
-          if (yes === majority) resolve(true)
-          else if (no > clients.length - majority) resolve(false)
-        }
-        for (const client of clients)
-          ask(client).then(
-            reply => count(isYes(reply)),
-            () => count(false),
-          )
-      })
+    const most = mostOf(clients)
     const remove = (name: string, id: string): Promise<boolean> =>
       most(
         client => client.releaseLease(name, id),
@@ -56,4 +39,24 @@ export const peer: Peer = {
       close: () => quit(clients),
     }
   },
+}
+
+/** Asks all at once; settles with the majority: do so many say yes? */
+export function mostOf<Client>(clients: readonly Client[]) {
+  const majority = Math.floor(clients.length / 2) + 1
+  return <Reply>(ask: (client: Client) => Promise<Reply>, isYes: (reply: Reply) => boolean): Promise<boolean> =>
+    new Promise(resolve => {
+      let [yes, no] = [0, 0]
+      const count = (isOne: boolean): void => {
+        if (isOne) yes += 1
+        else no += 1
+        if (yes === majority) resolve(true)
+        else if (no > clients.length - majority) resolve(false)
+      }
+      for (const client of clients)
+        ask(client).then(
+          reply => count(isYes(reply)),
+          () => count(false),
+        )
+    })
 }

@@ -1,9 +1,15 @@
 import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
 import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { create, createContainer, remove } from '../../src/stores/zookeeper/protocol.ts'
-import type { Peer } from '../peer.ts'
+import type { Peer, Place } from '../peer.ts'
 
-const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
+export const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
+
+/** A session in plain requests. */
+export function openSession({ host, ports: [port = 0] }: Place): Promise<Connection> {
+  const handshake = { timeout: 30_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  return Connection.open({ host, port }, { tls: undefined, auth: undefined }, handshake, 5_000)
+}
 
 /** One node for each name, which is made and deleted: no line, nobody is told of anything. */
 export const peer: Peer = {
@@ -12,9 +18,8 @@ export const peer: Peer = {
   can: ['pairs'],
   isFloor: true,
   serve: async () => (await startZooKeeper()).port,
-  async open({ host, ports: [port = 0] }) {
-    const handshake = { timeout: 30_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
-    const connection = await Connection.open({ host, port }, { tls: undefined, auth: undefined }, handshake, 5_000)
+  async open(place) {
+    const connection = await openSession(place)
     await connection.send(createContainer('/floor', WORLD))
     return {
       async acquire(name) {

@@ -1,4 +1,4 @@
-import { serveEtcd } from '../etcd.ts'
+import { base64, Gateway, serveEtcd } from '../etcd.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 
@@ -11,5 +11,10 @@ export const peer: Peer = {
     const build = new Build()
     const { etcd } = await build.etcd()
     return build.client(etcd({ endpoints: [`${host}:${port}`] }))
+  },
+  async openTrip(place) {
+    const gateway = new Gateway(place)
+    const put = { key: base64('trip'), value: base64('made') }
+    return { make: () => gateway.ask('kv/put', put), close: async () => gateway.close() }
   },
 }

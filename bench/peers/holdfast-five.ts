@@ -1,6 +1,7 @@
-import { clientsOf } from '../clients.ts'
+import { clientsOf, connectedTo, quit } from '../clients.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
+import { mostOf } from './floor-five.ts'
 
 export const peer: Peer = holdfastOverRedlock('Holdfast')
 
@@ -17,6 +18,16 @@ export function holdfastOverRedlock(label: string, folder?: string): Peer {
       return build.client(redlock(clients, { trustRestarted: true }), () => {
         for (const client of clients) client.disconnect()
       })
+    },
+    async openTrip(place) {
+      const clients = await connectedTo(place)
+      const most = mostOf(clients)
+      const make = (): Promise<boolean> =>
+        most(
+          client => client.set('trip', 'made'),
+          () => true,
+        )
+      return { make, close: () => quit(clients) }
     },
   }
 }

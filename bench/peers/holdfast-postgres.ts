@@ -33,4 +33,10 @@ export const peer: Peer = {
       close: () => pool.end(),
     }
   },
+  async openTrip(place) {
+    const pool = new Pool(poolOptions(place, 1))
+    const table = `trips_${process.pid}`
+    await pool.query(`create table ${table} (times int); insert into ${table} values (0)`)
+    return { make: () => pool.query(`update ${table} set times = times + 1`), close: () => pool.end() }
+  },
 }

@@ -14,8 +14,7 @@ export const peer: Peer = {
   },
   async openWriter({ folder }) {
     const { sqliteFence } = await new Build().fencingSqlite()
-    const database = new DatabaseSync(join(folder, 'fences.db'))
-    database.exec('pragma journal_mode = wal; pragma synchronous = full')
+    const database = openDatabase(join(folder, 'fences.db'))
     database.exec('create table written (times integer); insert into written values (0)')
     const update = database.prepare('update written set times = times + 1')
     const fence = sqliteFence(database)
@@ -31,4 +30,17 @@ export const peer: Peer = {
       close: async () => database.close(),
     }
   },
+  async openTrip({ folder }) {
+    const database = openDatabase(join(folder, `trips-${process.pid}.db`))
+    database.exec('create table trips (times integer); insert into trips values (0)')
+    const update = database.prepare('update trips set times = times + 1')
+    return { make: async () => update.run(), close: async () => database.close() }
+  },
+}
+
+/** As safe as the store's own. */
+function openDatabase(path: string): DatabaseSync {
+  const database = new DatabaseSync(path)
+  database.exec('pragma journal_mode = wal; pragma synchronous = full')
+  return database
 }

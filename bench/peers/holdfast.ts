@@ -1,4 +1,4 @@
-import { clientsOf } from '../clients.ts'
+import { clientsOf, connectedTo } from '../clients.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 
@@ -32,6 +32,10 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
           client.disconnect()
         },
       }
+    },
+    async openTrip(place) {
+      const [client] = await connectedTo(place)
+      return { make: () => client.set('trip', 'made'), close: () => client.quit() }
     },
   }
 }

@@ -3,6 +3,7 @@ import type * as FencingPostgres from '../src/fencing/postgres/index.ts'
 import type * as FencingRedis from '../src/fencing/redis/index.ts'
 import type * as FencingSqlite from '../src/fencing/sqlite/index.ts'
 import type * as Main from '../src/index.ts'
+import type * as Prometheus from '../src/observe/prometheus.ts'
 import type * as Etcd from '../src/stores/etcd/index.ts'
 import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
@@ -17,9 +18,12 @@ export const BUILD: string = join(import.meta.dirname, 'dist')
 /** A build of Holdfast. */
 export class Build {
   readonly #folder: string
+  readonly #copy: string
 
-  constructor(folder: string = BUILD) {
+  /** `copy`: what comes after the paths of its modules, such as `?silent`; see `Copies`. */
+  constructor(folder: string = BUILD, copy = '') {
     this.#folder = folder
+    this.#copy = copy
   }
 
   main(): Promise<typeof Main> {
@@ -48,6 +52,10 @@ export class Build {
 
   zookeeper(): Promise<typeof ZooKeeper> {
     return this.#load('zookeeper')
+  }
+
+  prometheus(): Promise<typeof Prometheus> {
+    return this.#load('prometheus')
   }
 
   fencingPostgres(): Promise<typeof FencingPostgres> {
@@ -85,6 +93,6 @@ export class Build {
   }
 
   async #load<Module>(name: string): Promise<Module> {
-    return (await import(join(this.#folder, `${name}.js`))) as Module
+    return (await import(join(this.#folder, `${name}.js${this.#copy}`))) as Module
   }
 }

@@ -25,7 +25,8 @@ export interface Peer {
   isHeld?(value: string): boolean
   /** Starts a server of its own kind in this process and answers its port. */
   serve?(): Promise<number>
-  open(place: Place): Promise<Client>
+  /** `copy`: of its code, with the ability `copies`; see `Copies`. */
+  open(place: Place, copy?: string): Promise<Client>
   /** Writes to what it keeps leases in, with a fence and without. */
   openWriter?(place: Place): Promise<Writer>
   /** One round trip to what it keeps leases in; its clients then have elections. */
@@ -48,7 +49,7 @@ export interface Writer {
 /** `redlock`: a majority of several independent servers of Redis. */
 export type Over = 'redis' | 'etcd' | 'zookeeper' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker'
 
-export type Ability = 'pairs' | 'wait' | 'held'
+export type Ability = 'pairs' | 'wait' | 'held' | 'copies'
 
 /** One connection or store, as a process of a user has one. */
 export interface Client {

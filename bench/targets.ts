@@ -1,6 +1,7 @@
 import type { Over } from './peer.ts'
 import { type Report, summary } from './report.ts'
 import { AWAY, ON_ONE_MACHINE } from './scenarios/handover.ts'
+import { NOBODY } from './scenarios/observers.ts'
 
 interface Target {
   readonly what: string
@@ -198,6 +199,12 @@ const all: readonly Target[] = [
       isMet: atMost(3),
     })),
   ),
+  ...['holdfast-memory', 'holdfast-sqlite', OWN].map(own => ({
+    what: `a pair's CPU for events that nobody listens to, %: ${own}`,
+    wanted: '< 2',
+    measured: (report: Report) => middle(report, 'observers', NOBODY, 'cost', own),
+    isMet: (value: number) => value < 2,
+  })),
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',

@@ -1,12 +1,12 @@
-import { Build } from '../holdfast.ts'
+import { BUILD, Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 
 export const peer: Peer = {
   label: 'Holdfast in memory',
   over: 'memory',
-  can: ['pairs'],
-  async open() {
-    const build = new Build()
+  can: ['pairs', 'copies'],
+  async open(_, copy) {
+    const build = new Build(BUILD, copy)
     const { memory } = await build.main()
     return build.client(memory())
   },

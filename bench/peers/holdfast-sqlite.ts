@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Build } from '../holdfast.ts'
+import { BUILD, Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'
 
 export const peer: Peer = {
   label: 'Holdfast over SQLite',
   over: 'sqlite',
-  can: ['pairs', 'wait'],
-  async open({ folder }) {
-    const build = new Build()
+  can: ['pairs', 'wait', 'copies'],
+  async open({ folder }, copy) {
+    const build = new Build(BUILD, copy)
     const { sqlite } = await build.sqlite()
     return build.client(sqlite(join(folder, 'leases.db')))
   },

@@ -11,9 +11,9 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
     key: name => `holdfast:{:${name}}`,
     // `1 ENDS held …`: the two clocks are one, of this machine.
     isHeld: value => value.slice(16, 20) === 'held' && Number(value.slice(2, 15)) > Date.now(),
-    can: ['pairs', 'wait', 'held'],
-    async open(place) {
-      const build = new Build(folder)
+    can: ['pairs', 'wait', 'held', 'copies'],
+    async open(place, copy) {
+      const build = new Build(folder, copy)
       const { redis } = await build.redis()
       // Never connected: the store opens connections of its own like it.
       const [client] = clientsOf(place)

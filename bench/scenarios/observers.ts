@@ -1,0 +1,87 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { Copies } from '../copies.ts'
+import { BUILD, Build } from '../holdfast.ts'
+import type { Client } from '../peer.ts'
+import { rough, type Scenario } from '../scenario.ts'
+import { median } from '../statistics.ts'
+import type { Stage, Values } from '../worker.ts'
+
+/** Milliseconds. */
+const TURN = 10
+const TTL = 10_000
+/** Fours that do not count: until then code is compiled. */
+const WARM = 75
+
+export const NOBODY = 'nobody listens'
+
+export const scenario: Scenario = {
+  title: 'What it costs that others can listen',
+  about:
+    'One process has the library twice: as it is, and with every look at whether anybody listens taken out of its code. ' +
+    'One loop takes and gives back a name by the one and the other, in turns of 10 ms: with, without, without, with. The ' +
+    'cost is how much more CPU of its thread a pair takes with events: the median of all such fours, and between what ' +
+    'the true median lies in 95 of 100 cases. The control has the copy without twice.',
+  rounds: 5,
+  variants: isQuick => {
+    const settings = { fours: isQuick ? 30 : 300 }
+    return [
+      { name: 'control', settings },
+      { name: NOBODY, settings: { ...settings, events: 1 } },
+      { name: 'holdfast/prometheus listens', settings: { ...settings, events: 1, metrics: 1 } },
+    ]
+  },
+  takesPart: peer => peer.can.includes('copies'),
+  measure: trial => trial.start('work').values,
+  columns: [
+    { title: 'CPU us/pair without', value: 'without', format: rough },
+    { title: 'with', value: 'with', format: rough },
+    { title: 'cost %', value: 'cost', format: rough },
+    { title: 'at least', value: 'least', format: rough },
+    { title: 'at most', value: 'most', format: rough },
+  ],
+}
+
+export async function work({ peer, place, settings }: Stage): Promise<Values> {
+  const { fours = 1, events, metrics } = settings
+  const copies = new Copies()
+  const clients: Client[] = []
+  for (const copy of ['?silent', events ? '' : '?silent=2']) {
+    const folder = join(place.folder, String(clients.length))
+    mkdirSync(folder)
+    clients.push(await peer.open({ ...place, folder }, copy))
+  }
+  copies.assertSilenced()
+  if (metrics) (await new Build(BUILD).prometheus()).leaseMetrics()
+  const [without, having] = clients as [Client, Client]
+  const [plain, told, costs]: [number[], number[], number[]] = [[], [], []]
+  for (let four = -WARM; four < fours; four += 1) {
+    const turns: number[] = []
+    for (const client of [having, without, without, having]) turns.push(await turn(client))
+    if (four < 0) continue // warm
+    const [first = 0, second = 0, third = 0, fourth = 0] = turns
+    told.push(first, fourth)
+    plain.push(second, third)
+    costs.push(((first + fourth) / (second + third) - 1) * 100)
+  }
+  for (const client of clients) await client.close()
+  return { without: median(plain), with: median(told), cost: median(costs), ...bounds(costs) }
+}
+
+/** Microseconds of CPU that a pair took. */
+async function turn(client: Client): Promise<number> {
+  await new Promise(setImmediate) // what never leaves the thread would else let no timer run
+  const before = process.threadCpuUsage()
+  const end = performance.now() + TURN
+  let pairs = 0
+  for (; performance.now() < end; pairs += 1) await (await client.acquire('observers', TTL))()
+  const { user, system } = process.threadCpuUsage(before)
+  return (user + system) / pairs
+}
+
+/** Between what the median of what these are a sample of lies in 95 of 100 cases, whatever its distribution. */
+function bounds(sample: readonly number[]): { least: number | undefined; most: number | undefined } {
+  const sorted = sample.toSorted((a, b) => a - b)
+  const rank = Math.max(Math.floor(sorted.length / 2 - 0.98 * Math.sqrt(sorted.length)), 0)
+  return { least: sorted[rank], most: sorted.at(-1 - rank) }
+}

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 
 /** The least number of places where events are told that a build has. */
@@ -18,8 +19,8 @@ export class Copies {
         return search && specifier.startsWith('.') ? { ...resolved, url: resolved.url + search } : resolved
       },
       load: (url, context, next) => {
-        const loaded = next(url, context)
-        return url.includes('?silent') ? { ...loaded, source: this.#silence(String(loaded.source)) } : loaded
+        if (!url.includes('?silent')) return next(url, context)
+        return { format: 'module', source: this.#silence(readFileSync(new URL(url), 'utf8')), shortCircuit: true }
       },
     })
   }

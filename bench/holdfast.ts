@@ -1,4 +1,7 @@
 import { join } from 'node:path'
+import type * as FencingFiles from '../src/fencing/files/index.ts'
+import type * as FencingHttp from '../src/fencing/http/index.ts'
+import type * as FencingObjects from '../src/fencing/objects/index.ts'
 import type * as FencingPostgres from '../src/fencing/postgres/index.ts'
 import type * as FencingRedis from '../src/fencing/redis/index.ts'
 import type * as FencingSqlite from '../src/fencing/sqlite/index.ts'
@@ -56,6 +59,18 @@ export class Build {
 
   prometheus(): Promise<typeof Prometheus> {
     return this.#load('prometheus')
+  }
+
+  fencingFiles(): Promise<typeof FencingFiles> {
+    return this.#load('fencing/files')
+  }
+
+  fencingHttp(): Promise<typeof FencingHttp> {
+    return this.#load('fencing/http')
+  }
+
+  fencingObjects(): Promise<typeof FencingObjects> {
+    return this.#load('fencing/objects')
   }
 
   fencingPostgres(): Promise<typeof FencingPostgres> {

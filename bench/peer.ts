@@ -46,8 +46,10 @@ export interface Writer {
   close(): Promise<unknown>
 }
 
-/** `redlock`: a majority of several independent servers of Redis. */
-export type Over = 'redis' | 'etcd' | 'zookeeper' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker'
+/** `redlock`: a majority of several independent servers of Redis. The last three only have a fence. */
+export type Over =
+  | ('redis' | 'etcd' | 'zookeeper' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker')
+  | ('http' | 'objects' | 'files')
 
 export type Ability = 'pairs' | 'wait' | 'held' | 'copies'
 
@@ -59,6 +61,12 @@ export interface Client {
   hold?(name: string, ttl: number, onLost: () => void): Promise<Held>
   election?(name: string): Election
   close(): Promise<unknown>
+}
+
+/** Of what only has a fence. */
+export const keepsNoLeases: Pick<Peer, 'can' | 'open'> = {
+  can: [],
+  open: () => Promise.reject(new Error('it keeps no leases')),
 }
 
 export type Release = () => Promise<unknown>

@@ -205,6 +205,12 @@ const all: readonly Target[] = [
     measured: (report: Report) => middle(report, 'observers', NOBODY, 'cost', own),
     isMet: (value: number) => value < 2,
   })),
+  ...[POSTGRES, 'holdfast-sqlite', OWN, 'fence-http', 'fence-http-redis', 'fence-objects', 'fence-files'].map(own => ({
+    what: `round trips that a fence adds to a write: ${own}`,
+    wanted: '<= 1',
+    measured: (report: Report) => middle(report, 'fences', '1 at a time', 'extraTrips', own),
+    isMet: atMost(1),
+  })),
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',

@@ -39,7 +39,7 @@ export const peer: Peer = {
 }
 
 /** As safe as the store's own. */
-function openDatabase(path: string): DatabaseSync {
+export function openDatabase(path: string): DatabaseSync {
   const database = new DatabaseSync(path)
   database.exec('pragma journal_mode = wal; pragma synchronous = full')
   return database

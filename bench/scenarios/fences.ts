@@ -1,3 +1,4 @@
+import { countRoundTrips } from '../../src/lab/round-trips.ts'
 import { pause, type Writer } from '../peer.ts'
 import { rough, rounded, type Scenario } from '../scenario.ts'
 import { quantile } from '../statistics.ts'
@@ -6,14 +7,17 @@ import type { Stage, Values } from '../worker.ts'
 export const scenario: Scenario = {
   title: 'A write with a fence',
   about:
-    'One process with so many loops that write a line in a transaction, or over Redis set a key; in turns of a fifth of a ' +
-    'second without the fence and with it. The token is that of one holder, as it is between two changes of holders.',
+    'One process with so many loops that write: a line in a transaction, a key, an object, a file, or by a service in ' +
+    'the same process; in turns of a fifth of a second without the fence and with it. The token is that of one holder, ' +
+    'as it is between two changes of holders. Round trips are those of one write after another, all together, counted.',
   rounds: 3,
   variants: isQuick =>
     [1, 16].map(loops => ({ name: `${loops} at a time`, settings: { loops, turns: isQuick ? 2 : 10 } })),
   takesPart: peer => peer.openWriter !== undefined,
   measure: trial => trial.start('work').values,
   columns: [
+    { title: 'round trips without', value: 'plainTrips', format: String },
+    { title: 'with', value: 'fencedTrips', format: String },
     { title: 'writes/s without', value: 'plainRate', format: rounded },
     { title: 'with', value: 'fencedRate', format: rounded },
     { title: 'with/without', value: 'ratio', format: rough },
@@ -23,9 +27,12 @@ export const scenario: Scenario = {
 }
 
 const TURN = 200
+/** Writes of which the round trips are counted. */
+const COUNTED = 20
 
 export async function work({ peer, place, settings }: Stage): Promise<Values> {
   const { loops = 1, turns = 1 } = settings
+  const roundTrips = countRoundTrips()
   const writer = await peer.openWriter?.(place)
   if (!writer) throw new Error(`${peer.label} has no fence`)
   const [plain, fenced]: [number[], number[]] = [[], []]
@@ -34,9 +41,18 @@ export async function work({ peer, place, settings }: Stage): Promise<Values> {
     plain.push(...(await write(writer, 'plain', loops)))
     fenced.push(...(await write(writer, 'fenced', loops)))
   }
+  const tripsOf = async (how: 'plain' | 'fenced'): Promise<number> => {
+    const before = roundTrips()
+    for (let count = 0; count < COUNTED; count += 1) await writer[how]()
+    return (roundTrips() - before) / COUNTED
+  }
+  const [plainTrips, fencedTrips] = [await tripsOf('plain'), await tripsOf('fenced')]
   await writer.close()
   const seconds = (turns * TURN) / 1_000
   return {
+    plainTrips,
+    fencedTrips,
+    extraTrips: fencedTrips - plainTrips,
     plainRate: plain.length / seconds,
     fencedRate: fenced.length / seconds,
     ratio: fenced.length / plain.length,

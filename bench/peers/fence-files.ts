@@ -1,0 +1,35 @@
+import { open, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Build } from '../holdfast.ts'
+import { keepsNoLeases, type Peer } from '../peer.ts'
+import { Free } from './fence-objects.ts'
+
+const BODY = 'a line'
+
+export const peer: Peer = {
+  ...keepsNoLeases,
+  label: 'file, replaced and synced',
+  over: 'files',
+  async openWriter({ folder }) {
+    const { fencedWrite } = await new Build().fencingFiles()
+    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+    const replace = async (path: string): Promise<void> => {
+      await write(`${path}.new`, BODY)
+      await rename(`${path}.new`, path)
+      await write(folder)
+    }
+    const files = new Free(count => join(folder, `file-${count}`))
+    return {
+      plain: () => files.use(replace),
+      fenced: () => files.use(path => fencedWrite(path, BODY, lease)),
+      async close() {},
+    }
+  },
+}
+
+/** Without a text the folder is synced, so that names in it last. */
+async function write(path: string, text?: string): Promise<void> {
+  await using file = await open(path, text === undefined ? 'r' : 'w')
+  if (text !== undefined) await file.writeFile(text)
+  await file.sync()
+}

@@ -63,6 +63,9 @@ export interface Client {
   close(): Promise<unknown>
 }
 
+/** What writers show to fences: the same for as long as they write. */
+export const HOLDER = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+
 /** Of what only has a fence. */
 export const keepsNoLeases: Pick<Peer, 'can' | 'open'> = {
   can: [],

@@ -1,7 +1,7 @@
 import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Build } from '../holdfast.ts'
-import { keepsNoLeases, type Peer } from '../peer.ts'
+import { HOLDER, keepsNoLeases, type Peer } from '../peer.ts'
 import { Free } from './fence-objects.ts'
 
 const BODY = 'a line'
@@ -12,7 +12,6 @@ export const peer: Peer = {
   over: 'files',
   async openWriter({ folder }) {
     const { fencedWrite } = await new Build().fencingFiles()
-    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
     const replace = async (path: string): Promise<void> => {
       await write(`${path}.new`, BODY)
       await rename(`${path}.new`, path)
@@ -21,7 +20,7 @@ export const peer: Peer = {
     const files = new Free(count => join(folder, `file-${count}`))
     return {
       plain: () => files.use(replace),
-      fenced: () => files.use(path => fencedWrite(path, BODY, lease)),
+      fenced: () => files.use(path => fencedWrite(path, BODY, HOLDER)),
       async close() {},
     }
   },

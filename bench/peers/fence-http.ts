@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { Build } from '../holdfast.ts'
-import { keepsNoLeases, type Peer, type Writer } from '../peer.ts'
+import { HOLDER, keepsNoLeases, type Peer, type Writer } from '../peer.ts'
 import { openDatabase } from './holdfast-sqlite.ts'
 
 export const peer: Peer = {
@@ -43,7 +43,7 @@ export async function writerTo(
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  const headers = fenceHeaders({ name: 'fences', token: BigInt(Date.now()) * 1_000n })
+  const headers = fenceHeaders(HOLDER)
   const ask = async (path: string, shown: Record<string, string>): Promise<void> => {
     const response = await fetch(`http://127.0.0.1:${port}/${path}`, { method: 'PUT', headers: shown })
     const text = await response.text()

@@ -1,6 +1,6 @@
 import { startApache } from '../../src/lab/servers/apache.ts'
 import { Build } from '../holdfast.ts'
-import { keepsNoLeases, type Peer } from '../peer.ts'
+import { HOLDER, keepsNoLeases, type Peer } from '../peer.ts'
 
 const BODY = 'a line'
 
@@ -12,7 +12,6 @@ export const peer: Peer = {
   async openWriter({ host, ports: [port] }) {
     const { httpObjects, objectFence } = await new Build().fencingObjects()
     const fence = objectFence(httpObjects())
-    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
     const put = async (url: string): Promise<void> => {
       const response = await fetch(url, { method: 'PUT', body: BODY })
       await response.arrayBuffer()
@@ -22,7 +21,7 @@ export const peer: Peer = {
     const objects = new Free(count => `http://${host}:${port}/object-${count}`)
     return {
       plain: () => objects.use(put),
-      fenced: () => objects.use(url => fence.put(`${url}-fenced`, BODY, lease)),
+      fenced: () => objects.use(url => fence.put(`${url}-fenced`, BODY, HOLDER)),
       async close() {},
     }
   },

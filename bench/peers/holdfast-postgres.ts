@@ -1,6 +1,6 @@
 import { Pool } from 'pg'
 import { Build } from '../holdfast.ts'
-import { type Peer, poolOptions } from '../peer.ts'
+import { HOLDER, type Peer, poolOptions } from '../peer.ts'
 
 export const peer: Peer = {
   label: 'Holdfast over PostgreSQL',
@@ -20,7 +20,6 @@ export const peer: Peer = {
     await fence.install()
     await pool.query('create table written (line text)')
     const insert = "insert into written values ('a line')"
-    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
     return {
       async plain() {
         const client = await pool.connect()
@@ -29,7 +28,7 @@ export const peer: Peer = {
         await client.query('commit')
         client.release()
       },
-      fenced: () => fence.transaction(lease, client => client.query(insert)),
+      fenced: () => fence.transaction(HOLDER, client => client.query(insert)),
       close: () => pool.end(),
     }
   },

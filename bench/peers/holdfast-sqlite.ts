@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { BUILD, Build } from '../holdfast.ts'
-import type { Peer } from '../peer.ts'
+import { HOLDER, type Peer } from '../peer.ts'
 
 export const peer: Peer = {
   label: 'Holdfast over SQLite',
@@ -19,14 +19,13 @@ export const peer: Peer = {
     const update = database.prepare('update written set times = times + 1')
     const fence = sqliteFence(database)
     fence.install()
-    const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
     return {
       async plain() {
         database.exec('begin immediate')
         update.run()
         database.exec('commit')
       },
-      fenced: async () => fence.transaction(lease, () => update.run()),
+      fenced: async () => fence.transaction(HOLDER, () => update.run()),
       close: async () => database.close(),
     }
   },

@@ -1,6 +1,6 @@
 import { clientsOf, connectedTo } from '../clients.ts'
 import { Build } from '../holdfast.ts'
-import type { Peer } from '../peer.ts'
+import { HOLDER, type Peer } from '../peer.ts'
 
 export const peer: Peer = holdfastOverRedis('Holdfast')
 
@@ -23,10 +23,9 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
       const { redisFence } = await new Build(folder).fencingRedis()
       const [client] = clientsOf(place)
       const fence = redisFence(client)
-      const lease = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
       return {
         plain: () => client.set('fences', 'written'),
-        fenced: () => fence.fencedSet(lease, 'fences', 'written'),
+        fenced: () => fence.fencedSet(HOLDER, 'fences', 'written'),
         async close() {
           await fence.close()
           client.disconnect()

@@ -19,7 +19,7 @@ const SCENARIOS = [
 ]
 
 const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
-  --quick      about three minutes: one short round, to see that everything runs; the figures tell little
+  --quick      about five minutes: one short round, to see that everything runs; the figures tell little
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
   --beside     another build of Holdfast, measured as one more peer

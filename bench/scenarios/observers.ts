@@ -10,8 +10,6 @@ import type { Stage, Values } from '../worker.ts'
 /** Milliseconds. */
 const TURN = 10
 const TTL = 10_000
-/** Fours that do not count: until then code is compiled. */
-const WARM = 75
 
 export const NOBODY = 'nobody listens'
 
@@ -24,7 +22,7 @@ export const scenario: Scenario = {
     'the true median lies in 95 of 100 cases. The control has the copy without twice.',
   rounds: 5,
   variants: isQuick => {
-    const settings = { fours: isQuick ? 30 : 300 }
+    const settings = { fours: isQuick ? 40 : 300 }
     return [
       { name: 'control', settings },
       { name: NOBODY, settings: { ...settings, events: 1 } },
@@ -55,10 +53,10 @@ export async function work({ peer, place, settings }: Stage): Promise<Values> {
   if (metrics) (await new Build(BUILD).prometheus()).leaseMetrics()
   const [without, having] = clients as [Client, Client]
   const [plain, told, costs]: [number[], number[], number[]] = [[], [], []]
-  for (let four = -WARM; four < fours; four += 1) {
+  for (let four = -fours / 4; four < fours; four += 1) {
     const turns: number[] = []
     for (const client of [having, without, without, having]) turns.push(await turn(client))
-    if (four < 0) continue // warm
+    if (four < 0) continue // code is compiled meanwhile
     const [first = 0, second = 0, third = 0, fourth = 0] = turns
     told.push(first, fourth)
     plain.push(second, third)

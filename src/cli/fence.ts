@@ -35,7 +35,8 @@ async function sql(args: string[]): Promise<number> {
   if (positionals.length > 0) throw new Usage(`fence sql has no arguments, only options; ${seeHelp('fence')}`)
   const { url = 'postgres://localhost', table, column, resource, lineage, leases } = values
   if (/^sqlite:/i.test(url)) {
-    if (table !== undefined) throw new Usage('--table makes a trigger of PostgreSQL; there is none for SQLite')
+    if ((table ?? column ?? resource ?? lineage ?? leases) !== undefined)
+      throw new Usage('--table and what goes with it, and --leases, are for PostgreSQL; for SQLite there is none of it')
     const { sqliteFenceSql } = await import('../fencing/sqlite/index.ts')
     process.stdout.write(sqliteFenceSql())
     return 0
@@ -44,6 +45,7 @@ async function sql(args: string[]): Promise<number> {
     throw new Usage('SQL is for postgres: and sqlite: alone; elsewhere nothing has to be made')
   if (table === undefined && (column ?? resource ?? lineage) !== undefined)
     throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
+  if (table !== undefined && leases) throw new Usage('--leases is about the marks; print the rows of a --table apart')
   const [{ placeOf }, { fenceSql, rowFenceSql }] = await Promise.all([
     import('../stores/postgres/open.ts'),
     import('../fencing/postgres/index.ts'),

@@ -13,7 +13,7 @@ export interface CampaignOptions extends LeaseOptions {
    * doubles with each failure in a row, and is random between half of that and all of it. @default 1,000
    */
   readonly pause?: number | undefined
-  /** Milliseconds up to which `pause` doubles. @default 30,000 */
+  /** Milliseconds up to which `pause` doubles. @default 30,000, or `pause` if that is longer */
   readonly longestPause?: number | undefined
 }
 
@@ -23,10 +23,14 @@ const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'longestPause']
 export function checkCampaign(verb: string, name: string, options: CampaignOptions, more: readonly string[]): void {
   checkName(name)
   checkKeys(options, new Set([...campaignKeys, ...more]), verb)
-  const { pause = 1_000, longestPause = 30_000 } = options
+  const { pause, longestPause } = pausesOf(options)
   checkDuration(pause, 'pause')
   checkDuration(longestPause, 'longestPause')
   if (longestPause < pause) throw invalid(`longestPause (${longestPause} ms) is shorter than pause (${pause} ms)`)
+}
+
+function pausesOf({ pause = 1_000, longestPause }: CampaignOptions): { pause: number; longestPause: number } {
+  return { pause, longestPause: longestPause ?? Math.max(pause, 30_000) }
 }
 
 /** The terms of one candidate, one after the other. */
@@ -43,7 +47,8 @@ export class Campaign {
 
   /** Ends, the term under way with it, when `stop` aborts. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal) {
-    const { pause = 1_000, longestPause = 30_000, ...lease } = options
+    const { pause: _, longestPause: __, ...lease } = options
+    const { pause, longestPause } = pausesOf(options)
     this.#host = host
     this.#name = name
     this.#options = lease

@@ -217,6 +217,14 @@ test('observe shows who leads at first and at each change, in the order of token
   expect(clock.pending).toBe(0)
 })
 
+test('a pause that is longer than 30 s needs no longest pause beside it', async () => {
+  const { locks, clock } = stage()
+  const starts: number[] = []
+  void locks.election('a', { pause: 60_000 }).run(() => starts.push(clock.now()))
+  await clock.advance(60_000)
+  expect(starts).toEqual([0, 60_000])
+})
+
 test('what the leader proclaims is seen by all, until the next term begins with the note of the election', async () => {
   const { locks, other, clock } = stage()
   const election = locks.election('a', { note: 'starting', pause: 1_000 })

@@ -10,6 +10,7 @@ import {
   honoFence,
   type Marks,
   memoryMarks,
+  nodeFence,
   throwIfStale,
 } from '../../src/fencing/http/index.ts'
 import { failureOf } from '../support.ts'

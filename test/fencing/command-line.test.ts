@@ -137,7 +137,9 @@ test('what cannot be right is said', async () => {
     [['sql', '--column', 'version'], /about the rows of a --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--lineage', 'one'], /lineage must be a whole number/],
     [['sql', '--url', 'redis://x'], /elsewhere nothing has to be made/],
-    [['sql', '--table', 'a', '--url', 'sqlite:x'], /there is none for SQLite/],
+    [['sql', '--table', 'a', '--url', 'sqlite:x'], /for SQLite there is none of it/],
+    [['sql', '--leases', '--url', 'sqlite:x'], /for SQLite there is none of it/],
+    [['sql', '--leases', '--table', 'a'], /--leases is about the marks/],
   ] as const) {
     const { code, err } = await holdfast(['fence', ...args])
     expect({ code, err }).toEqual({ code: 64, err: expect.stringMatching(says) })

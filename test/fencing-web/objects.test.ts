@@ -212,6 +212,31 @@ test('a server that was killed and started again remembers its marks', async () 
   await fence.put(url, 'eight', lease(8))
 })
 
+test.each([
+  ['did not arrive', false],
+  ['was carried out', true],
+])('a write that nobody answered is made again once, if it %s', async (_, isCarriedOut) => {
+  let losses = 1
+  const objects = httpObjects({
+    send: async (at, request) => {
+      if (request.method !== 'PUT' || losses === 0) return fetch(at, request)
+      losses -= 1
+      if (isCarriedOut) await (await fetch(at, request)).arrayBuffer()
+      throw new Error('the other side closed')
+    },
+  })
+  const lossy = objectFence(objects)
+  await lossy.put(url, 'seven', lease(7))
+  expect(await textOf(url)).toBe('seven')
+  losses = 2
+  expect(await failureOf(lossy.put(url, 'eight', lease(8)))).toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+  expect(losses).toBe(0)
+  const { lineage = 0 } = (await fence.marks.get(url)) ?? {}
+  losses = 1
+  expect(await failureOf(lossy.marks.advance(url))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect((await fence.marks.get(url))?.lineage).toBe(isCarriedOut ? lineage + 1 : lineage)
+})
+
 describe('a holder stopped in the middle of its request', () => {
   /** A put of which only half has been sent; `finish` sends the rest, and answers the status. */
   async function half(from: Apache, key: string): Promise<() => Promise<string>> {

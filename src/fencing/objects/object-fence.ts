@@ -28,8 +28,8 @@ export interface FencedObject {
 export interface ObjectFence {
   /**
    * Replaces the object, or makes it, in two requests if nobody comes between: a read and a write on condition.
-   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; OUTCOME_UNKNOWN if no answer came: put it
-   *   again; STORE_UNAVAILABLE; INVALID_ARGUMENT
+   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; OUTCOME_UNKNOWN if no answer came to
+   *   two tries: put it again; STORE_UNAVAILABLE; INVALID_ARGUMENT
    */
   put(key: string, body: string | Uint8Array, lease: Holder, options?: ObjectCallOptions): Promise<void>
   /**
@@ -76,17 +76,31 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   if (!Number.isInteger(attempts) || attempts < 1)
     throw invalid(`attempts must be a whole number from 1, not ${show(attempts)}`)
 
-  /** Writes what `change` answers to what is there, unless that is `undefined`, until nobody comes between. */
+  /**
+   * Writes what `change` answers to what is there, unless that is `undefined`, until nobody comes between. A write that
+   * nobody answered is looked for and made again so many times: a connection that was kept may be closed by its server
+   * just then, and a late copy of the write is refused by its ETag.
+   */
   async function replace(
     key: string,
     change: (there: Envelope | undefined) => Uint8Array | undefined,
-    signal?: AbortSignal,
+    signal: AbortSignal | undefined,
+    repeats: number,
   ): Promise<void> {
+    const write = async (bytes: Uint8Array, tag: string | undefined): Promise<boolean> => {
+      try {
+        return await objects.write(key, bytes, tag, signal)
+      } catch (error) {
+        repeats -= 1
+        if (LeaseError.is(error) && error.code === 'OUTCOME_UNKNOWN' && repeats >= 0) return false
+        throw error
+      }
+    }
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(attempt, signal)
       const there = await look(key, signal)
       const bytes = change(there)
-      if (!bytes || (await objects.write(key, bytes, there?.tag, signal))) return
+      if (!bytes || (await write(bytes, there?.tag))) return
     }
     const why = 'others wrote between, or its server does not know its own ETag again'
     throw new LeaseError('STORE_UNAVAILABLE', `${show(key)} was refused ${attempts} times: ${why}`)
@@ -100,7 +114,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
       if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
       return body || order > 0 ? seal(mark, body ?? there?.body) : undefined
     }
-    await replace(key, change, signal)
+    await replace(key, change, signal, 1)
   }
 
   async function advance(key: string, signal?: AbortSignal): Promise<number | undefined> {
@@ -109,7 +123,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
       next = there?.mark && there.mark.lineage + 1
       return next === undefined ? undefined : seal({ lineage: next, token: 0n }, there?.body)
     }
-    await replace(key, change, signal)
+    await replace(key, change, signal, 0)
     return next
   }
 

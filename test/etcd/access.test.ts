@@ -40,8 +40,8 @@ describe('with authentication', () => {
     expect(await store.release(waiter, signal)).toBe('released')
     expect(await store.release(waiter, signal)).toBe('gone')
     await using elsewhere = storeOf([server], { ...user, prefix: 'other' })
-    for (const refused of [hold(elsewhere, claimOf('a')), elsewhere.annotate(claimOf('a'), signal)])
-      expect(await failureOf(refused)).toMatchObject({
+    for (const refused of [() => hold(elsewhere, claimOf('a')), () => elsewhere.annotate(claimOf('a'), signal)])
+      expect(await failureOf(refused())).toMatchObject({
         code: 'INVALID_ARGUMENT',
         message: expect.stringMatching(/permissions listed in docs\/stores\/etcd.md/),
       })

@@ -29,8 +29,13 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
   const connection = await group.connection(0)
   const synced = group.send(connection, sync(paths.root))
   const looks = names.map(async name => {
-    const { nodes } = await group.look(connection, name)
-    return recordsOf(group, connection, paths, name, nodes)
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const { nodes, holder } = await group.look(connection, name)
+      const records = await recordsOf(group, connection, paths, name, nodes)
+      // Else its node was gone by then, perhaps since the lease moved to another session.
+      if (!holder || records[0]?.state === 'held') return records
+    }
+    throw restless(name)
   })
   const [records] = await Promise.all([Promise.all(looks), synced])
   return records.flat()

@@ -5,8 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { S3 } from '@aws-sdk/client-s3'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import type { Holder } from '../../src/fencing/mark.ts'
 import { httpObjects, type ObjectFence, type Objects, objectFence, s3Objects } from '../../src/fencing/objects/index.ts'
 import { type Apache, startApache } from '../../src/lab/servers/apache.ts'
+import { holder, stale } from '../fencing/support.ts'
 import { failureOf } from '../support.ts'
 
 let server: Apache
@@ -21,9 +23,7 @@ beforeEach(() => {
   url = server.url(`object-${++count}`)
 })
 
-const lease = (token: number): { name: string; token: bigint } => ({ name: 'ledger', token: BigInt(token) })
-const stale = (token: bigint, highest: bigint): object =>
-  expect.objectContaining({ code: 'STALE_TOKEN', token, highest })
+const lease = (token: number): Holder => holder('ledger', token)
 async function textOf(key: string, by: ObjectFence = fence): Promise<string | undefined> {
   const object = await by.get(key)
   return object && Buffer.from(object.body).toString()

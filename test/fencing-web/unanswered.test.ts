@@ -1,25 +1,25 @@
+import { randomUUID } from 'node:crypto'
 import { connect as connectTo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { httpObjects, objectFence } from '../../src/fencing/objects/index.ts'
 import { type Apache, startApache } from '../../src/lab/servers/apache.ts'
 import { until } from '../../src/lab/servers/until.ts'
+import { holder } from '../fencing/support.ts'
 import { failureOf } from '../support.ts'
 
 let server: Apache
-let count = 0
 let url: string
 const fence = objectFence(httpObjects())
 beforeAll(async () => {
   server = await startApache()
 })
-afterAll(() => server?.stop())
 beforeEach(() => {
-  url = server.url(`object-${++count}`)
+  url = server.url(randomUUID())
 })
+afterAll(() => server?.stop())
 
 const text = async (): Promise<string> => Buffer.from((await fence.get(url))?.body ?? '').toString()
-const lease = (token: number): { name: string; token: bigint } => ({ name: 'ledger', token: BigInt(token) })
 
 test.each([
   ['did not arrive', false],
@@ -35,10 +35,13 @@ test.each([
     },
   })
   const lossy = objectFence(objects)
-  await lossy.put(url, 'seven', lease(7))
+  await lossy.put(url, 'seven', holder('ledger', 7))
   expect(await text()).toBe('seven')
   losses = 2
-  expect(await failureOf(lossy.put(url, 'eight', lease(8)))).toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+  expect(await failureOf(lossy.put(url, 'eight', holder('ledger', 8)))).toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    retryable: true,
+  })
   expect(losses).toBe(0)
   const { lineage = 0 } = (await fence.marks.get(url)) ?? {}
   losses = 1
@@ -68,17 +71,17 @@ describe('a holder stopped in the middle of its request', () => {
     const many = await startApache({ workers: 'many' })
     onTestFinished(() => many.stop())
     const key = many.url('object')
-    await fence.put(key, 'before', lease(6))
+    await fence.put(key, 'before', holder('ledger', 6))
     const finish = await half(many, key)
-    await fence.put(key, 'newer', lease(7))
+    await fence.put(key, 'newer', holder('ledger', 7))
     expect(await finish()).toBe('204')
     expect(await (await fetch(key)).text()).toBe('olderolder')
   })
 
   test('keeps others waiting, if its server does one request after the other', async () => {
-    await fence.put(url, 'before', lease(6))
+    await fence.put(url, 'before', holder('ledger', 6))
     const finish = await half(server, url)
-    const newer = fence.put(url, 'newer', lease(7))
+    const newer = fence.put(url, 'newer', holder('ledger', 7))
     expect(await finish()).toBe('204')
     await newer
     expect(await text()).toBe('newer')

@@ -3,6 +3,7 @@ import { invalid } from './check.ts'
 import type { LeaseError } from './errors.ts'
 import type { Lease } from './lease.ts'
 import type { Claim, LeaseRecord } from './store.ts'
+import type { WarningCode } from './warnings.ts'
 
 /** Everything observable, by name. Each is also the `node:diagnostics_channel` called `holdfast:` and that name. */
 export interface LeaseEvents {
@@ -89,6 +90,8 @@ export interface LeaseEvents {
   node_quarantined: { readonly node: string; readonly remaining: number }
   /** A node of a quorum answers again, or its quarantine is over. */
   node_restored: { readonly node: string }
+  /** What `process.emitWarning` was given as well, once per process and cause. */
+  warning: { readonly code: WarningCode; readonly message: string }
 }
 
 export type LossReason = 'expired' | 'gone' | 'max_hold'
@@ -124,6 +127,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   node_failed: open('node_failed'),
   node_quarantined: open('node_quarantined'),
   node_restored: open('node_restored'),
+  warning: open('warning'),
 }
 
 /**

@@ -25,3 +25,4 @@ export type {
 export { type MemoryOptions, memory } from './stores/memory.ts'
 export type { Clock } from './time.ts'
 export { connect, openStore } from './url.ts'
+export type { WarningCode } from './warnings.ts'

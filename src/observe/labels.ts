@@ -1,5 +1,6 @@
 import { invalid } from '../check.ts'
 import type { Lease } from '../lease.ts'
+import { warn } from '../warnings.ts'
 import { METRICS } from './metrics.ts'
 
 /** Of a metric, beside those that it has itself. */
@@ -20,7 +21,6 @@ export class Labelling {
   readonly #mapper: LabelMapper | undefined
   readonly #known = new Map<string, Labels>()
   readonly #onNew: (labels: Labels) => void
-  #hasWarned = false
 
   constructor(mapper: LabelMapper | undefined, onNew: (labels: Labels) => void) {
     if (mapper !== undefined && typeof mapper !== 'function')
@@ -57,12 +57,8 @@ export class Labelling {
 
   /** An exception in a listener would end the process, for want of a label. */
   #warn(error: unknown): void {
-    if (this.#hasWarned) return
-    this.#hasWarned = true
     const text = error instanceof Error ? error.message : String(error)
-    process.emitWarning(`the labels of metrics failed, such leases are counted without them: ${text}`, {
-      code: 'HOLDFAST_LABELS',
-    })
+    warn('HOLDFAST_LABELS', `the labels of metrics failed, such leases are counted without them: ${text}`, text)
   }
 }
 

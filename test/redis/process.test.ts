@@ -99,7 +99,10 @@ describe('an eviction policy that may drop leases', () => {
     await hold(store, claimOf('b'))
     await until('it is said', () => warnings.mock.calls.length > 0)
     expect(warnings.mock.calls).toEqual([
-      [expect.stringMatching(`maxmemory-policy ${maxmemoryPolicy}`), { code: 'HOLDFAST_EVICTION' }],
+      [
+        expect.stringMatching(`maxmemory-policy ${maxmemoryPolicy}`),
+        { type: 'HoldfastWarning', code: 'HOLDFAST_EVICTION' },
+      ],
     ])
     warnings.mockRestore()
   })

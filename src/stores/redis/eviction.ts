@@ -1,3 +1,4 @@
+import { warn } from '../../warnings.ts'
 import type { Link } from './client.ts'
 import { fields } from './info.ts'
 
@@ -8,10 +9,11 @@ export async function warnOfEviction(link: Link): Promise<void> {
     const info = fields(String(await first?.(['INFO', 'memory'])))
     const { maxmemory: limit = '0', maxmemory_policy: policy = 'noeviction' } = info
     if (limit === '0' || policy === 'noeviction') return
-    process.emitWarning(
+    warn(
+      'HOLDFAST_EVICTION',
       `Redis may drop leases when its memory is full (maxmemory-policy ${policy}): two could then hold one name. ` +
         'Set maxmemory-policy noeviction, or give leases a server of their own.',
-      { code: 'HOLDFAST_EVICTION' },
+      policy,
     )
   } catch {
     // Not permitted, or gone: whoever asks for a lease hears of it.

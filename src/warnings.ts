@@ -4,8 +4,12 @@ import { events } from './events.ts'
 export type WarningCode =
   /** Redis may drop leases when its memory is full. */
   | 'HOLDFAST_EVICTION'
+  /** Redlock has an even number of servers. */
+  | 'HOLDFAST_EVEN_QUORUM'
   /** The function that makes labels for metrics failed. */
   | 'HOLDFAST_LABELS'
+  /** A majority of the servers of Redlock may have forgotten leases and grants none for now. */
+  | 'HOLDFAST_QUARANTINE'
 
 const given = new Set<string>()
 

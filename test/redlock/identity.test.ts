@@ -8,7 +8,7 @@ import type { Store } from '../../src/store.ts'
 import { openStore } from '../../src/url.ts'
 import { host } from '../redis/support.ts'
 import { claimOf, failureOf, hold, signal } from '../support.ts'
-import { type Nodes, startNodes, TRUSTED } from './support.ts'
+import { CAUTIOUS, type Nodes, startNodes, TRUSTED } from './support.ts'
 
 /** What an acquire is refused with once all servers have said who they are. */
 async function refusal(store: Store): Promise<{ message: string }> {
@@ -55,6 +55,17 @@ test('a replica is refused, of one of the servers or of another', async () => {
       `localhost:${replica.port}: it is a replica of ${host}:${replicaOf.port}: a majority needs independent masters`,
     )
   }
+})
+
+test('S9: a server that is given by two addresses is refused by the first call, also while all are in quarantine', async () => {
+  await using nodes = await startNodes(2)
+  const [one, two] = nodes.servers as [RedisServer, RedisServer]
+  const [proxy] = nodes.proxies
+  proxy?.down.delay(100) // it says who it is when the others have long answered
+  const locks = createLocks(nodes.store(CAUTIOUS, [one, proxy as { port: number }, two]), { ttl: 1_000 })
+  const error = await failureOf(locks.tryAcquire('a'))
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/the same server as/) })
+  await locks.close()
 })
 
 test('a replica that was promoted is refused beside its old master, and beside its old siblings', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
 import { startClock } from '../../src/lab/servers/clock.ts'
 import type { RedisServer } from '../../src/lab/servers/redis.ts'
@@ -38,6 +38,21 @@ describe.concurrent('a majority holds, one of it restarts without its data, and 
     const { granted, next } = await restartCase(nodes, TRUSTED)
     expect(await next).toBeGreaterThan(granted)
   })
+})
+
+test('F12: the quarantine of a fresh set of nodes, and an even number of them, are warned of once', async () => {
+  await using nodes = await startNodes(4)
+  const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const locks = createLocks(nodes.store(CAUTIOUS), { ttl: 1_000 })
+  createLocks(nodes.store(CAUTIOUS))
+  for (const name of ['a', 'b'])
+    expect(await failureOf(locks.tryAcquire(name))).toMatchObject({ retryAfter: expect.any(Number) })
+  expect(warnings.mock.calls.map(([message]) => message)).toEqual([
+    'redlock has 4 servers, and tolerates no more failures than with 3: use an odd number',
+    expect.stringMatching(/^redlock of 4 grants no lease for another [12] s: a majority of the servers was started, /),
+  ])
+  warnings.mockRestore()
+  await locks.close()
 })
 
 test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits for so long is served', async () => {

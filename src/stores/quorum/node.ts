@@ -31,6 +31,9 @@ interface Waiting {
 /** A member, how it does, and for how long it is waited for. */
 export class Node {
   readonly member: Member
+  /** Resolves when the node first answers or fails. */
+  readonly known: Promise<void>
+  #resolveKnown: () => void
   readonly #clock: Clock
   readonly #timeout: number
   /** Has it ever answered? */
@@ -49,6 +52,9 @@ export class Node {
   #votesAt = 0
 
   constructor(member: Member, clock: Clock, timeout: number) {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.known = promise
+    this.#resolveKnown = resolve
     this.member = member
     this.#clock = clock
     this.#timeout = timeout
@@ -153,6 +159,7 @@ export class Node {
 
   #serve(votesIn: number): void {
     const { name } = this
+    this.#resolveKnown()
     const wasQuarantined = this.#votesAt > 0
     const now = this.#clock.now()
     this.#answeredAt = now
@@ -167,6 +174,7 @@ export class Node {
   }
 
   #fail(error: LeaseError): void {
+    this.#resolveKnown()
     if (error.code === 'CLOSED') return
     const isNew = this.#failure === undefined
     this.#failure = error

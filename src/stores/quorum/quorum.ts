@@ -55,6 +55,11 @@ export class Quorum {
     return undefined
   }
 
+  /** Resolves when each node has answered or failed at least once since it was first asked. */
+  async known(): Promise<void> {
+    await Promise.all(this.nodes.map(({ known }) => known))
+  }
+
   /**
    * Puts a question to all nodes at once and settles as soon as `judge` does, which is called after each answer; it must
    * settle once none is pending. Rejects with what `judge` throws.

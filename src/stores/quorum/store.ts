@@ -15,6 +15,7 @@ import type {
   Wake,
 } from '../../store.ts'
 import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
+import { warn } from '../../warnings.ts'
 import { closed } from '../link/closed.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
@@ -25,6 +26,9 @@ import { renew } from './renewal.ts'
 
 /** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
 const WAKES_TOGETHER = 30
+
+/** How many node timeouts a claim that does not queue keeps asking for when votes split. */
+const TRY_TIMEOUTS = 8
 
 /** Names looked at at once by `inspect`. */
 const PAGE = 100
@@ -76,9 +80,12 @@ export class QuorumStore implements Store {
     const { clock } = this.#environment
     const started = clock.now()
     const limit = this.acquireLimit(claim.ttl)
+    const tryLimit = Math.min(limit, TRY_TIMEOUTS * this.#options.nodeTimeout)
     for (;;) {
       const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
       const result = await attempt.run()
+      // A node that has not connected yet may be one that must never vote, such as a server that is listed twice.
+      if (result.kind === 'unavailable') await this.#quorum.known()
       const elapsed = clock.now() - started
       const { refusal } = this.#quorum
       if (result.kind === 'won' && elapsed <= limit && !refusal && !signal.aborted)
@@ -86,11 +93,11 @@ export class QuorumStore implements Store {
       if (result.kind === 'won') await attempt.concede()
       signal.throwIfAborted()
       if (refusal) throw refusal
-      if (result.kind === 'unavailable') throw result.error
+      if (result.kind === 'unavailable') throw this.#unavailable(result.error)
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result
-      // Who waits for no wake asks again here: of several who try in the same moment one should hold.
-      if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= limit) return busy
+      // A claim that does not queue asks again here, so that of several tries in the same moment one should hold.
+      if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= tryLimit) return busy
       await pause(clock, busy.retryAfter)
       this.#begin(signal)
     }
@@ -218,6 +225,19 @@ export class QuorumStore implements Store {
       })
     }
     return this.#attempt
+  }
+
+  /** A wait for nodes that may have forgotten can take as long as maxTtl, so it is announced once. */
+  #unavailable(error: LeaseError): LeaseError {
+    const { retryAfter } = error
+    if (retryAfter !== undefined)
+      warn(
+        'HOLDFAST_QUARANTINE',
+        `${this.kind} grants no lease for another ${Math.ceil(retryAfter / 1_000)} s: a majority of the servers was started, ` +
+          'or lost its data, less than maxTtl ago and may have forgotten leases. For throw-away tests set trustRestarted.',
+        this.kind,
+      )
+    return error
   }
 
   /** Of this the core gives up what `margin` says: then the drift and 2 ms are gone. */

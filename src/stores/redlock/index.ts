@@ -1,6 +1,7 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
+import { warn } from '../../warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import { driverOf, type RedisClient } from '../redis/client.ts'
 import { guaranteesOf } from './guarantees.ts'
@@ -72,6 +73,12 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     throw invalid(
       'redlock was given a pool, a Sentinel client or one of valkey-glide, which connect again unnoticed, so that a ' +
         'restart of the server would not be seen: pass clients of ioredis, iovalkey or redis, or set trustRestarted',
+    )
+  if (clients.length % 2 === 0)
+    warn(
+      'HOLDFAST_EVEN_QUORUM',
+      `redlock has ${clients.length} servers, and tolerates no more failures than with ${clients.length - 1}: use an odd number`,
+      String(clients.length),
     )
   const identities = new Identities()
   const acquireLimit = (ttl: number): number => Math.min(LONGEST_REQUEST, ttl * elapsedLimit)

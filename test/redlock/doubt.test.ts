@@ -60,7 +60,7 @@ test('a quarantine begins no earlier than the server, however late that says sin
   const limits = { maxTtl: 20_000, acquireLimit: (ttl: number) => ttl / 3 }
   const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), ...limits }
   const member = new RedisMember({ ...driver, open }, options)
-  expect((await member.look('a')).votesIn).toBeGreaterThan(0)
+  expect((await member.look('a', 0)).votesIn).toBeGreaterThan(0)
   const [, since] = String(await server.call('GET', NOTE)).split(' ')
   expect(Number(since)).toBeGreaterThanOrEqual(launched)
   member.close()

@@ -3,7 +3,7 @@ import { createLocks } from '../../src/index.ts'
 import { type ShiftedClock, startClock } from '../../src/lab/servers/clock.ts'
 import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
-import { acquire, claimOf, hold, signal } from '../support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal } from '../support.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
 const HOUR = 3_600_000
@@ -203,3 +203,25 @@ test('a client whose clock is a century ahead poisons no counter', async () => {
   expect(ahead).toBeLessThan(BigInt(Date.now() + 60_000) * 1_000n)
   expect(await grant(nodes.store(TRUSTED))).toBeGreaterThan(ahead)
 })
+
+test.each(['released', 'broken'])(
+  'L13: a name whose tokens are used up can be %s, and is free once its keys are deleted',
+  async how => {
+    await using nodes = await startNodes(3)
+    await spend(nodes, 'a', Array(3).fill(9_007_199_254_740_990n))
+    const store = nodes.store(TRUSTED)
+    const claim = claimOf('a')
+    const token = await hold(store, claim)
+    expect(token).toBe(9_007_199_254_740_991n)
+    if (how === 'released') expect(await store.release({ ...claim, token }, signal)).toBe('released')
+    else expect(await store.break('a', 'me', signal)).toBe(token)
+    expect(await look(store, { name: 'a' })).toEqual([])
+    expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: false,
+      message: expect.stringMatching('the name has used up its tokens'),
+    })
+    for (const server of nodes.servers) await server.call('DEL', 'holdfast:redlock:{:a}')
+    expect(await hold(store, claimOf('a'))).toBeLessThan(token)
+  },
+)

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { createLocks, type Locks } from '../../src/index.ts'
 import { until } from '../../src/lab/servers/until.ts'
@@ -74,6 +75,25 @@ test.each([
   // Twice each: once when it comes, and once more when it is heard.
   expect(count('busy')).toBeLessThan(4 * 32)
   await locks.close()
+})
+
+test.concurrent('L11: a long queue is read in pages, of which no script reads more than a thousand', async () => {
+  await using nodes = await startNodes(3)
+  const store = await nodes.connected()
+  await hold(store, claimOf('crowd', { ttl: LONG }))
+  const waiting = Array.from({ length: 2_500 }, () => claimOf('crowd', { ttl: LONG, queue: true }))
+  await Promise.all(waiting.map(claim => acquire(store, claim)))
+  const monitors = await Promise.all(nodes.servers.map(server => new Redis(server.port).monitor()))
+  const reads: string[] = []
+  for (const monitor of monitors)
+    monitor.on('monitor', (_time: string, [command = '', ...rest]: string[]) => {
+      if (command.toUpperCase() === 'ZRANGE') reads.push(rest.slice(1).join(' '))
+    })
+  const records = await look(store, { name: 'crowd' })
+  expect(records.filter(({ state }) => state === 'waiting')).toHaveLength(2_500)
+  await until('all is seen', () => reads.length >= 9)
+  expect(new Set(reads)).toEqual(new Set(['0 999', '1000 1999', '2000 2999']))
+  for (const monitor of monitors) monitor.disconnect()
 })
 
 test.concurrent('a waiter asks nothing until a release wakes it, and then holds', async () => {

@@ -30,7 +30,8 @@ export interface Member {
   break(name: string, by: string, floor: number): Promise<Answer<Broken>>
   /** Raises the last token of a name that is free to `token`; is it that high now? */
   raise(name: string, token: number): Promise<Answer<boolean>>
-  look(name: string): Promise<Answer<Sight>>
+  /** The holder, and a page of the queue that begins after `from` waiters. */
+  look(name: string, from: number): Promise<Answer<Sight>>
   /** All names that begin so and are voted or waited for. */
   names(prefix: string): Promise<Answer<readonly string[]>>
   /** As `watch` of a `Store`. */
@@ -83,4 +84,6 @@ export interface Broken {
 export interface Sight {
   readonly holder: Holding | undefined
   readonly line: readonly Omit<Holding, 'token' | 'revision'>[]
+  /** Does the queue go on after this page? @default false */
+  readonly hasMore?: boolean | undefined
 }

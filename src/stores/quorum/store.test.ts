@@ -20,7 +20,7 @@ test('P3: a try over split votes takes a few node timeouts, however long its ttl
     maxTtl: 60_000,
     acquireLimit: ttl => ttl / 3,
     drift: 0.01,
-    environment: { clock, random: () => 0.5, loopDelay: undefined },
+    environment: { clock, random: () => 0.5 },
   })
   let answer: unknown
   void store.acquire({ ...claim, ttl: 15_000 }, new AbortController().signal).then(result => (answer = result))

@@ -20,7 +20,8 @@ import { closed } from '../link/closed.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'
-import type { Broken, Member } from './member.ts'
+import type { Broken, Member, Sight } from './member.ts'
+import type { Node } from './node.ts'
 import { Quorum, type Tally } from './quorum.ts'
 import { renew } from './renewal.ts'
 
@@ -178,7 +179,9 @@ export class QuorumStore implements Store {
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
     // A node that holds it no more may know of a higher token than those that do.
-    const tokens = tally.counted.map(({ value }) => value.token + (value.wasHeld ? 0 : 1))
+    const tokens = tally.counted.map(({ value }) =>
+      Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
+    )
     const token = Math.max(...tokens, ...held.map(({ value }) => value.token))
     // A majority must have that token, so that the next holder's is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
@@ -187,7 +190,7 @@ export class QuorumStore implements Store {
 
   async nodes(signal: AbortSignal): Promise<readonly NodeRecord[]> {
     this.#begin(signal)
-    await this.#quorum.poll(member => member.look(' '), whenAll)
+    await this.#quorum.poll(member => member.look(' ', 0), whenAll)
     return this.#quorum.nodes.map(node => node.record)
   }
 
@@ -246,11 +249,25 @@ export class QuorumStore implements Store {
   }
 
   async #look(name: string): Promise<LeaseRecord[]> {
-    const tally = await this.#quorum.poll(member => member.look(name), whenAll)
+    const tally = await this.#quorum.poll(member => member.look(name, 0), whenAll)
     const { counted, quarantined, failed } = tally
     if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
-    const sights = [...counted, ...quarantined].map(({ value }) => value)
+    const pages = [...counted, ...quarantined]
+    const sights = await Promise.all(pages.map(({ node, value }) => this.#wholeQueue(node, name, value)))
     return recordsOf(name, sights, this.#quorum.majority, failed.length)
+  }
+
+  /** The rest of a long queue, a page at a time. A node that fails meanwhile shows what it had. */
+  async #wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
+    const line = [...first.line]
+    for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))
+      page = await node
+        .ask(member => member.look(name, line.length))
+        .then(
+          ({ value }) => value,
+          () => undefined,
+        )
+    return { holder: first.holder, line }
   }
 
   async #names(prefix: string): Promise<string[]> {

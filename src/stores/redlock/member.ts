@@ -15,7 +15,7 @@ import { MEMORY } from '../redis/script.ts'
 import type { Preamble } from '../redis/session.ts'
 import { wakesOf } from '../redis/wakes.ts'
 import { type Identities, identityOf } from './identity.ts'
-import { script } from './script.ts'
+import { PAGE, script } from './script.ts'
 
 /** What a withdrawal says of a claim that is unknown: for how long it is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
@@ -99,8 +99,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id: '-', verb: 'raise', wishes: `0 0 0 ${token}` }, isDone, LONGEST_REQUEST)
   }
 
-  look(name: string): Promise<Answer<Sight>> {
-    return this.#ask({ name, id: '-', verb: 'look', wishes: '0 0 0 ' }, sightOf)
+  look(name: string, from: number): Promise<Answer<Sight>> {
+    return this.#ask({ name, id: '-', verb: 'look', wishes: `0 0 0 ${from}` }, sightOf)
   }
 
   async names(prefix: string): Promise<Answer<readonly string[]>> {
@@ -187,5 +187,5 @@ function sightOf(_: string, parts: readonly unknown[]): Sight {
     const [lapses = '', waiter = ''] = (line[index] ?? '').split(' ')
     waiters.push({ id: waiter, remaining: Number(lapses), ...read(line[index + 1] ?? '', 2) })
   }
-  return { holder, line: waiters }
+  return { holder, line: waiters, hasMore: waiters.length === PAGE }
 }

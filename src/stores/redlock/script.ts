@@ -1,5 +1,8 @@
 import { type Script, scriptOf } from '../redis/script.ts'
 
+/** Waiters that one request reads. */
+export const PAGE = 1_000
+
 /**
  * What one node does. Before the requests stand the channel, '0', the `run_id` of the server, when it started and how
  * long nobody votes who may have forgotten; the last key is where a node notes since when it remembers.
@@ -34,6 +37,7 @@ end
 -- Stands for the attempt once a vote was renewed: it is part of a lease then, and no attempt that was given up earlier,
 -- and whose withdrawal comes late, may take it away.
 local RENEWED = '9007199254740991'
+local LAST_TOKEN = '9007199254740991'
 
 -- Of what a value says of a claim: which attempt got the vote, and the details.
 local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
@@ -44,8 +48,13 @@ local function idOf(value, start) return match(value, '^[^ ]+', start) end
 local function higher(token, least)
   local new = token + 1
   if new <= tonumber(least) then return least end
-  if new > 9007199254740991 then error('TOKEN ' .. token) end
+  if new > tonumber(LAST_TOKEN) then error('TOKEN ' .. token) end
   return format('%.0f', new)
+end
+
+-- The same for a name that is freed, which a token at its end must not prevent.
+local function freed(token, least)
+  return tonumber(token) >= tonumber(LAST_TOKEN) and LAST_TOKEN or higher(token, least)
 end
 
 local function hold(key, value, token, ends, line, ttl, life, rest)
@@ -150,7 +159,7 @@ local function release(key, key2, memory)
   local own = held and isOf(id, value, start)
   local waited = line == '1' and leave(key, { id })
   -- A renewal that comes late must not bring it back.
-  local new = known > 0 and higher(known, token) or token
+  local new = known > 0 and freed(known, token) or token
   if own then free(key, value, line, token, new, ttl, start)
   elseif not held and new ~= token then remind(key, value, line, token, new, ttl, start) end
   if line == '1' and (own or waited and not held) then wake(key) end
@@ -179,7 +188,7 @@ local function breakLease(key, _, memory, _, _, rest)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
-  local new = higher(token, capped(least))
+  local new = freed(token, capped(least))
   free(key, value, line, token, new, ttl, start)
   call('SET', key .. ':broken', '1 ' .. new .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
   if line == '1' then wake(key) end
@@ -195,7 +204,8 @@ local function raise(key, _, _, _, _, least)
   return '1'
 end
 
-local function look(key)
+-- The queue comes in pages, since a script holds up the whole server.
+local function look(key, _, _, _, _, from)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)
   local found = { '' }
@@ -205,7 +215,7 @@ local function look(key)
   end
   if line == '0' then return found end
   lapse(key)
-  for _, waiter in ipairs(call('ZRANGE', key .. ':line', 0, -1)) do
+  for _, waiter in ipairs(call('ZRANGE', key .. ':line', from, from + ${PAGE} - 1)) do
     local lapses = call('ZSCORE', key .. ':lapse', waiter) or now
     found[#found + 1] = format('%.0f %s', lapses - now, waiter)
     found[#found + 1] = call('HGET', key .. ':waiter', waiter) or ''

@@ -13,6 +13,12 @@ const POLL = 1_000
 /** Milliseconds before a store is asked again whose own number would mean a hot loop. */
 const SHORTEST_PAUSE = 10
 
+/**
+ * Milliseconds that a waiter sleeps at most, times its position. Nothing wakes it if the holder shortens its lease and
+ * dies, or a holder with a shorter ttl follows and dies.
+ */
+const LONGEST_SLEEP = 5_000
+
 /** Nobody reads the reason of an ended watch; without one, abort() makes an exception with a stack: 25 us. */
 const OVER = 'the wait is over'
 
@@ -126,7 +132,8 @@ class Waiting {
     this.#heardAt = now
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
-    this.#askWithin(answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE)
+    const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
+    this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + (answer.ahead ?? 0))))
     if (queue) this.#mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })

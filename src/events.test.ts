@@ -191,3 +191,19 @@ test('every event is also a diagnostics channel, and a listener that stopped hea
   await locks.acquire('c')
   expect(names).toEqual(['a', 'a', 'b'])
 })
+
+test('S11: a break is reported with who did it and the token, and only if somebody held', async () => {
+  const { locks, other } = stage({ owner: 'me' })
+  const broken: LeaseEvents['lease_broken'][] = []
+  const stop = subscribe('lease_broken', event => broken.push(event))
+  await other.acquire('a', { heartbeat: false })
+  const token = await locks.break('a', 'the operator')
+  await locks.break('a')
+  await other.acquire('a', { heartbeat: false })
+  const later = await locks.break('a')
+  stop()
+  expect(broken).toEqual([
+    { name: 'a', by: 'the operator', token },
+    { name: 'a', by: 'me', token: later },
+  ])
+})

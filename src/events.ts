@@ -43,6 +43,8 @@ export interface LeaseEvents {
   ttl_too_short: { readonly lease: Lease; readonly p99: number; readonly leastTtl: number }
   /** `expired`: it was not renewed in time. `gone`: the store said so. `max_hold`: it was held for that long. */
   lease_lost: { readonly lease: Lease; readonly reason: LossReason; readonly error: LeaseError }
+  /** `locks.break` of this process freed a name. `by`: who did it. `token` outranks the old holder's. */
+  lease_broken: { readonly name: string; readonly by: string; readonly token: bigint }
   /** A lease that is held is given back, told in the turn of the call; `lease_released` or one of its failures follows. */
   release_began: { readonly lease: Lease }
   lease_released: { readonly lease: Lease }
@@ -116,6 +118,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   heartbeat_failed: open('heartbeat_failed'),
   ttl_too_short: open('ttl_too_short'),
   lease_lost: open('lease_lost'),
+  lease_broken: open('lease_broken'),
   release_began: open('release_began'),
   lease_released: open('lease_released'),
   leadership_delayed: open('leadership_delayed'),

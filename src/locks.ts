@@ -64,7 +64,7 @@ export interface Locks extends Leadership, AsyncDisposable {
   /**
    * Takes the name from whoever holds it; resolves to the token that now outranks the old holder's, or `undefined` if
    * nobody held it. The old holder learns of it at its next renewal; until then only a resource that has seen a higher
-   * token refuses it.
+   * token refuses it. This process reports it as `lease_broken`, with `by`. @default the owner of these locks
    */
   break(name: string, by?: string): Promise<bigint | undefined>
   /**
@@ -197,7 +197,9 @@ export class StoreLocks implements Locks {
     checkName(name)
     checkText(by, 'by')
     this.#assertOpen()
-    return request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
+    const token = await request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
+    if (token !== undefined && events.lease_broken.hasSubscribers) events.lease_broken.publish({ name, by, token })
+    return token
   }
 
   advice(): Advice {

@@ -1,9 +1,65 @@
 /**
- * The contract between the core and an engine. A store answers one question at a time and never waits, retries
- * or keeps a timer: everything that takes time happens once, in the core. Rules 1-8 are in ARCHITECTURE.md.
+ * The contract between the core and an engine: a store answers requests. Waiting, retries, timers and deadlines are the
+ * core's. The core relies on the rules below and on nothing else. The cases of `holdfast/conformance` begin with the
+ * number of the rule that they check.
+ *
+ * R1. A name has at most one holder (`guarantees.exclusion`), and a claim is idempotent by its id. A holder that asks
+ *     again keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its
+ *     position. This is true through any client of the same server, unless `guarantees.longestUnattended` is 0.
+ *
+ * R2. No request waits for a name. `acquire` answers `Busy` at once, says who holds where it can, and when to ask again.
+ *     A claim that does not queue leaves nothing behind.
+ *
+ * R3. A stale request is harmless. `acquire`, `renew` and `annotate` have a limit, counted from when they were sent:
+ *     `acquireLimit(ttl)` for `acquire`, `requestLimit(ttl)` for the others. The core waits no longer. A request that
+ *     reaches the server after its limit has no effect, or only effects that do no harm:
+ *     - a stale `acquire` of a claim that was withdrawn is refused (R4); of another one, it leaves at most a lease or a
+ *       waiter that ends with its ttl, as if its process had died;
+ *     - a stale `renew` never shortens a lease or undoes a later renewal, and never revives a lease;
+ *     - a stale `annotate` never replaces a later note;
+ *     - none of them touches the lease of another claim.
+ *     A copy of the `acquire` that was granted never shortens the lease, however old it is.
+ *
+ * R4. `release` withdraws a claim by its id, never by its name, and is idempotent. `released`: the claim held or
+ *     waited, and does no longer. `gone`: nothing was found; an `acquire` of this claim that arrives within the next
+ *     5 s is refused: it is granted nothing, and what it created at the server is deleted at once. `released` does not
+ *     promise the refusal: if a copy may be under way, the core asks until it hears `gone`.
+ *
+ * R5. Tokens rise per name from grant to grant: through release, expiry, `break`, a restart or loss of data, and whatever
+ *     any clock does. A lease has one token for as long as it lives. Only if the server loses its data may the order
+ *     depend on a clock (`guarantees.token` says on which).
+ *
+ * R6. `Grant.ttl` is never overstated: no other claim is granted the name sooner than `Grant.ttl` after the request was
+ *     sent, unless the lease is released or broken, or the server loses data or its clock steps forward. `Grant.ttl` is
+ *     at least what was asked for, unless the answer took long. A lease that is not renewed ends soon after its ttl, by
+ *     the server's clock, and nothing revives it. `undefined` from `renew`, or false from `annotate`, means that the
+ *     lease is certainly gone. A rejection means that nobody knows.
+ *
+ * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
+ *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
+ *
+ * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
+ *     queue never overtakes. A waiter that asks at the latest when it was told to keeps its position. One that stops
+ *     asking delays the next one by a limited time (see `stores/line.ts`), and its entry lapses.
+ *
+ * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken, and
+ *     the next one early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake is a
+ *     hint: a lost one costs time only, and one too many costs a request.
+ *
+ * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
+ *      below the next one's. `undefined`: nobody held, and nothing changed.
+ *
+ * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
+ *      waiters of exactly one name, or of all that begin with the prefix, each once, and none that has ended.
+ *
+ * R12. A store that has `onLoss` calls `lost` when it finds out by itself that a lease is gone before its time, such as
+ *      with a session. It does so at most once, and not after it was called off. Other losses are found by renewals.
+ *
+ * R13. Requests are independent. One that was given up before it was sent is not sent, and rejects with the reason; those
+ *      that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of others.
  */
 
-/** One wish to hold one name. Its id is never reused, so that asking again can only ever mean the same wish. */
+/** One request to hold one name. Its id is never reused, so that asking again always means the same request (R1). */
 export interface Claim {
   readonly name: string
   /** 128 random bits, in hexadecimal. */
@@ -24,7 +80,7 @@ export interface Claim {
 export interface Grant {
   readonly held: true
   readonly token: bigint
-  /** Milliseconds as the server granted them; it may be more than was asked for. */
+  /** Milliseconds as the server granted them (R6); it may be more than was asked for. */
   readonly ttl: number
 }
 
@@ -106,41 +162,41 @@ export type Query = { readonly name: string } | { readonly prefix: string }
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
 /**
- * An engine. Every call may reject, which means that its outcome is unknown (or, with a `LeaseError` that is not
- * `retryable`, that asking again is useless). `signal` ends the caller's interest, never what the server does.
+ * An engine. A call that rejects has an unknown outcome; if it rejects with a `LeaseError` that is not `retryable`,
+ * asking again is useless. `signal` ends the caller's interest, never what the server does.
  */
 export interface Store extends AsyncDisposable {
   /** For people, such as `sqlite` or `redis cluster`. */
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Milliseconds that a request to acquire for this ttl may take. @default min(5,000, ttl / 3) */
+  /** Milliseconds that a request to acquire for this ttl may take (R3). @default requestLimit(ttl), min(5,000, ttl / 3) */
   acquireLimit?(ttl: number): number
   /**
    * Milliseconds after its last renewal within which a holder of this ttl that died is followed, in a cluster whose
    * leader stays and with the usual settings of its servers. @default the ttl
    */
   takeover?(ttl: number): number
-  /** Puts the claim; does it hold now? Idempotent on the id: asking again refreshes a holder and keeps a place. */
+  /** Asks for the name; does the claim hold it now? R1 to R3, R5, R6, R8. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
-  /** `undefined`: the lease is certainly gone. A rejection: nobody knows. */
+  /** Makes the lease last `ttl` from now. `undefined`: the lease is certainly gone. R3, R5, R6. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
-  /**
-   * Writes the note of the claim that holds, for all to see, and nothing else: its token and its end stay as they are.
-   * False: the lease is certainly gone. Neither a renewal nor a late copy of `acquire` takes the note back.
-   */
+  /** Changes the note of the claim that holds. False: the lease is certainly gone. R3, R7. */
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean>
-  /** Withdraws a claim that holds, waits, or has not arrived yet (then it is refused when it does). Idempotent. */
+  /** Withdraws a claim that holds, waits, or has not arrived yet. R4. */
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
   /**
-   * Calls `lost` as soon as the store knows by itself that a lease which it granted is gone, such as with its session,
-   * and answers how to call that off. @default losses are told by renewals
+   * Calls `lost` once the store finds out by itself that the lease is gone, such as with its session (R12). Returns how
+   * to call that off. @default losses are found by renewals
    */
   onLoss?(key: ClaimKey, lost: () => void): () => void
-  /** Resolves once armed; from then until `signal` aborts, `wake` may be called. */
+  /** Resolves once armed; from then until `signal` aborts, `wake` may be called (R9). */
   watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
-  /** Holders, each followed by its waiters in order where the store keeps a line. */
+  /** Holders, each followed by its waiters in order where the store has a queue (R11). */
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
-  /** Frees the name and answers the token that now outranks the old holder, or `undefined` if nobody held it. */
+  /**
+   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held it (R10). `by`
+   * decides nothing.
+   */
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
   /** How its servers are, if it is made of several. */
   nodes?(signal: AbortSignal): Promise<readonly NodeRecord[]>

@@ -97,7 +97,9 @@ test('a waiter whose watch cannot be armed asks every second, and arms it when i
 })
 
 test('a wait beyond 2^31 ms is one', async () => {
-  const { locks, other, clock } = stage()
+  const { locks, other, clock, store } = stage()
+  // A waiter so far back asks rarely, else the test would take long.
+  store.rule('acquire', async forward => Object.assign((await forward()) as object, { ahead: 1e6 }))
   await other.acquire('a', { ttl: 2_147_483_647, heartbeat: false })
   const wait = follow(locks.acquire('a', { wait: 2 ** 33, ttl: 1_000_000_000 }))
   await clock.advance(2_147_483_646)
@@ -183,4 +185,14 @@ test('a watch is armed after failures, and ended with the wait', async () => {
   await clock.advance(0)
   expect(wait.settled).toBe(true)
   expect(signals.map(signal => signal.aborted)).toEqual([true, true])
+})
+
+test('S11: a waiter with a long ttl follows a holder that shortened its lease and died', async () => {
+  const { locks, other, clock } = stage()
+  const held = await other.acquire('a', { ttl: 60_000, heartbeat: false })
+  const wait = follow(locks.acquire('a', { ttl: 60_000 }))
+  await clock.advance(1_000)
+  await held.extend(1_000) // it is over after 2 s; the waiter was told to ask after 20 s
+  await clock.advance(5_000)
+  expect(wait.value?.token).toBeGreaterThan(held.token)
 })

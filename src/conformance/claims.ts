@@ -5,7 +5,7 @@ import { type Case, casesOf } from './case.ts'
 export const claimCases: Case[] = casesOf(
   {},
   {
-    async 'grants a free name, with a token and at least the ttl that was asked for'(space) {
+    async 'R6: grants a free name, with a token and at least the ttl that was asked for'(space) {
       const client = await space.client()
       const claim = space.claim()
       const { token, ttl } = await client.hold(claim)
@@ -14,7 +14,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(ttl >= claim.ttl, `${ttl} ms of ${claim.ttl}`)
     },
 
-    async 'answers a claim that asks again with the same lease'(space) {
+    async 'R1: answers a claim that asks again with the same lease'(space) {
       const client = await space.client()
       const claim = space.claim()
       const { token } = await client.hold(claim)
@@ -22,7 +22,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal((await client.inspect({ name: claim.name })).length, 1)
     },
 
-    async 'answers a claim that asks again through another client with the same lease'(space) {
+    async 'R1: answers a claim that asks again through another client with the same lease'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const { token } = await one.hold(claim)
@@ -31,7 +31,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal(await two.release(claim), 'released')
     },
 
-    async 'refreshes the lease of a claim that asks again'(space) {
+    async 'R1: refreshes the lease of a claim that asks again'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.long })
       await client.hold(claim)
@@ -40,7 +40,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
     },
 
-    async 'never shortens a lease by a late copy of the request that acquired it'(space) {
+    async 'R3: never shortens a lease by a late copy of the request that acquired it'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.long })
       await client.hold(claim)
@@ -50,7 +50,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
     },
 
-    async 'refuses a name that is held, and says by whom and when to ask again'(space) {
+    async 'R2: refuses a name that is held, and says by whom and when to ask again'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ owner: 'host:1:abc', note: 'the nightly run' })
       const { token } = await one.hold(claim)
@@ -64,7 +64,16 @@ export const claimCases: Case[] = casesOf(
       assert.ok(retryAfter > 0 && Number.isFinite(retryAfter), `retryAfter is ${retryAfter}`)
     },
 
-    async 'keeps nothing of a claim that does not queue'(space) {
+    async 'R2: answers a claim at once that has to wait, whether it queues or not'(space) {
+      const [one, two] = await space.pair()
+      const holder = space.claim()
+      await one.hold(holder)
+      const waiting = [false, true].map(queue => space.claim({ name: holder.name, queue }))
+      for (const claim of waiting) for (const client of [one, two]) await client.isRefused(claim)
+      assert.ok(await one.renew(holder), 'the answers came when the name was free')
+    },
+
+    async 'R2: keeps nothing of a claim that does not queue'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -78,7 +87,7 @@ export const claimCases: Case[] = casesOf(
       await client.hold(space.claim({ name: claim.name }))
     },
 
-    async 'holds names apart'(space) {
+    async 'R11: holds names apart'(space) {
       const client = await space.client()
       const name = space.name()
       const names = [name, `${name}/b`, `${name}:b`, `${name} `, `${name}b`, name.toUpperCase()]
@@ -86,7 +95,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal(grants.length, names.length)
     },
 
-    async 'lets one of many that ask at once hold'(space) {
+    async 'R1: lets one of many that ask at once hold'(space) {
       const clients = await space.pair()
       const name = space.name()
       const answers = await Promise.all(
@@ -95,7 +104,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal(answers.filter(answer => answer.held).length, 1)
     },
 
-    async 'grants 500 names that are asked for at once'(space) {
+    async 'R13: grants 500 names that are asked for at once'(space) {
       const client = await space.client()
       const prefix = space.name()
       const claims = Array.from({ length: 500 }, (_, index) => space.claim({ name: `${prefix}/${index}` }))
@@ -107,7 +116,7 @@ export const claimCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ prefix }), [])
     },
 
-    async 'takes the longest ttl and the shortest that it says is sensible'(space) {
+    async 'R6: takes the longest ttl and the shortest that it says is sensible'(space) {
       const client = await space.client()
       const longest = space.claim({ ttl: 2_147_483_647 })
       await client.hold(longest)
@@ -118,7 +127,7 @@ export const claimCases: Case[] = casesOf(
     },
   },
   {
-    'answers a claim that asks again through another client with the same lease': ['apart'],
+    'R1: answers a claim that asks again through another client with the same lease': ['apart'],
   },
 )
 
@@ -126,7 +135,7 @@ export const claimCases: Case[] = casesOf(
 export const releaseCases: Case[] = casesOf(
   {},
   {
-    async 'frees a name at its release, for anybody'(space) {
+    async 'R4: frees a name at its release, for anybody'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -135,7 +144,7 @@ export const releaseCases: Case[] = casesOf(
       await two.hold(space.claim({ name: claim.name }))
     },
 
-    async 'says that a claim is gone when it was released before, and when it never was'(space) {
+    async 'R4: says that a claim is gone when it was released before, and when it never was'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -144,7 +153,7 @@ export const releaseCases: Case[] = casesOf(
       assert.equal(await client.release(space.claim()), 'gone')
     },
 
-    async 'never frees the next holder by a late release'(space) {
+    async 'R4: never frees the next holder by a late release'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -155,7 +164,7 @@ export const releaseCases: Case[] = casesOf(
       assert.equal((await two.renew(next))?.token, token)
     },
 
-    async 'frees only what the claim holds, not the name'(space) {
+    async 'R4: frees only what the claim holds, not the name'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -163,7 +172,7 @@ export const releaseCases: Case[] = casesOf(
       assert.ok(await client.renew(claim))
     },
 
-    async 'refuses a claim that arrives after its withdrawal, and keeps nothing of it'(space) {
+    async 'R4: refuses a claim that arrives after its withdrawal, and keeps nothing of it'(space) {
       const [one, two] = await space.pair()
       for (const queue of [false, true]) {
         const claim = space.claim({ queue })
@@ -174,7 +183,7 @@ export const releaseCases: Case[] = casesOf(
       }
     },
 
-    async 'refuses a claim that arrives after its withdrawal in a line'(space) {
+    async 'R4: refuses a claim that arrives after its withdrawal in a line'(space) {
       const client = await space.client()
       const holder = space.claim()
       await client.hold(holder)
@@ -186,7 +195,7 @@ export const releaseCases: Case[] = casesOf(
       await client.hold(space.claim({ name: holder.name }))
     },
 
-    async 'refuses a copy of a claim that was withdrawn until nothing was left of it'(space) {
+    async 'R4: refuses a copy of a claim that was withdrawn until nothing was left of it'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -197,6 +206,6 @@ export const releaseCases: Case[] = casesOf(
     },
   },
   {
-    'refuses a claim that arrives after its withdrawal, and keeps nothing of it': ['apart'],
+    'R4: refuses a claim that arrives after its withdrawal, and keeps nothing of it': ['apart'],
   },
 )

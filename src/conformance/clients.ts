@@ -22,7 +22,7 @@ export const clientCases: Case[] = [
         assert.ok(shortestTtl <= space.short, `the shortest ttl is ${shortestTtl}: give the harness a larger scale`)
       },
 
-      async 'does not send what was given up before, and answers with the reason'(space) {
+      async 'R13: does not send what was given up before, and answers with the reason'(space) {
         const client = await space.client()
         const claim = space.claim()
         const reason = new Error('given up')
@@ -32,7 +32,7 @@ export const clientCases: Case[] = [
         await client.hold(claim) // which a tombstone would refuse
       },
 
-      async 'does not fail the neighbours of a request that was given up'(space) {
+      async 'R13: does not fail the neighbours of a request that was given up'(space) {
         const { store } = await space.client()
         const prefix = space.name()
         const answers = await within('all answers', signal =>
@@ -46,7 +46,7 @@ export const clientCases: Case[] = [
           assert.equal(status, index % 5 ? 'fulfilled' : 'rejected', `request ${index}`)
       },
 
-      async 'answers different requests that are made at once each in its own way'(space) {
+      async 'R13: answers different requests that are made at once each in its own way'(space) {
         const client = await space.client()
         const [held, free, never] = [space.claim(), space.claim(), space.claim()]
         await client.hold(held)
@@ -68,7 +68,7 @@ export const clientCases: Case[] = [
   ...casesOf(
     { needs: ['close'] },
     {
-      async 'rejects CLOSED after its end, and may be ended twice'(space) {
+      async 'R13: rejects CLOSED after its end, and may be ended twice'(space) {
         const { store } = await space.client()
         const claim = space.claim()
         await within('an answer', signal => store.acquire(claim, signal))
@@ -78,7 +78,7 @@ export const clientCases: Case[] = [
           await assert.rejects(within('a rejection', ask), { code: 'CLOSED' })
       },
 
-      async 'rejects CLOSED although it was never used'(space) {
+      async 'R13: rejects CLOSED although it was never used'(space) {
         const store = await space.harness.open()
         await store[Symbol.asyncDispose]()
         await assert.rejects(
@@ -87,7 +87,7 @@ export const clientCases: Case[] = [
         )
       },
 
-      async 'ends one client and no other, and no lease'(space) {
+      async 'R13: ends one client and no other, and no lease'(space) {
         const [one, two] = await space.pair()
         const [claim, other] = [space.claim(), space.claim()]
         await one.hold(claim)
@@ -98,7 +98,7 @@ export const clientCases: Case[] = [
       },
     },
     {
-      'ends one client and no other, and no lease': ['apart'],
+      'R13: ends one client and no other, and no lease': ['apart'],
     },
   ),
 ]

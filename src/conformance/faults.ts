@@ -79,7 +79,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['stop'], alone: true },
     {
-      async 'raises tokens over a restart of the server, whatever it forgot'(space) {
+      async 'R5: raises tokens over a restart of the server, whatever it forgot'(space) {
         const client = await space.client()
         const claim = space.claim({ ttl: space.short })
         const { token } = await client.hold(claim)
@@ -96,9 +96,36 @@ export const faultCases: Case[] = [
     },
   ),
   ...casesOf(
+    { needs: ['stop'], alone: true },
+    {
+      async 'R12: a loss is told by onLoss if the store has that, else by the next renewal'(space) {
+        const client = await space.client()
+        const [claim, released] = [space.claim({ ttl: 4 * space.short }), space.claim({ ttl: 4 * space.short })]
+        const losses: string[] = []
+        const onLoss = (key: typeof claim): (() => void) | undefined =>
+          client.store.onLoss?.(key, () => losses.push(key.id))
+        await client.hold(claim)
+        await client.hold(released)
+        onLoss(claim)
+        const callOff = onLoss(released)
+        assert.ok(await client.renew(claim))
+        callOff?.()
+        await client.release(released)
+        assert.deepEqual(losses, [], 'a loss was told of a lease that is held')
+        const cure = await space.stop()
+        await cure()
+        const again = await space.client()
+        await until('it is over', async () => (await again.inspect({ name: claim.name })).length === 0)
+        assert.equal(await client.renew(claim), undefined)
+        if (client.store.onLoss) await until('the loss is told', () => losses.length > 0)
+        assert.deepEqual(losses, client.store.onLoss ? [claim.id] : [])
+      },
+    },
+  ),
+  ...casesOf(
     { needs: ['pause'], alone: true },
     {
-      async 'refuses what arrives after its sender gave up, when the server goes on'(space) {
+      async 'R3: refuses what arrives after its sender gave up, when the server goes on'(space) {
         const [one, two] = [await space.client(), await space.client()]
         const locks = space.manage(createLocks(one.store, { ttl: 2 * space.short }))
         await (await locks.acquire(space.name())).release()

@@ -17,6 +17,8 @@ export type Need =
   | 'close'
   /** One client can be cut off from the server, which goes on. */
   | 'cut'
+  /** What one client sends can be held up, and be delivered later. */
+  | 'delay'
   /** The server can be killed and started again. */
   | 'stop'
   /** The server can be made to stand still; what is sent meanwhile arrives when it goes on. */
@@ -30,9 +32,20 @@ export interface Severable {
   cut(): Promise<Cure>
 }
 
+/** A client whose requests can be held up. */
+export interface Delayable {
+  readonly store: Store
+  /**
+   * Holds everything that the client sends from now on. What it returns delivers all of that in order, also what the
+   * client has given up on meanwhile, and lets later requests pass.
+   */
+  delay(): Promise<Cure>
+}
+
 /** Ways to hurt the server, as far as a harness has them. All clients must find it again after the cure. */
 export interface Faults {
   severable?(): Promise<Severable>
+  delayable?(): Promise<Delayable>
   /** The server dies: requests fail or are not answered. It may forget everything. */
   stop?(): Promise<Cure>
   pause?(): Promise<Cure>
@@ -57,7 +70,13 @@ export interface Harness {
   readonly cycles?: number | undefined
 }
 
-const fault: Partial<Record<Need, keyof Faults>> = { cut: 'severable', stop: 'stop', pause: 'pause', jump: 'jump' }
+const fault: Partial<Record<Need, keyof Faults>> = {
+  cut: 'severable',
+  delay: 'delayable',
+  stop: 'stop',
+  pause: 'pause',
+  jump: 'jump',
+}
 
 /** Throws unless the harness can do, or says why it cannot, all that cases may need. */
 export function checkHarness({ name, faults, lacks }: Harness): void {

@@ -3,7 +3,7 @@ import { memory } from '../stores/memory.ts'
 import { conformance, conformanceCases, excludedCases, type Harness, type Need } from './index.ts'
 
 const why = 'it is all in this process'
-const lacks: Partial<Record<Need, string>> = { close: why, cut: why, stop: why, pause: why, jump: why }
+const lacks: Partial<Record<Need, string>> = { close: why, cut: why, delay: why, stop: why, pause: why, jump: why }
 
 function harness(changes: Partial<Harness> = {}): Harness {
   const store = memory()
@@ -66,6 +66,6 @@ test('a store that does not keep its word fails', async () => {
       })
     },
   })
-  const frees = conformanceCases(forgetful).find(({ name }) => name.startsWith('frees a name at its release'))
+  const frees = conformanceCases(forgetful).find(({ name }) => name.startsWith('R4: frees a name at its release'))
   await expect(frees?.run()).rejects.toThrow(/strictly deep-equal/)
 })

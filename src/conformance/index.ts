@@ -8,19 +8,21 @@ import { inspectionCases } from './inspection.ts'
 import { lineCases, watchCases } from './line.ts'
 import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
-import { renewalCases, tokenCases } from './renewals.ts'
+import { clockCases, renewalCases, tokenCases } from './renewals.ts'
 import { Space } from './space.ts'
+import { staleCases } from './stale.ts'
 import { usingCases } from './using.ts'
 import { waitingCases } from './waiting.ts'
 
-export type { Cure, Faults, Harness, Need, Severable } from './harness.ts'
+export type { Cure, Delayable, Faults, Harness, Need, Severable } from './harness.ts'
 
 const groups: Readonly<Record<string, readonly Case[]>> = {
   acquire: claimCases,
   release: releaseCases,
   'renewal, expiry and break': renewalCases,
-  tokens: tokenCases,
+  tokens: [...tokenCases, ...clockCases],
   notes: noteCases,
+  'stale requests': staleCases,
   'the line': lineCases,
   wakes: watchCases,
   'inspect and names': inspectionCases,
@@ -35,7 +37,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
 /** One test of the suite. */
 export interface NamedCase {
   readonly group: string
-  /** A sentence about behaviour. */
+  /** A sentence about behaviour, after the rule of the contract (`src/store.ts`) that it checks, such as `R4: `. */
   readonly name: string
   /** Must it be the only one that runs in this process and against this server? The others may run side by side. */
   readonly alone: boolean
@@ -63,7 +65,7 @@ export interface Runner {
  * Registers the suite that every store passes with a test runner. Give each test 60 s.
  *
  *     import { describe, test } from 'node:test'
- *     conformance({ name: 'mine', open: async () => myStore(), lacks: { cut: 'there is no network' } }, { describe, test })
+ *     conformance({ name: 'mine', open: async () => myStore(), lacks: { cut: 'there is no network', … } }, { describe, test })
  *
  * Throws a `TypeError` if the harness neither has a fault nor says why.
  */

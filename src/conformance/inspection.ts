@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Claim } from '../store.ts'
 import { type Case, casesOf } from './case.ts'
+import { until } from './timing.ts'
 
 const ascii = `* ? [ab] [^a] % _ %25 %41 \\ \\* $1 { } {a} }{ {} {{}} : a:b :: / // . .. ../a a/b a/b/c ' " \` ";-- '' A # & = ?a=b
   0 -1 1e3 null undefined true __proto__ constructor toString`
@@ -11,14 +12,14 @@ const names = [...ascii.split(/\s+/), ...unicode.split(' '), ' ', '  ', ' a', 'a
 export const inspectionCases: Case[] = casesOf(
   {},
   {
-    async 'shows nothing of a name that nobody holds'(space) {
+    async 'R11: shows nothing of a name that nobody holds'(space) {
       const client = await space.client()
       const name = space.name()
       assert.deepEqual(await client.inspect({ name }), [])
       assert.deepEqual(await client.inspect({ prefix: name }), [])
     },
 
-    async 'shows all about a holder'(space) {
+    async 'R11: shows all about a holder'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ note: 'the nightly run' })
       const { token } = await one.hold(claim)
@@ -30,7 +31,18 @@ export const inspectionCases: Case[] = casesOf(
       assert.ok(remaining > 0 && remaining <= 2 * claim.ttl, `${remaining} ms remain of ${claim.ttl}`)
     },
 
-    async 'looks at one name, or at all that begin alike'(space) {
+    async 'R11: shows no lease that ran out, although nobody has asked for its name since'(space) {
+      const client = await space.client()
+      const prefix = space.name()
+      const [brief, lasting] = [space.claim({ name: `${prefix}/a`, ttl: space.short }), space.claim({ name: prefix })]
+      await client.hold(lasting)
+      await client.hold(brief)
+      await until('it is shown no more', async () => (await client.inspect({ prefix })).length === 1)
+      assert.deepEqual(await client.inspect({ name: brief.name }), [])
+      assert.equal((await client.inspect({ prefix }))[0]?.name, prefix)
+    },
+
+    async 'R11: looks at one name, or at all that begin alike'(space) {
       const client = await space.client()
       const a = space.name()
       const under = [`${a}/b`, `${a}/b/c`, `${a}:b`, `${a}b`].sort()
@@ -47,7 +59,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.ok([a, ...under].every(name => all.includes(name)))
     },
 
-    async 'takes every character that a name may have, for a name and for a prefix'(space) {
+    async 'R11: takes every character that a name may have, for a name and for a prefix'(space) {
       const client = await space.client()
       const base = space.name()
       const full = names.map(name => `${base}${name}`)
@@ -71,7 +83,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ prefix: base }), [])
     },
 
-    async 'takes names, owners and notes of 255 bytes, and empty owners and notes'(space) {
+    async 'R11: takes names, owners and notes of 255 bytes, and empty owners and notes'(space) {
       const client = await space.client()
       const longest = ['x', 'ü', '锁', '🔒'].map(character => fill(space.name('long'), character))
       for (const name of longest) {
@@ -88,7 +100,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.deepEqual(record && pick(record), pick(empty))
     },
 
-    async 'shows each of 1,200 names once'(space) {
+    async 'R11: shows each of 1,200 names once'(space) {
       const client = await space.client()
       const prefix = space.name()
       const claims = Array.from({ length: 1_200 }, (_, index) => space.claim({ name: `${prefix}/${index}` }))

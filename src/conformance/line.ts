@@ -11,7 +11,7 @@ export const lineCases: Case[] = [
   ...casesOf(
     { needs: ['line'] },
     {
-      async 'says how many wait before a claim'(space) {
+      async 'R8: says how many wait before a claim'(space) {
         const { answers } = await lineOf(space, 3)
         assert.deepEqual(
           answers.map(answer => answer.ahead),
@@ -19,26 +19,26 @@ export const lineCases: Case[] = [
         )
       },
 
-      async 'keeps the place of a waiter that asks again'(space) {
+      async 'R1: keeps the place of a waiter that asks again'(space) {
         const { clients, waiters } = await lineOf(space, 3)
         const [first, second] = waiters as [Claim, Claim, Claim]
         assert.equal((await clients[1].isRefused(first)).ahead, 0)
         assert.equal((await clients[0].isRefused(second)).ahead, 1)
       },
 
-      async 'passes over a waiter that is dead, after its turn'(space) {
+      async 'R8: passes over a waiter that is dead, after its turn'(space) {
         const { clients, holder, waiters } = await lineOf(space, 2)
         const [, alive] = waiters as [Claim, Claim]
         await clients[0].release(holder)
         await followUntilHeld(clients[1], alive)
       },
 
-      async 'passes over waiters that are dead when a lease ran out'(space) {
+      async 'R8: passes over waiters that are dead when a lease ran out'(space) {
         const { clients, waiters } = await lineOf(space, 4, space.short)
         await followUntilHeld(clients[1], waiters[3] as Claim)
       },
 
-      async 'forgets the place of a waiter that asks no more'(space) {
+      async 'R8: forgets the place of a waiter that asks no more'(space) {
         const client = await space.client()
         const holder = space.claim()
         await client.hold(holder)
@@ -47,7 +47,7 @@ export const lineCases: Case[] = [
         await until('the place lapses', async () => (await client.inspect({ name: holder.name })).length === 1)
       },
 
-      async 'keeps the place of a waiter that asks when it was told to'(space) {
+      async 'R8: keeps the place of a waiter that asks when it was told to'(space) {
         const client = await space.client()
         await inTime(space.short, async () => {
           const holder = space.claim()
@@ -67,7 +67,7 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'takes a waiter that is served out of the line'(space) {
+      async 'R8: takes a waiter that is served out of the line'(space) {
         const { clients, holder, waiters } = await lineOf(space, 1)
         await clients[1].release(holder)
         await clients[0].hold(waiters[0] as Claim)
@@ -78,7 +78,7 @@ export const lineCases: Case[] = [
         )
       },
 
-      async 'closes the gap that a waiter leaves'(space) {
+      async 'R8: closes the gap that a waiter leaves'(space) {
         const { clients, waiters } = await lineOf(space, 3)
         const [first, second, third] = waiters as [Claim, Claim, Claim]
         assert.equal(await clients[1].release(second), 'released')
@@ -88,7 +88,7 @@ export const lineCases: Case[] = [
         assert.equal(await clients[1].release(second), 'gone')
       },
 
-      async 'passes the turn on when the head withdraws'(space) {
+      async 'R8: passes the turn on when the head withdraws'(space) {
         const { clients, holder, waiters } = await lineOf(space, 2)
         const [first, second] = waiters as [Claim, Claim]
         await clients[0].release(holder)
@@ -96,12 +96,12 @@ export const lineCases: Case[] = [
         await clients[1].hold(second)
       },
 
-      async 'has a line for each name'(space) {
+      async 'R8: has a line for each name'(space) {
         const { clients, holder } = await lineOf(space, 3)
         await clients[1].hold(space.claim({ name: `${holder.name}/b`, queue: true }))
       },
 
-      async 'shows the holder, then the waiters in order'(space) {
+      async 'R8: shows the holder, then the waiters in order'(space) {
         const { clients, holder, waiters } = await lineOf(space, 3)
         const records = await clients[1].inspect({ name: holder.name })
         assert.deepEqual(
@@ -119,7 +119,7 @@ export const lineCases: Case[] = [
   ...casesOf(
     { needs: ['line'], alone: true },
     {
-      async 'serves waiters in the order in which they came, whoever asks first'(space) {
+      async 'R8: serves waiters in the order in which they came, whoever asks first'(space) {
         await inTime(TURN / 2, async () => {
           const { clients, holder, waiters } = await lineOf(space, 5)
           let last: Claim = holder
@@ -136,7 +136,7 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'lets nobody overtake who does not queue'(space) {
+      async 'R8: lets nobody overtake who does not queue'(space) {
         await inTime(TURN / 2, async () => {
           const { clients, holder, waiters } = await lineOf(space, 1)
           const [waiter] = waiters as [Claim]
@@ -149,7 +149,7 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'lets nobody overtake who comes later'(space) {
+      async 'R8: lets nobody overtake who comes later'(space) {
         await inTime(TURN / 2, async () => {
           const { clients, holder, waiters } = await lineOf(space, 1)
           const released = performance.now()
@@ -162,7 +162,7 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'keeps the line over a break'(space) {
+      async 'R10: keeps the line over a break'(space) {
         await inTime(TURN / 2, async () => {
           const { clients, holder, waiters } = await lineOf(space, 2)
           const [first, second] = waiters as [Claim, Claim]
@@ -182,7 +182,7 @@ export const lineCases: Case[] = [
 export const watchCases: Case[] = casesOf(
   { needs: ['line', 'watch'] },
   {
-    async 'wakes the head of the line at a release'(space) {
+    async 'R9: wakes the head of the line at a release'(space) {
       const { clients, holder, waiters } = await lineOf(space, 2)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[1].release(holder)
@@ -190,7 +190,7 @@ export const watchCases: Case[] = casesOf(
       watch.stop()
     },
 
-    async 'wakes the head of the line at a release by its own process'(space) {
+    async 'R9: wakes the head of the line at a release by its own process'(space) {
       const { clients, holder, waiters } = await lineOf(space, 1)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[0].release(holder)
@@ -198,7 +198,7 @@ export const watchCases: Case[] = casesOf(
       watch.stop()
     },
 
-    async 'wakes the head of the line at a break'(space) {
+    async 'R9: wakes the head of the line at a break'(space) {
       const { clients, holder, waiters } = await lineOf(space, 1)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[1].break(holder.name)
@@ -206,7 +206,7 @@ export const watchCases: Case[] = casesOf(
       watch.stop()
     },
 
-    async 'wakes the next when the head withdraws while the name is free'(space) {
+    async 'R9: wakes the next when the head withdraws while the name is free'(space) {
       const { clients, holder, waiters } = await lineOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
@@ -217,7 +217,7 @@ export const watchCases: Case[] = casesOf(
       for (const watch of watches) watch.stop()
     },
 
-    async 'lets the next know in time, should the head not take its turn'(space) {
+    async 'R9: lets the next know in time, should the head not take its turn'(space) {
       const { clients, holder, waiters } = await lineOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
@@ -229,13 +229,14 @@ export const watchCases: Case[] = casesOf(
       for (const watch of watches) watch.stop()
     },
 
-    async 'wakes nobody whose watch was stopped'(space) {
+    async 'R9: wakes nobody whose watch was stopped'(space) {
       const { clients, holder, waiters } = await lineOf(space, 3)
       const [first, second, third] = waiters as [Claim, Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second), clients[0].watch(third)])
       watches[0].stop()
-      await clients[1].release(first)
       await clients[1].release(holder)
+      await clients[0].hold(first)
+      await clients[0].release(first)
       await until('the next is woken', () => watches[1].wakes > 0)
       await clients[1].release(second)
       await until('the last is woken', () => watches[2].wakes > 0)

@@ -6,7 +6,7 @@ import { inTime, until } from './timing.ts'
 export const noteCases: Case[] = casesOf(
   {},
   {
-    async 'shows the note that the holder wrote last to all who look, and to those who are refused'(space) {
+    async 'R7: shows the note that the holder wrote last to all who look, and to those who are refused'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ note: 'at first' })
       await one.hold(claim)
@@ -20,7 +20,7 @@ export const noteCases: Case[] = casesOf(
       }
     },
 
-    async 'keeps the note through renewals, and when the claim asks again'(space) {
+    async 'R7: keeps the note through renewals, and when the claim asks again'(space) {
       const client = await space.client()
       const claim = space.claim({ note: 'old' })
       const { token } = await client.hold(claim)
@@ -32,7 +32,7 @@ export const noteCases: Case[] = casesOf(
       assert.deepEqual([record?.note, record?.token], ['new', token])
     },
 
-    async 'leaves the end of the lease and its token as they are when the note is changed'(space) {
+    async 'R7: leaves the end of the lease and its token as they are when the note is changed'(space) {
       await inTime(space.short / 2, async () => {
         const [one, two] = await space.pair()
         const claim = space.claim({ ttl: space.short })
@@ -57,7 +57,7 @@ export const noteCases: Case[] = casesOf(
       })
     },
 
-    async 'leaves the line as it is when the note is changed'(space) {
+    async 'R7: leaves the line as it is when the note is changed'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const waiters = ['first', 'second'].map(note => space.claim({ name: claim.name, queue: true, note }))
@@ -71,7 +71,7 @@ export const noteCases: Case[] = casesOf(
       )
     },
 
-    async 'changes no note of a lease that ran out, although nobody has taken the name'(space) {
+    async 'R7: changes no note of a lease that ran out, although nobody has taken the name'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.short })
       await client.hold(claim)
@@ -80,7 +80,7 @@ export const noteCases: Case[] = casesOf(
       await until('it is shown no more', async () => (await client.inspect({ name: claim.name })).length === 0)
     },
 
-    async 'changes no note of what it does not know, of a waiter, or of what was released'(space) {
+    async 'R7: changes no note of what it does not know, of a waiter, or of what was released'(space) {
       const client = await space.client()
       const unknown = space.claim({ note: 'unknown' })
       assert.equal(await client.annotate(unknown), false)
@@ -97,7 +97,7 @@ export const noteCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name: held.name }), [])
     },
 
-    async 'releases a lease whose note was changed, and shows nothing of it to the next'(space) {
+    async 'R7: releases a lease whose note was changed, and shows nothing of it to the next'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -108,7 +108,7 @@ export const noteCases: Case[] = casesOf(
       assert.equal((await client.inspect({ name: claim.name }))[0]?.note, 'next')
     },
 
-    async 'says of a broken lease that its note cannot be changed'(space) {
+    async 'R7: says of a broken lease that its note cannot be changed'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -128,7 +128,7 @@ export const noteCases: Case[] = casesOf(
     },
   },
   {
-    'leaves the line as it is when the note is changed': ['line'],
-    'says of a broken lease that its note cannot be changed': ['break'],
+    'R7: leaves the line as it is when the note is changed': ['line'],
+    'R7: says of a broken lease that its note cannot be changed': ['break'],
   },
 )

@@ -65,6 +65,13 @@ export class Space implements AsyncDisposable {
     return { client, cut: async () => this.#cured(await severable.cut()) }
   }
 
+  /** A client whose requests can be held up, and how. */
+  async delayable(): Promise<{ client: Client; delay: () => Promise<Cure> }> {
+    const delayable = await needed(this.harness.faults?.delayable?.())
+    const client = await this.#connected(delayable.store)
+    return { client, delay: async () => this.#cured(await delayable.delay()) }
+  }
+
   /** Kills the server until the cure. */
   async stop(): Promise<Cure> {
     return this.#cured(await needed(this.harness.faults?.stop?.()))

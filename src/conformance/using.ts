@@ -54,9 +54,8 @@ export const usingCases: Case[] = casesOf(
       const name = space.name()
       const failed = locks.using(name, async ({ signal }) => {
         await client.break(name)
-        await new Promise((_, reject) => {
-          signal.addEventListener('abort', () => reject(new DOMException('stopped', 'AbortError')))
-        })
+        await until('the signal aborts', () => signal.aborted)
+        throw new DOMException('stopped', 'AbortError')
       })
       await assert.rejects(failed, { code: 'LEASE_LOST' })
     },

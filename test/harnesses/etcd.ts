@@ -1,7 +1,7 @@
 import { startEtcd } from '../../src/lab/servers/etcd.ts'
 import type { Store } from '../../src/store.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
-import { cuts, deaths } from './faults.ts'
+import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -14,7 +14,7 @@ export function etcdHarness(): StoreHarness {
     store: 'etcd',
     scale: 20 / 9,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
-    faults: { ...cuts(started, open), ...deaths(started) },
+    faults: { ...network(started, open), ...deaths(started) },
     lacks: { jump: 'leases end by the monotonic clock, which nobody can set; pause stops it as well' },
     end: () => started.end(),
   }

@@ -1,5 +1,6 @@
 import type { Faults } from '../../src/conformance/index.ts'
 import type { ShiftedClock } from '../../src/lab/servers/clock.ts'
+import type { Direction } from '../../src/lab/servers/pipe.ts'
 import type { ServerProcess } from '../../src/lab/servers/process.ts'
 import { startProxy } from '../../src/lab/servers/proxy.ts'
 import type { Store } from '../../src/store.ts'
@@ -36,24 +37,41 @@ export function deaths<Started extends Servers>(
   }
 }
 
-/** Nothing comes through between the servers and a store that `open` makes at these ports of this machine. */
-export function cuts<Started extends Servers>(
+/** Cuts and delays between the servers and a store that `open` makes at these ports of this machine. */
+export function network<Started extends Servers>(
   started: Lazy<Started>,
   open: (ports: number[], stack: Stack, started: Started) => Store | Promise<Store>,
-): Required<Pick<Faults, 'severable'>> {
+): Required<Pick<Faults, 'severable' | 'delayable'>> {
+  const proxied = async (): Promise<{ store: Store; ups: Direction[]; downs: Direction[] }> => {
+    const all = await started.value
+    const { stack } = started
+    const proxies = await Promise.all(all.servers.map(async server => stack.use(await startProxy(server))))
+    const ports = proxies.map(({ port }) => port)
+    const store = await open(ports, stack, all)
+    return { store, ups: proxies.map(({ up }) => up), downs: proxies.map(({ down }) => down) }
+  }
   return {
     async severable() {
-      const all = await started.value
-      const { stack } = started
-      const proxies = await Promise.all(all.servers.map(async server => stack.use(await startProxy(server))))
-      const ports = proxies.map(({ port }) => port)
-      const ways = proxies.flatMap(({ up, down }) => [up, down])
+      const { store, ups, downs } = await proxied()
+      const ways = [...ups, ...downs]
       return {
-        store: await open(ports, stack, all),
+        store,
         async cut() {
           for (const way of ways) way.drop()
           return async () => {
             for (const way of ways) way.pass()
+          }
+        },
+      }
+    },
+    async delayable() {
+      const { store, ups } = await proxied()
+      return {
+        store,
+        async delay() {
+          for (const way of ups) way.hold()
+          return async () => {
+            for (const way of ups) way.pass()
           }
         },
       }

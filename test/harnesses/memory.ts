@@ -26,6 +26,17 @@ export function memoryHarness(): StoreHarness {
           },
         }
       },
+      async delayable() {
+        const store = new Reached(server)
+        return {
+          store,
+          async delay() {
+            const { promise, resolve } = Promise.withResolvers<void>()
+            store.arriving = promise
+            return async () => resolve()
+          },
+        }
+      },
       async stop() {
         server.dead = true
         return async () => {
@@ -58,6 +69,7 @@ class Reached implements Store {
   readonly kind = 'memory'
   readonly guarantees: Guarantees
   isCut = false
+  arriving: Promise<void> = Promise.resolve()
   readonly #server: Server
 
   constructor(server: Server) {
@@ -104,6 +116,7 @@ class Reached implements Store {
     const server = this.#server
     const deadline = performance.now() + limit
     if (this.isCut) await new Promise(() => {})
+    await this.arriving
     if (server.dead) throw new LeaseError('STORE_UNAVAILABLE', 'the server is dead')
     await server.running
     if (performance.now() > deadline) throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')

@@ -4,7 +4,7 @@ import { startClock } from '../../src/lab/servers/clock.ts'
 import { startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgres.ts'
 import { advisory, type PostgresClient, type PostgresOptions, postgres } from '../../src/stores/postgres/index.ts'
-import { cuts, deaths, jumps } from './faults.ts'
+import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -52,6 +52,7 @@ function poolerHarness(): StoreHarness {
     faults: deaths(started),
     lacks: {
       cut: 'the network is tested without a pooler',
+      delay: 'the network is tested without a pooler',
       jump: 'the clock is tested without a pooler',
     },
     end: () => started.end(),
@@ -71,7 +72,7 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
     store: 'postgres',
     open: async () => postgres((await started.value).client, options),
     faults: {
-      ...cuts(started, ([port], stack, { servers }) => {
+      ...network(started, ([port], stack, { servers }) => {
         const { client } = stack.adopt(create(at(port, servers)), owned => owned.close())
         return postgres(client, options)
       }),
@@ -95,7 +96,7 @@ function advisoryHarness(): StoreHarness {
     store: 'postgres',
     open: async () => advisory((await started.value).pool, { create: true, ttl: 2_147_483_647 }),
     faults: {
-      ...cuts(started, ([port], stack, { servers }) => {
+      ...network(started, ([port], stack, { servers }) => {
         const pool = stack.adopt(new Pool({ connectionString: at(port, servers) }), owned => owned.end())
         return advisory(pool, { create: true, ttl: 1_800 }) // the longest lease that is cut off
       }),

@@ -9,7 +9,7 @@ import { startCluster } from '../../src/lab/servers/cluster.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import { SentinelSet, startSentinel } from '../../src/lab/servers/sentinel.ts'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
-import { cuts, deaths, jumps } from './faults.ts'
+import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -80,7 +80,7 @@ function nodeHarness(client: string, create: (port: number) => Promise<Owned>): 
     store: 'redis',
     open: async () => redis((await started.value).client),
     faults: {
-      ...cuts(started, async ([port = 0], stack) => {
+      ...network(started, async ([port = 0], stack) => {
         const { client } = stack.adopt(await create(port), owned => owned.close())
         return redis(client)
       }),
@@ -105,6 +105,7 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
       cut: 'its nodes name their own addresses, past any proxy; the cut is tested with one server',
+      delay: 'its nodes name their own addresses, past any proxy; delays are tested with one server',
       jump: 'the clock is tested with one server',
     },
     end: () => started.end(),
@@ -124,7 +125,13 @@ function sentinelHarness(): StoreHarness {
     name: 'redis sentinel (ioredis)',
     store: 'redis',
     open: async () => redis((await started.value).client),
-    lacks: { stop: failover, pause: failover, cut: failover, jump: 'the clock is tested with one server' },
+    lacks: {
+      stop: failover,
+      pause: failover,
+      cut: failover,
+      delay: failover,
+      jump: 'the clock is tested with one server',
+    },
     end: () => started.end(),
   }
 }

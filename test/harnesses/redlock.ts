@@ -2,7 +2,7 @@ import { startClock } from '../../src/lab/servers/clock.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
-import { cuts, deaths, jumps } from './faults.ts'
+import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { clients, type Owned } from './redis.ts'
@@ -33,7 +33,7 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number): StoreHa
     store: 'redlock',
     open: async () => redlock((await started.value).clients, options),
     faults: {
-      ...cuts(started, async (ports, stack) => redlock(await clientsAt(ports, stack), options)),
+      ...network(started, async (ports, stack) => redlock(await clientsAt(ports, stack), options)),
       ...deaths(started),
       ...jumps(started),
     },

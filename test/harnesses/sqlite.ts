@@ -22,6 +22,7 @@ export function sqliteHarness(): StoreHarness {
     },
     lacks: {
       cut: noServer,
+      delay: noServer,
       stop: noServer,
       jump: "its clock is the machine's, whose jumps the core sees as well",
     },

@@ -3,7 +3,7 @@ import { startClock } from '../../src/lab/servers/clock.ts'
 import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
 import type { Store } from '../../src/store.ts'
 import { zookeeper } from '../../src/stores/zookeeper/index.ts'
-import { cuts, deaths } from './faults.ts'
+import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
@@ -22,7 +22,7 @@ export function zookeeperHarness(): StoreHarness {
     scale: 4 / 3,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: {
-      ...cuts(started, open),
+      ...network(started, open),
       ...deaths(started),
       // The monotonic clock, which decides, never goes back.
       async jump(ms) {

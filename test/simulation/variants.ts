@@ -154,7 +154,7 @@ export const variants: Readonly<Record<string, Wrong>> = {
         acquire: async (claim, signal) => slower(await store.acquire(claim, signal)),
       })),
     },
-    caught: /although \d+ waited|wait for ever/,
+    caught: /it was free for|although \d+ waited|wait for ever/,
     isSeenByClients: true,
   },
 }

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { request } from '../request.ts'
+import type { Claim, Grant } from '../store.ts'
+import { LONGEST_REQUEST, requestLimit, systemClock } from '../time.ts'
+import { type Case, casesOf } from './case.ts'
+import type { Client } from './client.ts'
+import type { Cure } from './harness.ts'
+import type { Space } from './space.ts'
+import { inTime, sleep, TooSlow, until } from './timing.ts'
+
+/** Requests that arrive after newer ones of the same claim, and after their limit. */
+export const staleCases: Case[] = [
+  ...casesOf(
+    // The newer requests are those of another client: all that the first one sends is held up.
+    { needs: ['delay', 'apart'] },
+    {
+      'R3: a stale renewal never shortens a lease that was extended since': held(
+        async ({ space, one, two, delay, claim, token }) => {
+          const deliver = await delay()
+          await givenUp(one, 'renew', claim, async () => {
+            const extended = await two.renew({ ...claim, ttl: 10 * space.long })
+            if (!extended) throw new TooSlow('the lease ran out before it was extended')
+          })
+          await deliver()
+          await always(space, async () => {
+            const [record] = await two.inspect({ name: claim.name })
+            assert.equal(record?.token, token)
+            assert.ok(record.remaining > 5 * space.long, `the stale renewal left ${record.remaining} ms`)
+          })
+          assert.equal((await two.renew(claim))?.token, token)
+        },
+      ),
+
+      'R3: a stale renewal never revives a lease, and never touches the next one': held(
+        async ({ space, one, two, delay, claim, token }) => {
+          const free = space.claim({ ttl: claim.ttl })
+          await one.hold(free)
+          const deliver = await delay()
+          await Promise.all([claim, free].map(each => givenUp(one, 'renew', each)))
+          const next = space.claim({ name: claim.name })
+          await until('the lease runs out', async () => (await two.acquire(next)).held)
+          await until('the other runs out', async () => (await two.inspect({ name: free.name })).length === 0)
+          await deliver()
+          await always(space, async () => {
+            assert.deepEqual(await two.inspect({ name: free.name }), [])
+            const [record] = await two.inspect({ name: next.name })
+            assert.ok(record?.token && record.token > token && record.owner === next.owner)
+          })
+          assert.ok(await two.renew(next))
+        },
+      ),
+
+      'R3: a stale note never replaces a newer one': held(async ({ space, one, two, delay, claim }) => {
+        const deliver = await delay()
+        await givenUp(one, 'annotate', { ...claim, note: 'stale' }, async () => {
+          const extended = await two.renew({ ...claim, ttl: space.long })
+          if (!extended) throw new TooSlow('the lease ran out before it was extended')
+        })
+        assert.ok(await two.annotate({ ...claim, note: 'newer' }))
+        await deliver()
+        await always(space, async () => assert.equal((await two.inspect({ name: claim.name }))[0]?.note, 'newer'))
+      }),
+
+      'R3: a stale acquire ends no lease, and leaves nothing that lasts': held(
+        async ({ space, one, two, delay, claim: { ttl } }) => {
+          const free = space.claim({ ttl, queue: true })
+          const holder = space.claim()
+          await two.hold(holder)
+          const waiter = space.claim({ name: holder.name, ttl, queue: true })
+          const deliver = await delay()
+          await Promise.all([free, waiter].map(claim => givenUp(one, 'acquire', claim)))
+          await deliver()
+          await always(space, async () => {
+            const [record] = await two.inspect({ name: holder.name })
+            assert.equal(record?.owner, holder.owner)
+          })
+          await until('no lease is left', async () => (await two.inspect({ name: free.name })).length === 0)
+          await until('no waiter is left', async () => (await two.inspect({ name: holder.name })).length === 1)
+        },
+      ),
+
+      'R4: an acquire that is delivered after its withdrawal is refused': held(async ({ space, one, two, delay }) => {
+        const claims = [false, true].map(queue => space.claim({ queue }))
+        const deliver = await delay()
+        const sent = performance.now()
+        const grants = claims.map(claim => underWay(one, claim))
+        for (const claim of claims) assert.equal(await two.release(claim), 'gone')
+        await deliver()
+        if (performance.now() > sent + LONGEST_REQUEST) throw new TooSlow('it was delivered too late')
+        for (const { name } of claims) await leavesNothing(space, two, name)
+        assert.deepEqual(grants.flat(), [])
+      }),
+
+      'R4: a copy of an acquire that is delivered after the release of its lease is refused': held(
+        async ({ space, one, two, delay }) => {
+          const claim = space.claim()
+          const deliver = await delay()
+          const sent = performance.now()
+          const grants = underWay(one, claim)
+          await two.hold(claim)
+          assert.equal(await two.release(claim), 'released')
+          assert.equal(await two.release(claim), 'gone')
+          await deliver()
+          if (performance.now() > sent + LONGEST_REQUEST) throw new TooSlow('it was delivered too late')
+          await leavesNothing(space, two, claim.name)
+          assert.deepEqual(grants, [])
+        },
+      ),
+    },
+  ),
+  ...casesOf(
+    {},
+    {
+      async 'R4: a withdrawn claim is refused for as long as its acquire can be under way'(space) {
+        await inTime(LONGEST_REQUEST / 20, async () => {
+          const client = await space.client()
+          const claim = space.claim()
+          const sent = performance.now()
+          assert.equal(await client.release(claim), 'gone')
+          await sleep(0.9 * LONGEST_REQUEST)
+          const answer = await client.acquire(claim)
+          if (performance.now() > sent + LONGEST_REQUEST) throw new TooSlow('it may have been asked too late')
+          assert.equal(answer.held, false, 'a claim holds that was withdrawn')
+        })
+      },
+    },
+  ),
+]
+
+/** A claim that holds for a short ttl. */
+interface Held {
+  readonly space: Space
+  /** The client that acquired it, whose requests can be held up. */
+  readonly one: Client
+  /** Another one. */
+  readonly two: Client
+  readonly delay: () => Promise<Cure>
+  readonly claim: Claim
+  readonly token: bigint
+}
+
+function held(body: (held: Held) => Promise<void>): Case['run'] {
+  return space =>
+    inTime(space.short / 2, async () => {
+      const [{ client: one, delay }, two] = await Promise.all([space.delayable(), space.client()])
+      const claim = space.claim({ ttl: 4 * space.short })
+      const { token } = await one.hold(claim)
+      if (!(await one.renew(claim))) throw new TooSlow('the lease ran out')
+      await body({ space, one, two, delay, claim, token })
+    })
+}
+
+/** Asks for a name; returns what is granted. A refusal may be a rejection. */
+function underWay({ store }: Client, claim: Claim): Grant[] {
+  const grants: Grant[] = []
+  store.acquire(claim, new AbortController().signal).then(
+    answer => answer.held && grants.push(answer),
+    () => {},
+  )
+  return grants
+}
+
+/** A request that the core gives up on at its limit; meanwhile something else happens. Resolves after both. */
+async function givenUp(
+  { store }: Client,
+  verb: 'acquire' | 'renew' | 'annotate',
+  claim: Claim,
+  meanwhile: () => Promise<void> = async () => {},
+): Promise<void> {
+  const limit =
+    verb === 'acquire' ? (store.acquireLimit?.(claim.ttl) ?? requestLimit(claim.ttl)) : requestLimit(claim.ttl)
+  const stale = request<unknown>(systemClock(), limit, signal => store[verb](claim, signal))
+  const outcome = stale.then(
+    () => assert.fail('the harness did not hold the request up'),
+    () => {},
+  )
+  await Promise.all([outcome, meanwhile()])
+  await sleep(limit / 10) // the server's clock may count whole milliseconds
+}
+
+/** Looks for a while: nobody says when a request that was given up has arrived. */
+async function always(space: Space, look: () => Promise<void>): Promise<void> {
+  const end = performance.now() + space.short
+  for (let looks = 0; looks < 10 || performance.now() < end; looks += 1) {
+    await look()
+    await sleep(10)
+  }
+}
+
+/** A late request may leave something for a moment, which its client deletes. */
+async function leavesNothing(space: Space, client: Client, name: string): Promise<void> {
+  await sleep(space.short)
+  await until('nothing is left', async () => (await client.inspect({ name })).length === 0)
+}

@@ -1,0 +1,76 @@
+/** A mistake that is planted in the reference store. */
+export type Flaw =
+  | 'two holders'
+  | 'holder gets another token'
+  | 'waiter gets another position'
+  | 'acquire waits for the name'
+  | 'queues who does not queue'
+  | 'copy of acquire shortens'
+  | 'stale acquire takes the name'
+  | 'stale renewal carried out'
+  | 'stale note written'
+  | 'release by name'
+  | 'tombstone ignored'
+  | 'no tombstone after a release'
+  | 'tombstone of one second'
+  | 'token is the wall clock'
+  | 'token is the wall clock in seconds'
+  | 'renewal gets another token'
+  | 'grant overstates the ttl'
+  | 'renewal overstates the ttl'
+  | 'renewal revives'
+  | 'renewal brings the old note back'
+  | 'acquire brings the old note back'
+  | 'note renews'
+  | 'queue jumped'
+  | 'wake lost'
+  | 'wakes who watches no more'
+  | 'break does not raise the token'
+  | 'break of a free name'
+  | 'break clears the queue'
+  | 'inspect shows an expired holder'
+  | 'name taken for a prefix'
+  | 'names differ by letters only'
+  | 'loss never told'
+  | 'loss told of a lease that is held'
+  | 'given up is sent'
+  | 'close releases all leases'
+
+/** Which case must catch each of them, by how its name begins, and what that case says. */
+export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
+  'two holders': ['R1: lets one of many that ask at once hold', /100/],
+  'holder gets another token': ['R1: answers a claim that asks again with the same lease', /strictly equal/],
+  'waiter gets another position': ['R1: keeps the place of a waiter that asks again', /strictly equal/],
+  'acquire waits for the name': ['R2: answers a claim at once that has to wait', /not within/],
+  'queues who does not queue': ['R2: keeps nothing of a claim that does not queue', /deep-equal/],
+  'copy of acquire shortens': ['R3: never shortens a lease by a late copy', /ms remain/],
+  'stale acquire takes the name': ['R3: a stale acquire ends no lease', /strictly equal/],
+  'stale renewal carried out': ['R3: a stale renewal never shortens', /the stale renewal left/],
+  'stale note written': ['R3: a stale note never replaces', /strictly equal/],
+  'release by name': ['R4: frees only what the claim holds', /strictly equal/],
+  'tombstone ignored': ['R4: an acquire that is delivered after its withdrawal', /nothing is left/],
+  'no tombstone after a release': ['R4: a copy of an acquire that is delivered', /nothing is left/],
+  'tombstone of one second': ['R4: a withdrawn claim is refused for as long', /a claim holds that was withdrawn/],
+  'token is the wall clock': ['R5: tokens rise, and a lease keeps its token, while the clock', /had been set by/],
+  'token is the wall clock in seconds': ['R5: raises the token at each grant', / after /],
+  'renewal gets another token': ['R5: renews a lease with the same token', /strictly equal/],
+  'grant overstates the ttl': ['R6: passes a lease on when it ran out', /that were granted/],
+  'renewal overstates the ttl': ['R6: counts the ttl from the last renewal', /it was passed on/],
+  'renewal revives': ['R6: does not bring back a lease that ran out', /strictly equal/],
+  'renewal brings the old note back': ['R7: keeps the note through renewals', /strictly equal/],
+  'acquire brings the old note back': ['R7: keeps the note through renewals', /deep-equal/],
+  'note renews': ['R7: leaves the end of the lease and its token', /ms remain/],
+  'queue jumped': ['R8: lets nobody overtake who does not queue', /served before the waiter/],
+  'wake lost': ['R9: wakes the head of the line at a break', /the head is woken/],
+  'wakes who watches no more': ['R9: wakes nobody whose watch was stopped', /strictly equal/],
+  'break does not raise the token': ['R10: breaks a lease: the name is free', / after /],
+  'break of a free name': ['R10: breaks nothing where nobody holds', /strictly equal/],
+  'break clears the queue': ['R10: keeps the line over a break', /strictly equal/],
+  'inspect shows an expired holder': ['R11: shows no lease that ran out', /it is shown no more/],
+  'name taken for a prefix': ['R11: looks at one name', /deep-equal/],
+  'names differ by letters only': ['R11: holds names apart', /should hold/],
+  'loss never told': ['R12: a loss is told', /the loss is told/],
+  'loss told of a lease that is held': ['R12: a loss is told', /that is held/],
+  'given up is sent': ['R13: does not send what was given up', /rejection/],
+  'close releases all leases': ['R13: ends one client and no other', /falsy|truthy/],
+}

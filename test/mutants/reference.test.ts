@@ -1,0 +1,12 @@
+import { describe, test, vi } from 'vitest'
+import { conformance } from '../../src/conformance/index.ts'
+import { harnessOf } from './wire.ts'
+
+vi.setConfig({ maxConcurrency: 20 })
+
+// What catches the mutants must let the reference pass.
+conformance(harnessOf(), {
+  describe,
+  test: (name, body) => test(name, { timeout: 60_000 }, body),
+  concurrent: (name, body) => test.concurrent(name, { timeout: 60_000 }, body),
+})

@@ -1,0 +1,217 @@
+import { LeaseError } from '../../src/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Wake } from '../../src/store.ts'
+import { askAgainAfter, mayTake, placeLifetime, TURN } from '../../src/stores/line.ts'
+import { LONGEST_REQUEST } from '../../src/time.ts'
+import type { Flaw } from './flaws.ts'
+
+interface Holder {
+  claim: Claim
+  readonly token: bigint
+  expires: number
+}
+
+interface Place {
+  readonly claim: Claim
+  readonly lapses: number
+}
+
+interface Name {
+  holder: Holder | undefined
+  freeSince: number
+  queue: Place[]
+  /** The last holder, for the flaw that revives it. */
+  last: Holder | undefined
+}
+
+/** The smallest server that keeps the contract, or all of it but for one planted flaw. */
+export class Server {
+  /** Milliseconds that its wall clock was set by. */
+  wallOffset = 0
+  readonly #flaw: Flaw | undefined
+  readonly #names = new Map<string, Name>()
+  readonly #withdrawn = new Map<string, number>()
+  readonly #released = new Set<string>()
+  readonly #wakes = new Map<string, Wake>()
+  readonly #losses = new Map<string, () => void>()
+  #counter = 0n
+
+  constructor(flaw?: Flaw) {
+    this.#flaw = flaw
+  }
+
+  acquire(claim: Claim, deadline: number): Grant | Busy {
+    const now = this.#arrived(deadline, 'stale acquire takes the name')
+    const { id, ttl } = claim
+    const name = this.#at(claim.name)
+    if (now > deadline) name.holder = undefined
+    const { holder } = name
+    const isWithdrawn = !this.#is('tombstone ignored') && (this.#withdrawn.get(id) ?? 0) > now
+    if (isWithdrawn) return { held: false, retryAfter: LONGEST_REQUEST }
+    const isOwn = holder?.claim.id === id && !this.#is('holder gets another token')
+    if (isOwn && this.#is('copy of acquire shortens')) holder.expires = now + ttl
+    if (isOwn && this.#is('acquire brings the old note back')) holder.claim = claim
+    if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
+    const place = this.#is('waiter gets another position') ? -1 : name.queue.findIndex(({ claim }) => claim.id === id)
+    const ahead = place < 0 ? name.queue.length : place
+    const hasTurn = mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
+    const isOurs = holder?.claim.id === id || this.#is('two holders')
+    if ((!holder || isOurs) && hasTurn) {
+      name.queue = name.queue.filter(({ claim }) => claim.id !== id)
+      name.holder = { claim, token: this.#token(), expires: now + ttl }
+      return this.#granted(name.holder, ttl)
+    }
+    if (claim.queue || this.#is('queues who does not queue'))
+      name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
+    const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
+    return { held: false, retryAfter, ahead, holder: holder && this.#recordOf(holder) }
+  }
+
+  renew(claim: Claim, deadline: number): Grant | undefined {
+    const now = this.#arrived(deadline, 'stale renewal carried out')
+    const name = this.#at(claim.name)
+    if (this.#is('renewal revives') && !name.holder && name.last?.claim.id === claim.id) name.holder = name.last
+    const { holder } = name
+    if (holder?.claim.id !== claim.id) return undefined
+    if (this.#is('renewal brings the old note back')) holder.claim = claim
+    const renewed = this.#is('renewal gets another token') ? { ...holder, token: this.#token() } : holder
+    name.holder = renewed
+    return this.#extend(renewed, now + claim.ttl, claim.ttl, this.#is('renewal overstates the ttl'))
+  }
+
+  annotate({ name, id, ttl, note }: Claim, deadline: number): boolean {
+    const now = this.#arrived(deadline, 'stale note written')
+    const { holder } = this.#at(name)
+    if (holder?.claim.id !== id) return false
+    holder.claim = { ...holder.claim, note }
+    if (this.#is('note renews')) holder.expires = now + ttl
+    return true
+  }
+
+  release({ name: text, id }: ClaimKey): 'released' | 'gone' {
+    const name = this.#at(text)
+    const isHolder = name.holder !== undefined && (name.holder.claim.id === id || this.#is('release by name'))
+    const length = name.queue.length
+    name.queue = name.queue.filter(({ claim }) => claim.id !== id)
+    if (isHolder) this.#released.add(id)
+    if (isHolder) this.#free(name)
+    else if (name.queue.length === length) {
+      if (this.#is('no tombstone after a release') && this.#released.has(id)) return 'gone'
+      this.#withdrawn.set(id, performance.now() + (this.#is('tombstone of one second') ? 1_000 : LONGEST_REQUEST))
+      return 'gone'
+    } else if (!name.holder) this.#wakeHead(name)
+    return 'released'
+  }
+
+  break(text: string): bigint | undefined {
+    const name = this.#at(text)
+    const { holder } = name
+    if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
+    if (this.#is('break clears the queue')) name.queue = []
+    this.#free(name)
+    return this.#is('break does not raise the token') ? holder.token : this.#token()
+  }
+
+  inspect(query: Query): LeaseRecord[] {
+    const isAsked = (name: string): boolean =>
+      'prefix' in query
+        ? name.startsWith(query.prefix)
+        : this.#is('name taken for a prefix')
+          ? name.startsWith(query.name)
+          : name === query.name
+    const now = performance.now()
+    return [...this.#names.keys()].filter(isAsked).flatMap(name => {
+      const { holder, last, queue } = this.#at(name)
+      const shown = holder ?? (this.#is('inspect shows an expired holder') ? last : undefined)
+      const waiting = queue.map(({ claim: { owner, note }, lapses }, position): LeaseRecord => {
+        return { name, state: 'waiting', owner, note, remaining: lapses - now, position }
+      })
+      return [...(shown ? [this.#recordOf(shown)] : []), ...waiting]
+    })
+  }
+
+  watch({ id }: ClaimKey, wake: Wake): () => void {
+    this.#wakes.set(id, wake)
+    return () => void (this.#is('wakes who watches no more') || this.#wakes.delete(id))
+  }
+
+  onLoss({ id }: ClaimKey, lost: () => void): () => void {
+    this.#losses.set(id, lost)
+    if (this.#is('loss told of a lease that is held')) queueMicrotask(lost)
+    return () => void this.#losses.delete(id)
+  }
+
+  /** All sessions end, and only the counter is kept. */
+  crash(): void {
+    for (const lost of this.#losses.values()) if (!this.#is('loss never told')) lost()
+    this.#losses.clear()
+    this.#names.clear()
+    this.#withdrawn.clear()
+  }
+
+  /** Resolves when the flawed acquire of this name may be answered. */
+  async freed(text: string): Promise<void> {
+    while (this.#is('acquire waits for the name') && this.#at(text).holder)
+      await new Promise(resolve => setTimeout(resolve, 10).unref())
+  }
+
+  #is(flaw: Flaw): boolean {
+    return this.#flaw === flaw
+  }
+
+  #arrived(deadline: number, flaw: Flaw): number {
+    const now = performance.now()
+    if (now <= deadline || this.#is(flaw)) return now
+    throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')
+  }
+
+  /** The name as it is now: what ran out is gone. */
+  #at(text: string): Name {
+    const now = performance.now()
+    const key = this.#is('names differ by letters only') ? text.toLowerCase() : text
+    const found = this.#names.get(key)
+    const name = found ?? { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, queue: [], last: undefined }
+    if (!found) this.#names.set(key, name)
+    const { holder } = name
+    if (holder && holder.expires <= now) {
+      name.holder = undefined
+      name.last = holder
+      name.freeSince = holder.expires
+    }
+    name.queue = name.queue.filter(({ lapses }) => lapses > now)
+    return name
+  }
+
+  #extend(holder: Holder, expires: number, ttl: number, overstates = false): Grant {
+    holder.expires = expires
+    return this.#granted(holder, ttl, overstates)
+  }
+
+  #granted({ token }: Holder, ttl: number, overstates = this.#is('grant overstates the ttl')): Grant {
+    return { held: true, token, ttl: overstates ? 1.5 * ttl : ttl }
+  }
+
+  #free(name: Name): void {
+    name.holder = undefined
+    name.freeSince = performance.now()
+    this.#wakeHead(name)
+  }
+
+  #wakeHead({ queue }: Name): void {
+    if (this.#is('wake lost')) return
+    const watched = queue.filter(({ claim }) => this.#wakes.has(claim.id))
+    for (const [index, { claim }] of watched.slice(0, 2).entries())
+      this.#wakes.get(claim.id)?.(index > 0 ? queue.findIndex(place => place.claim === claim) * TURN : undefined)
+  }
+
+  #token(): bigint {
+    const wall = performance.timeOrigin + performance.now() + this.wallOffset
+    if (this.#is('token is the wall clock')) return BigInt(Math.floor(wall * 1_000))
+    if (this.#is('token is the wall clock in seconds')) return BigInt(Math.floor(wall / 1_000))
+    this.#counter += 1n
+    return this.#counter
+  }
+
+  #recordOf({ claim: { name, owner, note }, token, expires }: Holder): LeaseRecord {
+    return { name, state: 'held', owner, note, token, remaining: expires - performance.now() }
+  }
+}

@@ -10,6 +10,8 @@ export type WarningCode =
   | 'HOLDFAST_LABELS'
   /** A majority of the servers of Redlock may have forgotten leases and grants none for now. */
   | 'HOLDFAST_QUARANTINE'
+  /** A password goes to another machine without TLS. */
+  | 'HOLDFAST_PASSWORD_IN_CLEAR'
 
 const given = new Set<string>()
 

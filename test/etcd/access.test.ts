@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { subscribe } from '../../src/events.ts'
 import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
 import { startRelay } from '../../src/lab/servers/relay.ts'
 import { until } from '../../src/lab/servers/until.ts'
@@ -80,6 +81,48 @@ describe('with authentication', () => {
       expect(error.message).toMatch(/user/)
       expect(JSON.stringify(error) + error.stack + String(error.cause)).not.toMatch('s3cret')
     }
+  })
+
+  test('a user without rights is refused, and served once it has them; so is a holder that lost them for a while', async () => {
+    const [access, role] = [
+      { user: 'new', password: 'x' },
+      { user: 'new', role: 'holdfast' },
+    ]
+    await callAsRoot(server, 'auth/user/add', { name: 'new', password: 'x' })
+    await using store = storeOf([server], access)
+    const locks = createLocks(store)
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/permissions listed in/) }
+    expect(await failureOf(locks.acquire('rights', { wait: 5_000 }))).toMatchObject(refused)
+    expect(await failureOf(locks.inspect('rights'))).toMatchObject(refused)
+    expect(await failureOf(locks.break('rights'))).toMatchObject(refused)
+    await callAsRoot(server, 'auth/user/grant', role)
+    await using lease = await locks.acquire('rights')
+    await callAsRoot(server, 'auth/user/revoke', { name: 'new', role: 'holdfast' })
+    expect(await failureOf(lease.extend())).toMatchObject(refused)
+    lease.assertHeld()
+    await callAsRoot(server, 'auth/user/grant', role)
+    expect(await lease.extend()).toBeGreaterThan(0)
+  })
+
+  test('S8: a password that is changed and set back is tried again, by who waits and by who holds', async () => {
+    const changed = (password: string): Promise<unknown> =>
+      callAsRoot(server, 'auth/user/changepw', { name: user.user, password })
+    await using store = storeOf([server], user)
+    await using locks = createLocks(store, { ttl: 20_000 })
+    await using lease = await locks.acquire('rotation')
+    let failures = 0
+    const stop = subscribe('request_failed', ({ name }) => {
+      failures += Number(name === 'late')
+    })
+    await changed('another')
+    const waiting = locks.acquire('late', { wait: 20_000 })
+    await until('it was refused more than once', () => Promise.resolve(failures > 1))
+    const refused = { code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/refused the user name or password/) }
+    expect(await failureOf(lease.extend())).toMatchObject(refused)
+    await changed(user.password)
+    await (await waiting).release()
+    expect(await lease.extend()).toBeGreaterThan(10_000)
+    stop()
   })
 
   test('a URL carries user and password', async () => {
@@ -166,6 +209,11 @@ describe('with TLS', () => {
     expect(b.message).toMatch(/may be because it speaks TLS: etcds:/)
   })
 })
+
+async function callAsRoot(server: EtcdServer, path: string, body: object): Promise<void> {
+  const { token } = await server.call<{ token: string }>('auth/authenticate', { name: 'root', password: 'root' })
+  await server.call(path, body, token)
+}
 
 async function enableUsers(server: EtcdServer, { user, password }: { user: string; password: string }): Promise<void> {
   await server.call('auth/user/add', { name: 'root', password: 'root' })

@@ -15,7 +15,7 @@ test('a server that has no leader, or that is about to end, is not the last word
 })
 
 test.each([
-  [502, '<html>Bad Gateway</html>', 'STORE_UNAVAILABLE', /HTTP 502: <html>Bad Gateway/],
+  [502, '<html>Bad Gateway</html>', 'OUTCOME_UNKNOWN', /HTTP 502: <html>Bad Gateway/],
   [301, '', 'STORE_UNAVAILABLE', /HTTP 301/],
   [403, '{"error":"no route"}', 'STORE_UNAVAILABLE', /HTTP 403: no route/],
   [404, '<html>nothing here</html>', 'INVALID_ARGUMENT', /does not answer at \/v3/],

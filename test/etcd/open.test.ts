@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../src/lab/servers/etcd.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
 import { connect, openStore } from '../../src/url.ts'
@@ -35,11 +35,16 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'etcd://user:s3cret%@host': /a % that encodes nothing/,
     'etcd://user@host': /needs both a user and a password/,
     'etcd://:s3cret@host': /needs both a user and a password/,
-    'etcd://user:s3cret@host?ttl=5': /no option "ttl"; there are prefix, ca, cert, key/,
+    'etcd://user:s3cret@host?ttl=5': /no option "ttl", only prefix, ca, cert, key/,
     'etcd://user:s3cret@host?prefix=': /prefix is empty/,
     'etcd://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
     'etcd://user:s3cret@host?ca=/etc/ca.pem': /ca in the URL of an etcd store is for TLS: use etcds/,
     'etcds://user:s3cret@host?ca=/nowhere/ca.pem': /the file of ca .* cannot be read: ENOENT/,
+    // L16: a question mark that nobody encoded
+    'etcd://user:x?s3cret@host': /cannot be read: encode what is special in a password/,
+    'etcd://user:s3cret?x@host': /cannot be read: encode what is special in a password/,
+    'etcd://user:s3cret?prefix=x@host': /cannot be read: encode what is special in a password/,
+    'etcd://user:1?s3cret=1@host': /has no such option, only prefix, ca, cert, key/,
     'etcds://user:s3cret@host?cert=/dev/null': /needs both cert and key/,
   }
   for (const [url, message] of Object.entries(wrong)) {
@@ -47,6 +52,17 @@ test('says what is wrong with a URL, and never what the password is', async () =
     expect(error, url).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) })
     expect(error.message).not.toMatch('s3cret')
   }
+})
+
+test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  for (const tls of [{}, undefined, undefined])
+    await etcd({ endpoints: ['127.0.0.1', '[::1]:1', 'etcd-m10', 'etcd-m10:1'], user: 'app', password: 'x', tls })[
+      Symbol.asyncDispose
+    ]()
+  const warning = { type: 'HoldfastWarning', code: 'HOLDFAST_PASSWORD_IN_CLEAR' }
+  expect(emit.mock.calls).toEqual([[expect.stringMatching(/etcd goes to etcd-m10 without TLS/), warning]])
+  emit.mockRestore()
 })
 
 test.each([

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { until } from '../../src/lab/servers/until.ts'
@@ -36,6 +38,37 @@ test('a claim whose answer was lost has one node, and the lease that it got by t
     expect(await nodesOf(server, claim.name)).toHaveLength(1)
     expect(await store.release(claim, signal)).toBe('released')
   }
+})
+
+test('S12: an answer to a write that makes no sense leaves open whether it was carried out', async () => {
+  let isSpoiling = false
+  const spoiling = createServer(client => {
+    const target = connect(server)
+    target.on('data', piece => client.write(isSpoiling ? piece.fill(7) : piece))
+    client.on('data', piece => target.write(piece))
+    for (const [one, other] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      one.on('error', () => {})
+      one.on('close', () => other.destroy())
+    }
+  }).listen(0, '127.0.0.1')
+  await once(spoiling, 'listening')
+  await using store = storeOf(spoiling.address() as AddressInfo)
+  await hold(store, claimOf('warm-0'))
+  const claim = claimOf('spoiled')
+  isSpoiling = true
+  await expect(store.acquire(claim, signal)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    message: expect.stringContaining('makes no sense'),
+  })
+  isSpoiling = false
+  expect(await nodesOf(server, 'spoiled')).toHaveLength(1)
+  const { token } = await hold(store, claim)
+  expect((await hold(store, claim)).token).toBe(token)
+  expect(await nodesOf(server, 'spoiled')).toHaveLength(1)
+  spoiling.close()
 })
 
 test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createLocks, openStore } from '../../src/index.ts'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { reservePort } from '../../src/lab/servers/port.ts'
@@ -53,6 +53,11 @@ describe('options', () => {
     ['zookeeper://a?tls=maybe', 'true or false'],
     ['zookeeper://a?prefix=x&prefix=y', 'given twice'],
     ['zookeeper://a?ttl=5', 'has no option "ttl"'],
+    // L16: a question mark, or a slash, that nobody encoded
+    ['zookeeper://me:x?secret@a', 'cannot be read: encode what is special in a password'],
+    ['zookeeper://me:secret?prefix=x@a', 'cannot be read: encode what is special in a password'],
+    ['zookeeper://me:secret/x@a', 'cannot be read: encode what is special in a password'],
+    ['zookeeper://me:1?secret@a', 'has no such option, only prefix'],
     ['zookeeper://me@a', 'a user and no password'],
     ['zookeeper://me:secret%@a', 'encodes nothing'],
     ['zookeeper://a?sessionTimeout=soon', 'sessionTimeout must be a whole number'],
@@ -73,6 +78,19 @@ describe('options', () => {
     await hold(store, claimOf('a/b'))
     expect(await server.ask('dump')).toMatch('/apps/billing/x/a%2Fb/h')
   })
+})
+
+test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  for (const tls of [true, false, false])
+    await zookeeper({
+      servers: ['127.0.0.1', '[::1]:1', 'zk-m10', 'zk-m10:1'],
+      auth: { user: 'app', password: 'x' },
+      tls,
+    })[Symbol.asyncDispose]()
+  const warning = { type: 'HoldfastWarning', code: 'HOLDFAST_PASSWORD_IN_CLEAR' }
+  expect(emit.mock.calls).toEqual([[expect.stringMatching(/ZooKeeper goes to zk-m10 without TLS/), warning]])
+  emit.mockRestore()
 })
 
 test('leases of another chroot or prefix are others', async () => {

@@ -2,6 +2,8 @@ import type { ZooKeeperServer } from '../../src/lab/servers/zookeeper.ts'
 import type { Claim, Grant, Store } from '../../src/store.ts'
 import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { type ZooKeeperOptions, zookeeper } from '../../src/stores/zookeeper/index.ts'
+import type { Writer } from '../../src/stores/zookeeper/jute.ts'
+import type { Request } from '../../src/stores/zookeeper/protocol.ts'
 import { signal } from '../support.ts'
 
 export { claimOf, failureOf, signal } from '../support.ts'
@@ -38,7 +40,14 @@ export async function watchesOf(server: ZooKeeperServer): Promise<number> {
 }
 
 /** A session of its own, to see or do what a store does not. */
-export function connectionTo(server: ZooKeeperServer): Promise<Connection> {
+export function connectionTo(server: ZooKeeperServer, auth?: ZooKeeperOptions['auth']): Promise<Connection> {
   const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
-  return Connection.open(server, { tls: undefined, auth: undefined }, session, 2_000)
+  return Connection.open(server, { tls: undefined, auth }, session, 2_000)
+}
+
+/** As `setAcl` of zkCli.sh. `auth`: for who is logged in. */
+export function setAcl(path: string, scheme: 'world' | 'auth', permissions = 31): Request<void> {
+  const id = scheme === 'world' ? 'anyone' : ''
+  const write = (to: Writer): unknown => to.string(path).int(1).int(permissions).string(scheme).string(id).int(-1)
+  return { op: 7, writes: true, write: to => void write(to), read: () => {} }
 }

@@ -35,6 +35,11 @@ export interface Listener {
  */
 const MOST_CONNECTIONS = 32
 
+/** Characters. Of an answer as a whole, but of a stream for each message; 80,000 waiters of one name take as much. */
+const LONGEST_ANSWER = 32 * 1_024 * 1_024
+/** Characters of a refusal, of which no more than 200 are shown. */
+const LONGEST_REFUSAL = 64 * 1_024
+
 /** One server, over connections of its own that keep no process alive. */
 export class Endpoint {
   readonly label: string
@@ -82,6 +87,7 @@ export class Endpoint {
       response.on('error', fail)
       const isRefused = response.statusCode !== 200
       let rest = ''
+      let length = 0
       let isEmpty = true
       const read = (text: string): void => {
         isEmpty = false
@@ -91,15 +97,23 @@ export class Endpoint {
           else if (!isOver) listener.onMessage(message.result ?? message)
         } catch (error) {
           fail(error as Error)
+          request.destroy() // what else it says need not be read
         }
       }
       response.on('data', (chunk: string) => {
-        rest += chunk
-        if (isRefused) return
-        for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
-          read(rest.slice(0, end))
-          rest = rest.slice(end + 1)
+        length += chunk.length
+        if (isRefused) rest += chunk
+        else {
+          // Only the new piece is searched: to search a long line again with every piece takes quadratic time.
+          const lines = chunk.split('\n')
+          lines[0] = rest + lines[0]
+          rest = lines.pop() ?? ''
+          for (const line of lines) read(line)
+          if (isStream) length = rest.length
         }
+        if (length <= (isRefused ? LONGEST_REFUSAL : LONGEST_ANSWER)) return
+        fail(isRefused ? refusalOfBody(response.statusCode, rest) : new Error('the answer is longer than 32 MB'))
+        request.destroy()
       })
       response.on('end', () => {
         if (isRefused) return fail(refusalOfBody(response.statusCode, rest))
@@ -141,7 +155,7 @@ function onConnected(request: ClientRequest, connected: () => void): void {
 }
 
 function refusalOfBody(status: number | undefined, body: string): Refusal {
-  let text = body.trim().slice(0, 200)
+  let text = body.trim()
   try {
     const refusal = refusalOf(JSON.parse(body) as object)
     if (refusal.code !== -1) return refusal

@@ -1,5 +1,8 @@
 import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
 
+/** Characters of what a server says that are shown. */
+const LONGEST_TEXT = 200
+
 /** What a server answered instead of what it was asked for: the numbers of gRPC, or -1 if it was not etcd's gateway. */
 export class Refusal extends Error {
   readonly code: number
@@ -7,7 +10,7 @@ export class Refusal extends Error {
   isRepeated = false
 
   constructor(code: number, text: string) {
-    super(text)
+    super(text.slice(0, LONGEST_TEXT))
     this.code = code
   }
 }
@@ -17,6 +20,8 @@ interface Meaning {
   readonly code: LeaseErrorCode
   readonly says: string
 }
+
+const FOREIGN = 'what answered is not etcd, but perhaps a proxy before it'
 
 const meanings: readonly Meaning[] = [
   {
@@ -41,11 +46,9 @@ const meanings: readonly Meaning[] = [
       'the server does not answer at /v3: etcd 3.4 or later is needed, with its JSON gateway, ' +
       'which --enable-grpc-gateway=false turns off',
   },
-  {
-    text: /^HTTP /,
-    code: 'STORE_UNAVAILABLE',
-    says: 'what answered is not etcd, but perhaps a proxy before it',
-  },
+  { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
+  // A proxy says so too of a request that it has passed on.
+  { text: /^HTTP /, code: 'OUTCOME_UNKNOWN', says: FOREIGN },
   {
     text: /database space exceeded/,
     code: 'STORE_UNAVAILABLE',
@@ -61,7 +64,14 @@ const meanings: readonly Meaning[] = [
     code: 'OUTCOME_UNKNOWN',
     says: 'etcd did not finish the request in time',
   },
+  { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve now' },
 ]
+
+/** The numbers of gRPC for errors that mean: it was not, and will not be, carried out. */
+const definite: ReadonlySet<number> = new Set([3, 5, 6, 7, 8, 9, 11, 12, 16])
+
+/** What was said of a login, by the first two of these. */
+const login = meanings.slice(0, 2)
 
 const certificate = /CERT|ISSUER|SELF_SIGNED|ALTNAME|VERIFY/
 const alert = /ALERT/
@@ -116,7 +126,8 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   const cause = error instanceof Refusal ? error : Object.assign(new Error(text), typeof code === 'string' && { code })
   if (error instanceof Refusal) {
     const meaning = meanings.find(each => each.text.test(text))
-    const { code: kind = 'STORE_UNAVAILABLE', says = 'etcd cannot serve now' } = meaning ?? {}
+    const otherwise = definite.has(error.code) ? 'STORE_UNAVAILABLE' : 'OUTCOME_UNKNOWN'
+    const { code: kind = otherwise, says = 'etcd cannot serve now' } = meaning ?? {}
     return new LeaseError(kind, `${says} (${text})`, { cause })
   }
   if (typeof code === 'string' && certificate.test(code) && !alert.test(code)) {
@@ -130,6 +141,18 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   return sent
     ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from etcd: ${text}`, { cause })
     : new LeaseError('STORE_UNAVAILABLE', `etcd cannot be reached: ${text}`, { cause })
+}
+
+/** The answer cannot be read; the request may have been carried out all the same. */
+export function senseless(path: string): LeaseError {
+  return new LeaseError('OUTCOME_UNKNOWN', `what etcd answered to ${path} makes no sense`)
+}
+
+/** A login that was good before is perhaps being changed: it is tried again, for as long as the caller waits. */
+export function passing(error: unknown): unknown {
+  if (!LeaseError.is(error) || !login.some(({ text }) => text.test(textOf(error)))) return error
+  const message = `${error.message}; it took them before, so this may pass`
+  return new LeaseError('STORE_UNAVAILABLE', message, { cause: error.cause })
 }
 
 function textOf(error: unknown): string {

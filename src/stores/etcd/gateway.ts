@@ -2,8 +2,8 @@ import type { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import { closed } from '../link/closed.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
-import { failure, isAuthOff, isFinal, isTokenOld, Refusal } from './failure.ts'
-import type { RangeAnswer, TxnAnswer } from './messages.ts'
+import { failure, isAuthOff, isFinal, isTokenOld, passing, Refusal, senseless } from './failure.ts'
+import { hasHeader, isAnswerTo, isRange, type RangeAnswer, type TxnAnswer } from './messages.ts'
 
 export interface Access {
   readonly endpoints: readonly Address[]
@@ -25,6 +25,8 @@ export class Gateway {
   readonly #endpoints: readonly Endpoint[]
   readonly #user: { readonly name: string; readonly password: string } | undefined
   #token: Promise<string> | undefined
+  /** Was the user ever let in? */
+  #isKnown = false
   /** Index of the endpoint that answered last. */
   #current = 0
   readonly #calls = new Set<Call>()
@@ -40,18 +42,25 @@ export class Gateway {
     return this.#closed
   }
 
-  /** Rejects with a `LeaseError` `limit` ms after it left, or when it could not leave for 5 s more. */
+  /**
+   * Rejects with a `LeaseError` `limit` ms after it left, or when it could not leave for 5 s more: OUTCOME_UNKNOWN also
+   * for an answer that makes no sense.
+   */
   async ask<Message>(path: string, body: object, limit: number = LONGEST_REQUEST): Promise<Message> {
     const [answer] = await this.call<Message>(path, JSON.stringify(body), limit)
     return answer as Message
   }
 
-  range(body: object, limit?: number): Promise<RangeAnswer> {
-    return this.ask<RangeAnswer>('kv/range', body, limit)
+  async range(body: object, limit?: number): Promise<RangeAnswer> {
+    const answer = await this.ask<RangeAnswer>('kv/range', body, limit)
+    if (!isRange(answer)) throw senseless('kv/range')
+    return answer
   }
 
-  txn(body: object, limit?: number): Promise<TxnAnswer> {
-    return this.ask<TxnAnswer>('kv/txn', body, limit)
+  async txn(body: object, limit?: number): Promise<TxnAnswer> {
+    const answer = await this.ask<TxnAnswer>('kv/txn', body, limit)
+    if (!isAnswerTo(body, answer)) throw senseless('kv/txn')
+    return answer
   }
 
   /** As `ask`, for requests of several messages, one after the other in the body. */
@@ -59,9 +68,12 @@ export class Gateway {
     for (let isFirst = true; ; isFirst = false) {
       const token = this.#user && this.#logIn()
       try {
-        return (await this.#send(path, body, limit, token && (await token))) as readonly Message[]
+        const messages = await this.#send(path, body, limit, token && (await token))
+        if (!messages.every(hasHeader)) throw senseless(path)
+        this.#isKnown = true
+        return messages as readonly Message[]
       } catch (error) {
-        if (!token || !isFirst || !isTokenOld(error)) throw error
+        if (!token || !isFirst || !isTokenOld(error)) throw token && this.#isKnown ? passing(error) : error
         if (this.#token === token) this.#token = undefined
       }
     }
@@ -111,15 +123,24 @@ export class Gateway {
 
   /** Resolves to '' where the server has no users, as etcd's own client does. */
   #logIn(): Promise<string> {
-    this.#token ??= this.#send('auth/authenticate', JSON.stringify(this.#user), LONGEST_REQUEST, undefined).then(
-      ([answer]) => (answer as { token: string }).token,
-      error => {
-        if (isAuthOff(error)) return ''
-        this.#token = undefined
-        throw error
-      },
-    )
+    this.#token ??= this.#newToken().catch(error => {
+      this.#token = undefined
+      throw error
+    })
     return this.#token
+  }
+
+  async #newToken(): Promise<string> {
+    const path = 'auth/authenticate'
+    try {
+      const [answer] = await this.#send(path, JSON.stringify(this.#user), LONGEST_REQUEST, undefined)
+      const { token } = Object(answer) as { token?: unknown }
+      if (typeof token !== 'string') throw senseless(path)
+      return token
+    } catch (error) {
+      if (isAuthOff(error)) return ''
+      throw error
+    }
   }
 
   #send(path: string, body: string, limit: number, token: string | undefined): Promise<readonly unknown[]> {
@@ -186,8 +207,8 @@ class Call {
   #isRepeated = false
   #hasBegun = false
   #isOver = false
-  /** Of the copies the most that is known: one that left may have been carried out. */
-  #failure: { readonly error: Error; readonly sent: boolean } | undefined
+  /** Of the copies the one that leaves most open: it may have been carried out, or at least it left. */
+  #failure: LeaseError | undefined
   #patience: NodeJS.Timeout | undefined
   #timeout: NodeJS.Timeout | undefined
 
@@ -271,14 +292,15 @@ class Call {
   #bear(attempt: Attempt | undefined, error: Error, sent: boolean): void {
     if (this.#isOver || !attempt) return
     this.#attempts.delete(attempt)
-    this.#failure = !this.#failure || sent ? { error, sent } : this.#failure
+    const failed = failure(error, sent)
+    if (!this.#failure || (sent && this.#failure.code !== 'OUTCOME_UNKNOWN')) this.#failure = failed
     if (!isFinal(error)) {
       if (sent) this.#isRepeated = true
       this.#course.silent(attempt.at)
       if (this.#next() || this.#attempts.size > 0) return
     }
     if (error instanceof Refusal) error.isRepeated = this.#isRepeated
-    this.fail(failure(isFinal(error) ? error : this.#failure.error, this.#failure.sent))
+    this.fail(isFinal(error) ? failed : this.#failure)
   }
 
   #end(): void {

@@ -2,6 +2,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { systemClock } from '../../time.ts'
+import { warnOfClearPassword } from '../link/clear-password.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 import { EtcdStore } from './store.ts'
@@ -41,7 +42,9 @@ export function etcd(options: EtcdOptions = {}): Store {
   if (password !== undefined && typeof password !== 'string')
     throw invalid(`the password must be a string, not ${show(typeof password)}`)
   if ((user === undefined) !== (password === undefined)) throw invalid('give both user and password, or none')
-  const gateway = new Gateway({ endpoints: endpoints.map(addressOf), tls, user, password })
+  const addresses = endpoints.map(addressOf)
+  if (user !== undefined && !tls) for (const { host } of addresses) warnOfClearPassword('etcd', host)
+  const gateway = new Gateway({ endpoints: addresses, tls, user, password })
   return new EtcdStore(gateway, prefix, systemClock())
 }
 

@@ -159,10 +159,7 @@ export class Line {
   async #open(): Promise<void> {
     this.#linger()
     const range = this.#keys.all(this.#name)
-    const { header, kvs = [] } = await this.#gateway.ask<{ header: { revision: string }; kvs?: KeyValue[] }>(
-      'kv/range',
-      range,
-    )
+    const { header, kvs = [] } = await this.#gateway.range(range)
     const sorted = kvs.toSorted((a, b) => (BigInt(a.create_revision) < BigInt(b.create_revision) ? -1 : 1))
     this.#held = undefined
     this.#freeSince = this.#clock.now()

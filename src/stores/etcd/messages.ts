@@ -13,6 +13,7 @@ export interface KeyValue {
 }
 
 export interface RangeAnswer {
+  readonly header: Header
   readonly kvs?: readonly KeyValue[]
   readonly more?: boolean
   readonly count?: string
@@ -22,7 +23,7 @@ export interface TxnAnswer {
   readonly header: Header
   readonly succeeded?: boolean
   readonly responses?: readonly {
-    readonly response_range?: RangeAnswer
+    readonly response_range?: Omit<RangeAnswer, 'header'>
     readonly response_txn?: Pick<TxnAnswer, 'succeeded' | 'responses'>
   }[]
 }
@@ -39,4 +40,51 @@ export interface WatchAnswer {
   readonly canceled?: boolean
   readonly compact_revision?: string
   readonly events?: readonly { readonly type?: 'DELETE'; readonly kv: KeyValue }[]
+}
+
+/** A transaction, as far as its answer depends on it. */
+interface Txn {
+  readonly success?: readonly Operation[]
+  readonly failure?: readonly Operation[]
+}
+
+interface Operation {
+  readonly request_range?: object
+  readonly request_txn?: object
+}
+
+type Unknown = { readonly [name: string]: unknown } | undefined | null
+
+const digits = /^\d+$/
+
+export function hasHeader(message: unknown): boolean {
+  const header = (message as Unknown)?.header as Unknown
+  return [header?.revision, header?.raft_term].every(isNumber)
+}
+
+export function isRange(message: unknown): boolean {
+  const { kvs = [], count = '0' } = Object(message) as { kvs?: unknown; count?: unknown }
+  return isNumber(count) && Array.isArray(kvs) && kvs.every(isKeyValue)
+}
+
+/** Does it answer each operation of the transaction? One that was left out would pass for a key that is not there. */
+export function isAnswerTo(txn: object, message: unknown): boolean {
+  const { success = [], failure = [] } = txn as Txn
+  const { succeeded = false, responses = [] } = Object(message) as { succeeded?: unknown; responses?: unknown }
+  const asked = succeeded ? success : failure
+  if (typeof succeeded !== 'boolean' || !Array.isArray(responses) || responses.length !== asked.length) return false
+  return asked.every(({ request_range, request_txn }, index) => {
+    const { response_range, response_txn } = Object(responses[index]) as Record<string, unknown>
+    if (request_txn) return response_txn !== undefined && isAnswerTo(request_txn, response_txn)
+    return !request_range || (response_range !== undefined && isRange(response_range))
+  })
+}
+
+function isKeyValue(found: Unknown): boolean {
+  const { key, value = '', create_revision, mod_revision, lease = '0' } = Object(found) as Record<string, unknown>
+  return typeof key === 'string' && typeof value === 'string' && [create_revision, mod_revision, lease].every(isNumber)
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'string' && digits.test(value)
 }

@@ -1,10 +1,13 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { checkHosts, optionsOf } from '../link/options.ts'
 import { pemFiles, readPem } from '../link/pem.ts'
 import type { EtcdTls } from './endpoint.ts'
 import { etcd } from './index.ts'
 
 const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix=…], or etcds:// for TLS'
+
+const STORE = 'an etcd store'
 
 const known: ReadonlySet<string> = new Set(['prefix', ...pemFiles])
 
@@ -22,22 +25,13 @@ export async function openEtcd(url: string): Promise<Store> {
   if (rest.startsWith('#')) throw invalid('the URL of the etcd store has a #: write it as %23')
   if (rest) throw invalid(`the URL of the etcd store has a path: ${SHAPE}`)
   if (!hosts) throw invalid(`the URL of the etcd store names no host: ${SHAPE}`)
-  const options = optionsOf(query)
+  checkHosts(hosts, query, STORE)
+  const options = optionsOf(query, known, STORE)
   const isSecure = scheme.toLowerCase() === 'etcds'
   const given = pemFiles.find(name => options.has(name))
   if (!isSecure && given) throw invalid(`${given} in the URL of an etcd store is for TLS: use etcds://`)
   const tls: EtcdTls | undefined = isSecure ? readPem(options, 'etcd') : undefined
   return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix: options.get('prefix') ?? undefined })
-}
-
-function optionsOf(query: string): URLSearchParams {
-  const options = new URLSearchParams(query)
-  for (const key of options.keys()) {
-    if (!known.has(key))
-      throw invalid(`the URL of an etcd store has no option ${JSON.stringify(key)}; there are ${[...known].join(', ')}`)
-    if (options.getAll(key).length > 1) throw invalid(`${key} is given twice in the URL of the etcd store`)
-  }
-  return options
 }
 
 function userOf(access: string | undefined): { user?: string; password?: string } {

@@ -1,5 +1,6 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { optionsOf } from '../link/options.ts'
 import { clientOf, type Target } from '../redis/drivers.ts'
 import { Keys } from '../redis/keys.ts'
 import { decode, forgetAt } from '../redis/open.ts'
@@ -18,6 +19,8 @@ const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => un
   elapsedLimit: Number,
   drift: Number,
 }
+
+const known = [...Object.keys(options), 'username', 'password']
 
 /**
  * The store that `redlock[s]://[user:password@]host[:port],host[:port],…[/database][?option=…]` names. The options are
@@ -48,26 +51,10 @@ function parse(url: string): { scheme: string; targets: Target[]; query: Readonl
   if (!hosts) throw invalid(`the URL of the Redlock store cannot be read, or names no host: ${SHAPE}`)
   if (!/^\d*$/.test(database))
     throw invalid(`the database of a Redlock store is a number, as in redlock://a,b,c/1: ${SHAPE}`)
-  const query = queryOf(search)
+  const query = new Map(optionsOf(search, known, 'a Redlock store'))
   const tls = scheme.toLowerCase() === 'redlocks'
   const targets = hosts.split(',').map(host => targetOf(host, { tls, database: Number(database), query }))
   return { scheme, targets, query }
-}
-
-/** No message repeats a value: it may be a password. */
-function queryOf(search: string): ReadonlyMap<string, string> {
-  const known = [...Object.keys(options), 'username', 'password']
-  const query = new Map<string, string>()
-  for (const [name, value] of new URLSearchParams(search)) {
-    if (!known.includes(name)) {
-      // It may be the rest of a password with a question mark that nobody encoded.
-      const what = search.includes('@') ? 'no such option' : `no option ${JSON.stringify(name)}`
-      throw invalid(`the URL of a Redlock store has ${what}, only ${known.join(', ')}`)
-    }
-    if (query.has(name)) throw invalid(`${name} is given twice in the URL of the Redlock store`)
-    query.set(name, value)
-  }
-  return query
 }
 
 interface Common {

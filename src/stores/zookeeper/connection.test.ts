@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Connection } from './connection.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Writer } from './jute.ts'
-import { exists, getChildren, multi, type Request } from './protocol.ts'
+import { checkStep, exists, getChildren, multi, type Request } from './protocol.ts'
 
 const way = { tls: undefined, auth: undefined }
 const NEW = { timeout: 1_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
@@ -45,7 +45,7 @@ describe('a connection', () => {
   test('has the session, the timeout and the last transaction that the server told', async () => {
     const connection = await opened(hello, answer(1, 0, stat))
     expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
-    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, version: 0, owner: 7n })
+    expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, version: 0, aclVersion: 0, owner: 7n })
     expect(connection.lastZxid).toBe(5n)
     connection.end(new Disconnected('over'))
   })
@@ -74,6 +74,15 @@ describe('a connection', () => {
     await settled(connection.send(exists('/a')))
     await ended
     expect(await settled(connection.send(exists('/a')))).toBeInstanceOf(Disconnected)
+  })
+
+  test.each([
+    ['too few results', (to: Writer) => to.int(-1).bool(true).int(-1)],
+    ['a result of another step', (to: Writer) => to.int(2).bool(false).int(0).int(-1).bool(true).int(-1)],
+    ['too many results', (to: Writer) => to.int(13).bool(false).int(0).int(13).bool(false).int(0)],
+  ])('S12: ends when the server answers a transaction with %s, which is not taken for done', async (_, results) => {
+    const connection = await opened(hello, answer(1, 0, results))
+    expect(await settled(connection.send(multi([checkStep('/a')])))).toBeInstanceOf(Disconnected)
   })
 
   test('says that the session is over when the server does', async () => {

@@ -302,7 +302,7 @@ export class Group implements Listener {
   async #look(connection: Connection, name: string): Promise<Line> {
     try {
       const { children, stat } = await this.send(connection, getChildren(this.#settings.paths.name(name)))
-      return new Line(children, stat.mzxid)
+      return new Line(children, stat.mzxid, `${stat.czxid} ${stat.aclVersion}`)
     } catch (error) {
       if (isRefused(error, code.noNode)) return new Line([], 0n) // nobody ever had a claim to it
       throw error

@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { systemClock } from '../../time.ts'
+import { warnOfClearPassword } from '../link/clear-password.ts'
 import type { Server } from './connection.ts'
 import { Paths } from './paths.ts'
 import { ZooKeeperStore } from './store.ts'
@@ -13,7 +14,7 @@ export interface ZooKeeperOptions {
   readonly chroot?: string | undefined
   /** The node under `chroot` that holds all others. Leases of one chroot and prefix exclude each other. @default 'holdfast' */
   readonly prefix?: string | undefined
-  /** Digest authentication: then nobody else can see or change what is made here. */
+  /** Digest authentication: nobody else can see or change what is made here. Nodes that others may change are refused. */
   readonly auth?: { readonly user: string; readonly password: string } | undefined
   /** Connect with TLS: `true`, or the options of Node's `tls.connect`, such as `ca`, `cert` and `key`. @default false */
   readonly tls?: boolean | ConnectionOptions | undefined
@@ -46,6 +47,7 @@ export function zookeeper(options: ZooKeeperOptions): Store {
     throw invalid(`tls must be true, false or the options of tls.connect, not ${show(tls)}`)
   if (sessionTimeout !== 0) checkDuration(sessionTimeout, 'sessionTimeout')
   const ensemble = { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
+  if (auth && !tls) for (const { host } of ensemble.servers) warnOfClearPassword('ZooKeeper', host)
   const acl = auth ? OWN : WORLD
   return new ZooKeeperStore(
     { ensemble, paths: new Paths(chrootOf(chroot), prefix), acl, clock: systemClock() },

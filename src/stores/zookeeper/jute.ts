@@ -98,11 +98,15 @@ export class Reader {
     return this.buffer().toString()
   }
 
-  /** Each element takes 4 bytes at least, so that a length which cannot be true is seen before anything is made. */
   strings(): string[] {
+    return this.list(() => this.string())
+  }
+
+  /** Each element takes 4 bytes at least, so that a length which cannot be true is seen before anything is made. */
+  list<Element>(read: () => Element): Element[] {
     const length = this.int()
     if (length < -1 || length * 4 > this.remaining) throw new Malformed(`a list has a length of ${length}`)
-    return Array.from({ length: Math.max(length, 0) }, () => this.string())
+    return Array.from({ length: Math.max(length, 0) }, read)
   }
 
   #take(bytes: number): number {

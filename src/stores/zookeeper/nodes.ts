@@ -55,12 +55,15 @@ export class Line {
   readonly nodes: readonly Node[]
   /** The last transaction that broke a lease of the name, or let a waiter hold: who holds by an older one does not yet. */
   readonly mark: bigint
+  /** Of the node of the name and its permissions: never the same again once either was replaced. */
+  readonly version: string
   readonly #withdrawn: ReadonlySet<string>
   #byId: Map<string, Node[]> | undefined
 
-  constructor(children: readonly string[], mark: bigint) {
+  constructor(children: readonly string[], mark: bigint, version = '') {
     const all = children.map(parseNode).filter(node => node !== undefined)
     this.mark = mark
+    this.version = version
     this.nodes = all.filter(({ kind }) => kind !== 'x').sort((a, b) => before(a.place, b.place))
     this.#withdrawn = new Set(all.filter(({ kind }) => kind === 'x').map(({ id }) => id))
   }

@@ -1,10 +1,13 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { checkHosts, optionsOf } from '../link/options.ts'
 import { pemFiles, readPem } from '../link/pem.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =
   'write zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…&sessionTimeout=…&tls=true[&ca=…&cert=…&key=…]]'
+
+const STORE = 'a ZooKeeper store'
 
 const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', ...pemFiles])
 
@@ -24,14 +27,8 @@ function parse(url: string): ZooKeeperOptions {
     /^zookeeper:\/\/(?:([^@/?]*)@)?([^@/?]+)(\/[^?]*)?(?:\?(.*))?$/i.exec(url) ?? []
   if (servers === undefined)
     throw invalid(`the URL of the ZooKeeper store cannot be read: ${SHAPE}; encode what is special in a password`)
-  const options = new URLSearchParams(query)
-  for (const key of options.keys()) {
-    if (!known.has(key))
-      throw invalid(
-        `the URL of a ZooKeeper store has no option ${JSON.stringify(key)}; there are ${[...known].join(', ')}`,
-      )
-    if (options.getAll(key).length > 1) throw invalid(`${key} is given twice in the URL of the ZooKeeper store`)
-  }
+  checkHosts(servers, chroot + query, STORE)
+  const options = optionsOf(query, known, STORE)
   const [prefix, sessionTimeout, tls] = [...known].map(key => options.get(key) ?? undefined)
   if (tls !== undefined && tls !== 'true' && tls !== 'false')
     throw invalid('tls in the URL of the ZooKeeper store is true or false')

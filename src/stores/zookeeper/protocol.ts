@@ -1,4 +1,4 @@
-import type { Reader, Writer } from './jute.ts'
+import { Malformed, type Reader, type Writer } from './jute.ts'
 
 /** Operations, by the numbers of org.apache.zookeeper.ZooDefs.OpCode. */
 const op = {
@@ -6,6 +6,7 @@ const op = {
   exists: 3,
   getData: 4,
   setData: 5,
+  getAcl: 6,
   sync: 9,
   check: 13,
   multi: 14,
@@ -35,6 +36,9 @@ export const code = {
 export type Mode = 'persistent' | 'ephemeral' | 'ephemeral sequential'
 const modes = { persistent: 0, ephemeral: 1, 'ephemeral sequential': 3 } as const
 
+/** The permission to read a node and its children. */
+export const READ = 1
+
 /** Who may do what with a node. */
 export interface Acl {
   readonly permissions: number
@@ -50,6 +54,8 @@ export interface Stat {
   readonly mzxid: bigint
   /** How often its data were set. */
   readonly version: number
+  /** How often its permissions were set. */
+  readonly aclVersion: number
   /** The session whose end deletes it; 0n for none. */
   readonly owner: bigint
 }
@@ -137,6 +143,16 @@ export function getData(path: string): Request<{ data: string; stat: Stat }> {
   }
 }
 
+export function getAcl(path: string): Request<{ acl: Acl[]; stat: Stat }> {
+  const readAcl = (from: Reader): Acl => ({ permissions: from.int(), scheme: from.string(), id: from.string() })
+  return {
+    op: op.getAcl,
+    writes: false,
+    write: to => void to.string(path),
+    read: from => ({ acl: from.list(() => readAcl(from)), stat: readStat(from) }),
+  }
+}
+
 /**
  * The names of the children, in no order, and what is known of the node itself. With `watch` the connection tells when
  * these change or the node goes, once; but not when its data are set, as with a watch by `getData`. Of a node that is not
@@ -179,9 +195,15 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
         const type = from.int()
         const isEnd = from.bool()
         const error = from.int()
-        if (isEnd) return results
+        if (isEnd) break
+        const step = steps[results.length]
+        const isOfStep = type === step?.op || type === failed || (type === created && step?.op === op.create2)
+        if (!isOfStep) throw new Malformed(`a result of type ${type} came where ${step?.op ?? 'none'} was awaited`)
         results.push(readDone(from, type, error))
       }
+      // Steps without a result would count as done.
+      if (results.length < steps.length) throw new Malformed(`${results.length} of ${steps.length} results came`)
+      return results
     },
   }
 }
@@ -200,12 +222,12 @@ function readStat(from: Reader): Stat {
   from.long() // mtime
   const version = from.int()
   from.int() // cversion
-  from.int() // aversion
+  const aclVersion = from.int()
   const owner = from.long()
   from.int() // dataLength
   from.int() // numChildren
   from.long() // pzxid
-  return { czxid, mzxid, version, owner }
+  return { czxid, mzxid, version, aclVersion, owner }
 }
 
 export interface Handshake {

@@ -11,6 +11,7 @@ import { Groups } from './groups.ts'
 import { guarantees } from './guarantees.ts'
 import { heldBy, leaseOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
+import { Ownership } from './ownership.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
 import { Wakes } from './wakes.ts'
@@ -27,6 +28,7 @@ export class ZooKeeperStore implements Store {
   readonly #settings: Settings
   readonly #groups: Groups
   readonly #turns: Turns
+  readonly #ownership: Ownership
   readonly #wakes = new Wakes()
   /** What to call when the lease of a claim is over. */
   readonly #losses = new Map<string, () => void>()
@@ -36,6 +38,7 @@ export class ZooKeeperStore implements Store {
   constructor(settings: Settings, shortestSession: number) {
     this.#settings = settings
     this.#turns = new Turns(settings.clock)
+    this.#ownership = new Ownership(settings)
     this.#groups = new Groups(settings, shortestSession, {
       wake: (id, delay) => this.#wakes.wake(id, delay),
       lose: id => this.#losses.get(id)?.(),
@@ -138,6 +141,7 @@ export class ZooKeeperStore implements Store {
         place = undefined
       }
       const held = await this.#tryToHold(group, connection, asked, line, mine)
+      await this.#assertOwn(group, connection, held ?? place, line)
       if (held) return this.#hold(group, held, asked)
       if (held === null) {
         line = await group.lookAtNewest(connection, name)
@@ -187,6 +191,16 @@ export class ZooKeeperStore implements Store {
       }
     }
     return (await group.take(connection, asked, { from: mine, ahead, kind: 'h', held })) ?? null
+  }
+
+  async #assertOwn(group: Group, connection: Connection, place: Place | undefined, line: Line): Promise<void> {
+    if (!place?.node) return
+    try {
+      await this.#ownership.check(group, connection, place.name, place.node, line)
+    } catch (error) {
+      place.token = undefined // when it asks again it must not pass for a holder
+      throw error
+    }
   }
 
   async #renew(asked: Asked): Promise<Grant | undefined> {

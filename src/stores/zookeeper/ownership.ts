@@ -1,0 +1,55 @@
+import { invalid } from '../../check.ts'
+import type { Connection } from './connection.ts'
+import { Refused } from './failure.ts'
+import type { Group, Settings } from './group.ts'
+import type { Line, Node } from './nodes.ts'
+import { type Acl, code, getAcl, READ } from './protocol.ts'
+
+const MOST_NAMES = 10_000
+
+/** With `auth`: makes sure that nobody else may end a lease, by permissions of nodes that were there before it. */
+export class Ownership {
+  readonly #settings: Settings
+  /** Version of the node of each name that was found to be this user's. */
+  readonly #known = new Map<string, string>()
+
+  constructor(settings: Settings) {
+    this.#settings = settings
+  }
+
+  /**
+   * Rejects INVALID_ARGUMENT if others may change the prefix or the node of the name. `node` is the claim's, made by the
+   * session of `group`; `line` was read after that. While it exists the node of the name cannot be replaced, so what is
+   * read here stays true: only this user may change it.
+   */
+  async check(group: Group, connection: Connection, name: string, node: Node, line: Line): Promise<void> {
+    const { ensemble, paths } = this.#settings
+    if (!ensemble.auth || this.#known.get(name) === line.version) return
+    const above = [paths.root, paths.name(name)]
+    const [own, ...found] = await Promise.all(
+      [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
+    )
+    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and made by somebody else
+    const users = new Set(own.acl.map(userOf))
+    for (const [index, { acl }] of found.entries()) {
+      if (acl.every(entry => entry.permissions === READ || users.has(userOf(entry)))) continue
+      const path = above[index]
+      throw invalid(
+        `others may change ${path} (its permissions are ${acl.map(show).join(', ')}), and so end leases: ` +
+          `run "addauth digest ${ensemble.auth.user}:<password>" and "setAcl -R ${path} auth::cdrwa" in zkCli.sh`,
+      )
+    }
+    if (this.#known.size >= MOST_NAMES) this.#known.clear()
+    this.#known.set(name, line.version)
+  }
+}
+
+function userOf({ scheme, id }: Acl): string {
+  return `${scheme}:${id}`
+}
+
+/** As zkCli.sh does, but without the hash of a password. */
+function show({ permissions, scheme, id }: Acl): string {
+  const letters = 'cdrwa'.replace(/./g, letter => (permissions & (1 << 'rwcda'.indexOf(letter)) ? letter : ''))
+  return `${scheme}:${scheme === 'digest' ? id.replace(/:.*/s, '') : id}:${letters}`
+}

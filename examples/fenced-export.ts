@@ -21,8 +21,9 @@ async function* lines(query: Promise<unknown> = Promise.resolve()): AsyncGenerat
 }
 
 const query = Promise.withResolvers<void>()
-const first = await locks.acquire('export', { ttl: 1_000, heartbeat: false })
-const exporting = fencedWrite('prices.csv', lines(query.promise), first)
+// Without the lease itself, as in a stopped process: what this process knows to be over is refused at once.
+const { name, token } = await locks.acquire('export', { ttl: 1_000, heartbeat: false })
+const exporting = fencedWrite('prices.csv', lines(query.promise), { name, token })
 
 await locks.using('export', async lease => {
   prices.hammer = 900
@@ -34,8 +35,9 @@ try {
   await exporting
   console.log('the old prices are exported')
 } catch (error) {
-  if (!LeaseError.is(error) || error.code !== 'STALE_TOKEN') throw error
-  console.log(`the first holder is refused: ${error.code}`)
+  const { code } = LeaseError.from(error) ?? {}
+  if (code !== 'STALE_TOKEN') throw error
+  console.log(`the first holder is refused: ${code}`)
 }
 console.log(await readFile('prices.csv', 'utf8'))
 await locks.close()

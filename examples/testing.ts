@@ -27,7 +27,7 @@ async function flush(locks: Locks, outbox: string[], send: (mail: string) => Pro
   )
 }
 
-const code = (expected: string) => (error: unknown) => LeaseError.is(error) && error.code === expected
+const code = (expected: string) => (error: unknown) => LeaseError.from(error)?.code === expected
 
 test('sends everything while it holds the outbox', async () => {
   const locks = testLocks()

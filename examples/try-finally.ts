@@ -20,8 +20,9 @@ try {
     await lease.release()
   }
 } catch (error) {
-  if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT') console.log(error.message)
-  else throw error
+  const leaseError = LeaseError.from(error)
+  if (leaseError?.code !== 'ACQUIRE_TIMEOUT') throw error
+  console.log(leaseError.message)
 } finally {
   await locks.close()
 }

@@ -1,10 +1,12 @@
 import type { Core } from './core.ts'
 import { LeaseError } from './errors.ts'
 import { events } from './events.ts'
+import type { HeldLease } from './held-lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
-import type { Busy, Claim, Grant, LeaseRecord, Wake } from './store.ts'
+import type { Busy, Claim, Grant, Wake } from './store.ts'
 import { LAST_REQUEST, margin, requestLimit } from './time.ts'
+import { warn } from './warnings.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds after which a waiter asks again whose watch could not be armed. */
@@ -67,6 +69,8 @@ class Waiting {
   /** When to ask again. */
   #askAt = 0
   #busy: Busy | undefined
+  /** When to look whether these locks hold the name themselves; each ttl until that was reported. */
+  #selfCheckAt: number
   #armed = false
   #endPause: (() => void) | undefined
 
@@ -77,6 +81,7 @@ class Waiting {
     this.#started = core.clock.now()
     this.#giveUpAt = this.#started + wait
     this.#heardAt = this.#started
+    this.#selfCheckAt = this.#started + claim.ttl
   }
 
   async untilHeld(inBackground: (work: Promise<unknown>) => void): Promise<Acquired> {
@@ -197,11 +202,28 @@ class Waiting {
       this.#endPause = wake
     }
     for (;;) {
-      const delay = Math.min(this.#askAt, this.#giveUpAt) - clock.now()
-      if (delay <= 0) return
-      await pause(clock, delay, { cancel: this.#cancel, arm })
+      const until = Math.min(this.#askAt, this.#giveUpAt)
+      if (until <= clock.now()) return
+      this.#reportSelfWait()
+      await pause(clock, Math.min(until, this.#selfCheckAt) - clock.now(), { cancel: this.#cancel, arm })
       this.#endPause = undefined
     }
+  }
+
+  /** A claim that waits inside the work of the lease that it waits for does so for ever, and nothing else shows it. */
+  #reportSelfWait(): void {
+    const now = this.#core.clock.now()
+    if (now < this.#selfCheckAt) return
+    const { name, owner, ttl } = this.#claim
+    this.#selfCheckAt = now + ttl
+    const lease = this.#ownLease()
+    if (!lease || now < lease.heldSince + ttl) return
+    this.#selfCheckAt = Number.POSITIVE_INFINITY
+    const waited = now - this.#started
+    if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease, waited })
+    const what = `acquire of ${JSON.stringify(name)} has waited ${Math.round(waited)} ms and is ${this.#heldHere(lease)}`
+    const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
+    warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
 
   #timeout({ holder, ahead }: Busy): LeaseError {
@@ -214,14 +236,24 @@ class Waiting {
 
   #state(holder: Busy['holder'], ahead: Busy['ahead']): string {
     if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
-    const who = this.#isOwn(holder) ? `this process itself (${holder.owner}), and not re-entrant` : holder.owner
-    return `held by ${who}, for another ${holder.remaining} ms unless renewed`
+    const remaining = `for another ${holder.remaining} ms unless renewed`
+    // Of another owner is not of these locks, which saves the search; the token decides, since owners may be shared.
+    const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined
+    return own && own.token === holder.token
+      ? `${this.#heldHere(own)}, ${remaining}`
+      : `held by ${holder.owner}, ${remaining}`
   }
 
-  /** The token tells, since several processes may go by one owner. */
-  #isOwn({ name, owner, token }: LeaseRecord): boolean {
-    if (owner === this.#claim.owner)
-      for (const lease of this.#core.leases.values()) if (lease.name === name && lease.token === token) return true
-    return false
+  /** The lease on this name that these locks hold. */
+  #ownLease(): HeldLease | undefined {
+    for (const lease of this.#core.leases.values())
+      if (lease.name === this.#claim.name && lease.remaining > 0) return lease
+    return undefined
+  }
+
+  #heldHere({ owner, heldSince }: HeldLease): string {
+    const { clock } = this.#core
+    const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
+    return `held by these locks (${owner}) since ${since}; leases are not re-entrant`
   }
 }

@@ -1,4 +1,5 @@
 import { LeaseError } from './errors.ts'
+import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
 /** Milliseconds; below this the margin and the event loop's own delays leave nothing to work in. */
@@ -28,6 +29,14 @@ export function checkDuration(value: unknown, what: string): asserts value is nu
   throw invalid(
     `${what} must be a whole number of milliseconds from ${SHORTEST_TTL} to ${LONGEST_DELAY}, not ${show(value)}`,
   )
+}
+
+/** A ttl: a duration that is no shorter than `store.guarantees.shortestTtl`. */
+export function checkTtl(value: unknown, { kind, guarantees }: Store, what = 'ttl'): asserts value is number {
+  checkDuration(value, 'ttl')
+  const shortest = guarantees?.shortestTtl ?? 0 // a store of the caller's may have no guarantees
+  if (value < shortest)
+    throw invalid(`${what} is ${value} ms; over ${kind} at least ${shortest}. Durations are milliseconds`)
 }
 
 /** A limit on waiting: zero or more milliseconds, `Infinity` for no limit. */

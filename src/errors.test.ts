@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
 import { LeaseError } from './errors.ts'
 
@@ -50,4 +52,35 @@ test('an error is written as JSON with the token of its holder as decimal digits
     retryable: true,
     holder: { name: 'a', state: 'held', owner: 'o', note: '', token: '1152921504606846977', remaining: 7 },
   })
+})
+
+/** `error` as the last of so many causes. */
+function wrapped(error: unknown, depth: number): unknown {
+  return depth === 0 ? error : wrapped(new Error('wrapped', { cause: error }), depth - 1)
+}
+
+test('F5: LeaseError.from finds the LeaseError among the causes, at most ten deep', () => {
+  const error = new LeaseError('LEASE_LOST', 'x')
+  for (const depth of [0, 1, 10]) expect(LeaseError.from(wrapped(error, depth))).toBe(error)
+  expect(LeaseError.from(wrapped(error, 11))).toBeUndefined()
+  expect(LeaseError.from({ cause: error })).toBe(error)
+  const cycle = new Error('a', { cause: new Error('b') })
+  Object.assign(cycle.cause as Error, { cause: cycle })
+  for (const other of [cycle, new Error('x'), null, undefined, 'CLOSED']) expect(LeaseError.from(other)).toBeUndefined()
+})
+
+test('F5: LeaseError.from finds the loss in the AbortError of a function that was given the signal', async () => {
+  const error = new LeaseError('LEASE_LOST', 'x')
+  const thrown = await readFile('/dev/null', { signal: AbortSignal.abort(error) }).catch(reason => reason)
+  expect(thrown).toMatchObject({ name: 'AbortError' })
+  expect(LeaseError.from(thrown)).toBe(error)
+})
+
+test('F12: what an error does not know is no property of it, so that a logged error is short', () => {
+  const error = new LeaseError('CLOSED', 'over', { lease: undefined, holder: undefined })
+  expect(Object.keys(error).sort()).toEqual(['code', 'name', 'retryable'])
+  expect(error.lease).toBeUndefined()
+  expect(inspect(error)).not.toContain('undefined')
+  const stale = new LeaseError('STALE_TOKEN', 'x', { lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
+  expect(stale).toMatchObject({ lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
 })

@@ -1,5 +1,9 @@
+import { checkNode } from './node-version.ts'
 import { recordToJSON } from './record.ts'
 import type { LeaseRecord } from './store.ts'
+
+// At the import of this module, and so of every entry: else an older Node fails later, and does not say why.
+checkNode()
 
 /** Stable codes, for programs. */
 export type LeaseErrorCode =
@@ -39,37 +43,57 @@ export interface LeaseErrorOptions {
   readonly highest?: bigint | undefined
 }
 
+/** Also what ends the search in causes that form a cycle. */
+const DEEPEST_CAUSE = 10
+
 const brand = Symbol.for('holdfast.LeaseError')
 
 /** The one error class. Told apart by `code`, never by its text. */
 export class LeaseError extends Error {
   override readonly name = 'LeaseError'
   readonly code: LeaseErrorCode
-  readonly lease: string | undefined
   readonly retryable: boolean
-  readonly retryAfter: number | undefined
-  readonly holder: LeaseRecord | undefined
-  readonly result: unknown
-  readonly token: bigint | undefined
-  readonly highest: bigint | undefined
+  // Only those that have a value are properties: a logged error shows no row of `undefined`.
+  declare readonly lease: string | undefined
+  declare readonly retryAfter: number | undefined
+  declare readonly holder: LeaseRecord | undefined
+  declare readonly result: unknown
+  declare readonly token: bigint | undefined
+  declare readonly highest: bigint | undefined
 
   constructor(code: LeaseErrorCode, message: string, options: LeaseErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
-    this.lease = options.lease
     this.retryable =
       options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'ACQUIRE_TIMEOUT')
-    this.retryAfter = options.retryAfter
-    this.holder = options.holder
-    this.result = options.result
-    this.token = options.token
-    this.highest = options.highest
+    const { lease, retryAfter, holder, result, token, highest } = options
+    if (lease !== undefined) this.lease = lease
+    if (retryAfter !== undefined) this.retryAfter = retryAfter
+    if (holder !== undefined) this.holder = holder
+    if (result !== undefined) this.result = result
+    if (token !== undefined) this.token = token
+    if (highest !== undefined) this.highest = highest
     Object.defineProperty(this, brand, { value: true })
   }
 
   /** True for a `LeaseError` of any copy of this package: an application may have two installed. */
   static is(error: unknown): error is LeaseError {
     return typeof error === 'object' && error !== null && brand in error
+  }
+
+  /**
+   * The `LeaseError` that caused `error`: itself, or the first one among its causes, at most ten deep. Use it where other
+   * code may have wrapped the error, such as a function that rejects with an AbortError of its own when `lease.signal`
+   * aborts.
+   */
+  static from(error: unknown): LeaseError | undefined {
+    let next = error
+    for (let depth = 0; depth <= DEEPEST_CAUSE; depth += 1) {
+      if (LeaseError.is(next)) return next
+      if (typeof next !== 'object' || next === null || !('cause' in next)) return undefined
+      next = next.cause
+    }
+    return undefined
   }
 
   toJSON(): Record<string, unknown> {

@@ -29,6 +29,11 @@ export interface LeaseEvents {
     /** Waiters before this one, where the store keeps a line. */
     readonly ahead: number | undefined
   }
+  /**
+   * A claim has waited at least one ttl for a name that the same locks hold. If the waiting call runs inside the work
+   * that holds `lease`, it waits for ever: leases are not re-entrant. `waited`: ms. Emitted once per claim.
+   */
+  self_wait: { readonly name: string; readonly owner: string; readonly lease: Lease; readonly waited: number }
   /** A renewal succeeded. `latency`: ms of its request. `margin`: ms that were left of the lease when it came. */
   heartbeat: { readonly lease: Lease; readonly latency: number; readonly margin: number }
   /**
@@ -114,6 +119,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   acquire_failed: open('acquire_failed'),
   lease_acquired: open('lease_acquired'),
   lease_busy: open('lease_busy'),
+  self_wait: open('self_wait'),
   heartbeat: open('heartbeat'),
   heartbeat_failed: open('heartbeat_failed'),
   ttl_too_short: open('ttl_too_short'),

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import type { Acquired } from './acquire.ts'
-import { checkDuration, checkText } from './check.ts'
+import { checkText, checkTtl } from './check.ts'
 import type { Core, HoldOptions } from './core.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events, type LossReason } from './events.ts'
@@ -19,6 +19,7 @@ const GONE = 'is held no more: it ran out at the store, or was broken'
 /** The lease as the core sees it. */
 export class HeldLease implements Lease {
   readonly token: bigint
+  readonly heldSince: number // the clock's time before the granted request left
   readonly #core: Core
   readonly #options: HoldOptions
   #beats: boolean
@@ -51,6 +52,7 @@ export class HeldLease implements Lease {
     this.#beats = options.heartbeat
     this.#renewals = options.renewals
     this.token = grant.token
+    this.heldSince = sent
     this.#renewedAt = sent
     this.#deadline = sent + grant.ttl - margin(grant.ttl)
     this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
@@ -101,7 +103,7 @@ export class HeldLease implements Lease {
   }
 
   async extend(ttl: number = this.ttl): Promise<number> {
-    checkDuration(ttl, 'ttl')
+    checkTtl(ttl, this.#core.store)
     if (ttl > this.ttl) await this.#lateCopies.over(this.#core.clock) // a late copy of a renewal would set the shorter ttl again
     this.#extending += 1
     try {

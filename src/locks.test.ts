@@ -4,17 +4,18 @@ import { follow, lost, stage } from '../test/scripted-store.ts'
 import { LeaseError } from './errors.ts'
 import { StoreLocks } from './locks.ts'
 
-test('a name that is asked for while it is held here says that this process itself holds it', async () => {
+test('a name that is asked for while it is held here says that these locks hold it', async () => {
   const { locks, clock } = stage({ ttl: 5_000 })
   const outer = await locks.acquire('a')
   const inner = follow(locks.acquire('a', { wait: 1_000 }))
   await clock.advance(1_000)
+  const since = new Date(clock.wall() - 1_000).toISOString()
   expect(inner.error).toMatchObject({
     code: 'ACQUIRE_TIMEOUT',
     retryable: true,
     lease: 'a',
     holder: { owner: outer.owner, token: outer.token },
-    message: `"a" was not had within 1000 ms: it is held by this process itself (${outer.owner}), and not re-entrant, for another 4000 ms unless renewed`,
+    message: `"a" was not had within 1000 ms: it is held by these locks (${outer.owner}) since ${since}; leases are not re-entrant, for another 4000 ms unless renewed`,
   })
 })
 

@@ -117,7 +117,7 @@ export class StoreLocks implements Locks {
     if (typeof store?.acquire !== 'function')
       throw invalid('createLocks needs a store, such as sqlite(path) or redis(client)')
     checkKeys(defaults, defaultKeys, 'createLocks')
-    checkOptions(defaults, openThread !== undefined)
+    checkOptions(defaults, store, openThread !== undefined, 'the default ttl of these locks')
     this.store = store
     this.#openThread = openThread
     this.#defaults = { ...defaults }
@@ -236,7 +236,7 @@ export class StoreLocks implements Locks {
   ): Promise<HeldLease> {
     checkKeys(options, known, verb)
     checkName(name)
-    checkOptions(options, this.#openThread !== undefined)
+    checkOptions(options, this.store, this.#openThread !== undefined)
     this.#assertOpen()
     const defaults = this.#defaults
     const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL

@@ -1,7 +1,11 @@
-import { checkDuration, checkHeartbeat, checkSignal, checkText, checkWait } from './check.ts'
+import { checkDuration, checkHeartbeat, checkSignal, checkText, checkTtl, checkWait } from './check.ts'
+import type { Store } from './store.ts'
 
 export interface LeaseOptions {
-  /** Milliseconds that the lease lasts unless it is renewed; a whole number. @default 10,000 */
+  /**
+   * Milliseconds that the lease lasts unless it is renewed; a whole number, at least the `shortestTtl` of the store.
+   * @default 10,000
+   */
   readonly ttl?: number | undefined
   /** Free text that everybody sees beside the name; at most 255 bytes. @default '' */
   readonly note?: string | undefined
@@ -49,10 +53,13 @@ export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
-/** Throws `INVALID_ARGUMENT` for values that cannot be right; `hasThread`: may the heartbeat be in a thread? */
-export function checkOptions(options: AcquireOptions, hasThread: boolean): void {
+/**
+ * Throws `INVALID_ARGUMENT` for values that cannot be right over this store; `hasThread`: may the heartbeat be in a
+ * thread? `ttlName`: what a message calls the ttl.
+ */
+export function checkOptions(options: AcquireOptions, store: Store, hasThread: boolean, ttlName?: string): void {
   const { ttl, wait, note, owner, heartbeat, livenessLimit, maxHold, signal } = options
-  if (ttl !== undefined) checkDuration(ttl, 'ttl')
+  if (ttl !== undefined) checkTtl(ttl, store, ttlName)
   if (wait !== undefined) checkWait(wait, 'wait')
   if (note !== undefined) checkText(note, 'note')
   if (owner !== undefined) checkText(owner, 'owner')

@@ -140,7 +140,7 @@ export interface Guarantees {
   readonly order: 'first come, first served' | 'not promised'
   /** Does a waiter hear of a release, or does it ask again and again? */
   readonly waiting: 'pushed' | 'polled'
-  /** The shortest ttl in milliseconds that is sensible here. */
+  /** The shortest ttl in milliseconds that locks accept over this store; its option `shortestTtl` sets another. */
   readonly shortestTtl: number
   /**
    * The longest ttl in milliseconds for which a lease lasts although its process is gone; 0 where all leases end with

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { margin, requestLimit, systemClock } from './time.ts'
 import { LONGEST_DELAY } from './timers.ts'
@@ -104,6 +106,45 @@ describe('elapsed time', () => {
     expect(passed).toBeLessThan(10_103)
   })
 
+  describe('S3: a pause of this thread between two reads of the clocks', () => {
+    /** The `nth` read of a clock, of either kind, is followed by `happening`. */
+    function pauseAfter(nth: number, happening: () => void): void {
+      let reads = 0
+      const read = (value: number): number => {
+        reads += 1
+        if (reads === nth) happening()
+        return value
+      }
+      vi.spyOn(performance, 'now').mockImplementation(() => read(monotonic))
+      vi.spyOn(Date, 'now').mockImplementation(() => read(Date.UTC(2026, 0, 1) + Math.floor(wall)))
+    }
+
+    // Each `now()` reads three times; the first two calls are of `elapsed`'s own and of the test.
+    test.each([4, 5, 6])('is counted once, after read %d', nth => {
+      pauseAfter(nth, () => pass(400))
+      const passed = elapsed(now => {
+        for (let i = 0; i < 5; i += 1) {
+          now()
+          pass(1)
+        }
+      })
+      expect(passed).toBeGreaterThanOrEqual(404)
+      expect(passed).toBeLessThanOrEqual(406)
+    })
+
+    test.each([4, 5, 6])('is counted in addition to a sleep of the machine at the same time, after read %d', nth => {
+      pauseAfter(nth, () => pass(400, 60_400))
+      const passed = elapsed(now => {
+        for (let i = 0; i < 5; i += 1) {
+          now()
+          pass(1)
+        }
+      })
+      expect(passed).toBeGreaterThanOrEqual(60_403)
+      expect(passed).toBeLessThanOrEqual(60_406)
+    })
+  })
+
   test('never goes back, whatever the clocks do', () => {
     elapsed(now => {
       let last = now()
@@ -115,3 +156,18 @@ describe('elapsed time', () => {
     })
   })
 })
+
+test('S3: the clock does not run ahead while four processes keep the machine busy', async () => {
+  const busy = Array.from({ length: 4 }, () => spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }))
+  try {
+    await Promise.all(busy.map(child => once(child, 'spawn')))
+    const clock = systemClock()
+    const [before, start] = [clock.now(), performance.now()]
+    while (performance.now() < start + 5_000) clock.now()
+    const passed = clock.now() - before
+    const ahead = passed - (performance.now() - start)
+    expect(ahead).toBeLessThan(25)
+  } finally {
+    for (const child of busy) child.kill('SIGKILL')
+  }
+}, 30_000)

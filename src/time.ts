@@ -25,18 +25,25 @@ let steps = 0
 let reference = Date.now() - performance.now()
 
 /**
- * The clock of this process. The monotonic clock stands still while a machine sleeps and the wall clock can be set
- * back, so elapsed time is what the monotonic one shows plus every forward step of the wall clock against it.
+ * The clock of this process. The monotonic clock stops while a machine sleeps and the wall clock can be set back, so
+ * elapsed time is the monotonic clock plus every forward step of the wall clock against it.
  */
 export function systemClock(): Clock {
   const timers = new Timers()
   return {
     now() {
-      const monotonic = performance.now()
-      const difference = Date.now() - monotonic
-      if (difference > reference + SMALLEST_STEP) steps += difference - reference
-      if (difference > reference + SMALLEST_STEP || difference < reference) reference = difference
-      return monotonic + steps
+      // The scheduler may pause this thread between two reads, for 100 ms and more on a busy machine. The true difference
+      // of the clocks lies between these bounds: a pause widens them and is never counted, a sleep moves both.
+      const before = performance.now()
+      const wall = Date.now()
+      const after = performance.now()
+      const least = wall - after
+      const most = wall - before
+      if (least > reference + SMALLEST_STEP) {
+        steps += least - reference
+        reference = least
+      } else if (most < reference) reference = most
+      return after + steps
     },
     wall: () => Date.now(),
     after: (delay, action, background = false) => timers.set(delay, action, background),

@@ -35,3 +35,21 @@ test.each([
     message: expect.stringContaining(message),
   })
 })
+
+test.each(['redis', 'rediss', 'redlock', 'postgres', 'etcd', 'zookeeper'])(
+  'F10: a port that there is not is named, in a URL of %s, and no part of a password is',
+  async scheme => {
+    for (const hosts of ['a:99999', 'user:77777@a:99999', 'a:1,b:99999', '[::1]:99999', 'a:99999/x?prefix=y'])
+      await expect(openStore(`${scheme}://${hosts}`)).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: 'there is no port 99999, which the URL of the store names: a port is at most 65535',
+      })
+    for (const hosts of ['user:77777/x@a', 'user:77777?x@a', 'user:77777,x@a', 'a:99998,user:77777@b']) {
+      const error = await openStore(`${scheme}://${hosts}`).then(
+        store => store[Symbol.asyncDispose](),
+        (reason: Error) => reason.message,
+      )
+      expect(String(error)).not.toContain('no port')
+    }
+  },
+)

@@ -56,10 +56,23 @@ export function openerOf(url: string): (url: string) => Promise<Store> {
     throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
   const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
   const open = scheme === undefined ? undefined : schemes[scheme]
-  if (open) return open
+  if (open) {
+    checkPorts(url)
+    return open
+  }
   const known = Object.keys(schemes).join(' ')
   const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
   throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+}
+
+/** Names a port that there cannot be. It looks only behind the last @, since before that there may be a password. */
+function checkPorts(url: string): void {
+  const [, hosts = ''] = /^[^:]*:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?#][^@]*)?$/.exec(url) ?? []
+  for (const host of hosts.split(',')) {
+    const port = /:(\d+)$/.exec(host)?.[1]
+    if (port !== undefined && Number(port) > 65_535)
+      throw invalid(`there is no port ${port}, which the URL of the store names: a port is at most 65535`)
+  }
 }
 
 /** How to begin a thread that opens the same store; `undefined` for one that no other thread shares. */

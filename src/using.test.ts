@@ -194,13 +194,13 @@ test('the signal of the caller aborts the wait, and no work is done', async () =
   expect(worked).toBe(false)
 })
 
-test('nested using of one name times out and says that this process holds it', async () => {
+test('nested using of one name times out and says that these locks hold it', async () => {
   const { locks, clock } = stage()
   const job = follow(locks.using('a', () => locks.using('a', () => 'never', { wait: 1_000 })))
   await clock.advance(1_000)
   expect(job.error).toMatchObject({
     code: 'ACQUIRE_TIMEOUT',
-    message: expect.stringContaining('it is held by this process itself ('),
+    message: expect.stringContaining('it is held by these locks ('),
   })
   expect(clock.pending).toBe(0)
 })

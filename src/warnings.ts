@@ -12,6 +12,8 @@ export type WarningCode =
   | 'HOLDFAST_QUARANTINE'
   /** A password goes to another machine without TLS. */
   | 'HOLDFAST_PASSWORD_IN_CLEAR'
+  /** A claim waits behind a lease of its own locks, perhaps for ever. */
+  | 'HOLDFAST_SELF_WAIT'
 
 const given = new Set<string>()
 

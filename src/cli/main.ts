@@ -1,6 +1,12 @@
 #!/usr/bin/env node
 // Only what is asked for is loaded: starting is most of what a short job waits for.
-if (process.argv[2] === 'supervise' && process.send) {
+const { oldNode } = await import('../node-version.ts')
+const problem = oldNode()
+if (problem !== undefined) {
+  // What follows cannot be loaded.
+  process.stderr.write(`holdfast: ${problem}\n`)
+  process.exitCode = 69
+} else if (process.argv[2] === 'supervise' && process.send) {
   const { supervise } = await import('./supervisor.ts')
   supervise()
 } else {

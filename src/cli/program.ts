@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { seeHelp, suggest } from './arguments.ts'
-import { EXIT, Failure, Usage } from './failure.ts'
+import { Usage } from './failure.ts'
 import { Output } from './output.ts'
 
 const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) => Promise<number>>>> = {
@@ -27,7 +27,6 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
     if (name !== 'ExperimentalWarning') output.warn('warning', message)
   })
   try {
-    checkNode()
     if (name === '--version' || name === '-V') return version(manifest)
     if (name === '--help' || name === '-h' || name === 'help') return await help(args[0])
     if (own.includes('--help') || own.includes('-h')) return await help(name)
@@ -46,13 +45,6 @@ async function commandOf(name: string): Promise<(args: readonly string[]) => Pro
     throw new Usage(`a command comes first: ${known.join(', ')}; ${seeHelp('')}`)
   }
   throw new Usage(`there is no command ${name}${suggest(name, known)}; ${seeHelp('')}`)
-}
-
-/** `engines` in package.json only warns; the error of a missing `node:sqlite` would not say what to do. */
-function checkNode(): void {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-  if (major > 22 || (major === 22 && minor >= 13)) return
-  throw new Failure(EXIT.unavailable, 'OLD_NODE', `Node ${process.version} is too old: Holdfast needs 22.13 or newer`)
 }
 
 function version(manifest: URL): number {

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { EXIT, Failure, Usage } from './failure.ts'
@@ -34,12 +34,14 @@ function embedded(output: Output): string {
   const folder = stateFolder()
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
+    // Made by somebody else, or by hand: who may read what is in it could stop every lease.
+    if ((statSync(folder).mode & 0o077) !== 0) chmodSync(folder, 0o700)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     throw new Failure(
       EXIT.unavailable,
       'STORE_UNAVAILABLE',
-      `the folder ${folder} of the default store cannot be made (${code}): set HOLDFAST_STORE or XDG_STATE_HOME`,
+      `the folder ${folder} of the default store cannot be made or kept private (${code}): set HOLDFAST_STORE or XDG_STATE_HOME`,
     )
   }
   const path = join(folder, 'leases.db')

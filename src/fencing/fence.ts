@@ -73,7 +73,7 @@ function checkLineage(lineage: unknown): void {
   throw invalid(`the lineage must be a whole number from 0 to ${LAST_LINEAGE}, not ${show(lineage)}`)
 }
 
-/** What a holder shows. Throws `INVALID_ARGUMENT` for what is none. */
+/** What a holder shows. Throws `INVALID_ARGUMENT` for what is none, and as `assertNotOver` does. */
 export function showingOf(holder: Holder, { resource, lineage = 0 }: FenceOptions): Showing {
   if (typeof holder !== 'object' || holder === null)
     throw invalid(`a fence needs a lease, or its { name, token }, not ${show(holder)}`)
@@ -81,7 +81,16 @@ export function showingOf(holder: Holder, { resource, lineage = 0 }: FenceOption
   checkMark(mark)
   const name = resource ?? holder.name
   checkResource(name)
+  assertNotOver(holder)
   return { resource: name, mark }
+}
+
+/**
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that this process knows to be over. Of a name and a token
+ * alone nothing is known here: the resource decides.
+ */
+export function assertNotOver(holder: Holder): void {
+  if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()
 }
 
 /**

@@ -1,6 +1,9 @@
 import { LeaseError } from '../errors.ts'
 
-/** What a writer shows of its lease: a `Lease`, or its name and token as they came from another process. */
+/**
+ * What a writer shows of its lease: a `Lease`, or its name and token as they came from another process. A `Lease` that is
+ * over in this process is refused before anything is sent, and again before the write is committed.
+ */
 export interface Holder {
   readonly name: string
   readonly token: bigint

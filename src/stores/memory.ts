@@ -1,8 +1,9 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { type Clock, LONGEST_REQUEST, systemClock } from '../time.ts'
 import { askAgainAfter, mayTake, placeLifetime, TURN } from './line.ts'
+import { type ShortestTtl, withShortestTtl } from './shortest-ttl.ts'
 
-export interface MemoryOptions {
+export interface MemoryOptions extends ShortestTtl {
   /** @default the clocks of this process */
   readonly clock?: Clock
 }
@@ -40,7 +41,7 @@ interface Entry {
 
 /** A store inside this process, shared by all who are given it. Also the reference for what every store must do. */
 export function memory(options: MemoryOptions = {}): Store {
-  return new MemoryStore(options.clock ?? systemClock())
+  return withShortestTtl(new MemoryStore(options.clock ?? systemClock()), options.shortestTtl)
 }
 
 class MemoryStore implements Store {

@@ -2,11 +2,12 @@ import { resolve } from 'node:path'
 import { LeaseError } from '../errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit, systemClock } from '../time.ts'
+import { type ShortestTtl, withShortestTtl } from './shortest-ttl.ts'
 import type { Leases } from './sqlite/leases.ts'
 import { Requests } from './sqlite/requests.ts'
 import { Wakes } from './sqlite/wakes.ts'
 
-export interface SqliteOptions {
+export interface SqliteOptions extends ShortestTtl {
   /** @default the clocks of this process; all processes must agree on `wall()` */
   readonly clock?: Clock
 }
@@ -43,7 +44,7 @@ export function sqlite(path: string, options: SqliteOptions = {}): Store {
     throw new LeaseError('INVALID_ARGUMENT', 'sqlite() needs the path of a file, such as /var/lib/app/leases.db')
   if (path === ':memory:')
     throw new LeaseError('INVALID_ARGUMENT', 'sqlite(":memory:") would share with nobody: use memory(), or give a path')
-  return new SqliteStore(resolve(path), options.clock ?? systemClock())
+  return withShortestTtl(new SqliteStore(resolve(path), options.clock ?? systemClock()), options.shortestTtl)
 }
 
 class SqliteStore implements Store {

@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemEnvironment } from '../core.ts'
+import { connections } from '../stores/sqlite/requests.ts'
 import { openStore } from '../url.ts'
 import { Charges } from './charges.ts'
 import { Liveness } from './liveness.ts'
@@ -9,6 +10,7 @@ import { ThreadPulse } from './pulse.ts'
 // What runs in the heartbeat's thread: a store of its own, and nothing that the main thread could hold up.
 const { url, liveness, pulse } = workerData as Assignment
 const tell = (news: News): void => parentPort?.postMessage(news)
+connections.brief = true
 const store = await openStore(url)
 const environment = systemEnvironment()
 const charges = new Charges(store, environment, new Liveness(liveness), new ThreadPulse(environment, pulse), tell)

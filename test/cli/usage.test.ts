@@ -163,7 +163,7 @@ describe('without a store', () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { ...nowhere, HOME: '/dev/null' } })
     expect(code).toBe(69)
     expect(err).toMatch(
-      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be made \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
+      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be made or kept private \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
     )
   })
 

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { checkFence, fenceHeaders, type Holder, memoryMarks, throwIfStale } from '../../src/fencing/http/index.ts'
+import {
+  checkFence,
+  fenceHeaders,
+  type Holder,
+  type Mark,
+  memoryMarks,
+  throwIfStale,
+} from '../../src/fencing/http/index.ts'
 import { failureOf } from '../support.ts'
 
 const lease = { name: 'invoices', token: 1763700000000001n }
@@ -122,4 +129,15 @@ test('a refusal becomes STALE_TOKEN with both tokens, also beyond what JSON can 
   const response = new Response(body, { status: 412, headers: { 'content-type': 'application/problem+json' } })
   const error = await failureOf(throwIfStale(response))
   expect(error).toMatchObject({ code: 'STALE_TOKEN', token: 9007199254740993n, highest: 9007199254740995n })
+})
+
+test('L21: memoryMarks refuses resources beyond its limit, and forgets none', async () => {
+  const limited = memoryMarks({ limit: 2 })
+  const mark = (token: bigint): Mark => ({ lineage: 0, token })
+  await limited.raise('a', mark(7n))
+  await limited.raise('b', mark(1n))
+  await expect(limited.raise('c', mark(1n))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  await limited.raise('b', mark(2n))
+  await expect(limited.raise('a', mark(6n))).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+  expect(() => memoryMarks({ limit: 0 })).toThrow('the limit of marks must be a number from 1, not 0')
 })

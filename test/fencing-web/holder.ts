@@ -11,7 +11,9 @@ process.stdout.write('about to write\n')
 await once(process.stdin, 'data')
 let answer = 'written'
 try {
-  await writes[kind as Kind][how as 'fenced' | 'naive'](target, 'by the first', lease)
+  // The token alone: the lease is known to be over here, and is refused before the resource is asked.
+  const { name, token } = lease
+  await writes[kind as Kind][how as 'fenced' | 'naive'](target, 'by the first', { name, token })
 } catch (error) {
   const { code, token, highest } = error as { code: string; token?: bigint; highest?: bigint }
   answer = JSON.stringify({ code, older: (token ?? 0n) < (highest ?? 0n) })

@@ -66,3 +66,13 @@ test('is refused for names that PostgreSQL would cut off', () => {
   for (const table of ['', 'a.b.c', 'x'.repeat(60), 'a$holdfast$b'])
     expect(() => rowFenceSql({ table })).toThrow(LeaseError)
 })
+
+test.each(['on', 'off'])('L20: any table can be fenced with standard_conforming_strings %s', async setting => {
+  const table = String.raw`back\'; drop table canary; -- ` + setting
+  await server.query(`create table if not exists canary (id int); create table "${table}" (id int primary key)`)
+  await server.query(`set standard_conforming_strings = ${setting}; ${rowFenceSql({ table })}`)
+  await server.query(`insert into "${table}" values (1, 7)`)
+  const refused = failureOf(server.query(`update "${table}" set lock_version = 6`))
+  expect(await refused).toMatchObject({ code: 'HF412', message: expect.stringContaining(table) })
+  expect(await server.query('select from canary')).toEqual([])
+})

@@ -81,13 +81,14 @@ test('says what is wrong with a URL, and never what the password is', async () =
   const wrong: Record<string, RegExp> = {
     'postgres://': /names no host/,
     'postgres:app': /names no host/,
-    'postgres://user:s3cret@host:99999': /cannot be read/,
+    'postgres://user:s3cret@host:99999': /no port 99999/,
     'postgres://user:s3cret@ho st': /cannot be read/,
     'postgres://user:s3cret@a:1,b:2/app': /cannot be read/,
     'postgres://user:s3cret@host/app/1': /names two databases/,
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
-    'postgres://user:s3cret@host/app?ttl=5': /no option "ttl"; there are schema, table, create, direct, sslmode/,
+    'postgres://user:s3cret@host/app?ttl=5':
+      /no option "ttl"; there are schema, table, create, direct, shortestTtl, sslmode/,
     'postgres://user:s3cret@host/app?schema=': /schema must be 1 to 40/,
     'postgres://user:s3cret@host/app?schema=a&schema=b': /schema is given twice/,
     'postgres://user:s3cret@host/app?create=yes': /create in a URL is true or false, not "yes"/,

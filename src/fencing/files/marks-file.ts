@@ -4,7 +4,7 @@ import { invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import { loadDriver } from '../../stores/sqlite/driver.ts'
 import { failure, isBusy, isNoDatabase } from '../../stores/sqlite/failure.ts'
-import { checkPath } from '../../stores/sqlite/file.ts'
+import { checkPath, createPrivate } from '../../stores/sqlite/file.ts'
 import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
 import { sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
@@ -114,6 +114,7 @@ export class MarksFile implements Disposable {
 function open(path: string): DatabaseSync {
   checkPath(path)
   const Database = loadDriver()
+  createPrivate(path)
   const database = new Database(path)
   // EXTRA, since with FULL a power failure may bring back the journal of a transaction that was committed.
   database.exec('pragma busy_timeout = 0; pragma synchronous = extra')

@@ -3,9 +3,13 @@ import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalid, show } from '../../check.ts'
+import { assertNotOver } from '../fence.ts'
 import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
 import { type FileFenceOptions, fileFailure, type Place, placeOf, temporaryPrefix } from './place.ts'
+
+/** Lineage, token and something random: what follows the prefix in the name of a temporary file. */
+const TEMPORARY = /^(\d{1,10})-(\d{1,19})-[\da-f]{16}$/
 
 /** What a file can be made of. */
 export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
@@ -17,7 +21,8 @@ export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
  *
  * A process that is stopped in the moment in which it raises a mark or renames keeps all others from these marks.
  *
- * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; STORE_UNAVAILABLE if others did not let it
+ * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; LEASE_LOST, MAX_HOLD or CLOSED if the lease is
+ *   over in this process, also just before the rename; STORE_UNAVAILABLE if others did not let it
  *   within `wait`, or for what the system says; INVALID_ARGUMENT
  */
 export async function fencedWrite(
@@ -35,7 +40,10 @@ export async function fencedWrite(
   try {
     await raise(marks, place)
     await writeSynced(temporary, data, place)
-    const replace = (): void => renameSync(temporary, place.path)
+    const replace = (): void => {
+      assertNotOver(lease)
+      renameSync(temporary, place.path)
+    }
     await marks.patiently(() => marks.whileHighest(key, mark, replace), wait, signal)
     syncFolder(folder)
   } catch (error) {
@@ -66,7 +74,8 @@ function sweep(place: Place): void {
   const prefix = temporaryPrefix(place)
   for (const name of readdirSync(place.folder)) {
     if (!name.startsWith(prefix)) continue
-    const [lineage = '', token = ''] = name.slice(prefix.length).split('-')
+    const [, lineage, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
+    if (lineage === undefined || token === undefined) continue // somebody else's
     if (compareMarks({ lineage: Number(lineage), token: BigInt(token) }, place.mark) < 0)
       rmSync(join(place.folder, name), { force: true })
   }

@@ -2,7 +2,7 @@ export type { FenceOptions } from '../fence.ts'
 export type { Holder, Mark, Marks } from '../mark.ts'
 export { type Checked, type CheckOptions, checkFence, fenceOf } from './check.ts'
 export { fenceHeaders, type RequestFence, type RequestHeaders } from './headers.ts'
-export { memoryMarks } from './memory-marks.ts'
+export { type MemoryMarksOptions, memoryMarks } from './memory-marks.ts'
 export {
   expressFence,
   type FastifyReply,

@@ -1,17 +1,40 @@
+import { checkKeys, invalid, show } from '../../check.ts'
+import { LeaseError } from '../../errors.ts'
 import { compareMarks, type Mark, type Marks, staleToken } from '../mark.ts'
+
+export interface MemoryMarksOptions {
+  /**
+   * Resources that are remembered. Without the option `resource` of the fence its clients name them, so they need a limit.
+   * None is ever forgotten: further ones are refused. @default 100,000
+   */
+  readonly limit?: number | undefined
+}
 
 /**
  * Marks of one process, which end with it: for tests, and for a service that is the only one to write and whose data is
- * in memory too. Behind a restart, an older holder than the last may write again.
+ * in memory too. Behind a restart, an older holder than the last may write again. `raise` of one resource more than
+ * `limit` rejects `STORE_UNAVAILABLE`.
+ * @throws LeaseError INVALID_ARGUMENT
  */
-export function memoryMarks(): Marks {
+export function memoryMarks(options: MemoryMarksOptions = {}): Marks {
+  checkKeys(options, new Set(['limit']), 'memoryMarks')
+  const { limit = 100_000 } = options
+  if (!(limit >= 1)) throw invalid(`the limit of marks must be a number from 1, not ${show(limit)}`)
   const marks = new Map<string, Mark>()
   return {
     async raise(resource, mark, signal) {
       signal?.throwIfAborted()
       const highest = marks.get(resource)
       if (highest && compareMarks(mark, highest) < 0) throw staleToken(resource, mark, highest)
+      if (!highest && marks.size >= limit) throw full(limit)
       marks.set(resource, { lineage: mark.lineage, token: mark.token })
     },
   }
+}
+
+function full(limit: number): LeaseError {
+  const cure = 'give the fence its resource, or memoryMarks a higher limit'
+  return new LeaseError('STORE_UNAVAILABLE', `${limit} resources have a mark, which is the limit: ${cure}`, {
+    retryable: false,
+  })
 }

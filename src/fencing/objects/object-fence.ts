@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { checkKeys, checkSignal, invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
-import { showingOf } from '../fence.ts'
+import { assertNotOver, showingOf } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
 import type { Objects } from './objects.ts'
@@ -28,7 +28,8 @@ export interface FencedObject {
 export interface ObjectFence {
   /**
    * Replaces the object, or makes it, in two requests if nobody comes between: a read and a write on condition.
-   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; OUTCOME_UNKNOWN if no answer came to
+   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; LEASE_LOST, MAX_HOLD or CLOSED if the lease
+   *   is over in this process; OUTCOME_UNKNOWN if no answer came to
    *   two tries: put it again; STORE_UNAVAILABLE; INVALID_ARGUMENT
    */
   put(key: string, body: string | Uint8Array, lease: Holder, options?: ObjectCallOptions): Promise<void>
@@ -112,6 +113,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1
       if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
+      assertNotOver(lease)
       return body || order > 0 ? seal(mark, body ?? there?.body) : undefined
     }
     await replace(key, change, signal, 1)

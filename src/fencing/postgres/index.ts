@@ -2,7 +2,7 @@ import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../..
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { inTurn } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
-import { abortable, checkFence, type FenceOptions, type KeptMarks, showingOf } from '../fence.ts'
+import { abortable, assertNotOver, checkFence, type FenceOptions, type KeptMarks, showingOf } from '../fence.ts'
 import type { Holder } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
 import { failure, isUnknown, refusalOf } from './failure.ts'
@@ -41,8 +41,9 @@ export interface TransactionOptions {
 export interface PostgresFence<Transaction> {
   /**
    * Begins a transaction, shows the token of the lease, runs `work`, and commits. With pg the token goes along with
-   * `begin` and costs no round trip, with postgres.js it costs one. Rejects `STALE_TOKEN` if a newer holder was seen,
-   * with `leases` also `LEASE_LOST`; `STORE_UNAVAILABLE` if the mark was locked for 4 s; `OUTCOME_UNKNOWN` if the
+   * `begin` and costs no round trip, with postgres.js it costs one. Rejects `STALE_TOKEN` if a newer holder was seen;
+   * `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process, also just before the commit, and with
+   * `leases` if its row says so; `STORE_UNAVAILABLE` if the mark was locked for 4 s; `OUTCOME_UNKNOWN` if the
    * connection ended while it committed; else with what the work threw. Nothing is written unless it resolves, but
    * for `OUTCOME_UNKNOWN`.
    */
@@ -102,6 +103,7 @@ export function postgresFence<Client extends PostgresClient>(
       phase = 'work'
       result = await work(opened as TransactionOf<Client>)
       signal?.throwIfAborted()
+      assertNotOver(lease)
       phase = 'commit'
     })
     try {

@@ -138,7 +138,7 @@ set search_path = pg_catalog
 as $holdfast$
 begin
   if tg_op = 'UPDATE' and (new.${version} is null or new.${version} < old.${version}) then
-    raise exception 'token % is refused: the row of ${quoted.replaceAll('%', '%%').replaceAll("'", "''")} has seen %', new.${version}, old.${version}
+    raise exception ${quotable(`token % is refused: the row of ${quoted.replaceAll('%', '%%')} has seen %`)}, new.${version}, old.${version}
       using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
         'resource', tg_table_name, 'lineage', 0, 'token', coalesce(new.${version}, 0)::text,
         'highest', json_build_object('lineage', 0, 'token', old.${version}::text))::text;

@@ -36,7 +36,8 @@ export interface FencedScript {
 /**
  * Lets the writes of a holder in as long as no newer one was seen. There is one mark for each resource and hash tag (or
  * whole key, where it has none), in the slot of the keys: what is one resource should have one tag. Everything rejects
- * `STALE_TOKEN` if a newer holder was seen, `STORE_UNAVAILABLE`, or `OUTCOME_UNKNOWN` after 5 s without an answer.
+ * `STALE_TOKEN` if a newer holder was seen, `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process,
+ * `STORE_UNAVAILABLE`, or `OUTCOME_UNKNOWN` after 5 s without an answer.
  */
 export interface RedisFence extends AsyncDisposable {
   /** Shows the token and sets the key, in one step and one round trip. */

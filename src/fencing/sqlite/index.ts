@@ -2,6 +2,7 @@ import { checkText, invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import {
+  assertNotOver,
   checkAge,
   checkFence,
   checkMark,
@@ -38,7 +39,8 @@ export interface SqliteFenceOptions extends FenceOptions {
 export interface SqliteFence {
   /**
    * Begins a transaction with the lock to write, shows the token of the lease, runs `work`, and commits. Throws
-   * `STALE_TOKEN` if a newer holder was seen; `STORE_UNAVAILABLE` if others kept the file locked for longer than the
+   * `STALE_TOKEN` if a newer holder was seen; `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process,
+   * also just before the commit; `STORE_UNAVAILABLE` if others kept the file locked for longer than the
    * database's own time-out; else what the work threw. Nothing is written unless it returns. `work` must be synchronous.
    */
   transaction<Result>(lease: Holder, work: () => Result): Result
@@ -82,6 +84,7 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
         const result = work()
         if (typeof (result as { then?: unknown } | undefined)?.then === 'function')
           throw invalid('the work of a transaction of SQLite must be synchronous: await before it, not in it')
+        assertNotOver(lease)
         commit(database, marks)
         return result
       } catch (error) {

@@ -3,13 +3,14 @@ import { checkKeys, checkText, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { systemClock } from '../../time.ts'
 import { warnOfClearPassword } from '../link/clear-password.ts'
+import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
 import { EtcdStore } from './store.ts'
 
 export type { EtcdTls } from './endpoint.ts'
 
-export interface EtcdOptions {
+export interface EtcdOptions extends ShortestTtl {
   /** `host:port` of each server of the cluster, or of some; asked in turn when one fails. @default ['localhost:2379'] */
   readonly endpoints?: readonly string[] | undefined
   /** Speaks TLS, with `{}` trusting what Node trusts. @default plain HTTP */
@@ -21,7 +22,7 @@ export interface EtcdOptions {
   readonly prefix?: string | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'password', 'prefix'])
+const optionKeys: ReadonlySet<string> = new Set(['endpoints', 'tls', 'user', 'password', 'prefix', 'shortestTtl'])
 const tlsKeys: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'passphrase', 'servername'])
 const PORT = 2_379
 
@@ -32,7 +33,7 @@ const PORT = 2_379
  */
 export function etcd(options: EtcdOptions = {}): Store {
   checkKeys(options, optionKeys, 'etcd')
-  const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast' } = options
+  const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast', shortestTtl } = options
   if (!Array.isArray(endpoints) || endpoints.length === 0)
     throw invalid(`endpoints must be a list such as ['localhost:${PORT}'], not ${show(endpoints)}`)
   checkText(prefix, 'the prefix')
@@ -45,7 +46,7 @@ export function etcd(options: EtcdOptions = {}): Store {
   const addresses = endpoints.map(addressOf)
   if (user !== undefined && !tls) for (const { host } of addresses) warnOfClearPassword('etcd', host)
   const gateway = new Gateway({ endpoints: addresses, tls, user, password })
-  return new EtcdStore(gateway, prefix, systemClock())
+  return withShortestTtl(new EtcdStore(gateway, prefix, systemClock()), shortestTtl)
 }
 
 function checkTls(tls: EtcdTls): void {

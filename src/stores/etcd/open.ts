@@ -2,6 +2,7 @@ import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { checkHosts, optionsOf } from '../link/options.ts'
 import { pemFiles, readPem } from '../link/pem.ts'
+import { shortestTtlIn } from '../shortest-ttl.ts'
 import type { EtcdTls } from './endpoint.ts'
 import { etcd } from './index.ts'
 
@@ -9,7 +10,7 @@ const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix
 
 const STORE = 'an etcd store'
 
-const known: ReadonlySet<string> = new Set(['prefix', ...pemFiles])
+const known: ReadonlySet<string> = new Set(['prefix', 'shortestTtl', ...pemFiles])
 
 /**
  * The store that `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]` names; with TLS also `ca`, `cert` and
@@ -31,7 +32,9 @@ export async function openEtcd(url: string): Promise<Store> {
   const given = pemFiles.find(name => options.has(name))
   if (!isSecure && given) throw invalid(`${given} in the URL of an etcd store is for TLS: use etcds://`)
   const tls: EtcdTls | undefined = isSecure ? readPem(options, 'etcd') : undefined
-  return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix: options.get('prefix') ?? undefined })
+  const prefix = options.get('prefix') ?? undefined
+  const shortestTtl = shortestTtlIn(options)
+  return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix, shortestTtl })
 }
 
 function userOf(access: string | undefined): { user?: string; password?: string } {

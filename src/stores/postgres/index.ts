@@ -1,5 +1,6 @@
 import { checkDuration, checkKeys, invalid, show } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import { driverOf, type PostgresClient } from './client.ts'
 import { namesOf, type Place } from './names.ts'
@@ -9,7 +10,7 @@ export type { PgClient, PgPool, PostgresClient, PostgresJs } from './client.ts'
 export { migrate, migration } from './migrate.ts'
 export type { Place } from './names.ts'
 
-export interface PostgresOptions extends Place {
+export interface PostgresOptions extends Place, ShortestTtl {
   /** May the store make its tables and functions, if they are missing when it is first used? @default false */
   readonly create?: boolean | undefined
   /**
@@ -19,7 +20,7 @@ export interface PostgresOptions extends Place {
   readonly direct?: PostgresClient | false | undefined
 }
 
-export interface AdvisoryOptions extends Place {
+export interface AdvisoryOptions extends Place, ShortestTtl {
   /** May the store make its tables and functions, if they are missing when it is first used? @default false */
   readonly create?: boolean | undefined
   /**
@@ -29,8 +30,8 @@ export interface AdvisoryOptions extends Place {
   readonly ttl?: number | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct'])
-const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl'])
+const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'shortestTtl'])
+const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl', 'shortestTtl'])
 
 /**
  * Leases as rows of a table in PostgreSQL 12 or later, over a client that you have: a `Pool` or `Client` of pg >= 8.11,
@@ -40,11 +41,11 @@ const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Store {
   checkKeys(options, optionKeys, 'postgres')
-  const { create = false, direct = client } = options
+  const { create = false, direct = client, shortestTtl } = options
   if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
   const driver = driverOf(client, 'postgres(client)')
   const ears = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
-  return new PostgresStore(driver, { names: namesOf(options), create, ears })
+  return withShortestTtl(new PostgresStore(driver, { names: namesOf(options), create, ears }), shortestTtl)
 }
 
 /**
@@ -54,8 +55,9 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
  */
 export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
   checkKeys(options, advisoryKeys, 'advisory')
-  const { create = false, ttl = 10_000 } = options
+  const { create = false, ttl = 10_000, shortestTtl } = options
   if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
   checkDuration(ttl, 'ttl')
-  return new AdvisoryStore(driverOf(client, 'advisory(client)'), { names: namesOf(options), create, ttl })
+  const driver = driverOf(client, 'advisory(client)')
+  return withShortestTtl(new AdvisoryStore(driver, { names: namesOf(options), create, ttl }), shortestTtl)
 }

@@ -15,10 +15,11 @@ interface Target {
   readonly place: Place
   readonly create: boolean
   readonly direct: URL | false | undefined
+  readonly shortestTtl: number | undefined
 }
 
 /** Options of the store; the others are for the driver. */
-const OURS: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct'])
+const OURS: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'shortestTtl'])
 const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
 
 const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]'
@@ -29,8 +30,8 @@ const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=�
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
  */
 export async function openPostgres(url: string): Promise<Store> {
-  const { url: own, place, create, direct } = read(url)
-  const options: PostgresOptions = { ...place, create, direct: direct && clientOf(direct) }
+  const { url: own, place, create, direct, shortestTtl } = read(url)
+  const options: PostgresOptions = { ...place, create, direct: direct && clientOf(direct), shortestTtl }
   return postgres(clientOf(own), options)
 }
 
@@ -83,7 +84,7 @@ function read(text: string): Target {
     given[key] = value
     if (OURS.has(key)) url.searchParams.delete(key)
   }
-  const { schema, table, create = 'false', direct } = given
+  const { schema, table, create = 'false', direct, shortestTtl } = given
   if (create !== 'true' && create !== 'false') throw invalid(`create in a URL is true or false, not ${show(create)}`)
   const place = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
   namesOf(place)
@@ -92,6 +93,7 @@ function read(text: string): Target {
     place,
     create: create === 'true',
     direct: direct === 'false' ? false : direct ? parse(direct) : undefined,
+    shortestTtl: shortestTtl === undefined ? undefined : Number(shortestTtl),
   }
 }
 

@@ -1,11 +1,12 @@
 import { checkKeys, checkText, invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
 import { driverOf, type RedisClient } from './client.ts'
 import { RedisStore } from './store.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from './client.ts'
 
-export interface RedisOptions {
+export interface RedisOptions extends ShortestTtl {
   /**
    * What all keys and channels begin with, after the key prefix of the client if it has one. Leases of one prefix
    * exclude each other. @default 'holdfast'
@@ -13,7 +14,7 @@ export interface RedisOptions {
   readonly prefix?: string | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['prefix'])
+const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
 
 /**
  * Leases in Redis or Valkey, one node, Sentinel or Cluster, over a client that you have: ioredis >= 5, iovalkey,
@@ -23,8 +24,8 @@ const optionKeys: ReadonlySet<string> = new Set(['prefix'])
  */
 export function redis(client: RedisClient, options: RedisOptions = {}): Store {
   checkKeys(options, optionKeys, 'redis')
-  const { prefix = 'holdfast' } = options
+  const { prefix = 'holdfast', shortestTtl } = options
   checkText(prefix, 'the prefix')
   if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
-  return new RedisStore(driverOf(client), prefix)
+  return withShortestTtl(new RedisStore(driverOf(client), prefix), shortestTtl)
 }

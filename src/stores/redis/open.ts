@@ -1,17 +1,18 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { shortestTtlIn } from '../shortest-ttl.ts'
 import { driverOf, openLink, type RedisClient } from './client.ts'
 import { clientOf, type Target } from './drivers.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
 
 /**
- * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…]` names.
+ * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]` names.
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
  */
 export async function openRedis(url: string): Promise<Store> {
   const { client, prefix } = clientAt(url)
-  return redis(client, { prefix })
+  return redis(client, { prefix, shortestTtl: shortestTtlIn(new URL(url).searchParams) })
 }
 
 /** A client for what a URL names, and which prefix it says. Nothing is connected yet. */
@@ -40,7 +41,7 @@ export async function forgetAt(target: Target, keys: Keys, names: readonly strin
 
 /** No message repeats the URL: it may hold a password. */
 function parse(url: string): { target: Target; prefix: string | undefined } {
-  const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…], or rediss:// for TLS'
+  const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…], or rediss:// for TLS'
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed)
     throw invalid(`the URL of the Redis store cannot be read: ${shape}; encode what is special in a password`)
@@ -50,11 +51,11 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
   if (!/^\/?\d*$/.test(parsed.pathname))
     throw invalid(`the database of a Redis store is a number, as in redis://host/1, not ${parsed.pathname.slice(1)}`)
   for (const key of parsed.searchParams.keys()) {
-    if (key !== 'prefix')
-      throw invalid(`the URL of a Redis store has no option ${JSON.stringify(key)}; there is prefix`)
+    if (key !== 'prefix' && key !== 'shortestTtl')
+      throw invalid(`the URL of a Redis store has no option ${JSON.stringify(key)}; there are prefix, shortestTtl`)
+    if (parsed.searchParams.getAll(key).length > 1)
+      throw invalid(`the ${key} is given twice in the URL of the Redis store`)
   }
-  const prefixes = parsed.searchParams.getAll('prefix')
-  if (prefixes.length > 1) throw invalid('the prefix is given twice in the URL of the Redis store')
   return {
     target: {
       host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -64,7 +65,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
       password: decode(parsed.password),
       database: Number(database),
     },
-    prefix: prefixes[0],
+    prefix: parsed.searchParams.get('prefix') ?? undefined,
   }
 }
 

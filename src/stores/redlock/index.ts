@@ -4,13 +4,14 @@ import { LONGEST_REQUEST } from '../../time.ts'
 import { warn } from '../../warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import { driverOf, type RedisClient } from '../redis/client.ts'
+import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { Identities } from './identity.ts'
 import { RedisMember } from './member.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../redis/client.ts'
 
-export interface RedlockOptions {
+export interface RedlockOptions extends ShortestTtl {
   /** As of `redis`: what all keys and channels begin with. The same wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
   /** Milliseconds for which a node is waited for; the first time it may need another second to connect. @default 50 */
@@ -38,6 +39,7 @@ const optionKeys: ReadonlySet<string> = new Set([
   'trustRestarted',
   'elapsedLimit',
   'drift',
+  'shortestTtl',
 ])
 
 const LONGEST_NODE_TIMEOUT = 5_000
@@ -55,7 +57,7 @@ const HIGHEST_DRIFT = 0.5
 export function redlock(clients: readonly RedisClient[], options: RedlockOptions = {}): Store {
   checkKeys(options, optionKeys, 'redlock')
   const { prefix = 'holdfast', nodeTimeout = 50, maxTtl = 30_000, trustRestarted = false } = options
-  const { elapsedLimit = 1 / 3, drift = 0.01 } = options
+  const { elapsedLimit = 1 / 3, drift = 0.01, shortestTtl } = options
   checkClients(clients)
   checkText(prefix, 'the prefix')
   if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
@@ -87,7 +89,7 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     return new RedisMember(driver, { name, prefix, maxTtl: trustRestarted ? 0 : maxTtl, acquireLimit, identities })
   })
   const canListen = drivers.every(driver => driver.canListen)
-  return new QuorumStore(members, {
+  const store = new QuorumStore(members, {
     kind: `redlock of ${clients.length}`,
     guarantees: {
       ...guaranteesOf(clients.length, canListen, trustRestarted),
@@ -98,6 +100,7 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     acquireLimit,
     drift,
   })
+  return withShortestTtl(store, shortestTtl)
 }
 
 function checkClients(clients: readonly RedisClient[]): void {

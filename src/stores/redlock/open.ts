@@ -18,6 +18,7 @@ const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => un
   trustRestarted: text => (text === 'true' ? true : text === 'false' ? false : text),
   elapsedLimit: Number,
   drift: Number,
+  shortestTtl: Number,
 }
 
 const known = [...Object.keys(options), 'username', 'password']

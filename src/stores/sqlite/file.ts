@@ -1,4 +1,4 @@
-import { type BigIntStats, statSync } from 'node:fs'
+import { type BigIntStats, closeSync, openSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { LeaseError } from '../../errors.ts'
@@ -21,6 +21,7 @@ export class File {
   /** Makes the file if there is none. Throws a `LeaseError` or what SQLite throws. */
   constructor(path: string) {
     checkPath(path)
+    createPrivate(path)
     const Database = loadDriver()
     const database = new Database(path)
     try {
@@ -108,6 +109,18 @@ export function checkPath(path: string): void {
   }
   const problem = accessProblem(path)
   if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
+}
+
+/**
+ * Creates the file, if there is none, for this user alone: whoever may read a file of SQLite may lock it too, and stop all
+ * who write. SQLite gives the mode to its -wal and -shm as well. A file that is there keeps its mode.
+ */
+export function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch {
+    // It is there, or SQLite will say what is wrong when it opens it.
+  }
 }
 
 function look(path: string): BigIntStats | undefined {

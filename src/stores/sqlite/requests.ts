@@ -27,6 +27,12 @@ interface Entry {
 /** Requests carried out in one transaction: each takes about 20 us, so that the lock is held for 5 ms and an fsync. */
 const BATCH = 256
 
+/**
+ * How connections of this thread are kept. A thread that others may stop at any moment opens the file only while a request
+ * runs: Node crashed once when a worker was stopped that had its file open.
+ */
+export const connections: { brief: boolean } = { brief: false }
+
 /** Milliseconds; the mean pause of a random one before the next try for the lock. A timer has steps of 1 ms. */
 const PAUSE = 1.5
 
@@ -90,6 +96,7 @@ export class Requests {
         else this.#fail(batch, error)
       }
     }
+    if (connections.brief) this.#disconnect()
     this.#running = false
   }
 

@@ -3,11 +3,12 @@ import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.
 import type { Store } from '../../store.ts'
 import { systemClock } from '../../time.ts'
 import { warnOfClearPassword } from '../link/clear-password.ts'
+import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
 import type { Server } from './connection.ts'
 import { Paths } from './paths.ts'
 import { ZooKeeperStore } from './store.ts'
 
-export interface ZooKeeperOptions {
+export interface ZooKeeperOptions extends ShortestTtl {
   /** `host:port` of each server, or several in one text with commas between; the port is 2181 unless it is given. */
   readonly servers: string | readonly string[]
   /** A path that all others are under; it is made if it is missing. @default '' */
@@ -25,7 +26,15 @@ export interface ZooKeeperOptions {
   readonly sessionTimeout?: number | undefined
 }
 
-const optionKeys: ReadonlySet<string> = new Set(['servers', 'chroot', 'prefix', 'auth', 'tls', 'sessionTimeout'])
+const optionKeys: ReadonlySet<string> = new Set([
+  'servers',
+  'chroot',
+  'prefix',
+  'auth',
+  'tls',
+  'sessionTimeout',
+  'shortestTtl',
+])
 const authKeys: ReadonlySet<string> = new Set(['user', 'password'])
 
 const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
@@ -39,7 +48,7 @@ const OWN = { permissions: 31, scheme: 'auth', id: '' }
  */
 export function zookeeper(options: ZooKeeperOptions): Store {
   checkKeys(options, optionKeys, 'zookeeper')
-  const { servers, chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0 } = options
+  const { servers, chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0, shortestTtl } = options
   checkText(prefix, 'the prefix')
   if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
   if (auth !== undefined) checkAuth(auth)
@@ -49,10 +58,11 @@ export function zookeeper(options: ZooKeeperOptions): Store {
   const ensemble = { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
   if (auth && !tls) for (const { host } of ensemble.servers) warnOfClearPassword('ZooKeeper', host)
   const acl = auth ? OWN : WORLD
-  return new ZooKeeperStore(
+  const store = new ZooKeeperStore(
     { ensemble, paths: new Paths(chrootOf(chroot), prefix), acl, clock: systemClock() },
     sessionTimeout,
   )
+  return withShortestTtl(store, shortestTtl)
 }
 
 function checkAuth(auth: unknown): void {

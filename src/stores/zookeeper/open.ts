@@ -2,6 +2,7 @@ import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
 import { checkHosts, optionsOf } from '../link/options.ts'
 import { pemFiles, readPem } from '../link/pem.ts'
+import { shortestTtlIn } from '../shortest-ttl.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =
@@ -9,7 +10,7 @@ const SHAPE =
 
 const STORE = 'a ZooKeeper store'
 
-const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', ...pemFiles])
+const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', 'shortestTtl', ...pemFiles])
 
 /**
  * The store that `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]` names; with `tls=true` also
@@ -43,6 +44,7 @@ function parse(url: string): ZooKeeperOptions {
     auth: login === undefined ? undefined : authOf(login),
     tls: tls === 'true' && readPem(options, 'ZooKeeper'),
     sessionTimeout: sessionTimeout === undefined ? undefined : Number(sessionTimeout),
+    shortestTtl: shortestTtlIn(options),
   }
 }
 

@@ -14,6 +14,8 @@ await using locks = createLocks(sqlite('leases.db'))
 
   await using second = await locks.tryAcquire('reports')
   console.log(second ? 'this cannot be' : 'held, so tryAcquire resolves to undefined')
+
+  lease.assertHeld() // throws if the lease was lost: the end of the block does not
 }
 const { holder } = await locks.inspect('reports')
 console.log(holder ? 'this cannot be' : 'released at the end of the block')

@@ -19,7 +19,7 @@ async function migrate(locks: Locks): Promise<number> {
 }
 
 /** Carries out the steps that are missing; answers how many. */
-function bringUpToDate(lease: Lease): number {
+async function bringUpToDate(lease: Lease): Promise<number> {
   const database = new DatabaseSync('app.db', { timeout: 5_000 })
   let done = 0
   for (const [index, step] of STEPS.entries()) {

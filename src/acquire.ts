@@ -5,7 +5,7 @@ import type { HeldLease } from './held-lease.ts'
 import { visible } from './record.ts'
 import { backoff, type Cancel, pause, request, storeError } from './request.ts'
 import type { Busy, Claim, Grant, Wake } from './store.ts'
-import { LAST_REQUEST, margin, requestLimit } from './time.ts'
+import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from './time.ts'
 import { warn } from './warnings.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -38,17 +38,11 @@ export interface Acquired {
 
 /**
  * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and
- * what the claim may have left at the store is withdrawn by the promise that is given to `inBackground`. A store that
+ * what the claim may have left at the store is withdrawn in the background. A store that
  * does not answer is asked again, for one ttl at most; without `wait` not at all.
  */
-export function acquire(
-  core: Core,
-  claim: Claim,
-  wait: number,
-  cancel: Cancel,
-  inBackground: (work: Promise<unknown>) => void,
-): Promise<Acquired> {
-  return new Waiting(core, claim, wait, cancel).untilHeld(inBackground)
+export function acquire(core: Core, claim: Claim, wait: number, cancel: Cancel): Promise<Acquired> {
+  return new Waiting(core, claim, wait, cancel).untilHeld()
 }
 
 class Waiting {
@@ -84,7 +78,7 @@ class Waiting {
     this.#selfCheckAt = this.#started + claim.ttl
   }
 
-  async untilHeld(inBackground: (work: Promise<unknown>) => void): Promise<Acquired> {
+  async untilHeld(): Promise<Acquired> {
     try {
       for (let sent = this.#started; ; sent = this.#core.clock.now()) {
         this.#cancel.throwIfCancelled()
@@ -102,7 +96,7 @@ class Waiting {
         await this.#sleep()
       }
     } catch (error) {
-      if (this.#mayBeKnown) inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
+      if (this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
       throw error
     } finally {
       this.#watch?.abort(OVER)
@@ -111,9 +105,7 @@ class Waiting {
 
   #ask(sent: number): Promise<Grant | Busy> {
     const { clock, store } = this.#core
-    // Without a wait there is this one request only, and it has all its time.
-    const left =
-      this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Number.POSITIVE_INFINITY
+    const left = this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
     const { ttl } = this.#claim
     const limit = Math.min(store.acquireLimit?.(ttl) ?? requestLimit(ttl), left)
     this.#requests += 1
@@ -220,7 +212,7 @@ class Waiting {
     if (!lease || now < lease.heldSince + ttl) return
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
-    if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease, waited })
+    if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease: lease.handle, waited })
     const what = `acquire of ${JSON.stringify(name)} has waited ${Math.round(waited)} ms and is ${this.#heldHere(lease)}`
     const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)

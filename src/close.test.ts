@@ -182,7 +182,7 @@ test('after close nothing is begun, and closing again is the same', async () => 
   const calls = [
     locks.acquire('a'),
     locks.tryAcquire('a'),
-    locks.using('a', () => 1),
+    locks.using('a', async () => 1),
     locks.inspect('a'),
     locks.break('a'),
     locks.list()[Symbol.asyncIterator]().next(),

@@ -27,10 +27,12 @@ export interface Core extends Environment {
   readonly heartbeat: Heartbeat
   /** Hears of each renewal that this thread makes, if given. */
   readonly pulse?: Pick<Pulse, 'answered' | 'failed'>
-  /** Those that are held here, or being released. */
+  /** Those that are held here. */
   readonly leases: List<HeldLease>
-  /** Called once by each lease, when it is released or lost. */
+  /** Called once by each lease, when it is lost or its release begins. */
   readonly onEnd: (lease: HeldLease) => void
+  /** A withdrawal that never rejects; `close()` waits for it. */
+  readonly inBackground: (withdrawal: Promise<unknown>) => void
 }
 
 /** How one of them is held. */

@@ -63,7 +63,7 @@ export interface LeaseEvents {
     readonly failures: number
     readonly delay: number
   }
-  /** The store did not confirm that a claim is withdrawn: its ttl ends it. `lease`: if it had been granted. */
+  /** The store did not confirm that a claim is withdrawn: its ttl ends it. `lease`: if it was held until then. */
   release_failed: {
     readonly name: string
     readonly owner: string

@@ -257,7 +257,7 @@ test('a loss is one error, told by every look at the lease', async () => {
   expect(reason).toBeInstanceOf(LeaseError)
   expect(() => lease.assertHeld()).toThrow(reason as LeaseError)
   await expect(lease.extend()).rejects.toBe(reason)
-  await expect(lease.release()).rejects.toBe(reason)
+  expect(await lease.release()).toBe('lost')
   expect(lease.remaining).toBe(0)
 })
 
@@ -268,6 +268,18 @@ test('a lease can be written as JSON, with its token as decimal digits', async (
   expect(JSON.parse(JSON.stringify({ lease }))).toEqual({ lease: written })
   await lease.release()
   expect(JSON.parse(JSON.stringify(lease))).toEqual({ ...written, remaining: 0 })
+})
+
+test('F12: a copy by spread has name, token, owner and ttl, and nothing that acts on the lease', async () => {
+  const { locks } = stage({ owner: 'me' })
+  const lease = await locks.acquire('a')
+  await lease.extend(20_000)
+  const copy = { ...lease }
+  expect(copy).toEqual({ name: 'a', token: lease.token, owner: 'me', ttl: 20_000 })
+  // @ts-expect-error to TypeScript it cannot be released either
+  expect(copy.release).toBeUndefined()
+  // @ts-expect-error nor asked what remains
+  expect(copy.remaining).toBeUndefined()
 })
 
 test('a lease that is printed shows what it is, in whole milliseconds', async () => {

@@ -1,23 +1,25 @@
-import { inspect } from 'node:util'
 import type { Acquired } from './acquire.ts'
 import { checkText, checkTtl } from './check.ts'
 import type { Core, HoldOptions } from './core.ts'
+import { Deadline } from './deadline.ts'
+import { Ending, within } from './ending.ts'
 import { LeaseError, type LeaseErrorCode } from './errors.ts'
 import { events, type LossReason } from './events.ts'
 import type { Renewable } from './heartbeat.ts'
 import { LateCopies } from './late-copies.ts'
-import type { Lease } from './lease.ts'
+import type { LeaseEnd } from './lease.ts'
+import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import type { Entry } from './list.ts'
 import type { Renewals } from './renewals.ts'
 import { request } from './request.ts'
 import type { Claim } from './store.ts'
-import { LONGEST_REQUEST, margin, requestLimit } from './time.ts'
+import { LAST_WITHDRAWAL, LONGEST_TRY, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
 
 const GONE = 'is held no more: it ran out at the store, or was broken'
 
 /** The lease as the core sees it. */
-export class HeldLease implements Lease {
+export class HeldLease {
   readonly token: bigint
   readonly heldSince: number // the clock's time before the granted request left
   readonly #core: Core
@@ -26,20 +28,22 @@ export class HeldLease implements Lease {
   #renewals: Renewals | undefined
   readonly #controller = new AbortController()
   readonly #lateCopies = new LateCopies()
-  readonly #endsAt: number
   #claim: Claim
   #renewedAt: number
-  #deadline: number
+  readonly #deadline: Deadline
   #unsettled: boolean
   #error: LeaseError | undefined
+  /** Was it lost by this clock alone? */
+  #mayBeHeld = false
   /** Until all renewals that are under way are over. */
   #renewing: Promise<unknown> | undefined
   /** Calls of `extend` that have not settled. */
   #extending = 0
   /** Until the notes that were asked for so far are written, or not. */
   #annotating: Promise<unknown> = Promise.resolve()
-  #releasing: Promise<void> | undefined
-  #stopTimer: (() => void) | undefined
+  #releasing: Promise<LeaseEnd> | undefined
+  readonly #ending = new Ending()
+  readonly #handle: HandleRef
   readonly #entry: Entry<HeldLease>
   #beat: Entry<Renewable> | undefined
   readonly #stopListening: (() => void) | undefined
@@ -54,20 +58,27 @@ export class HeldLease implements Lease {
     this.token = grant.token
     this.heldSince = sent
     this.#renewedAt = sent
-    this.#deadline = sent + grant.ttl - margin(grant.ttl)
-    this.#endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
+    const endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
+    const deadline = sent + grant.ttl - margin(grant.ttl)
+    this.#deadline = new Deadline(core.clock, deadline, endsAt, options.background, () => this.#check())
     this.#unsettled = unsettled
+    this.#handle = new HandleRef(this, options.background)
     this.#entry = core.leases.add(this)
     if (this.#beats) this.#beat = core.heartbeat.join(this)
     // Most leases are given back before they need a timer: the first beat comes within a third of the ttl from here.
     const { ttl } = claim
     const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
-    if (!beatIsSooner || !options.background) this.#watchDeadline()
+    if (!beatIsSooner || !options.background) this.#deadline.watch()
     this.#renewals?.begin(this)
     this.#stopListening = core.store.onLoss?.(claim, () => {
       // What the heartbeat's thread renews it tells of itself.
       if (!this.#renewals && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
     })
+  }
+
+  /** What the user has, or had. */
+  get handle(): LeaseHandle {
+    return this.#handle.get()
   }
 
   get name(): string {
@@ -93,7 +104,13 @@ export class HeldLease implements Lease {
 
   get remaining(): number {
     if (this.#releasing || this.#check()) return 0
-    return Math.min(this.#deadline, this.#endsAt) - this.#core.clock.now()
+    return this.#deadline.remaining
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    this.#check()
+    this.#handle.keep() // whoever waits for the end has not forgotten the lease
+    return this.#ending.promise
   }
 
   assertHeld(): void {
@@ -129,34 +146,25 @@ export class HeldLease implements Lease {
   /** For the heartbeat: an extension under way counts as this one, and what is lost or released stays so. */
   async renew(): Promise<boolean> {
     if (this.#extending > 0 || this.#releasing || this.#check()) return true
+    this.#handle.watch()
     return (await this.#renew(true, this.ttl)) === undefined
   }
 
-  release(): Promise<void> {
+  release(): Promise<LeaseEnd> {
     const lost = this.#check() // first: whoever it tells of a loss may well release
     if (this.#releasing) return this.#releasing
-    this.#releasing = this.#release()
-    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this })
+    if (!lost) this.#stop()
+    const withdrawal = this.#withdraw()
+    this.#core.inBackground(withdrawal)
+    this.#releasing = this.#answer(withdrawal)
+    this.#end()
+    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this.handle })
     return this.#releasing
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.end()
   }
 
   /** Releases, and answers why the lease was lost if it was; never rejects. */
   async end(): Promise<LeaseError | undefined> {
-    try {
-      await this.release()
-    } catch {
-      // Told by the event release_failed or lease_lost: to throw would hide the result of the work.
-    }
-    return this.#error
-  }
-
-  toJSON(): Record<string, unknown> {
-    const { name, owner, ttl, remaining } = this
-    return { name, token: this.token.toString(), owner, ttl, remaining: Math.round(remaining) }
+    return (await this.release()) === 'lost' ? this.#error : undefined
   }
 
   /** Aborts the signal although the lease is held: the work should end, then the lease is released. */
@@ -164,11 +172,14 @@ export class HeldLease implements Lease {
     this.#controller.abort(reason)
   }
 
-  /** Ends the renewals of a lease that nobody gave back; its deadline is still told. */
-  abandon(): void {
+  stopRenewing(): void {
+    if (this.#check() || this.#releasing) return
     this.#beats = false
-    this.#stop()
-    this.#watchDeadline()
+    this.#leaveHeartbeat()
+    this.#handle.keep()
+    this.#whileRenewing(this.#endRenewals())
+    this.#renewals = undefined
+    this.#deadline.watch()
   }
 
   /** For the heartbeat's thread: a store that restores what a server has lost restores this note. */
@@ -184,7 +195,7 @@ export class HeldLease implements Lease {
     this.#beats = true
     this.#beat = this.#core.heartbeat.join(this)
     void this.renew()
-    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: this, error })
+    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: this.handle, error })
   }
 
   async #annotate(note: string): Promise<void> {
@@ -193,51 +204,52 @@ export class HeldLease implements Lease {
     await this.#lateCopies.over(clock)
     this.assertHeld()
     const claim = { ...this.#claim, note }
-    const sent = clock.now()
-    try {
-      const isHeld = await request(clock, requestLimit(claim.ttl), signal => store.annotate(claim, signal))
-      if (!isHeld && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
-    } catch (error) {
-      this.#lateCopies.add(sent, claim.ttl)
-      throw error
-    }
+    const isHeld = await this.#lateCopies.request(clock, claim.ttl, signal => store.annotate(claim, signal))
+    if (!isHeld && !this.#check() && !this.#releasing) this.#lose('gone', GONE)
     this.assertHeld()
     this.noteChanged(note)
     this.#renewals?.annotated(note)
   }
 
-  async #release(): Promise<void> {
-    this.#stop()
-    // A renewal keeps no process alive, but whoever waits for a release must see it settle.
-    const stopped = this.#renewals?.stop()
-    if (this.#renewing || stopped) {
-      const stopTimer = this.#core.clock.after(LONGEST_REQUEST, () => {})
+  /** The withdrawal continues in the background if it takes too long for the caller. */
+  async #answer(withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
+    const { clock } = this.#core
+    if (!this.#error) return this.#ending.settle(await within(clock, LONGEST_TRY, withdrawal, 'unknown'))
+    return this.#mayBeHeld ? within(clock, LAST_WITHDRAWAL, withdrawal, 'lost') : 'lost'
+  }
+
+  async #withdraw(): Promise<LeaseEnd> {
+    if (this.#renewing || this.#renewals) {
       await this.#renewing
-      if (await stopped) this.#unsettled = true
-      stopTimer()
+      await this.#endRenewals()
     }
-    try {
-      const answer = await withdraw(this.#core, this.#claim, this.#unsettled, this)
-      if (answer === 'gone' && !this.#error) this.#lose('gone', 'was gone when it was released')
-    } catch (error) {
-      throw this.#error ?? error
-    } finally {
-      this.#end()
-    }
-    if (this.#error) throw this.#error
-    if (events.lease_released.hasSubscribers) events.lease_released.publish({ lease: this })
+    const lease = this.#error ? undefined : this.handle
+    const answer = await withdraw(this.#core, this.#claim, this.#unsettled, lease)
+    if (answer === 'gone' && !this.#error) this.#lose('gone', 'was gone when it was released')
+    if (this.#error || answer === 'gone') return 'lost'
+    if (answer === 'released' && events.lease_released.hasSubscribers)
+      events.lease_released.publish({ lease: this.handle })
+    return answer
+  }
+
+  async #endRenewals(): Promise<void> {
+    if (await this.#renewals?.stop()) this.#unsettled = true
   }
 
   /** Answers why it failed; rejects never. Only renewals for one and the same ttl may be under way together. */
   #renew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
     const renewal = this.#askToRenew(background, ttl)
+    this.#whileRenewing(renewal)
+    return renewal
+  }
+
+  #whileRenewing(renewal: Promise<unknown>): void {
     const before = this.#renewing
     const all = renewal.then(async () => {
       await before
       if (this.#renewing === all) this.#renewing = undefined
     })
     this.#renewing = all
-    return renewal
   }
 
   async #askToRenew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
@@ -246,14 +258,14 @@ export class HeldLease implements Lease {
     const pulse = this.#renewals ? undefined : this.#core.pulse
     const claim = { ...this.#claim, ttl }
     const sent = clock.now()
-    const before = this.#deadline
-    if (!this.#stopTimer) this.#watchDeadline()
+    const before = this.#deadline.at
+    if (!this.#deadline.isWatched) this.#deadline.watch()
     // Should the answer be lost, the server may have set this ttl: what is shorter counts from now on.
-    this.#moveDeadline(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
+    this.#deadline.move(Math.min(before, sent + claim.ttl - margin(claim.ttl)))
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
-      pulse?.answered(this, sent, now)
+      pulse?.answered(this.handle, sent, now)
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
         this.#lose('gone', GONE)
@@ -263,19 +275,19 @@ export class HeldLease implements Lease {
       if (ttl !== this.ttl) this.#setTtl(ttl)
       if (!this.#renewals) {
         this.#renewedAt = sent
-        this.#moveDeadline(sent + grant.ttl - margin(grant.ttl))
+        this.#deadline.move(sent + grant.ttl - margin(grant.ttl))
       }
       if (!this.#check() && events.heartbeat.hasSubscribers)
-        events.heartbeat.publish({ lease: this, latency: now - sent, margin: before - now })
+        events.heartbeat.publish({ lease: this.handle, latency: now - sent, margin: before - now })
       return undefined
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
       this.#lateCopies.add(sent, ttl)
-      pulse?.failed(this, sent)
+      pulse?.failed(this.handle, sent)
       if (this.#renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
-        events.heartbeat_failed.publish({ lease: this, error })
+        events.heartbeat_failed.publish({ lease: this.handle, error })
       return error
     }
   }
@@ -283,22 +295,8 @@ export class HeldLease implements Lease {
   #setTtl(ttl: number): void {
     this.#leaveHeartbeat()
     this.#claim = { ...this.#claim, ttl }
+    this.handle.ttl = ttl
     if (this.#beats && !this.#releasing) this.#beat = this.#core.heartbeat.join(this)
-  }
-
-  #moveDeadline(deadline: number): void {
-    const sooner = deadline < this.#deadline
-    this.#deadline = deadline
-    if (sooner) this.#watchDeadline()
-  }
-
-  /** One timer that is set anew when it fires too early: a renewal costs none. */
-  #watchDeadline(): void {
-    if (this.#error || this.#releasing) return
-    const { clock } = this.#core
-    this.#stopTimer?.()
-    const delay = Math.min(this.#deadline, this.#endsAt) - clock.now()
-    this.#stopTimer = clock.after(delay, () => this.#check() ?? this.#watchDeadline(), this.#options.background)
   }
 
   /** Why the lease is lost, found out now if need be. */
@@ -307,29 +305,36 @@ export class HeldLease implements Lease {
     const now = this.#core.clock.now()
     const remaining = this.#renewals?.look()
     if (remaining === Number.NEGATIVE_INFINITY) return this.#lose('gone', GONE)
-    if (remaining !== undefined) this.#moveDeadline(now + remaining)
-    if (now >= this.#endsAt && this.#endsAt <= this.#deadline)
-      return this.#lose('max_hold', `was held for ${this.#options.maxHold} ms, its maxHold`)
-    if (!(now < this.#deadline)) return this.#lose('expired', 'was not renewed in time')
-    return undefined
+    if (remaining !== undefined) {
+      this.#handle.watch()
+      this.#deadline.move(now + remaining)
+    }
+    const passed = this.#deadline.passed(now)
+    if (passed === 'max_hold') return this.#lose(passed, `was held for ${this.#options.maxHold} ms, its maxHold`)
+    return passed && this.#lose(passed, 'was not renewed in time')
   }
 
   #lose(reason: LossReason, what: string): LeaseError {
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
     this.#error = error
+    // Else the store did not answer, and a release would wait for it in vain.
+    const isWell = !this.#unsettled && !this.#renewing && !this.#renewals
+    this.#mayBeHeld = reason === 'max_hold' || (reason === 'expired' && isWell)
     this.#stop()
     this.#end()
     this.#controller.abort(error)
-    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this, reason, error })
+    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
+    this.#ending.settle('lost')
     return error
   }
 
   #stop(): void {
     this.#leaveHeartbeat()
+    this.#handle.keep()
     void this.#renewals?.stop()
     this.#stopListening?.()
     this.#lateCopies.end()
-    this.#stopTimer?.()
+    this.#deadline.end()
   }
 
   #leaveHeartbeat(): void {
@@ -345,6 +350,3 @@ export class HeldLease implements Lease {
     return new LeaseError(code, `the lease ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
   }
 }
-
-// What people see when they print a lease: all but the token is behind accessors and would be missing.
-Object.defineProperty(HeldLease.prototype, inspect.custom, { value: HeldLease.prototype.toJSON })

@@ -1,7 +1,7 @@
 export type { Advice, Latency } from './advice/advice.ts'
 export { LeaseError, type LeaseErrorCode, type LeaseErrorOptions } from './errors.ts'
 export { type LeaseEvents, subscribe } from './events.ts'
-export type { Lease } from './lease.ts'
+export type { Lease, LeaseEnd } from './lease.ts'
 export { createLocks, type Locks } from './locks.ts'
 export type { AcquireOptions, CloseOptions, LeaseOptions, LocksDefaults, TryOptions } from './options.ts'
 export type { CampaignOptions } from './recipes/campaign.ts'

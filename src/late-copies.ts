@@ -1,4 +1,4 @@
-import { pause } from './request.ts'
+import { pause, request } from './request.ts'
 import { type Clock, requestLimit } from './time.ts'
 
 /**
@@ -8,6 +8,17 @@ import { type Clock, requestLimit } from './time.ts'
 export class LateCopies {
   #until = Number.NEGATIVE_INFINITY
   #wakes: Set<() => void> | undefined
+
+  /** A request of which copies may be carried out if it fails. */
+  async request<Answer>(clock: Clock, ttl: number, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const sent = clock.now()
+    try {
+      return await request(clock, requestLimit(ttl), send)
+    } catch (error) {
+      this.add(sent, ttl)
+      throw error
+    }
+  }
 
   /** A request for this ttl that left at `sent` has failed. */
   add(sent: number, ttl: number): void {

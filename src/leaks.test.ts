@@ -46,7 +46,7 @@ test('ten thousand acquire/release cycles leave no timer, no listener and no obj
   const { locks, clock } = staged
   const { signal } = new AbortController()
   await expectNothingLeft(staged, async i => {
-    await locks.using(`name ${i}`, () => {}, { signal })
+    await locks.using(`name ${i}`, async () => {}, { signal })
     const lease = await locks.tryAcquire('one', { signal, ttl: 1_000 + i })
     await lease?.extend(30_000 + i)
     await lease?.release()
@@ -58,7 +58,7 @@ test('ten thousand acquire/release cycles leave no timer, no listener and no obj
 test('ten thousand claims that are refused, aborted or time out leave nothing either', async () => {
   const staged = stage()
   const { locks, other, clock } = staged
-  await other.acquire('a')
+  const held = await other.acquire('a')
   await clock.advance(5_000) // from the first beat on a lease has two timers
   const timers = clock.pending
   const { signal } = new AbortController()
@@ -75,11 +75,12 @@ test('ten thousand claims that are refused, aborted or time out leave nothing ei
   expect((await other.inspect('a')).waiters).toEqual([])
   expect(clock.pending).toBe(timers)
   expect(getEventListeners(signal, 'abort')).toEqual([])
+  await held.release()
 })
 
 test('a thousand waits under one signal take one listener, raise no warning and end together', async () => {
   const { locks, other, clock } = stage()
-  await other.acquire('a')
+  const held = await other.acquire('a')
   const controller = new AbortController()
   const { signal } = controller
   const waits = Array.from({ length: 1_000 }, () => follow(locks.acquire('a', { signal })))
@@ -91,6 +92,7 @@ test('a thousand waits under one signal take one listener, raise no warning and 
   for (const { error } of [...waits, ...jobs]) expect(error).toBe('shutdown')
   expect(getEventListeners(signal, 'abort')).toEqual([])
   expect((await other.inspect('a')).waiters).toEqual([])
+  await held.release()
 })
 
 test('a lease that is renewed ten thousand times grows nothing', async () => {
@@ -108,7 +110,7 @@ test('on the clocks of the process, timers are gone with the leases', async () =
   const locks = createLocks(memory())
   const timers = (): number => process.getActiveResourcesInfo().filter(each => each === 'Timeout').length
   const before = timers()
-  await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.using(`${i % 10}`, () => {})))
+  await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.using(`${i % 10}`, async () => {})))
   await locks.close()
   expect(timers()).toBe(before)
 })

@@ -1,5 +1,16 @@
-/** A name that is held, for as long as it is renewed. */
-export interface Lease extends AsyncDisposable {
+/**
+ * How a lease ended.
+ * - `released`: the store confirmed that the name is free.
+ * - `lost`: the lease was over before it was released; `lease.signal.reason` says why.
+ * - `unknown`: the store did not confirm the release in time; the ttl frees the name at the latest.
+ */
+export type LeaseEnd = 'released' | 'lost' | 'unknown'
+
+/**
+ * A name that is held, for as long as it is renewed. A copy such as `{ ...lease }` has `name`, `token`, `owner` and
+ * `ttl`, and nothing that acts on the lease. (A class and not an interface, so that TypeScript knows that.)
+ */
+export declare class Lease implements AsyncDisposable {
   readonly name: string
   /**
    * The fencing token: higher than that of every earlier holder of this name, the same for as long as this lease lives.
@@ -14,9 +25,11 @@ export interface Lease extends AsyncDisposable {
    * the first synchronous check. The reason is a `LeaseError`: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` at `close()`.
    * In `using` it also aborts with the caller's own signal. It does not abort at `release()`.
    */
-  readonly signal: AbortSignal
+  get signal(): AbortSignal
   /** Milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */
-  readonly remaining: number
+  get remaining(): number
+  /** Resolves when the lease is over; never rejects. Does not keep the process alive. */
+  get ended(): Promise<LeaseEnd>
   /**
    * Returns if the lease is held at this moment, right even just after the event loop was blocked or the process was
    * stopped. Throws `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` after release.
@@ -41,12 +54,18 @@ export interface Lease extends AsyncDisposable {
    */
   annotate(note: string): Promise<void>
   /**
-   * Gives the name back. Settles within 5 s plus a renewal under way, also when the store is gone. Rejects `LEASE_LOST`
-   * or `MAX_HOLD` when the lease was over before, whatever the store says; else `STORE_UNAVAILABLE` or
-   * `OUTCOME_UNKNOWN` when the store did not confirm: then the ttl frees the name. Calling it again answers the same.
+   * Stops the renewals. The lease stays held until its deadline; `extend()` still renews it once. A renewal that is
+   * under way may still succeed.
    */
-  release(): Promise<void>
-  /** Releases, and never throws: a failure is the event `release_failed`. */
+  stopRenewing(): void
+  /**
+   * Releases the name. Never rejects. Resolves within 2 s; after a loss at once, or within 1 s if the store may still
+   * hold the name (after `maxHold`, or if the deadline passed without a failed renewal). If the store did not answer by
+   * then, the release continues in the background. If the release finds the lease gone, `signal` aborts first. Further
+   * calls return the same promise.
+   */
+  release(): Promise<LeaseEnd>
+  /** Releases. Never rejects: call `assertHeld()` at the end of the block to learn of a loss. */
   [Symbol.asyncDispose](): Promise<void>
   /** Name, token (a decimal string), owner, ttl and remaining. */
   toJSON(): Record<string, unknown>

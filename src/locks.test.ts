@@ -154,7 +154,7 @@ test('a thousand waiters are served in the order in which they came', async () =
   const served: number[] = []
   const jobs: Promise<unknown>[] = []
   for (let i = 0; i < 1_000; i += 1) {
-    jobs.push(locks.using('a', () => served.push(i)))
+    jobs.push(locks.using('a', async () => served.push(i)))
     await Promise.resolve()
   }
   await clock.advance(100)

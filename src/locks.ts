@@ -32,7 +32,7 @@ import type { OpenRenewer, Renewer } from './renewals.ts'
 import { Cancel, pause, request } from './request.ts'
 import { Signals } from './signals.ts'
 import type { Claim, LeaseRecord, Query, Store } from './store.ts'
-import { LONGEST_REQUEST, requestLimit } from './time.ts'
+import { LAST_WITHDRAWAL, LONGEST_REQUEST, LONGEST_TRY, requestLimit } from './time.ts'
 import { LONGEST_DELAY } from './timers.ts'
 import { withdraw } from './withdraw.ts'
 
@@ -52,11 +52,7 @@ export interface Locks extends Leadership, AsyncDisposable {
    * with the reason of `lease.signal` if that is why it failed; with `LEASE_LOST` or `MAX_HOLD` and the `result` when
    * it returned after the lease was lost. A failed release is the event `release_failed` and never hides the result.
    */
-  using<Result>(
-    name: string,
-    work: (lease: Lease) => Result | PromiseLike<Result>,
-    options?: AcquireOptions,
-  ): Promise<Result>
+  using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
   /** Who holds `name`, and who waits for it where the store keeps a line. */
   inspect(name: string): Promise<NameState>
   /** All leases of names that begin with `prefix`, each followed by its waiters in order. @default all */
@@ -104,8 +100,8 @@ export class StoreLocks implements Locks {
   readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
   readonly #pulse: Pulse
-  /** Withdrawals that nobody waits for but `close`. */
-  readonly #background = new Set<Promise<unknown>>()
+  /** Withdrawals under way, which `close` waits for. */
+  readonly #withdrawals = new List<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
   #bodies = 0
   #onIdle: (() => void) | undefined
@@ -125,16 +121,17 @@ export class StoreLocks implements Locks {
     const heartbeat = new Heartbeat(environment.clock, environment.random)
     this.#pulse = new Pulse(environment.clock, store.guarantees?.shortestTtl ?? 0, environment.loopDelay)
     const onEnd = (): void => this.#whenIdle()
-    this.#core = { ...environment, store, heartbeat, pulse: this.#pulse, leases: new List(), onEnd }
+    const inBackground = (withdrawal: Promise<unknown>): void => this.#inBackground(withdrawal)
+    this.#core = { ...environment, store, heartbeat, pulse: this.#pulse, leases: new List(), onEnd, inBackground }
   }
 
-  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return this.#acquire('acquire', name, options, acquireKeys)
+  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return (await this.#acquire('acquire', name, options, acquireKeys)).handle
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
     try {
-      return await this.#acquire('tryAcquire', name, options, tryKeys)
+      return (await this.#acquire('tryAcquire', name, options, tryKeys)).handle
     } catch (error) {
       // A caller may abort with the error of another claim: that is no answer about this name.
       if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT' && error !== options.signal?.reason) return undefined
@@ -144,7 +141,7 @@ export class StoreLocks implements Locks {
 
   async using<Result>(
     name: string,
-    work: (lease: Lease) => Result | PromiseLike<Result>,
+    work: (lease: Lease) => PromiseLike<Result>, // a plain value will do for those who do not use TypeScript
     options: AcquireOptions = {},
   ): Promise<Result> {
     if (typeof work !== 'function')
@@ -155,15 +152,16 @@ export class StoreLocks implements Locks {
     let lost: LeaseError | undefined
     let result: Result
     try {
-      result = await work(lease)
+      result = await work(lease.handle)
     } catch (error) {
       const { aborted, reason } = lease.signal
       throw aborted && isAbort(error, reason) ? reason : error
     } finally {
       stop()
-      lost = await lease.end()
+      const ending = lease.end()
       this.#bodies -= 1
       this.#whenIdle()
+      lost = await ending
     }
     if (lost) throw new LeaseError(lost.code, lost.message, { lease: name, cause: lost, result })
     return result
@@ -254,7 +252,7 @@ export class StoreLocks implements Locks {
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
     let thread: Renewer | undefined
-    const claimIt = (): Promise<Acquired> => acquire(this.#core, claim, limit, cancel, work => this.#inBackground(work))
+    const claimIt = (): Promise<Acquired> => acquire(this.#core, claim, limit, cancel)
     const claimWithThread = async (): Promise<Acquired> => {
       thread = await request(this.#core.clock, LONGEST_DELAY, () => this.#startThread(), { cancel })
       return claimIt()
@@ -273,7 +271,8 @@ export class StoreLocks implements Locks {
       })
       const { waited, requests } = acquired
       // Only now: a listener may well release it, or close these locks.
-      if (events.lease_acquired.hasSubscribers) events.lease_acquired.publish({ id: claim.id, lease, waited, requests })
+      if (events.lease_acquired.hasSubscribers)
+        events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
       return lease
     } catch (error) {
       if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
@@ -307,9 +306,12 @@ export class StoreLocks implements Locks {
       this.#onIdle = wake
     }
     if (this.#core.leases.size > 0 || this.#bodies > 0) await pause(clock, grace, { arm })
-    for (const lease of this.#core.leases.values()) lease.abandon()
-    await Promise.allSettled(this.#waits.values().map(({ acquiring }) => acquiring)) // each leaves its withdrawal in the background
-    await Promise.all(this.#background)
+    for (const lease of this.#core.leases.values()) lease.stopRenewing()
+    const withdrawn = async (): Promise<void> => {
+      await Promise.allSettled(this.#waits.values().map(({ acquiring }) => acquiring)) // each leaves its withdrawal in the background
+      await Promise.all(this.#withdrawals.values())
+    }
+    await request(clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
     await (await this.#thread)?.close()
     // A store that cannot be closed has nothing left that anybody could mend here.
     await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})
@@ -321,9 +323,9 @@ export class StoreLocks implements Locks {
     if (this.#bodies === 0) this.#onIdle?.()
   }
 
-  #inBackground(work: Promise<unknown>): void {
-    const settled: Promise<unknown> = work.catch(() => {}).then(() => this.#background.delete(settled))
-    this.#background.add(settled)
+  #inBackground(withdrawal: Promise<unknown>): void {
+    const entry = this.#withdrawals.add(withdrawal)
+    void withdrawal.then(() => this.#withdrawals.remove(entry))
   }
 
   #host(): Host {
@@ -332,7 +334,7 @@ export class StoreLocks implements Locks {
   }
 
   #requestLimit(): number {
-    return requestLimit(this.#defaults.ttl ?? DEFAULT_TTL)
+    return Math.min(requestLimit(this.#defaults.ttl ?? DEFAULT_TTL), LONGEST_TRY)
   }
 
   #assertOpen(): void {

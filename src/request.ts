@@ -99,10 +99,13 @@ export interface PauseOptions {
   readonly cancel?: Cancel | undefined
   /** Is given the function that ends the pause early. */
   readonly arm?: (wake: () => void) => void
+  /** Does the process end although this pause is not over? @default false */
+  readonly background?: boolean
 }
 
 /** Waits `delay` ms. A cancelled pause rejects at once with the reason. */
-export function pause(clock: Clock, delay: number, { cancel, arm }: PauseOptions = {}): Promise<void> {
+export function pause(clock: Clock, delay: number, options: PauseOptions = {}): Promise<void> {
+  const { cancel, arm, background } = options
   return new Promise((resolve, reject) => {
     cancel?.throwIfCancelled()
     const wake = (): void => {
@@ -114,7 +117,7 @@ export function pause(clock: Clock, delay: number, { cancel, arm }: PauseOptions
       stopTimer()
       reject(reason)
     }
-    const stopTimer = clock.after(delay, wake)
+    const stopTimer = clock.after(delay, wake, background)
     cancel?.step(stop)
     arm?.(wake)
   })

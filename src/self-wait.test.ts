@@ -15,7 +15,7 @@ afterEach(() => stop())
 
 test('F4: a call that waits inside the work that holds its name is reported after one ttl, once', async () => {
   const { locks, clock } = stage({ owner: 'me' })
-  const work = follow(locks.using('f4', () => locks.using('f4', () => 'never')))
+  const work = follow(locks.using('f4', () => locks.using('f4', async () => 'never')))
   await clock.advance(9_000)
   expect(reported).toEqual([])
   await clock.advance(2_000)
@@ -57,7 +57,7 @@ test('F4: the warning has the stack of the call that waits', async () => {
     stack = new Error('here').stack ?? ''
   })
   async function innerCall(): Promise<void> {
-    await locks.using('f4 stack', () => {})
+    await locks.using('f4 stack', async () => {})
   }
   const work = follow(locks.using('f4 stack', innerCall))
   await clock.advance(11_000)

@@ -61,6 +61,12 @@ export const LONGEST_REQUEST = 5_000
 /** Milliseconds that the last request of a wait or of a withdrawal may take when its time is over. */
 export const LAST_REQUEST = 50
 
+/** Milliseconds that a call waits for an answer of the store when it asks only once: a try, an inspection, a release. */
+export const LONGEST_TRY = 2_000
+
+/** Milliseconds that a withdrawal in the background may keep the process, or `close()`, waiting. */
+export const LAST_WITHDRAWAL = 1_000
+
 /** Share of its ttl that a holder gives up for clocks that run at different speeds. */
 export const DRIFT = 0.01
 

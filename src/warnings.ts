@@ -6,6 +6,8 @@ export type WarningCode =
   | 'HOLDFAST_EVICTION'
   /** Redlock has an even number of servers. */
   | 'HOLDFAST_EVEN_QUORUM'
+  /** A lease is still renewed although the program lost every reference to it. */
+  | 'HOLDFAST_LEASE_DROPPED'
   /** The function that makes labels for metrics failed. */
   | 'HOLDFAST_LABELS'
   /** A majority of the servers of Redlock may have forgotten leases and grants none for now. */

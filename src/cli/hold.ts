@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { type Lease, LeaseError, subscribe } from '../index.ts'
+import { type Lease, subscribe } from '../index.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
 import { formatDuration } from './duration.ts'
 import { EXIT, Failure } from './failure.ts'
@@ -139,15 +139,21 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
 
 /** Answers why the lease was lost before, if it was. */
 export async function release(lease: Lease, output: Output): Promise<unknown> {
-  const { signal } = lease
+  const end = await lease.release()
+  if (end === 'unknown') {
+    const message = `the store did not confirm that ${lease.name} was released: it is free after its ttl at the latest`
+    output.warn('release_failed', message, { name: lease.name })
+  }
+  return end === 'lost' ? lossOf(lease) : undefined
+}
+
+/** Not the reason of its signal: another abort may have come before. */
+function lossOf(lease: Lease): unknown {
   try {
-    await lease.release()
+    lease.assertHeld()
     return undefined
   } catch (error) {
-    if (LeaseError.is(error) && error.code === 'LEASE_LOST') return error
-    if (signal.aborted) return signal.reason
-    output.warn('release_failed', `${lease.name} was not given back and is free after its ttl: ${text(error)}`)
-    return undefined
+    return error
   }
 }
 

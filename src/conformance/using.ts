@@ -82,7 +82,7 @@ export const usingCases: Case[] = casesOf(
       const holders = [space.claim(), space.claim()]
       await Promise.all(holders.map(holder => client.hold(holder)))
       const locks = await space.locks()
-      const waits = holders.flatMap(({ name }) => [locks.acquire(name), locks.using(name, () => {})])
+      const waits = holders.flatMap(({ name }) => [locks.acquire(name), locks.using(name, async () => {})])
       const settled = Promise.allSettled(waits)
       await sleep(100)
       await locks.close()

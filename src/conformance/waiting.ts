@@ -158,7 +158,7 @@ export const waitingCases: Case[] = [
           const served: number[] = []
           const waits: Promise<void>[] = []
           for (let index = 0; index < 10; index += 1) {
-            const work = (): void => void served.push(index)
+            const work = async (): Promise<void> => void served.push(index)
             waits.push((index % 2 ? one : two).using(holder.name, work, { ttl: space.long }))
             const joined = async (): Promise<boolean> =>
               (await client.inspect({ name: holder.name })).length === index + 2

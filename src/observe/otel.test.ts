@@ -111,7 +111,7 @@ test('acquire, hold and release are spans below the caller', async () => {
   const locks = createLocks(memory(), { owner: 'me' })
   let token = 0n
   const caller = await below('job', () =>
-    locks.using('reports', lease => {
+    locks.using('reports', async lease => {
       token = lease.token
     }),
   )
@@ -177,7 +177,7 @@ test('stopping ends the spans that are open', async () => {
 test('without providers it takes the global ones, and works when there are none', async () => {
   const global = leaseTelemetry()
   const { locks } = stage()
-  await locks.using('a', () => {})
+  await locks.using('a', async () => {})
   global.stop()
   expect(trace.getTracer('holdfast')).toBeDefined()
   expect(() => (leaseTelemetry as (options: object) => unknown)({ label: 1 })).toThrow(

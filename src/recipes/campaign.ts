@@ -73,6 +73,7 @@ export class Campaign {
     const work = async (lease: Lease): Promise<void> => {
       began = clock.now()
       if (!lease.signal.aborted) await body(lease, () => this.#leave(ending))
+      if (lease.remaining === 0 && !lease.signal.aborted) this.yieldNext() // released by the body, which thereby resigned
     }
     try {
       const options = { ...this.#options, wait: Number.POSITIVE_INFINITY, signal: ending.signal }

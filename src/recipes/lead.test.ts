@@ -44,7 +44,7 @@ test('a body that ends by itself is followed by another turn, after those who wa
     }
   })()
   await clock.advance(50)
-  const rival = other.using('a', () => {
+  const rival = other.using('a', async () => {
     order.push('other')
   })
   await clock.advance(100)
@@ -192,4 +192,28 @@ test('what cannot be right is refused at once, or at the first turn', async () =
   await expect(locks.lead('a', { ttl: 1 })[Symbol.asyncIterator]().next()).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
   })
+})
+
+test('F12: release() in the body resigns and never rejects, also after a loss; the next term waits for the pause', async () => {
+  const { locks, other, clock } = stage()
+  const stop = new AbortController()
+  const ends: [at: number, end: string][] = []
+  const loop = follow(
+    (async () => {
+      for await (const term of locks.lead('a', { pause: 500, signal: stop.signal })) {
+        if (ends.length === 1) await other.break('a')
+        ends.push([clock.now(), await term.release()])
+        if (ends.length === 1) expect(await other.tryAcquire('a').then(lease => lease?.release())).toBe('released')
+      }
+    })(),
+  )
+  await clock.advance(500)
+  expect(ends.slice(0, 3)).toEqual([
+    [0, 'released'],
+    [500, 'lost'],
+    [500, 'released'],
+  ])
+  stop.abort()
+  await clock.advance(1_000)
+  expect(loop).toEqual({ settled: true, value: undefined, error: undefined })
 })

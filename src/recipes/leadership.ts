@@ -8,7 +8,8 @@ export interface Leadership {
    * The terms for which this process has `name`, one turn each, until `signal` aborts or the locks are closed: then the
    * loop ends, without an error. Leaving the body resigns: the name is given back when the body has ended, not before,
    * also when the lease was lost meanwhile, which `signal` of the lease tells; the next turn begins when the name is had
-   * again. While the store fails it is asked again and again (the event `leadership_delayed`).
+   * again. `release()` in the body resigns too: it releases the name at once, and the next turn begins after `pause`.
+   * While the store fails it is asked again and again (the event `leadership_delayed`).
    *
    * Throws `INVALID_ARGUMENT` and `CLOSED`; a turn rejects with what asking again cannot mend, such as `DRIVER_MISSING`.
    */

@@ -61,7 +61,15 @@ export class Charges {
     const heartbeat = new Heartbeat(environment.clock, environment.random)
     const heard = { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) }
     const guarded = this.#guarded()
-    this.#core = { ...environment, heartbeat, pulse: heard, leases: new List(), store: guarded, onEnd: () => {} }
+    this.#core = {
+      ...environment,
+      heartbeat,
+      pulse: heard,
+      leases: new List(),
+      store: guarded,
+      onEnd: () => {},
+      inBackground: () => {},
+    }
     this.#stopListening = [
       subscribe('heartbeat', event => this.#onRenewed(event)),
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
@@ -110,7 +118,7 @@ export class Charges {
       extending: undefined,
     }
     this.#byId.set(claim.id, charge)
-    this.#byLease.set(lease, charge)
+    this.#byLease.set(lease.handle, charge)
   }
 
   async #extend(call: number, charge: Charge | undefined, ttl: number): Promise<void> {
@@ -127,7 +135,7 @@ export class Charges {
 
   async #stop(id: string, charge: Charge | undefined): Promise<void> {
     await charge?.extending
-    if (charge) this.#byLease.delete(charge.lease) // before its end, for it has nothing more to tell
+    if (charge) this.#byLease.delete(charge.lease.handle) // before its end, for it has nothing more to tell
     await charge?.lease.end()
     this.#byId.delete(id)
     if (this.#byId.size === 0) this.#pulse.rest()

@@ -56,7 +56,7 @@ export class ThreadRenewals implements Renewals {
 
   hear(news: LeaseNews): void {
     if (news.kind === 'stopped') this.#onStopped?.(news.unsettled)
-    const lease = this.#lease
+    const lease = this.#lease?.handle
     if (!lease || !(lease.remaining > 0)) return // by looking it was told, if it is over
     if (news.kind === 'renewed') {
       const { latency, margin } = news

@@ -38,8 +38,21 @@ describe('over Redis', () => {
     expect(code).toBe(76)
     // Once the lease is over, there is nothing to give back.
     expect(err).toMatch(
-      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: job was not given back and is free after its ttl: .*\n)?$/,
+      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm that job was released: .*\n)?$/,
     )
+  })
+
+  test('F1: a release that the store does not confirm keeps the exit code of the command, with a warning', async () => {
+    const script = 'echo ready; read line; exit 5'
+    const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', script], { env, pipe: true })
+    await running.says('ready')
+    await redis.pause()
+    running.child.stdin?.end('\n')
+    expect(await running.ended).toMatchObject({
+      code: 5,
+      err: 'holdfast: the store did not confirm that job was released: it is free after its ttl at the latest\n',
+    })
+    redis.resume()
   })
 
   test('a short outage is nothing that the command notices', async () => {

@@ -59,7 +59,7 @@ describe('with authentication', () => {
     await lease.release()
     await (await waiting).release()
     await server.restart() // it forgets all tokens
-    await until('it serves', () => locks.using('b', () => true))
+    await until('it serves', () => locks.using('b', async () => true))
     await locks.close()
   })
 

@@ -113,7 +113,7 @@ test('watches that are refused are asked for ever more seldom, and those who wai
   const holder = claimOf(name())
   await hold(other, holder)
   for (let count = 0; count < 500; count += 1) relay.answer(/v3\/watch/, 502, 'Bad Gateway')
-  const waiting = Array.from({ length: 10 }, () => locks.using(holder.name, () => true))
+  const waiting = Array.from({ length: 10 }, () => locks.using(holder.name, async () => true))
   await until('all wait', async () => (await look(other, { name: holder.name })).length === 11)
   await sleep(3_000)
   expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(15)
@@ -128,7 +128,7 @@ test('a handoff among many waiters costs few requests, and none of it is a write
   await hold(other, holder)
   let served = 0
   const waits = Array.from({ length: 200 }, async () => {
-    await locks.using(holder.name, () => {
+    await locks.using(holder.name, async () => {
       served += 1
     })
   })
@@ -272,7 +272,7 @@ test('nobody waits in vain where a name is handed over all the time', async () =
   let served = 0
   const work = async (index: number): Promise<void> => {
     for (let turn = 0; turn < 10; turn += 1)
-      await all[index % 2]?.using('busy', () => {
+      await all[index % 2]?.using('busy', async () => {
         served += 1
       })
   }

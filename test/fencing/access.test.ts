@@ -80,7 +80,7 @@ test('through pgbouncer, in transaction mode, twenty transactions share two conn
 test('a user of PostgreSQL with the permissions that the page lists can fence and prune', async () => {
   await using server = await startPostgres()
   const owner = new Pool({ connectionString: server.url() })
-  await createLocks(postgres(owner, { create: true })).using('app', () => {})
+  await createLocks(postgres(owner, { create: true })).using('app', async () => {})
   await postgresFence(owner, { leases: true }).install()
   await owner.query(`create role writer login; grant usage on schema holdfast to writer;
     grant select, insert, update on holdfast.fence to writer; grant select, update on holdfast.lease to writer`)

@@ -24,7 +24,7 @@ try {
   if (!LeaseError.is(error) || error.highest === undefined) throw error
   process.stdout.write(`refused ${error.code} ${error.token === lease.token && error.highest > lease.token}\n`)
 }
-await lease.release().catch(() => {})
+await lease.release()
 await locks.close()
 await account.close()
 process.exit()

@@ -43,7 +43,7 @@ function open(ports: readonly number[]): Store {
 async function warm(port: number): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
     const locks = createLocks(open([port]))
-    await Promise.all(Array.from({ length: 50 }, (_, index) => locks.using(`warm-${index % 10}`, () => {})))
+    await Promise.all(Array.from({ length: 50 }, (_, index) => locks.using(`warm-${index % 10}`, async () => {})))
     await locks.close()
   }
 }

@@ -54,7 +54,7 @@ test('one handoff costs one statement on each side, however many wait', async ()
   const served: number[] = []
   const waits: Promise<void>[] = []
   for (let index = 0; index < 64; index += 1) {
-    waits.push((index % 2 ? one : two).using('handed', () => void served.push(index)))
+    waits.push((index % 2 ? one : two).using('handed', async () => void served.push(index)))
     await until('it has joined the line', async () => (await look(store, { name: 'handed' })).length === index + 2)
   }
   const before = { acquire: calls('acquire'), release: calls('release') }

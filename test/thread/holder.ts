@@ -46,6 +46,6 @@ if (how === 'sleeps') look()
 const { remaining, signal } = lease
 const { code, message } = error
 tell({ state: 'ran on', last: String(last), remaining, aborted: signal.aborted, ...(code && { code, message }) })
-await lease.release().catch(() => {})
+await lease.release()
 tell({ state: 'released' })
 await locks.close()

@@ -51,7 +51,7 @@ describe('is refused', () => {
     const locks = createLocks(memory())
     await expect(locks.acquire('a', { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
     await expect(locks.tryAcquire('a', { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
-    await expect(locks.using('a', () => {}, { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
+    await expect(locks.using('a', async () => {}, { heartbeat: 'thread' })).rejects.toMatchObject(refusal)
   })
 
   test('for memory, which no other thread shares', async () => {
@@ -66,7 +66,7 @@ test('no thread is started before a lease wants it, and one serves them all', as
   await using first = await locks.acquire('a')
   expect(workers).toHaveLength(0)
   await using second = await locks.acquire('b', { heartbeat: 'thread' })
-  await locks.using('c', lease => lease.assertHeld(), { heartbeat: 'thread' })
+  await locks.using('c', async lease => lease.assertHeld(), { heartbeat: 'thread' })
   expect(workers).toHaveLength(1)
   block(2 * TTL)
   expect(() => first.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
@@ -126,7 +126,21 @@ test('a loss aborts the signal and is told, although nobody looks', async () => 
   await until('the signal aborts', () => signal.aborted)
   expect(signal.reason).toMatchObject({ code: 'LEASE_LOST', message: expect.stringContaining('broken') })
   expect(lost).toHaveLength(1)
-  await expect(lease.release()).rejects.toBe(signal.reason)
+  expect(await lease.release()).toBe('lost')
+})
+
+test('P5: renewals by the thread can be stopped; the lease is held until its deadline, and can be extended', async () => {
+  const locks = await open()
+  const lease = await locks.acquire('a')
+  await until('the thread renews', () => locks.advice().heartbeats > 0)
+  lease.stopRenewing()
+  expect(lease.remaining).toBeGreaterThan(0)
+  expect(await lease.extend(60_000)).toBeGreaterThan(50_000)
+  await lease.extend(TTL)
+  expect(await lease.ended).toBe('lost')
+  const next = await locks.acquire('a', { wait: 5_000 })
+  expect(next.token).toBeGreaterThan(lease.token)
+  expect(await next.release()).toBe('released')
 })
 
 test('an extension holds for the renewals in the thread, and a shorter one counts at once', async () => {

@@ -37,7 +37,7 @@ test('a lease that is over by a step of the wall clock is told so before another
   store.onLoss(claim, () => {
     isTold = true
   })
-  const next = locks.using('stepped', () => isTold)
+  const next = locks.using('stepped', async () => isTold)
   await hold(store, claimOf('other', { ttl: 2_000 }))
   expect(isTold).toBe(false)
   slept = 3_000

@@ -44,11 +44,11 @@ test('a server that lost all its data serves those who knew it before, once thei
   await using server = await startZooKeeper()
   await using locks = createLocks(storeOf(server), { ttl: 1_000 })
   const lease = await locks.acquire('wiped')
-  for (let others = 0; others < 20; others += 1) await locks.using(`more-${others}`, () => {})
+  for (let others = 0; others < 20; others += 1) await locks.using(`more-${others}`, async () => {})
   await server.kill()
   rmSync(join(server.folder, 'data', 'version-2'), { recursive: true })
   await server.start()
-  await until('it serves', () => locks.using('wiped', () => true).catch(() => false))
+  await until('it serves', () => locks.using('wiped', async () => true).catch(() => false))
   expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
 })
 
@@ -230,7 +230,7 @@ test('a name that goes from hand to hand leaves no watches at the server', async
   const all = [1, 2].map(() => createLocks(storeOf(server)))
   let left = 300
   const work = [...all, ...all].map(async locks => {
-    while (left-- > 0) await locks.using('hot', () => {})
+    while (left-- > 0) await locks.using('hot', async () => {})
   })
   await Promise.all(work)
   expect(await watchesOf(server)).toBe(0)

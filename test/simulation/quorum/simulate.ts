@@ -239,7 +239,7 @@ class Run {
       if (turn % 10 === 0) await this.#publish(lease, operation, turn).catch(() => {})
     }
     this.#ledger.put(held)
-    await lease.release().catch(() => {})
+    await lease.release()
   }
 
   /** Changes the note; whoever looks from then on must see it. */

@@ -1,0 +1,116 @@
+import { inspect } from 'node:util'
+import type { HeldLease } from './held-lease.ts'
+import type { Lease, LeaseEnd } from './lease.ts'
+import { warn } from './warnings.ts'
+
+/**
+ * The lease as its user sees it. The core refers to it weakly while it renews the lease, so that a lease that the program
+ * lost every reference to is noticed.
+ */
+export class LeaseHandle implements Lease {
+  readonly name: string
+  readonly token: bigint
+  readonly owner: string
+  /** Set by the core. */
+  ttl: number
+  readonly #held: HeldLease
+
+  constructor(held: HeldLease) {
+    this.name = held.name
+    this.token = held.token
+    this.owner = held.owner
+    this.ttl = held.ttl
+    this.#held = held
+  }
+
+  get signal(): AbortSignal {
+    return this.#held.signal
+  }
+
+  get remaining(): number {
+    return this.#held.remaining
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    return this.#held.ended
+  }
+
+  assertHeld(): void {
+    this.#held.assertHeld()
+  }
+
+  extend(ttl?: number): Promise<number> {
+    return this.#held.extend(ttl)
+  }
+
+  annotate(note: string): Promise<void> {
+    return this.#held.annotate(note)
+  }
+
+  stopRenewing(): void {
+    this.#held.stopRenewing()
+  }
+
+  release(): Promise<LeaseEnd> {
+    return this.#held.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { name, owner, ttl, remaining } = this
+    return { name, token: this.token.toString(), owner, ttl, remaining: Math.round(remaining) }
+  }
+}
+
+// Without it a printed lease would lack `remaining`, which is an accessor.
+Object.defineProperty(LeaseHandle.prototype, inspect.custom, { value: LeaseHandle.prototype.toJSON })
+
+const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
+  const lease = held.deref()
+  if (!lease) return // went with its timers, as over a virtual clock
+  const { name } = lease
+  const message =
+    `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it and cannot release it: ` +
+    'call release() when the work is done, or use locks.using or await using'
+  warn('HOLDFAST_LEASE_DROPPED', message)
+})
+
+/** The core's reference to a handle: strong at first, since to watch a lease costs more than most leases live for. */
+export class HandleRef {
+  readonly #held: HeldLease
+  #mayBeDropped: boolean
+  #strong: LeaseHandle | undefined
+  #weak: WeakRef<LeaseHandle> | undefined
+
+  constructor(held: HeldLease, mayBeDropped: boolean) {
+    this.#held = held
+    this.#mayBeDropped = mayBeDropped
+  }
+
+  get(): LeaseHandle {
+    const handle = this.#strong ?? this.#weak?.deref()
+    if (handle) return handle
+    this.#strong = new LeaseHandle(this.#held)
+    return this.#strong
+  }
+
+  /** From now on the program must keep the handle, or is warned: called when the lease is renewed. */
+  watch(): void {
+    if (!this.#strong || !this.#mayBeDropped) return
+    this.#weak = new WeakRef(this.#strong)
+    dropped.register(this.#strong, new WeakRef(this.#held), this)
+    this.#strong = undefined
+  }
+
+  /** No warning any more. */
+  keep(): void {
+    this.#mayBeDropped = false
+    if (!this.#weak) return
+    dropped.unregister(this)
+    this.#strong = this.#weak.deref()
+    this.#weak = undefined
+  }
+}

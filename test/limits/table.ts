@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export type Fault = 'killed' | 'unresponsive'
+
+/** Milliseconds for what the cells name. */
+export type Given = Readonly<Record<'ttl' | 'wait' | 'grace', number>>
+
+/** The limits of each call, as docs/time-limits.md has them, in milliseconds. */
+export function limits(given: Given): Map<string, Record<Fault, number>> {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/time-limits.md'), 'utf8')
+  const rows = [...page.matchAll(/^\| (.+?) \| (.+?) \| (.+?) \| .+ \|$/gm)].slice(2)
+  return new Map(
+    rows.map(([, call = '', killed = '', unresponsive = '']) => [
+      call,
+      { killed: sum(killed, given), unresponsive: sum(unresponsive, given) },
+    ]),
+  )
+}
+
+function sum(cell: string, given: Given): number {
+  return cell
+    .split(' + ')
+    .map(term => milliseconds(term, given))
+    .reduce((one, other) => one + other)
+}
+
+function milliseconds(term: string, { ttl, wait, grace }: Given): number {
+  const [, seconds] = /^(\d+) s$/.exec(term) ?? []
+  if (seconds) return Number(seconds) * 1_000
+  const known = { 'at once': 0, 'ttl/3': Math.min(ttl / 3, 5_000), ttl, wait, grace }
+  if (Object.hasOwn(known, term)) return known[term as keyof typeof known]
+  throw new Error(`docs/time-limits.md: nobody knows how long ${JSON.stringify(term)} is`)
+}

@@ -12,6 +12,7 @@ import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import type { Entry } from './list.ts'
 import type { Renewals } from './renewals.ts'
 import { request } from './request.ts'
+import { Sequence } from './sequence.ts'
 import type { Claim } from './store.ts'
 import { LAST_WITHDRAWAL, LONGEST_TRY, margin, requestLimit } from './time.ts'
 import { withdraw } from './withdraw.ts'
@@ -23,7 +24,7 @@ export class HeldLease {
   readonly token: bigint
   readonly heldSince: number // the clock's time before the granted request left
   readonly #core: Core
-  readonly #options: HoldOptions
+  readonly #maxHold: number | undefined
   #beats: boolean
   #renewals: Renewals | undefined
   readonly #controller = new AbortController()
@@ -39,8 +40,7 @@ export class HeldLease {
   #renewing: Promise<unknown> | undefined
   /** Calls of `extend` that have not settled. */
   #extending = 0
-  /** Until the notes that were asked for so far are written, or not. */
-  #annotating: Promise<unknown> = Promise.resolve()
+  readonly #annotations = new Sequence()
   #releasing: Promise<LeaseEnd> | undefined
   readonly #ending = new Ending()
   readonly #handle: HandleRef
@@ -52,7 +52,7 @@ export class HeldLease {
     const { grant, sent, unsettled, waited } = acquired
     this.#core = core
     this.#claim = { ...claim, token: grant.token }
-    this.#options = options
+    this.#maxHold = options.maxHold
     this.#beats = options.heartbeat
     this.#renewals = options.renewals
     this.token = grant.token
@@ -65,9 +65,9 @@ export class HeldLease {
     this.#handle = new HandleRef(this, options.background)
     this.#entry = core.leases.add(this)
     if (this.#beats) this.#beat = core.heartbeat.join(this)
-    // Most leases are given back before they need a timer: the first beat comes within a third of the ttl from here.
-    const { ttl } = claim
-    const beatIsSooner = this.#beats && waited <= ttl / 3 && grant.ttl >= ttl && options.maxHold === undefined
+    // Most leases are released before they need a timer: the first beat comes within a third of the ttl from here.
+    const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl
+    const beatIsSooner = this.#beats && isSoon && options.maxHold === undefined
     if (!beatIsSooner || !options.background) this.#deadline.watch()
     this.#renewals?.begin(this)
     this.#stopListening = core.store.onLoss?.(claim, () => {
@@ -138,9 +138,7 @@ export class HeldLease {
   }
 
   annotate(note: string): Promise<void> {
-    const annotation = this.#annotating.then(() => this.#annotate(note))
-    this.#annotating = annotation.catch(() => {})
-    return annotation
+    return this.#annotations.run(() => this.#annotate(note))
   }
 
   /** For the heartbeat: an extension under way counts as this one, and what is lost or released stays so. */
@@ -310,7 +308,7 @@ export class HeldLease {
       this.#deadline.move(now + remaining)
     }
     const passed = this.#deadline.passed(now)
-    if (passed === 'max_hold') return this.#lose(passed, `was held for ${this.#options.maxHold} ms, its maxHold`)
+    if (passed === 'max_hold') return this.#lose(passed, `was held for ${this.#maxHold} ms, its maxHold`)
     return passed && this.#lose(passed, 'was not renewed in time')
   }
 

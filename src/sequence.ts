@@ -1,0 +1,10 @@
+/** Runs one piece of work after the other, in the order of the calls, also when one fails. */
+export class Sequence {
+  #last: Promise<unknown> = Promise.resolve()
+
+  run<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+}

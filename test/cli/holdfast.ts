@@ -112,7 +112,14 @@ export function start(args: readonly string[], options: Options = {}): Running {
 
 /** Starts any command in the environment of a `holdfast`. */
 export function launch([command = '', ...args]: readonly string[], { env, input, pipe }: Options = {}): Running {
-  const { NODE_ENV: _test, VITEST: _vitest, FORCE_COLOR: _colour, CI: _ci, ...inherited } = process.env
+  const {
+    NODE_ENV: _test,
+    VITEST: _vitest,
+    FORCE_COLOR: _colour,
+    NO_COLOR: _plain,
+    CI: _ci,
+    ...inherited
+  } = process.env
   const child = spawn(command, args, {
     cwd: folder,
     env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, HOLDFAST_STORE: store(), ...env },

@@ -7,7 +7,7 @@ import { until } from '../../src/lab/servers/until.ts'
 import { failureOf } from '../support.ts'
 import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes } from './support.ts'
 
-const TTL = 1_000
+const TTL = 2_000
 const kinds = Object.keys(faults) as Fault[]
 
 /** Rejects if it hangs. */
@@ -77,7 +77,7 @@ describe.concurrent('with three of five nodes', () => {
     expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes could be had: /)
     lease.assertHeld()
     await nodes.heal()
-    const rival = createLocks(nodes.store(IMPATIENT), { ttl: TTL })
+    const rival = createLocks(nodes.store(IMPATIENT))
     for (const name of ['b', 'c', 'd', 'e']) await (await settled(name, rival.acquire(name))).release()
     await until('it is extended', () => lease.extend().catch(() => 0))
     await lease.release()
@@ -95,7 +95,7 @@ describe.concurrent('with three of five nodes', () => {
     await settled('closing', locks.close({ grace: 0 }))
     expect((await waiting).code).toBe('CLOSED')
     await nodes.heal()
-    const rival = createLocks(nodes.store(IMPATIENT), { ttl: TTL })
+    const rival = createLocks(nodes.store(IMPATIENT))
     for (const name of ['a', 'b']) await (await settled(name, rival.acquire(name))).release()
     await rival.close()
   })

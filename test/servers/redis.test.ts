@@ -1,5 +1,17 @@
+import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
+import { versionsOf } from '../../src/lab/engines/redis.ts'
+import { findBinary } from '../../src/lab/servers/binary.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
+
+// Valkey calls itself Redis 7.2.4 in the field that Redis has for its version.
+test('Valkey is named as Valkey, by its own version', async () => {
+  await using server = await startRedis()
+  const { path, env } = findBinary('redis-server', 'redis-server')
+  const says = execFileSync(path, ['--version'], { encoding: 'utf8', env: { ...process.env, ...env } })
+  const [, name = '', version] = /^(Redis|Valkey) server v=([\d.]+)/.exec(says) ?? []
+  expect(await versionsOf(server)).toEqual({ [name.toLowerCase()]: version })
+})
 
 test('a password is needed and known', async () => {
   await using server = await startRedis({ password: 'secret' })

@@ -1,7 +1,7 @@
 import type { Engine, EngineOptions } from '../engine.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
-import { versionOf } from './redis.ts'
+import { versionsOf } from './redis.ts'
 import { oneAtATime } from './server-faults.ts'
 
 /** A master with a replica, and three sentinels that make the replica master when the master is gone. */
@@ -17,7 +17,7 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
   }
   return {
     name: 'redis-sentinel',
-    versions: { redis: await versionOf(nodes[0] as RedisServer) },
+    versions: await versionsOf(nodes[0] as RedisServer),
     // The sentinels notice after 0.5 s, vote, and tell; clients ask them again.
     bound: { death: 1_000, election: 5_000 },
     endpoints: nodes,

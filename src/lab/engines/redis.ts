@@ -11,7 +11,7 @@ export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<E
   const server = await startRedis({ appendonly: 'always', clock })
   return {
     name: 'redis',
-    versions: { redis: await versionOf(server) },
+    versions: await versionsOf(server),
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
     open: ([way]) => ({ url: `redis://${way?.host}:${way?.port}` }),
@@ -27,8 +27,10 @@ export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<E
   }
 }
 
-export async function versionOf(server: RedisServer): Promise<string> {
-  return (await server.info('server')).redis_version ?? 'unknown'
+/** Valkey reports 7.2.4 as its `redis_version`, whatever its own is. */
+export async function versionsOf(server: RedisServer): Promise<Engine['versions']> {
+  const { valkey_version: valkey, redis_version: redis = 'unknown' } = await server.info('server')
+  return valkey === undefined ? { redis } : { valkey }
 }
 
 /** Of a server that is down. */

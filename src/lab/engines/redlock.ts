@@ -3,7 +3,7 @@ import { between, shuffled } from '../../prove/random.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { startRedis } from '../servers/redis.ts'
-import { versionOf, wipeRedis } from './redis.ts'
+import { versionsOf, wipeRedis } from './redis.ts'
 import { clockFaults, serverFaults } from './server-faults.ts'
 
 const NODES = 5
@@ -17,7 +17,7 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
   )
   return {
     name: 'redlock',
-    versions: { redis: await versionOf(servers[0] as (typeof servers)[0]) },
+    versions: await versionsOf(servers[0] as (typeof servers)[0]),
     bound: { death: 1_000, election: 1_000 },
     // A server that was just started may have forgotten, and waits for this long; uptimes are in whole seconds.
     warmUp: ttl + 2_000,

@@ -1,5 +1,6 @@
 import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { chosenGeneration, type Generation } from './binary.ts'
 import { driver } from './driver.ts'
 import { type PostgresServer, unprivileged } from './postgres.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
@@ -9,6 +10,13 @@ export interface PgBouncerOptions {
   readonly mode?: 'session' | 'transaction' | 'statement'
   /** Connections to the server. @default 3 */
   readonly size?: number
+  /** @default the chosen one */
+  readonly generation?: Generation | undefined
+}
+
+/** The generations that tests of poolers go through: the installed one, and with the newest servers the newest too. */
+export function poolerGenerations(): readonly Generation[] {
+  return chosenGeneration() === 'installed' ? ['installed'] : ['installed', 'newest']
 }
 
 /** A pooler before this server, which asks for no password. */
@@ -19,8 +27,12 @@ export async function startPgBouncer(server: PostgresServer, options: PgBouncerO
 }
 
 export class PgBouncer extends ServerProcess {
-  constructor(place: Place, server: PostgresServer, { mode = 'transaction', size = 3 }: PgBouncerOptions) {
+  readonly #generation: Generation | undefined
+
+  constructor(place: Place, server: PostgresServer, options: PgBouncerOptions) {
     super(place)
+    const { mode = 'transaction', size = 3, generation } = options
+    this.#generation = generation
     const lines = [
       '[databases]',
       `postgres = host=${server.host} port=${server.port} user=postgres`,
@@ -45,7 +57,14 @@ export class PgBouncer extends ServerProcess {
   }
 
   protected override command(): Command {
-    return { binary: 'pgbouncer', debianPackage: 'pgbouncer', args: [this.#configPath], user: unprivileged() }
+    const args = [this.#configPath]
+    return {
+      binary: 'pgbouncer',
+      debianPackage: 'pgbouncer',
+      generation: this.#generation,
+      args,
+      user: unprivileged(),
+    }
   }
 
   protected override async isReady(): Promise<boolean> {

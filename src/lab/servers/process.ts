@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Binary, findBinary } from './binary.ts'
+import { type Binary, findBinary, type Generation } from './binary.ts'
 import { newFolder } from './folder.ts'
 import { type Port, reservePort } from './port.ts'
 import { until } from './until.ts'
@@ -21,6 +21,8 @@ export interface Command {
   readonly binary: string
   /** Named when the binary is missing. */
   readonly debianPackage: string
+  /** @default the chosen one */
+  readonly generation?: Generation | undefined
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>> | undefined
   /** Whom it runs as. @default this process's user */
@@ -125,8 +127,8 @@ export abstract class ServerProcess implements AsyncDisposable {
   }
 
   #spawn(): ChildProcess {
-    const { binary, debianPackage, args, env, user } = this.command()
-    const found: Binary = findBinary(binary, debianPackage)
+    const { binary, debianPackage, generation, args, env, user } = this.command()
+    const found: Binary = findBinary(binary, debianPackage, generation)
     const output = openSync(this.#outputPath, 'a')
     const child = spawn(found.path, args, {
       cwd: this.folder,

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
-import { missing, UNPACKED } from './binary.ts'
+import { chosenGeneration, missing, missingNewest, NEWEST, UNPACKED } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { type Port, reservePort } from './port.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
@@ -189,10 +189,26 @@ export class Ensemble implements AsyncDisposable {
 }
 
 function classPath(): string {
+  if (chosenGeneration() !== 'installed') return newestClassPath()
   const [installed, unpacked] = ['/usr', UNPACKED].map(usr => join(usr, 'share/java')) as [string, string]
   // What TLS needs is there, and missing from the list in zookeeper.jar of what it needs, which is by absolute paths.
   if (existsSync(join(installed, 'zookeeper.jar')))
     return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(installed, `${jar}.jar`)).join(delimiter)
   if (existsSync(join(unpacked, 'zookeeper.jar'))) return join(unpacked, '*')
   throw missing('zookeeper.jar', 'zookeeper')
+}
+
+const JARS =
+  'zookeeper-jute commons-cli commons-io metrics-core netty-buffer netty-codec netty-common netty-handler netty-resolver ' +
+  'netty-transport netty-transport-native-unix-common netty-transport-native-epoll slf4j-api snappy-java zookeeper'
+
+/**
+ * zookeeper.jar names the jars that it needs by absolute paths, where the installed ones are. With the records of another
+ * version (zookeeper-jute) nearly every request fails. So all are listed, and zookeeper.jar is the last.
+ */
+function newestClassPath(): string {
+  const paths = JARS.split(' ').map(jar => join(NEWEST, `share/java/${jar}.jar`))
+  const absent = paths.find(path => !existsSync(path))
+  if (absent) throw missingNewest(absent)
+  return paths.join(delimiter)
 }

@@ -3,7 +3,7 @@ import { Identities, type Identity, identityOf } from './identity.ts'
 
 const NONE = '0'.repeat(40)
 
-function info(fields: Record<string, string>): string {
+function info(fields: Record<string, string | undefined>): string {
   const all = {
     redis_mode: 'standalone',
     run_id: 'r1',
@@ -14,6 +14,7 @@ function info(fields: Record<string, string>): string {
     ...fields,
   }
   return Object.entries(all)
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}:${value}\r\n`)
     .join('')
 }
@@ -30,8 +31,9 @@ test('a server says who it is, since when, and whose data it has', () => {
 test.each([
   [{ role: 'slave', master_host: 'db', master_port: '6379' }, /a replica of db:6379/],
   [{ redis_mode: 'cluster' }, /a node of a Redis Cluster/],
+  [{ redis_mode: undefined, server_mode: 'cluster' }, /a node of a Redis Cluster/], // Valkey
 ])('%o decides nothing by itself', (fields, message) => {
-  expect(() => identityOf(info(fields as Record<string, string>))).toThrow(message)
+  expect(() => identityOf(info(fields))).toThrow(message)
 })
 
 test('no server of a store is another one, or has copied its data', () => {

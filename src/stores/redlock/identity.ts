@@ -15,10 +15,11 @@ const NONE = /^0*$/
 
 /** Throws `INVALID_ARGUMENT` for a server that decides nothing by itself. */
 export function identityOf(info: string): Identity {
-  const { run_id, uptime_in_seconds, role, redis_mode, master_host, master_port, ...rest } = fields(info)
+  const { run_id, uptime_in_seconds, role, redis_mode, server_mode, master_host, master_port, ...rest } = fields(info)
   if (role !== 'master')
     throw invalid(`it is a replica of ${master_host}:${master_port}: a majority needs independent masters`)
-  if (redis_mode === 'cluster')
+  // Valkey reports its mode as `server_mode`.
+  if ((redis_mode ?? server_mode) === 'cluster')
     throw invalid(
       'it is a node of a Redis Cluster: a majority needs independent servers without replicas that take over',
     )

@@ -1,0 +1,75 @@
+# Sourced by script/setup: the servers of Debian 13 (trixie), unpacked into .tools/newest beside the installed ones. They
+# run with their own libc, so any Debian can start them. Java and the other servers are those of --servers.
+
+newest_suite=trixie
+# No dependency is resolved, so each package is named: first those with servers, then libraries, then ZooKeeper's jars.
+newest_packages='
+redis-server redis-tools valkey-server valkey-tools etcd-server postgresql-17 postgresql-client-17 pgbouncer
+libc6 libjemalloc2 liblzf1 libssl3t64 libsystemd0 libstdc++6 libgcc-s1 libcap2 libzstd1 zlib1g libatomic1 libpq5 libldap2
+libxml2 libxslt1.1 libgssapi-krb5-2 libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libsasl2-2 libpam0g
+libaudit1 libcap-ng0 libicu76 liblz4-1 libuuid1 libselinux1 libpcre2-8-0 liblzma5 libxxhash0 libcares2 libevent-2.1-7t64
+libzookeeper-java libcommons-cli-java libcommons-io-java libdropwizard-metrics-java libnetty-java libslf4j-java
+libsnappy-java
+'
+newest_programs='bin/redis-server bin/redis-cli bin/valkey-server bin/valkey-cli bin/etcd sbin/pgbouncer
+lib/postgresql/17/bin/postgres lib/postgresql/17/bin/initdb lib/postgresql/17/bin/pg_basebackup'
+
+bring_newest_servers() {
+  local work=$tools/newest.new stamp
+  stamp=$(echo "$newest_suite" $newest_packages)
+  if [ "$(cat "$tools/newest/packages" 2>/dev/null)" = "$stamp" ]; then return 0; fi
+
+  echo "unpacking the servers of Debian's $newest_suite into .tools/newest"
+  rm -rf "$work"
+  mkdir -p "$work/apt/lists/partial" "$work/apt/cache/archives/partial" "$work/apt/debs"
+  unpack_newest "$work"
+  local program
+  for program in $newest_programs; do wrap_newest "$work/usr" "$program"; done
+  rm -rf "$work/apt"
+  echo "$stamp" >"$work/packages"
+  rm -rf "$tools/newest"
+  mv "$work" "$tools/newest"
+}
+
+# unpack_newest FOLDER: by lists and archives of its own, with the mirror that this machine uses.
+unpack_newest() {
+  local work=$1 apt=$1/apt mirror options archive codename
+  for archive in apt-get dpkg; do
+    command -v $archive >/dev/null || fail "--newest-servers unpacks packages of Debian: $archive is missing on this machine"
+  done
+  codename=$(. /etc/os-release && echo "$ID ${VERSION_CODENAME-}")
+  mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v release="${codename#* }" '$2 == release && $3 == "main" { print $1; exit }') || true
+  [ "${codename% *}" = debian ] && [ -n "$mirror" ] ||
+    fail "--newest-servers needs a mirror of Debian: the sources of apt on this machine (/etc/apt) name none"
+
+  echo "deb $mirror $newest_suite main" >"$apt/sources.list"
+  options="-qq -o Dir::State::lists=$apt/lists -o Dir::State::status=/dev/null -o Dir::Cache=$apt/cache
+    -o Dir::Etc::sourcelist=$apt/sources.list -o Dir::Etc::sourceparts=/dev/null
+    -o APT::Sandbox::User= -o Debug::NoLocking=true"
+  apt-get $options -o APT::Update::Error-Mode=any update ||
+    fail "the Debian mirror of this machine (/etc/apt) does not serve $newest_suite"
+  (cd "$apt/debs" && apt-get $options download $newest_packages) ||
+    fail "the Debian mirror of this machine (/etc/apt) did not serve all packages of $newest_suite"
+  for archive in "$apt"/debs/*.deb; do dpkg -x "$archive" "$work"; done
+}
+
+# wrap_newest USR PROGRAM: renames it and puts a script in its place that runs it with the unpacked libraries. The path
+# is relative to the script, and PostgreSQL finds its files beside the name that it was called by.
+wrap_newest() {
+  local usr=$1 program=$2 libraries loader up outside
+  [ -x "$usr/$program" ] || fail "the packages of $newest_suite did not bring $program"
+  libraries=lib/$(uname -m)-linux-gnu
+  loader=$(cd "$usr" && compgen -G 'lib*/ld-linux*' | head -n 1) || fail "the libc of $newest_suite brought no loader"
+  outside=$("$usr/$loader" --library-path "$usr/$libraries" --list "$usr/$program" 2>&1 | grep -vE "$usr|vdso|not a dynamic") &&
+    fail "script/newest.sh does not name all libraries of $program: $outside"
+  cp "$usr/$program" "$usr/$program.real"
+  up=$(dirname "$program" | sed 's|[^/]*|..|g')
+  rm "$usr/$program"
+  cat >"$usr/$program" <<WRAPPER
+#!/bin/sh
+usr=\${0%/*}/$up
+exec "\$usr/$loader" --library-path "\$usr/$libraries" --argv0 "\$0" "\$usr/$program.real" "\$@"
+WRAPPER
+  chmod 755 "$usr/$program"
+}

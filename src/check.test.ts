@@ -18,24 +18,60 @@ function passes(check: () => void): boolean {
 }
 
 const texts = fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), fc.string({ unit: 'grapheme', maxLength: 300 }))
+const invisible = /[\u2028\u2029]|(?!\u200c|\u200d|\p{Variation_Selector})\p{Default_Ignorable_Code_Point}/u
 const anything = fc.oneof(
   fc.anything({ withBigInt: true, withDate: true, withNullPrototype: true }),
   fc.constantFrom<unknown>(Symbol('s'), () => {}, class {}, -0, Number.MIN_VALUE, Number.MAX_SAFE_INTEGER),
 )
 
-test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control characters', () => {
+test('a name is valid exactly if it is 1 to 255 bytes of UTF-8 without control and invisible characters', () => {
   fc.assert(
     fc.property(texts, text => {
       const bytes = new TextEncoder().encode(text)
       const isUnicode = new TextDecoder().decode(bytes) === text.replace(/^\ufeff/, '')
       const codes = Array.from(text, character => character.charCodeAt(0))
       const control = codes.some(code => code < 0x20 || (code >= 0x7f && code < 0xa0))
-      const valid = bytes.length <= 255 && isUnicode && !control
+      const valid = bytes.length <= 255 && isUnicode && !control && !invisible.test(text)
       expect(passes(() => checkText(text, 'note'))).toBe(valid)
       expect(passes(() => checkName(text))).toBe(valid && text !== '')
     }),
     { examples: [['x'.repeat(255)], ['x'.repeat(256)], ['é'.repeat(127)], [`${'é'.repeat(127)}xx`], ['\ud800'], ['']] },
   )
+})
+
+test.each([
+  '\u202e',
+  '\u2066',
+  '\u200f',
+  '\u061c',
+  '\u2028',
+  '\u2029',
+  '\u200b',
+  '\u2060',
+  '\ufeff',
+  '\u00ad',
+  '\u{e0041}',
+])('M7: %j could make a name look like another, and is refused', character => {
+  const code = (character.codePointAt(0) as number).toString(16).padStart(4, '0')
+  const shown = code.length > 4 ? `\\u{${code}}` : `\\u${code}`
+  expect(() => checkName(`pay${character}roll`)).toThrow(
+    `the name of a lease has an invisible character ("pay${shown}roll"): remove it`,
+  )
+  expect(passes(() => checkText(character, 'note'))).toBe(false)
+})
+
+test('M7: names of every language, and emoji with their joiners, are accepted', () => {
+  for (const name of [
+    'übung',
+    'می\u200cخواهم',
+    'क्\u200dष',
+    '中文',
+    'עברית',
+    '👩\u200d👩\u200d👧',
+    '❤\ufe0f',
+    '葛\u{e0100}',
+  ])
+    checkName(name)
 })
 
 test('a duration is valid exactly if it is a whole number from 10 to 2^31 - 1', () => {

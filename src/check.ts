@@ -7,6 +7,9 @@ const SHORTEST_TTL = 10
 
 const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
 const control = /\p{Cc}/u
+// Line separators, and what is not seen or turns text around: names could be forged to look like others. Left are the
+// joiners that Persian, Indic scripts and emoji need, and the selectors of a glyph.
+const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 
 /** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters. */
 export function checkName(name: unknown): asserts name is string {
@@ -14,12 +17,13 @@ export function checkName(name: unknown): asserts name is string {
   if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')
 }
 
-/** An owner or a note: at most 255 bytes of UTF-8 without control characters; may be empty. */
+/** An owner or a note: at most 255 bytes of UTF-8 without control or invisible characters; may be empty. */
 export function checkText(text: unknown, what: string): asserts text is string {
   if (typeof text !== 'string') throw invalid(`${what} must be a string, not ${show(text)}`)
   const bytes = Buffer.byteLength(text)
   if (bytes > LONGEST_TEXT) throw invalid(`${what} has ${bytes} bytes of UTF-8: at most ${LONGEST_TEXT} are allowed`)
   if (control.test(text)) throw invalid(`${what} has a control character (${show(text)}): remove it`)
+  if (invisible.test(text)) throw invalid(`${what} has an invisible character (${show(text)}): remove it`)
   if (!text.isWellFormed()) throw invalid(`${what} has half a surrogate pair (${show(text)}): it is not Unicode`)
 }
 
@@ -85,7 +89,10 @@ export function show(value: unknown): string {
   return typeof value === 'bigint' ? `${value}n` : String(value)
 }
 
-/** As JSON, and without the control characters from U+007F that JSON leaves: a terminal might obey them. */
+/** As JSON, and without what JSON leaves though a terminal might obey or not show it. */
 function quote(text: string): string {
-  return JSON.stringify(text).replace(/\p{Cc}/gu, character => `\\u00${character.charCodeAt(0).toString(16)}`)
+  return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu, character => {
+    const code = (character.codePointAt(0) as number).toString(16)
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`
+  })
 }

@@ -84,3 +84,8 @@ test('F12: what an error does not know is no property of it, so that a logged er
   const stale = new LeaseError('STALE_TOKEN', 'x', { lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
   expect(stale).toMatchObject({ lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
 })
+
+test('M8: the message is clipped, since a server may answer with any text', () => {
+  const { message } = new LeaseError('STORE_UNAVAILABLE', 'x'.repeat(1_000_000))
+  expect(message).toBe(`${'x'.repeat(2_000)}…`)
+})

@@ -48,6 +48,9 @@ const DEEPEST_CAUSE = 10
 
 const brand = Symbol.for('holdfast.LeaseError')
 
+/** Characters of a message: servers may answer with texts of any length. `cause` has all of it. */
+const LONGEST_MESSAGE = 2_000
+
 /** The one error class. Told apart by `code`, never by its text. */
 export class LeaseError extends Error {
   override readonly name = 'LeaseError'
@@ -62,7 +65,7 @@ export class LeaseError extends Error {
   declare readonly highest: bigint | undefined
 
   constructor(code: LeaseErrorCode, message: string, options: LeaseErrorOptions = {}) {
-    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    super(clipped(message), 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
     this.retryable =
       options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'ACQUIRE_TIMEOUT')
@@ -109,4 +112,8 @@ export class LeaseError extends Error {
       highest: this.highest?.toString(),
     }
   }
+}
+
+function clipped(message: string): string {
+  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
 }

@@ -7,7 +7,7 @@ export interface LeaseOptions {
    * @default 10,000
    */
   readonly ttl?: number | undefined
-  /** Free text that everybody sees beside the name; at most 255 bytes. @default '' */
+  /** Free text that everybody sees with the name; at most 255 bytes, no control or invisible characters. @default '' */
   readonly note?: string | undefined
   /** Who holds, for people to read; it decides nothing. @default host:pid:random */
   readonly owner?: string | undefined

@@ -19,13 +19,32 @@ export function stateOf(name: string, records: readonly LeaseRecord[]): NameStat
   }
 }
 
-/** The record as people get it: in whole milliseconds, and with a `toJSON`, as JSON has no bigint. */
+/** In bytes of UTF-8: what `checkText` lets in. */
+const LONGEST_TEXT = 255
+
+/**
+ * The record as people get it: in whole milliseconds, with texts no longer than this library writes them, and with a
+ * `toJSON`, as JSON has no bigint.
+ */
 export function visible(record: LeaseRecord): LeaseRecord {
-  const rounded = { ...record, remaining: Math.max(Math.round(record.remaining), 0) }
-  return Object.defineProperty(rounded, 'toJSON', { value: () => recordToJSON(rounded) })
+  const { owner, note, remaining } = record
+  const shown = {
+    ...record,
+    owner: clipped(owner),
+    note: clipped(note),
+    remaining: Math.max(Math.round(remaining), 0),
+  }
+  return Object.defineProperty(shown, 'toJSON', { value: () => recordToJSON(shown) })
 }
 
 /** A record as JSON can carry it: the token as a decimal string, since it may exceed 2^53. */
 export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
   return { ...record, token: record.token?.toString() }
+}
+
+/** Another program may have written more. */
+function clipped(text: string): string {
+  if (Buffer.byteLength(text) <= LONGEST_TEXT) return text
+  const start = Buffer.from(text).subarray(0, LONGEST_TEXT - Buffer.byteLength('…'))
+  return `${start.toString().replace(/\ufffd$/, '')}…`
 }

@@ -6,7 +6,7 @@ import { checkPlatform, hold } from './hold.ts'
 import { close } from './open.ts'
 import { Output } from './output.ts'
 import { Signals } from './signals.ts'
-import { tellHolders } from './waiting.ts'
+import { reportLease, tellHolders } from './waiting.ts'
 import { storeUrl } from './where.ts'
 
 /** `holdfast elect`: keeps a command running wherever the lease is held, until a signal stops it. Answers the exit code. */
@@ -35,6 +35,7 @@ export async function elect(args: readonly string[]): Promise<number> {
 
   try {
     tellHolders(name, output)
+    reportLease(name, output)
     subscribe('leadership_delayed', ({ error, delay }) => {
       tellAgain(output, name, error instanceof Error ? error.message : String(error), delay)
     })

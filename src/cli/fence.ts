@@ -8,13 +8,13 @@ import { table } from './table.ts'
 const { json, quiet } = COMMON
 const PLACE = { json, quiet, url: { type: 'string' } } as const
 
-const COMMANDS: Readonly<Record<string, (args: string[]) => Promise<number>>> = { sql, ls, advance, prune }
+const COMMANDS = new Map(Object.entries({ sql, ls, advance, prune }))
 
 /** `holdfast fence`: the marks by which resources refuse old holders. */
 export async function fence([name = '', ...args]: readonly string[]): Promise<number> {
-  const command = COMMANDS[name]
+  const command = COMMANDS.get(name)
   if (command) return command(args)
-  const known = Object.keys(COMMANDS)
+  const known = [...COMMANDS.keys()]
   if (name === '' || name.startsWith('-'))
     throw new Usage(`what to do comes first: ${known.join(', ')}; ${seeHelp('fence')}`)
   throw new Usage(`there is no holdfast fence ${name}${suggest(name, known)}; ${seeHelp('fence')}`)
@@ -94,7 +94,12 @@ async function prune(args: string[]): Promise<number> {
   const olderThan = parseAge(values['older-than'])
   return withMarks(values, async (marks, output) => {
     const pruned = await marks.prune(olderThan, prefix)
-    output.print({ pruned }, `${pruned} marks are forgotten: a holder that was stopped since before can write again`)
+    const which = prefix ? ` of resources that begin with ${prefix}` : ''
+    const text =
+      pruned === 0
+        ? `no marks${which} are older than ${values['older-than']}: nothing was removed`
+        : `removed ${pruned} ${pruned === 1 ? 'mark' : 'marks'}: a holder that has been paused for longer can write again`
+    output.print({ pruned }, text)
     return 0
   })
 }

@@ -27,6 +27,7 @@ Options of every command
                   redlock://a:6379,b:6379,c:6379, postgres://host/database,
                   etcd://host:2379,host:2379, etcds://…, zookeeper://host:2181,host:2181/chroot
                   Default: HOLDFAST_STORE, else a file of this user on this machine.
+                  With a password use HOLDFAST_STORE: ps shows --store to every user.
   --json          results as JSON on standard output, everything else as JSON lines on standard error
   -q, --quiet     print errors only
   -h, --help      help on the command
@@ -262,21 +263,23 @@ Exit codes
   With --known-violation: 0 it was shown, 1 more was broken than that, 2 it did not happen
 `
 
-const TEXTS: Readonly<Record<string, string>> = {
-  run: RUN,
-  elect: ELECT,
-  ls: LS,
-  inspect: INSPECT,
-  break: BREAK,
-  migrate: MIGRATE,
-  ttl: TTL,
-  fence: FENCE,
-  prove: PROVE,
-}
+const TEXTS = new Map(
+  Object.entries({
+    run: RUN,
+    elect: ELECT,
+    ls: LS,
+    inspect: INSPECT,
+    break: BREAK,
+    migrate: MIGRATE,
+    ttl: TTL,
+    fence: FENCE,
+    prove: PROVE,
+  }),
+)
 
 /** The help on a command, or on all of them. Throws `Usage` for a command that does not exist. */
 export function helpFor(command: string | undefined): string {
-  const text = command === undefined ? GENERAL : TEXTS[command]
-  if (text === undefined) throw new Usage(`there is no command ${command}: expected ${Object.keys(TEXTS).join(', ')}`)
+  const text = command === undefined ? GENERAL : TEXTS.get(command)
+  if (text === undefined) throw new Usage(`there is no command ${command}: expected ${[...TEXTS.keys()].join(', ')}`)
   return text.replace(/^(Usage:|[A-Z][a-zA-Z ]+$)/gm, heading => paint('bold', heading))
 }

@@ -132,7 +132,12 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
       `${command} names an interpreter that does not exist in its first line`,
     )
   }
-  if (missing) return new Failure(EXIT.notFound, code, `${command}: command not found`)
+  if (missing) {
+    const hint = /[\s|&;<>]/.test(command)
+      ? `; COMMAND is one program and its arguments; for a line of shell: sh -c '${command.replaceAll("'", "'\\''")}'`
+      : ''
+    return new Failure(EXIT.notFound, code, `${command}: command not found${hint}`)
+  }
   if (code === 'EACCES') return new Failure(EXIT.notExecutable, code, `${command} is not executable (see chmod +x)`)
   return new Failure(EXIT.notExecutable, code, `${command} cannot be run: ${message}`)
 }

@@ -1,7 +1,7 @@
 import { formatDuration } from './duration.ts'
 import { EXIT } from './failure.ts'
 import { open } from './open.ts'
-import { paint } from './output.ts'
+import { paint, printable } from './output.ts'
 
 /** `holdfast inspect`: all about one name. Exit code 1 if nobody holds it. */
 export function inspect(args: readonly string[]): Promise<number> {
@@ -18,11 +18,13 @@ export function inspect(args: readonly string[]): Promise<number> {
       : []
     const lines = [
       `${paint('bold', name)}${holder ? '' : ' is held by nobody'}`,
-      ...facts.map(([fact, value]) => `  ${fact.padEnd(9)}  ${value}`),
-      ...waiters.map(
-        (waiter, i) => `  ${`waiting ${i + 1}`.padEnd(9)}  ${waiter.owner}${waiter.note && `  ${waiter.note}`}`,
-      ),
-      ...nodes.map(node => `  node       ${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`),
+      ...[
+        ...facts.map(([fact, value]) => `  ${fact.padEnd(9)}  ${value}`),
+        ...waiters.map(
+          (waiter, i) => `  ${`waiting ${i + 1}`.padEnd(9)}  ${waiter.owner}${waiter.note && `  ${waiter.note}`}`,
+        ),
+        ...nodes.map(node => `  node       ${node.name} ${node.state}${node.reason ? `: ${node.reason}` : ''}`),
+      ].map(printable),
     ]
     output.print(state, lines.join('\n'))
     return holder ? 0 : EXIT.free

@@ -4,6 +4,7 @@ import { formatDuration } from './duration.ts'
 import { Usage } from './failure.ts'
 import { type End, release, text } from './hold.ts'
 import type { Output } from './output.ts'
+import { RAN, RAN_NOTE } from './ran.ts'
 import type { RunOptions } from './run-options.ts'
 import type { Signals } from './signals.ts'
 
@@ -11,8 +12,6 @@ import type { Signals } from './signals.ts'
 const SHORTEST = 1_000
 
 const LONGEST_NAME = 255 // bytes
-const RAN = ':ran'
-const NOTE = 'a run ended well: none before this ends'
 
 /**
  * What a run leaves behind: its name for `--at-least`, and for `--skip-if-ran-since` a lease that nobody renews on the
@@ -90,7 +89,7 @@ export class Kept {
     const { name, skipIfRanSince: ttl, owner } = this.#options
     if (ttl === undefined) return
     try {
-      await this.#locks.tryAcquire(this.#ran, { ttl, owner, note: NOTE, heartbeat: false })
+      await this.#locks.tryAcquire(this.#ran, { ttl, owner, note: RAN_NOTE, heartbeat: false })
     } catch (error) {
       this.#output.warn('not_remembered', `${name} ran, and may run again too soon: ${text(error)}`, { name })
     }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
@@ -72,18 +73,22 @@ export class RunRecord {
     const numbers = new Map(ENDINGS.map(ending => [this.#series('holdfast_runs_total', ending), 0]))
     for (const line of readIfThere(path).split('\n')) {
       const [, series = '', metric = '', rest = '', value] = /^((\w+)\{(.*)\}) (\S+)$/.exec(line) ?? []
-      const isOfThese = metric in RUN_METRICS && (rest === this.#label || rest.startsWith(`${this.#label},outcome=`))
+      const isOfThese =
+        Object.hasOwn(RUN_METRICS, metric) && (rest === this.#label || rest.startsWith(`${this.#label},outcome=`))
       if (isOfThese && Number.isFinite(Number(value))) numbers.set(series, Number(value))
     }
     return numbers
   }
 }
 
-/** The collector may read at any moment: it finds the old file or the new one. */
+/**
+ * The collector may read at any moment: it finds the old file or the new one. The temporary file has a random name and
+ * must not exist yet, so that no link that somebody planted in the folder is followed.
+ */
 export function replaceFile(path: string, text: string): void {
-  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`)
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`)
   try {
-    writeFileSync(temporary, text)
+    writeFileSync(temporary, text, { flag: 'wx', mode: 0o644 })
     renameSync(temporary, path)
   } catch (error) {
     rmSync(temporary, { force: true })

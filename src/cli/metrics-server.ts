@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EXIT, Failure } from './failure.ts'
 import type { Address } from './metrics-options.ts'
@@ -7,9 +8,18 @@ import type { Address } from './metrics-options.ts'
 /** Milliseconds that a holder before this one, on this machine, may take to let go of the port. */
 const PATIENCE = 1_000
 
-/** Answers `GET /metrics` until it is stopped by what this resolves to. Rejects with a `Failure`. */
+const LOOPBACK = /^(127(\.\d+){3}|\[?::1\]?|(.+\.)?localhost\.?)$/i
+
+/**
+ * Answers `GET /metrics` until it is stopped by what this resolves to. Rejects with a `Failure`. A server on a loopback
+ * address answers only requests for a loopback host: a web page whose DNS name changes to 127.0.0.1 must not read them.
+ */
 export async function serveMetrics(at: Address, contentType: string, read: () => string): Promise<() => void> {
-  const server = createServer(({ method, url = '' }, response) => {
+  const server = createServer(({ method, url = '', headers }, response) => {
+    if (isLocal && !LOOPBACK.test((headers.host ?? 'localhost').replace(/:\d*$/, ''))) {
+      response.writeHead(421, { 'content-type': 'text/plain' }).end('This host is not served here: use localhost\n')
+      return
+    }
     const isFound = /^\/metrics(\?|$)/.test(url)
     const isKnown = method === 'GET' || method === 'HEAD'
     response.statusCode = isFound ? (isKnown ? 200 : 405) : 404
@@ -18,6 +28,7 @@ export async function serveMetrics(at: Address, contentType: string, read: () =>
   })
   server.unref()
   await listen(server, at)
+  const isLocal = LOOPBACK.test((server.address() as AddressInfo).address)
   return () => {
     server.close()
     server.closeAllConnections()

@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { mask } from './output.ts'
+import { mask, printable } from './output.ts'
 
 test.each([
   ['redis://user:secret@host:6379/0', 'redis://user:***@host:6379/0'],
   ['rediss://:secret@host', 'rediss://:***@host'],
   ['cannot reach "redis://u:p@ss/w:rd@host", sorry', 'cannot reach "redis://u:***@host", sorry'],
+  ['redis://me@tenant:secret@host', 'redis://me@tenant:***@host'],
   ['redis://host:6379/0?prefix=jobs', 'redis://host:6379/0?prefix=jobs'],
   ['store sqlite:/home/me@work/leases.db', 'store sqlite:/home/me@work/leases.db'],
 ])('%s is shown as %s', (text, shown) => {
@@ -21,4 +22,18 @@ test('no password of a URL is shown, whatever it is made of', () => {
       )
     }),
   )
+})
+
+test.each(['a', 'a://b:', 'a://', 'a://b@c:', '?password='])(
+  'M8: a million characters of %j are masked in linear time',
+  unit => {
+    mask(unit.repeat(1_000_000 / unit.length))
+  },
+)
+
+test('M7: what a terminal would obey or not show is written out', () => {
+  expect(printable('\u001b[2J\n\u009b\u202eab\u2066\u200b\u2028\u{e0041}')).toBe(
+    '\\u{1b}[2J\\u{a}\\u{9b}\\u{202e}ab\\u{2066}\\u{200b}\\u{2028}\\u{e0041}',
+  )
+  expect(printable('Ünï 中文 ❤\ufe0f')).toBe('Ünï 中文 ❤\ufe0f')
 })

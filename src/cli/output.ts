@@ -13,7 +13,7 @@ export class Output {
     this.#quiet = options.quiet ?? false
   }
 
-  /** The result of the command. */
+  /** The result of the command. What the text quotes from a store must be `printable`. */
   print(data: unknown, text: string): void {
     process.stdout.write(this.#json ? `${stringify(data, 2)}\n` : `${mask(text)}\n`)
   }
@@ -21,6 +21,11 @@ export class Output {
   /** What happens meanwhile, for people; `event` names it for programs. */
   tell(event: string, text: string, data: Record<string, unknown> = {}): void {
     if (!this.#quiet) this.#line({ event, message: text, ...data }, text, 'dim')
+  }
+
+  /** As `tell`, for programs alone. */
+  report(event: string, text: string, data: Record<string, unknown>): void {
+    if (this.#json) this.tell(event, text, data)
   }
 
   /** What the user must know even with `--quiet`. */
@@ -41,7 +46,7 @@ export class Output {
   }
 
   #line(data: Record<string, unknown>, text: string, colour: 'dim' | 'yellow' | 'red'): void {
-    const line = this.#json ? stringify(data) : `${paint(colour, 'holdfast:', process.stderr)} ${mask(text)}`
+    const line = this.#json ? stringify(data) : `${paint(colour, 'holdfast:', process.stderr)} ${printable(mask(text))}`
     process.stderr.write(`${line}\n`)
   }
 }
@@ -55,15 +60,37 @@ export function paint(
   return styleText(format, text, { stream })
 }
 
-/** Hides the passwords of every URL in the text. Greedy, since a password may hold an `@` that nobody encoded. */
-export function mask(text: string): string {
-  return text
-    .replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/:@]*:)[^\s]*@/gi, '$1***@')
-    .replace(/([?&]password=)[^\s&#]*/gi, '$1***')
+// Of all that is invisible only selectors of a glyph are left.
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
+
+/** Shows what a terminal would obey, or not show, as `\u{1b}`. */
+export function printable(text: string): string {
+  return text.replace(INVISIBLE, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
-function stringify(data: unknown, indent = 0): string {
+/**
+ * Hides the passwords of every URL in the text, in linear time. Up to the last `@` of a word, since a password may hold
+ * an `@` that nobody encoded.
+ */
+export function mask(text: string): string {
+  return text.replace(/\S+/g, maskWord).replace(/([?&]password=)[^\s&#]*/gi, '$1***')
+}
+
+function maskWord(word: string): string {
+  const end = word.lastIndexOf('@')
+  const [head] = (end > 0 && /^.*?[a-z0-9+.-]:\/\/[^/:]*:/is.exec(word.slice(0, end))) || []
+  return head === undefined ? word : `${head}***${word.slice(end)}`
+}
+
+function stringify(data: unknown, indent?: number): string {
   const replace = (_key: string, value: unknown): unknown =>
     typeof value === 'bigint' ? value.toString() : typeof value === 'string' ? mask(value) : value
-  return JSON.stringify(data, replace, indent)
+  const json = JSON.stringify(data, replace, indent)
+  return json.replace(INVISIBLE, character => (character === '\n' ? character : escaped(character)))
+}
+
+/** As JSON has it: a pair of surrogates for what is above U+FFFF. */
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+  return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('')
 }

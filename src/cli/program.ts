@@ -3,17 +3,19 @@ import { seeHelp, suggest } from './arguments.ts'
 import { Usage } from './failure.ts'
 import { Output } from './output.ts'
 
-const COMMANDS: Readonly<Record<string, () => Promise<(args: readonly string[]) => Promise<number>>>> = {
-  run: async () => (await import('./run.ts')).run,
-  elect: async () => (await import('./elect.ts')).elect,
-  ls: async () => (await import('./ls.ts')).ls,
-  inspect: async () => (await import('./inspect.ts')).inspect,
-  break: async () => (await import('./break.ts')).breakLease,
-  migrate: async () => (await import('./migrate.ts')).migrate,
-  ttl: async () => (await import('./ttl.ts')).ttl,
-  fence: async () => (await import('./fence.ts')).fence,
-  prove: async () => (await import('./prove.ts')).prove,
-}
+const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Promise<number>>>(
+  Object.entries({
+    run: async () => (await import('./run.ts')).run,
+    elect: async () => (await import('./elect.ts')).elect,
+    ls: async () => (await import('./ls.ts')).ls,
+    inspect: async () => (await import('./inspect.ts')).inspect,
+    break: async () => (await import('./break.ts')).breakLease,
+    migrate: async () => (await import('./migrate.ts')).migrate,
+    ttl: async () => (await import('./ttl.ts')).ttl,
+    fence: async () => (await import('./fence.ts')).fence,
+    prove: async () => (await import('./prove.ts')).prove,
+  }),
+)
 
 /** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */
 export async function main([name = '', ...args]: readonly string[], manifest: URL): Promise<number> {
@@ -38,9 +40,9 @@ export async function main([name = '', ...args]: readonly string[], manifest: UR
 }
 
 async function commandOf(name: string): Promise<(args: readonly string[]) => Promise<number>> {
-  const load = COMMANDS[name]
+  const load = COMMANDS.get(name)
   if (load) return load()
-  const known = Object.keys(COMMANDS)
+  const known = [...COMMANDS.keys()]
   if (name === '' || name.startsWith('-')) {
     throw new Usage(`a command comes first: ${known.join(', ')}; ${seeHelp('')}`)
   }

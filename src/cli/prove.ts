@@ -134,7 +134,7 @@ function progressOn(output: Output): (progress: Progress) => void {
     const { granted = 0, fault = 0, lost = 0, rejected = 0 } = counts
     const rate = ((granted - last.granted) / (elapsed - last.elapsed)) * 1_000
     last = { elapsed, granted }
-    const text = `${formatDuration(elapsed)}: ${fault} faults, ${rate.toFixed(1)} grants/s, ${lost} lost, ${rejected} writes refused`
+    const text = `${formatDuration(elapsed)}: ${fault} faults, ${rate.toFixed(1)} grants/s, ${lost} losses reported, ${rejected} writes refused`
     output.tell('progress', text, { elapsed, counts })
   }
 }

@@ -8,7 +8,7 @@ import { close } from './open.ts'
 import { Output } from './output.ts'
 import { parseRun, type RunOptions } from './run-options.ts'
 import { Signals } from './signals.ts'
-import { tellHolders } from './waiting.ts'
+import { reportLease, tellHolders } from './waiting.ts'
 import { storeUrl } from './where.ts'
 
 /** `holdfast run`: holds a lease while a command runs. Answers the exit code. */
@@ -21,6 +21,7 @@ export async function run(args: readonly string[]): Promise<number> {
   // Before the lease, which is counted from its beginning.
   const metrics =
     options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
+  reportLease(options.name, output)
   const locks = await connect(url)
   try {
     const kept = new Kept(locks, options, output)

@@ -97,7 +97,9 @@ class Watch {
     if (this.#child.pid) report({ pid: this.#child.pid })
     this.#child.on('error', (error: NodeJS.ErrnoException) => this.#fail(error))
     this.#child.on('exit', (code, signal) => void this.#end(code, signal))
-    this.#timer = setInterval(() => this.#check(), TICK)
+    // A supervisor that was stopped wakes with its timer first, and with deadlines unread in its pipe: `setImmediate`
+    // reads them before the last one is judged.
+    this.#timer = setInterval(() => setImmediate(() => this.#check()), TICK)
   }
 
   obey(order: Exclude<Order, { readonly start: Start }>): void {

@@ -1,8 +1,8 @@
-import { paint } from './output.ts'
+import { paint, printable } from './output.ts'
 
-/** Rows below their titles, each column as wide as it must be. */
+/** Rows below their titles, each column as wide as it must be. Cells may come from a store. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [titles, ...rows]
+  const all = [titles, ...rows].map(cells => cells.map(printable))
   const widths = titles.map((_, column) => Math.max(...all.map(cells => (cells[column] as string).length)))
   const lines = all.map(cells =>
     cells

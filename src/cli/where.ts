@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { EXIT, Failure, Usage } from './failure.ts'
-import type { Output } from './output.ts'
+import { mask, type Output } from './output.ts'
 
 /**
  * The store to use: `--store`, then `HOLDFAST_STORE`, else one file of this user on this machine, which is said.
@@ -15,8 +15,13 @@ export function storeUrl(option: string | undefined, output: Output): string {
   if (given === '')
     throw new Usage(`${source} is empty: expected a URL such as redis://host:6379 or sqlite:/path/to/file`)
   if (/^memory:/i.test(given)) {
-    throw new Usage(`${source} ${given} lasts as long as this process and excludes nobody: use sqlite:/path/to/file`)
+    throw new Usage(`${source} memory: lasts as long as this process and excludes nobody: use sqlite:/path/to/file`)
   }
+  if (option !== undefined && mask(option) !== option)
+    output.tell(
+      'password',
+      'everybody on this machine can read the password in --store (ps): use HOLDFAST_STORE instead',
+    )
   // The command may go to another folder, and must find the same file there.
   return /^sqlite:[^/:]/i.test(given) ? `sqlite:${resolve(given.slice('sqlite:'.length))}` : given
 }

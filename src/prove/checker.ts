@@ -42,8 +42,14 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
   )
   const seen: Readonly<Record<PromiseName, readonly string[]>> = {
     safety: [`${number(counts.accepted)} writes were accepted, ${number(counts.rejected)} refused`],
-    tokens: [`${number(counts.grants)} grants, ${number(counts.takeovers)} of them of names that were not given back`],
-    told: [...toldOf(margins), ...overlapped(overlaps)],
+    tokens: [
+      `${number(counts.grants)} grants, ${number(counts.takeovers)} of them takeovers: the last holder had not released the name`,
+    ],
+    told: [
+      `losses reported to their holders: ${number(counts.losses)}`,
+      ...toldOf(margins, overlaps),
+      ...overlapped(overlaps),
+    ],
     deadlock: [...recovered(recoveries), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
     faults: [faultsOf(counts)],
   }
@@ -92,13 +98,28 @@ function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
   }
 }
 
-function toldOf(margins: readonly number[]): string[] {
-  const [least] = margins
-  if (least === undefined) return []
-  const soonest = least < 0 ? `as late as ${ms(-least)} after` : `${ms(least)} or more before`
-  return [
-    `${number(margins.length)} losses, told ${soonest} the next grant, ${ms(middle(margins))} before it in the median`,
-  ]
+/** Of each takeover from a live holder: when that one knew. What was late is excused, or the promise is broken. */
+function toldOf(margins: readonly number[], overlaps: readonly Overlap[]): string[] {
+  const late = margins.filter(margin => margin < 0)
+  const inTime = margins.slice(late.length)
+  const lines: string[] = []
+  if (inTime.length > 0) {
+    const soonest = `${ms(inTime[0] ?? 0)} or more before the next grant, ${ms(middle(inTime))} in the median`
+    lines.push(`takeovers from a live holder that knew in time: ${number(inTime.length)}, ${soonest}`)
+  }
+  if (late.length > 0) {
+    const latest = `up to ${ms(-(late[0] ?? 0))} after the next grant`
+    const why = excusesOf(overlaps.filter(({ isByLook }) => isByLook))
+    lines.push(`takeovers from a live holder that knew late: ${number(late.length)}, ${latest}, ${why}`)
+  }
+  return lines
+}
+
+function excusesOf(overlaps: readonly Overlap[]): string {
+  const excuses = new Set(overlaps.flatMap(({ excuse }) => excuse ?? []))
+  const open = overlaps.filter(({ excuse }) => !excuse).length
+  const excused = excuses.size > 0 ? [`excused by ${[...excuses].join(' and ')}`] : []
+  return [...(open > 0 ? [`${number(open)} not excused`] : []), ...excused].join(', ')
 }
 
 function overlapped(overlaps: readonly Overlap[]): string[] {
@@ -110,7 +131,9 @@ function overlapped(overlaps: readonly Overlap[]): string[] {
     [harmful, 'a write of the older came in'],
   ] as const
   const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${number(times)})`)
-  return [`${total === 1 ? 'one overlap' : `${number(total)} overlaps`} of two holders: ${effects.join(', ')}`]
+  return [
+    `${total === 1 ? 'one overlap' : `${number(total)} overlaps`} of two holders, ${excusesOf(overlaps)}: ${effects.join(', ')}`,
+  ]
 }
 
 function recovered(recoveries: readonly number[]): string[] {

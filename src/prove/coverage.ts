@@ -5,11 +5,11 @@ import type { PromiseName } from './violation.ts'
 /** What was seen in a run. */
 export interface Counts {
   readonly grants: number
-  /** Grants of a name whose last holder had not given it back. */
+  /** Grants of a name whose last holder had not released it. */
   readonly takeovers: number
-  /** Holders that were told that they hold no more. */
+  /** Losses that were reported to the holder, whether or not another acquired the name. */
   readonly losses: number
-  /** Losses after which another was granted the name, before which the holder had to be told. */
+  /** Takeovers from a holder that was alive: it had to know of the loss before. */
   readonly followed: number
   /** Clients that died while they held or asked. */
   readonly deaths: number
@@ -35,8 +35,8 @@ export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, followed: 2, 
 const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string]>> = {
   grants: ['grant', 'grants'],
   takeovers: ['takeover', 'takeovers'],
-  losses: ['loss', 'losses'],
-  followed: ['loss that another grant followed', 'losses that another grant followed'],
+  losses: ['reported loss', 'reported losses'],
+  followed: ['takeover from a live holder', 'takeovers from a live holder'],
   accepted: ['accepted write', 'accepted writes'],
   rejected: ['refused write', 'refused writes'],
 }

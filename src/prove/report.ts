@@ -70,15 +70,17 @@ const LEGEND: Html = html`${(
 ).map(([shape, text]) => html`<span><svg viewBox="0 0 26 16">${new Html(shape)}</svg>${text}</span>`)}`
 
 function counts({ counts: seen, overlaps, margins }: Verdict): Html {
-  const { accepted, rejected, followed, faults, ...others } = seen
+  const { accepted, rejected, losses, followed, faults, ...others } = seen
   const numbers: Readonly<Record<string, number>> = {
     ...others,
-    'losses, another grant after': followed,
+    'losses reported to the holder': losses,
+    'takeovers from a live holder': followed,
     'writes accepted': accepted,
     'writes refused': rejected,
     ...renamed('fault: ', faults),
     ...renamed('overlaps of holders: ', overlaps),
-    ...(margins && renamed('from told to the next grant, ms: ', { least: margins.least, median: margins.median })),
+    ...(margins &&
+      renamed('from the known loss to the next grant, ms: ', { least: margins.least, median: margins.median })),
   }
   const lines = Object.entries(numbers).map(
     ([what, times]) => html`<div><dt>${what}</dt><dd>${number(times)}</dd></div>`,

@@ -199,6 +199,41 @@ describe('the command is ended at once, long before its lease', () => {
   })
 })
 
+test('S7: a supervisor that was stopped alone reads the renewals first, and lets the command run on', async () => {
+  const first = await beating('first', ['--ttl', '3s'])
+  const { supervisor, command } = family(first)
+  kill(supervisor, 'SIGSTOP')
+  const stopped = now()
+  await until(() => now() > stopped + 4_000, 'the end of the deadline that it knows')
+  kill(supervisor, 'SIGCONT')
+  const count = beats('first').length
+  await until(() => beats('first').length > count + 250, 'half a second more').catch(() => {}) // it is told below
+  expect(members(command)).toEqual([command])
+  first.kill('SIGTERM')
+  expect(await first.ended).toMatchObject({ code: 143, err: '' })
+})
+
+describe('a process that leaves the session of the command', () => {
+  const job =
+    'setsid sh -c "exec >/dev/null 2>&1; echo \\$\\$ >escaped; exec sleep 60" & until [ -s escaped ]; do :; done'
+
+  test.each([
+    ['as a daemon does is not followed: the lease is released when the command has ended', '', 0],
+    ['outlives the loss of the lease', '; echo ready; wait', 76],
+  ])('%s', async (_, then, code) => {
+    const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', job + then])
+    if (then) {
+      await running.says('ready')
+      await holdfast(['break', 'job'])
+    }
+    expect((await running.ended).code).toBe(code)
+    const escaped = Number(readFileSync(join(folder, 'escaped'), 'utf8'))
+    expect(alive(escaped)).toBe(true)
+    expect(await holdfast(['run', 'job', '--', 'true'])).toMatchObject({ code: 0 })
+    kill(escaped, 'SIGKILL')
+  })
+})
+
 test('a command that takes longer than the ttl runs to its end under renewed leases', async () => {
   const running = start(['run', 'job', '--ttl', '600ms', '--', 'sh', '-c', 'echo ready; sleep 2; echo done'])
   await running.says('ready')

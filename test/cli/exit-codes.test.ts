@@ -72,6 +72,15 @@ describe('holdfast run ends with', () => {
     expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was given back').toMatchObject({ code: 0 })
   })
 
+  test('F12: 127 says what to do when a line of shell was given as one word', async () => {
+    expect(await holdfast(['run', 'job', '--', "echo 'a' | cat"])).toMatchObject({
+      code: 127,
+      err:
+        "holdfast: echo 'a' | cat: command not found; COMMAND is one program and its arguments; for a line of shell: " +
+        "sh -c 'echo '\\''a'\\'' | cat'\n",
+    })
+  })
+
   test('69 when the store is not available', async () => {
     const broken = join(folder, 'broken.db')
     writeFileSync(broken, 'no database at all, but long enough to be one '.repeat(100))

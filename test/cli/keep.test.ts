@@ -68,6 +68,15 @@ describe('--skip-if-ran-since', () => {
     expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job:ran', owner: 'alice' }])
   })
 
+  test('F12: break of what remembers a run says that nobody is at work', async () => {
+    await holdfast(once)
+    expect(await holdfast(['break', 'job:ran'])).toMatchObject({
+      code: 0,
+      out: 'job:ran is forgotten: the next run with --skip-if-ran-since is not skipped\n',
+    })
+    expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
+  })
+
   test('runs again after a failure, after the time, and where it is not asked for', async () => {
     const fail = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'sh', '-c', 'echo ran; exit 3']
     expect(await holdfast(fail)).toMatchObject({ code: 3, out: 'ran\n' })

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { holdfast, holding, start } from './holdfast.ts'
+import { folder, holdfast, holding, start } from './holdfast.ts'
 
 async function waiting(name: string, ...options: string[]): Promise<void> {
   const running = start(['run', name, '--wait', 'forever', ...options, '--', 'true'])
@@ -117,4 +119,60 @@ test('holdfast run --json tells what happens as JSON lines on standard error', a
     holder: { owner: 'alice', token: expect.stringMatching(/^\d+$/) },
   })
   expect(failed).toMatchObject({ error: { code: 'ACQUIRE_TIMEOUT', exit: 124, holder: { owner: 'alice' } } })
+})
+
+test('F12: holdfast run --json reports the grant and the release', async () => {
+  const args = [
+    'run',
+    'job',
+    '--json',
+    '--owner',
+    'alice',
+    '--skip-if-ran-since',
+    '1h',
+    '--',
+    'sh',
+    '-c',
+    'echo $HOLDFAST_TOKEN',
+  ]
+  const { code, out, err } = await holdfast(args)
+  const token = out.trim()
+  expect(code).toBe(0)
+  const lines = err.trim().split('\n')
+  expect(lines.map(line => JSON.parse(line))).toEqual([
+    {
+      event: 'acquired',
+      message: `job is held with token ${token}`,
+      name: 'job',
+      token,
+      owner: 'alice',
+      waited: expect.any(Number),
+    },
+    { event: 'released', message: 'job is released', name: 'job', token },
+  ])
+})
+
+test('M7: nothing that another program wrote into the store reaches the terminal as an order', async () => {
+  await holdfast(['run', 'warm', '--', 'true']) // makes the table
+  const evil = '\u001b]0;title\u0007\u001b[2J\u009b8m\u202egnp\u2066\u2028\nnothing is held'
+  const database = new DatabaseSync(join(folder, 'leases.db'))
+  database
+    .prepare('insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)')
+    .run('evil', 'a'.repeat(32), evil, evil, 1, 1_000_000, Date.now() + 1_000_000)
+  database.close()
+  const shown = '\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{9b}8m\\u{202e}gnp\\u{2066}\\u{2028}\\u{a}nothing is held'
+  for (const [args, lines] of [
+    [['ls'], 2],
+    [['inspect', 'evil'], 5],
+    [['run', 'evil', '--', 'true'], 1],
+    [['run', 'evil', '--wait', '50ms', '--', 'true'], 2],
+  ] as const) {
+    const { out, err } = await holdfast(args)
+    expect(out + err).toContain(shown)
+    expect(out + err).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+    expect((out + err).trimEnd().split('\n')).toHaveLength(lines)
+  }
+  const { out } = await holdfast(['ls', '--json'])
+  expect(out).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
+  expect(JSON.parse(out)).toMatchObject([{ name: 'evil', owner: evil, note: evil }])
 })

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
+import { replaceFile } from '../../src/cli/metrics-file.ts'
 import { type Port, reservePort } from '../../src/lab/servers/port.ts'
 import { numbers } from '../observe/exposition.ts'
 import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
@@ -38,6 +39,36 @@ test('--metrics-port serves what happens to the lease while the command runs, an
   running.kill('SIGTERM')
   expect(await running.ended).toMatchObject({ code: 143 })
   await expect(fetch(url)).rejects.toThrow('fetch failed')
+})
+
+test.each([
+  ['127.0.0.1', 'evil.example', 421],
+  ['127.0.0.1', 'evil.example:80', 421],
+  ['127.0.0.1', '127.0.0.1.evil.example', 421],
+  ['127.0.0.1', 'localhost', 200],
+  ['127.0.0.1', '127.0.0.1:9464', 200],
+  ['[::1]', '[::1]:9464', 200],
+  ['[::1]', 'evil.example', 421],
+])('L22: a server on %s answers requests for %s with %d', async (address, host, status) => {
+  const port = await freePort()
+  await holding('a', '--metrics-port', `${address}:${port}`)
+  const to = address.replace(/[[\]]/g, '')
+  const answer = await new Promise<number | undefined>((resolve, reject) => {
+    get({ host: to, port, path: '/metrics', headers: { host } }, response => {
+      response.resume()
+      resolve(response.statusCode)
+    }).on('error', reject)
+  })
+  expect(answer).toBe(status)
+})
+
+test('M3: a link that somebody planted beside the file is not followed', () => {
+  const victim = join(folder, 'victim')
+  writeFileSync(victim, 'as it was')
+  symlinkSync(victim, join(folder, `.a.prom.${process.pid}`))
+  replaceFile(join(folder, 'a.prom'), 'new\n')
+  expect(readFileSync(victim, 'utf8')).toBe('as it was')
+  expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('new\n')
 })
 
 test('a port that is in use is told before the command runs, and the name is free again', async () => {

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
-import { alive, family, holdfast, start, until } from './holdfast.ts'
+import { alive, descendants, family, holdfast, start, until } from './holdfast.ts'
 
 let redis: RedisServer
 let env: { HOLDFAST_STORE: string }
@@ -78,6 +79,22 @@ describe('over Redis', () => {
     expect(code).toBe(69)
     expect(err).toMatch(/^holdfast: .+\n$/)
     expect(err).not.toMatch(/s3cr|word/)
+  })
+
+  test('L15: nothing in the list of processes shows the password of HOLDFAST_STORE, and one in --store is warned of', async () => {
+    const running = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
+    await running.says('ready')
+    const lines = [running.pid, ...descendants(running.pid)].map(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+    expect(lines).toHaveLength(3)
+    expect(lines.join()).not.toMatch(/s3cr|word/)
+    expect(running.err).toBe('')
+    running.kill('SIGTERM')
+    await running.ended
+    expect(await holdfast(['ls', '--store', redis.url])).toMatchObject({
+      code: 0,
+      err: 'holdfast: everybody on this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
+    })
+    expect(await holdfast(['run', 'job', '-q', '--store', redis.url, '--', 'true'])).toMatchObject({ code: 0, err: '' })
   })
 
   test('a wrong password is one clear line that does not print it', async () => {

@@ -105,6 +105,18 @@ describe('told in time', () => {
     })
   })
 
+  test('F12: a row that passed although a loss was known late says what excuses that, and each count by its name', () => {
+    const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
+    const told = (...events: readonly Event[]): readonly string[] | undefined =>
+      verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'told')?.seen
+    expect(told(leap)).toEqual([
+      'losses reported to their holders: 1',
+      'takeovers from a live holder that knew late: 1, up to 15 ms after the next grant, excused by clock',
+      'one overlap of two holders, excused by clock: the older had no write on the way (1)',
+    ])
+    expect(told()?.[1]).toMatch(/after the next grant, 1 not excused$/)
+  })
+
   test('who stood still until its lease was over does not hold when it reads that it was granted', () => {
     const stale = [event('asked', 0, TWO), granted(50, TWO, '4'), event('releasing', 51, TWO)] as const
     expect(broken('told', ...late, ...stale, lost)).toEqual([])

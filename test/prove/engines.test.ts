@@ -1,5 +1,8 @@
-import { expect, test, vi } from 'vitest'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import type { Engine } from '../../src/lab/engine.ts'
 import { ENGINES } from '../../src/lab/engines/index.ts'
 import { openAt } from '../../src/lab/opening.ts'
 import { FAULTS } from '../../src/prove/fault.ts'
@@ -26,5 +29,29 @@ test.each(Object.keys(ENGINES))('the lab starts %s, which gives leases and knows
     await locks.close()
   } finally {
     await engine[Symbol.asyncDispose]()
+  }
+})
+
+test('H2: the servers of the lab that can run programs, or are cheap to close, ask for a password', async () => {
+  const startOf = async (name: string): Promise<Engine> => {
+    const engine = await (await ENGINES[name]?.load())?.({ ttl: 1_000, clocks: false })
+    if (!engine) throw new Error(`there is no engine ${name}`)
+    onTestFinished(() => engine[Symbol.asyncDispose]())
+    return engine
+  }
+  for (const name of ['postgres', 'postgres-advisory']) {
+    const { endpoints } = await startOf(name)
+    const { host = '', port = 0 } = endpoints[0] ?? {}
+    const client = new pg.Client({ host, port, user: 'postgres', database: 'postgres', password: 'postgres' })
+    await expect(client.connect(), name).rejects.toThrow(/password authentication failed/)
+  }
+  for (const name of ['redis', 'redlock']) {
+    const { endpoints } = await startOf(name)
+    for (const { host, port } of endpoints) {
+      const client = new Redis({ host, port, lazyConnect: true, enableReadyCheck: false })
+      client.on('error', () => {})
+      await expect(client.ping(), name).rejects.toThrow(/NOAUTH/)
+      client.disconnect()
+    }
   }
 })

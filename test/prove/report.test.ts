@@ -46,10 +46,11 @@ test('the verdict for people has each promise with what was seen, and the story 
     passed        Safety: mutual exclusion as the resource sees it
                   779 writes were accepted, 57 refused
     passed        Tokens: unique and rising
-                  196 grants, 9 of them of names that were not given back
+                  196 grants, 9 of them takeovers: the last holder had not released the name
     passed        Told in time: before another holds
-                  7 losses, told 10 ms or more before the next grant, 15 ms before it in the median
-                  one overlap of two holders: the fence refused what the older wrote (1)
+                  losses reported to their holders: 7
+                  takeovers from a live holder that knew in time: 7, 10 ms or more before the next grant, 15 ms in the median
+                  one overlap of two holders, excused by pause: the fence refused what the older wrote (1)
     passed        Liveness A: free of deadlock
                   names of holders that died were had again within 139 ms (2)
                   a name that was asked for had no holder for 615 ms at most

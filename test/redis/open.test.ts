@@ -1,5 +1,5 @@
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
@@ -72,14 +72,15 @@ test('says that the password in a URL is wrong, and that nobody answers', async 
 })
 
 describe('the client library', () => {
-  // The package in a place from which none is to be seen, as when npx brings it.
+  // The package in a place from which none is to be seen, as a linked or a global one.
   const home = newFolder('alone')
   const project = join(home, 'project')
 
   beforeAll(() => {
     cpSync(join(ROOT, 'src'), join(home, 'package/src'), { recursive: true })
-    writeFileSync(join(home, 'package/package.json'), '{ "type": "module" }')
+    writeFileSync(join(home, 'package/package.json'), '{ "name": "holdfast", "type": "module" }')
     mkdirSync(join(project, 'node_modules'), { recursive: true })
+    symlinkSync(join(home, 'package'), join(project, 'node_modules/holdfast'))
     writeFileSync(
       join(home, 'try.mjs'),
       // A folder above may have libraries that are none of this test's.
@@ -107,20 +108,23 @@ describe('the client library', () => {
     )
   })
 
-  const attempt = async (scheme: string, installed = ''): Promise<string> => {
+  const attempt = async (scheme: string, installed = '', folder = project, env = {}): Promise<string> => {
     const url = `${scheme}://app:pw@127.0.0.1:${server.port}`
-    const { code, stdout, stderr } = await scriptNode([join(home, 'try.mjs'), url, installed], { folder: project })
+    const { code, stdout, stderr } = await scriptNode([join(home, 'try.mjs'), url, installed], { folder, env })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     return stdout.trim()
   }
 
   test('is named with the line that installs it when there is none', async () => {
-    expect(await attempt('redis')).toBe('DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis')
+    expect(await attempt('redis')).toBe(
+      'DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis where holdfast is installed (npm i -g for ' +
+        'a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it',
+    )
     expect(await attempt('rediss')).toMatch('npm i ioredis')
   })
 
   test.each(['iovalkey', '@redis/client', 'redis', 'ioredis'])(
-    'is %s if the project of the current folder has it',
+    'is %s if the project of the current folder has it, and this package',
     async name => {
       mkdirSync(join(project, 'node_modules/@redis'), { recursive: true })
       symlinkSync(join(ROOT, 'node_modules', name), join(project, 'node_modules', name))
@@ -131,9 +135,44 @@ describe('the client library', () => {
   test('is reported as it is when it is there and broken', async () => {
     const other = join(home, 'broken')
     mkdirSync(join(other, 'node_modules/ioredis'), { recursive: true })
+    symlinkSync(join(home, 'package'), join(other, 'node_modules/holdfast'))
     writeFileSync(join(other, 'node_modules/ioredis/index.js'), 'throw new Error("half installed")')
     const url = `redis://app:pw@127.0.0.1:${server.port}`
     const { stdout } = await scriptNode([join(home, 'try.mjs'), url, 'ioredis'], { folder: other })
     expect(stdout).toMatch('half installed')
+  })
+
+  describe('M5: in a folder that anybody may have prepared', () => {
+    const prepared = join(home, 'prepared')
+    const below = join(prepared, 'sub/folder')
+    const planted = join(prepared, 'node_modules/ioredis/index.js')
+
+    beforeAll(() => {
+      for (const path of [below, dirname(planted)]) mkdirSync(path, { recursive: true })
+      writeFileSync(planted, 'throw new Error("ran")')
+    })
+
+    test('is not loaded, from there nor from a folder above', async () => {
+      for (const folder of [prepared, below])
+        expect(await attempt('redis', 'ioredis', folder)).toMatch(/^DRIVER_MISSING: .*set HOLDFAST_DRIVERS/)
+    })
+
+    test('is loaded if HOLDFAST_DRIVERS names it', async () => {
+      expect(await attempt('redis', 'ioredis', home, { HOLDFAST_DRIVERS: below })).toMatch(/ran/)
+    })
+
+    test('is not loaded if it links to this package, and others may write there', async () => {
+      symlinkSync(join(home, 'package'), join(prepared, 'node_modules/holdfast'))
+      const folder = dirname(planted)
+      for (const path of [planted, folder]) {
+        const { mode } = statSync(path)
+        chmodSync(path, 0o777)
+        expect(await attempt('redis', 'ioredis', below)).toMatch(
+          `since others own or may write to ${path}: make it yours`,
+        )
+        chmodSync(path, mode)
+      }
+      expect(await attempt('redis', 'ioredis', below)).toMatch(/ran/)
+    })
   })
 })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Engine, EngineOptions } from '../engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
@@ -21,7 +22,8 @@ async function start(
   const alone = oneAtATime()
   const endsWithSessions = name === 'postgres-advisory'
   const clock = clocks ? startClock() : undefined
-  const server: PostgresServer = await startPostgres({ clock })
+  // Without one every user of the machine is its superuser, who may run programs as whoever started it.
+  const server: PostgresServer = await startPostgres({ clock, password: randomBytes(16).toString('hex') })
   const [row] = await server.query<{ server_version: string }>('show server_version')
   return {
     name,

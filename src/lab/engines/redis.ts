@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Engine, EngineOptions } from '../engine.ts'
@@ -8,13 +9,14 @@ import { clockFaults, serverFaults } from './server-faults.ts'
 /** One node that syncs each write to its disk, so that it forgets nothing unless its data is removed. */
 export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<Engine> {
   const clock = clocks ? startClock() : undefined
-  const server = await startRedis({ appendonly: 'always', clock })
+  const password = randomBytes(16).toString('hex')
+  const server = await startRedis({ appendonly: 'always', clock, password })
   return {
     name: 'redis',
     versions: await versionsOf(server),
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
-    open: ([way]) => ({ url: `redis://${way?.host}:${way?.port}` }),
+    open: ([way]) => ({ url: `redis://:${password}@${way?.host}:${way?.port}` }),
     faults: {
       ...serverFaults([server], { needed: 1, wipe: wipeRedis }),
       // A clock that goes back while the counter is forgotten is a violation that is known: see the guarantees.

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { Turn } from '../../prove/fault.ts'
 import { between, shuffled } from '../../prove/random.ts'
 import type { Engine, EngineOptions } from '../engine.ts'
@@ -12,8 +13,9 @@ const MAJORITY = 3
 /** Five independent nodes, of which one at a time may stop, restart and forget. */
 export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engine> {
   const own = clocks ? Array.from({ length: NODES }, () => startClock()) : []
+  const password = randomBytes(16).toString('hex')
   const servers = await Promise.all(
-    Array.from({ length: NODES }, (_, index) => startRedis({ appendonly: 'always', clock: own[index] })),
+    Array.from({ length: NODES }, (_, index) => startRedis({ appendonly: 'always', clock: own[index], password })),
   )
   return {
     name: 'redlock',
@@ -22,7 +24,9 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
     // A server that was just started may have forgotten, and waits for this long; uptimes are in whole seconds.
     warmUp: ttl + 2_000,
     endpoints: servers,
-    open: ways => ({ url: `redlock://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?maxTtl=${ttl}` }),
+    open: ways => ({
+      url: `redlock://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?maxTtl=${ttl}&password=${password}`,
+    }),
     faults: {
       ...serverFaults(servers, { needed: 3, mayForget: 1, wipe: wipeRedis }),
       ...clockFaults(own, -5 * ttl, 5 * ttl),

@@ -1,5 +1,5 @@
 import { LeaseError } from '../../errors.ts'
-import { load } from '../../stores/link/load.ts'
+import { load, WHERE } from '../../stores/link/load.ts'
 
 /**
  * A client library by which a server is asked how it is. Loaded when it is needed, since the package requires none.
@@ -8,5 +8,5 @@ import { load } from '../../stores/link/load.ts'
 export function driver<Module>(name: string): Module {
   const module = load(name) as Module | undefined
   if (module) return module
-  throw new LeaseError('DRIVER_MISSING', `a server of this kind is asked how it is by ${name}: npm i ${name}`)
+  throw new LeaseError('DRIVER_MISSING', `a server of this kind is asked how it is by ${name}: npm i ${name} ${WHERE}`)
 }

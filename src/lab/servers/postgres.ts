@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
@@ -66,7 +66,8 @@ export class PostgresServer extends ServerProcess {
       )
     } else {
       const secret = join(this.folder, 'password')
-      writeFileSync(secret, password ?? 'none', { mode: 0o644 })
+      writeFileSync(secret, password ?? 'none', { mode: 0o600 })
+      if (user) chownSync(secret, user.uid, user.gid)
       const auth = password === undefined ? 'trust' : 'scram-sha-256'
       run(
         'initdb',
@@ -83,6 +84,7 @@ export class PostgresServer extends ServerProcess {
         '--locale=C',
         '-N',
       )
+      rmSync(secret)
     }
     const settings: Record<string, string | number> = {
       listen_addresses: this.host,

@@ -1,18 +1,64 @@
+import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { LeaseError } from '../../errors.ts'
+
+/** Ends the message of `DRIVER_MISSING` after the line that installs one. */
+export const WHERE =
+  'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it'
 
 /**
- * A package as this one sees it, else as the project of the current folder does (`npx -p holdfast …`); `undefined` if it
- * is not installed. By `require`, which Jest can do without a flag; it loads ECMAScript modules too.
+ * A client library, from where this package is installed; else from the folder that HOLDFAST_DRIVERS names; else from the
+ * project of the current folder, if this very package is installed there too (`npm link`, a workspace). Any other
+ * current folder is no reason to run code: it may be anybody's. `undefined` if it is not installed.
+ * By `require`, which Jest can do without a flag; it loads ECMAScript modules too.
+ * @throws LeaseError DRIVER_MISSING if others may write to the one of the current folder
  */
 export function load(name: string): unknown {
-  for (const from of [import.meta.url, join(process.cwd(), 'any.js')]) {
-    try {
-      return createRequire(from)(name)
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      if (code !== 'MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error
-    }
+  const { HOLDFAST_DRIVERS: chosen } = process.env
+  const own = loadFrom(import.meta.url, name) ?? (chosen && loadFrom(join(resolve(chosen), 'any.js'), name))
+  if (own) return own
+  const project = join(process.cwd(), 'any.js')
+  const path = resolveFrom(project, name)
+  if (path === undefined || !hasThisPackage(project)) return undefined
+  const open = openToOthers(path)
+  if (open === undefined) return loadFrom(project, name)
+  const text = `${name} was not loaded from ${path}, since others own or may write to ${open}`
+  throw new LeaseError(
+    'DRIVER_MISSING',
+    `${text}: make it yours alone, or set HOLDFAST_DRIVERS to the folder to load from`,
+  )
+}
+
+function loadFrom(from: string, name: string): unknown {
+  return ifFound(name, () => createRequire(from)(name))
+}
+
+function resolveFrom(from: string, name: string): string | undefined {
+  return ifFound(name, () => realpathSync(createRequire(from).resolve(name)))
+}
+
+function ifFound<Found>(name: string, find: () => Found): Found | undefined {
+  try {
+    return find()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'MODULE_NOT_FOUND' && message.includes(`'${name}'`)) return undefined
+    throw error
   }
-  return undefined
+}
+
+function hasThisPackage(project: string): boolean {
+  const manifest = resolveFrom(project, 'holdfast/package.json')
+  return manifest !== undefined && realpathSync(fileURLToPath(import.meta.url)).startsWith(dirname(manifest) + sep)
+}
+
+/** The file, or the first folder above it, by which another user than root may change what is loaded. */
+function openToOthers(path: string): string | undefined {
+  const { uid, gid, mode } = statSync(path)
+  const others = gid === uid ? 0o002 : 0o022 // a group with the number of its user has no other member
+  const isSticky = (mode & 0o1000) !== 0 // as /tmp: nobody can replace there what is not his own
+  if ((uid !== 0 && uid !== process.geteuid?.()) || (!isSticky && (mode & others) !== 0)) return path
+  return path === dirname(path) ? undefined : openToOthers(dirname(path))
 }

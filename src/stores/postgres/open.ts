@@ -2,7 +2,7 @@ import { invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
 import { openLink } from '../link/link.ts'
-import { load } from '../link/load.ts'
+import { load, WHERE } from '../link/load.ts'
 import { driverOf, type PostgresClient } from './client.ts'
 import { type PostgresOptions, postgres } from './index.ts'
 import { migrate, migration } from './migrate.ts'
@@ -26,7 +26,7 @@ const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=â
 
 /**
  * The store that `postgres[ql]://[user:password@]host[:port][/database]` names, over pg or postgres, whichever is
- * installed beside this package or in the project of the current folder.
+ * installed where `load` looks.
  * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
  */
 export async function openPostgres(url: string): Promise<Store> {
@@ -125,5 +125,5 @@ function clientOf(url: URL): PostgresClient {
   if (pg) return new pg.Pool({ connectionString: url.href })
   const postgresJs = load('postgres') as ((url: string) => PostgresClient) | undefined
   if (postgresJs) return postgresJs(url.href)
-  throw new LeaseError('DRIVER_MISSING', 'a postgres: store needs a client of PostgreSQL: npm i pg')
+  throw new LeaseError('DRIVER_MISSING', `a postgres: store needs a client of PostgreSQL: npm i pg ${WHERE}`)
 }

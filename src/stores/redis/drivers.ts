@@ -1,5 +1,5 @@
 import { LeaseError } from '../../errors.ts'
-import { load } from '../link/load.ts'
+import { load, WHERE } from '../link/load.ts'
 import type { RedisClient } from './client.ts'
 
 /** Where a server is, and how to be let in. */
@@ -34,13 +34,12 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
 }
 
 /**
- * A client over ioredis, redis or iovalkey, whichever is installed beside this package or in the project of the current
- * folder. `scheme` is for the message of `DRIVER_MISSING`.
+ * A client over ioredis, redis or iovalkey, whichever is installed where `load` looks. `scheme` is for the message of `DRIVER_MISSING`.
  */
 export function clientOf(target: Target, scheme: string): RedisClient {
   for (const [name, make] of Object.entries(drivers)) {
     const module = load(name) as Module | undefined
     if (module) return make(module, target)
   }
-  throw new LeaseError('DRIVER_MISSING', `a ${scheme} store needs a client of Redis: npm i ioredis`)
+  throw new LeaseError('DRIVER_MISSING', `a ${scheme} store needs a client of Redis: npm i ioredis ${WHERE}`)
 }

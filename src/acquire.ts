@@ -38,8 +38,8 @@ export interface Acquired {
 
 /**
  * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and
- * what the claim may have left at the store is withdrawn in the background. A store that
- * does not answer is asked again, for one ttl at most; without `wait` not at all.
+ * what the claim may have left at the store is withdrawn in the background. A store that does not answer is asked again,
+ * for one ttl at most; without `wait` not at all.
  */
 export function acquire(core: Core, claim: Claim, wait: number, cancel: Cancel): Promise<Acquired> {
   return new Waiting(core, claim, wait, cancel).untilHeld()

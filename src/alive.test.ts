@@ -59,6 +59,19 @@ test('a process that releases to a store that never answers lives until the rele
   expect(ended).toEqual({ code: 0, out: 'unknown', err: '' })
 })
 
+test('S5: a withdrawal in the background does not keep the process alive until it is given up', async () => {
+  const ended = await run(`
+    const store = memory()
+    store.release = () => never
+    subscribe('release_failed', () => say('given up'))
+    const mute = createLocks(store, { ttl: 20_000 })
+    const lease = await mute.acquire('a', { maxHold: 10 })
+    await new Promise(resolve => setTimeout(resolve, 50))
+    say(await lease.release())
+  `)
+  expect(ended).toEqual({ code: 0, out: 'lost', err: '' })
+})
+
 test('after the event loop was blocked for twice the ttl the first look at the lease is right', async () => {
   const ended = await run(`
     const lease = await locks.acquire('a', { ttl: 100 })

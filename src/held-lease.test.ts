@@ -274,6 +274,7 @@ test('F12: a copy by spread has name, token, owner and ttl, and nothing that act
   const { locks } = stage({ owner: 'me' })
   const lease = await locks.acquire('a')
   await lease.extend(20_000)
+  // oxlint-disable-next-line typescript/no-misused-spread -- that is what is tested
   const copy = { ...lease }
   expect(copy).toEqual({ name: 'a', token: lease.token, owner: 'me', ttl: 20_000 })
   // @ts-expect-error to TypeScript it cannot be released either

@@ -50,7 +50,7 @@ export interface Locks extends Leadership, AsyncDisposable {
   /**
    * Runs `work` while holding `name`, then releases. Resolves to the result of the work. Rejects with its error, or
    * with the reason of `lease.signal` if that is why it failed; with `LEASE_LOST` or `MAX_HOLD` and the `result` when
-   * it returned after the lease was lost. A failed release is the event `release_failed` and never hides the result.
+   * it returned after the lease was lost. A release that fails is the event `release_failed`; the result is returned.
    */
   using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
   /** Who holds `name`, and who waits for it where the store keeps a line. */
@@ -71,7 +71,8 @@ export interface Locks extends Leadership, AsyncDisposable {
   advice(): Advice
   /**
    * No new claims; waits reject and signals abort with `CLOSED`; work is awaited for `grace`, then what is still held
-   * is no longer renewed and ends with its ttl. Closes the store, which closes what it opened itself.
+   * is no longer renewed and ends with its ttl. Waits up to 1 s more for releases in the background. Closes the store,
+   * which closes what it opened itself.
    */
   close(options?: CloseOptions): Promise<void>
 }

@@ -10,11 +10,11 @@ import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from './
 const MOST_REPEATS = 3
 
 /**
- * Withdraws a claim, with limits of its own: min(5 s, ttl) in all. It keeps the process alive for 1 s, or for as long as
- * the caller waits who releases a held `lease`.
- * `unsettled` says that a request of this claim went unanswered and may still arrive; then the store is asked until it
- * says that the claim is gone, because only that makes it remember to refuse the late one. Never rejects. `unknown` is also
- * the event `release_failed`: the store did not confirm, or it did not know the held `lease` after a release that failed.
+ * Withdraws a claim, with limits of its own: min(5 s, ttl) in all. It keeps the process alive for 1 s at most, and not at
+ * all if a held `lease` is released: its caller does. `unsettled` says that a request of this claim went unanswered and
+ * may still arrive; then the store is asked until it says that the claim is gone, because only that makes it remember to
+ * refuse the late one. Never rejects. `unknown` is also the event `release_failed`: the store did not confirm, or it did
+ * not know the held `lease` after a release that failed.
  */
 export async function withdraw(
   core: Core,

@@ -78,13 +78,7 @@ export class Contender {
     await this.#work(lease, op)
     ignore()
     history.write('releasing', { client, name, op })
-    let outcome = 'released'
-    try {
-      await lease.release()
-    } catch (error) {
-      outcome = LeaseError.is(error) ? error.code : String(error)
-    }
-    history.write('released', { client, name, op, outcome })
+    history.write('released', { client, name, op, outcome: await lease.release() })
   }
 
   /** Most are short, so that the name changes hands often; the others must be renewed. */

@@ -12,7 +12,7 @@ import { type Objects, objectFence } from '../../src/fencing/objects/index.ts'
 import { postgresFence } from '../../src/fencing/postgres/index.ts'
 import { redisFence } from '../../src/fencing/redis/index.ts'
 import { sqliteFence } from '../../src/fencing/sqlite/index.ts'
-import { createLocks, type Lease, memory } from '../../src/index.ts'
+import { createLocks, type Lease, LeaseError, memory } from '../../src/index.ts'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { startPostgres } from '../../src/lab/servers/postgres.ts'
 import { startRedis } from '../../src/lab/servers/redis.ts'
@@ -68,6 +68,18 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
       write: () => expect.unreachable(),
     }
     expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code })
+  })
+
+  test('after a write of an object that nobody answered leaves the outcome unknown', async () => {
+    const lease = await acquire()
+    const objects: Objects = {
+      read: async () => undefined,
+      async write() {
+        await end(lease)
+        throw new LeaseError('OUTCOME_UNKNOWN', 'no answer')
+      },
+    }
+    expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
   test('is refused by the fence of files, also between the first byte and the rename', async () => {

@@ -110,9 +110,9 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
   const overlong = await locks.acquire('overlong', { maxHold: 100 })
   const [held, tooLong] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()]
   const inTime = locks.using('held', () => held.promise)
-  let overdue: Lease | undefined
+  const overdue: Lease[] = []
   const tooLate = locks.using('too long', lease => {
-    overdue = lease
+    overdue.push(lease)
     return tooLong.promise
   })
   const term = locks.lead('led')[Symbol.asyncIterator]()
@@ -146,7 +146,7 @@ async function timesOf(url: string, fault: Fault, servers: readonly Server[]): P
     measure('`election.resign()`, after the work', () => resigning.resign()),
     measure('`locks.close({ grace })`', () => closed.close({ grace })),
   ])
-  await Promise.all([lost, disposed, overdue].map(lease => lease?.ended))
+  await Promise.all([lost, disposed, ...overdue].map(({ ended }) => ended))
   await measure('`lease.release()`, lease lost', () => lost.release()).then(end => expect(end).toBe('lost'))
   await measure('end of `await using`, lease lost', () => disposed[Symbol.asyncDispose]())
   tooLong.resolve('result')

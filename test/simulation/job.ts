@@ -2,7 +2,7 @@ import { LeaseError } from '../../src/errors.ts'
 import type { Lease } from '../../src/lease.ts'
 import type { Locks } from '../../src/locks.ts'
 import type { AcquireOptions } from '../../src/options.ts'
-import { LAST_REQUEST, requestLimit } from '../../src/time.ts'
+import { LAST_REQUEST, LONGEST_TRY, requestLimit } from '../../src/time.ts'
 import { Held, LONGEST_TTL } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
@@ -141,16 +141,16 @@ class Job {
     const { machine, ledger } = this.#around
     const began = machine.now()
     const wasHeld = this.#held?.isAborted === false
-    try {
-      await lease.release()
-      ledger.settled(this.#operation)
-    } catch (error) {
-      if (wasHeld && LeaseError.is(error) && error.code === 'LEASE_LOST') ledger.wasLost(this.#operation, this.#name)
-      throw error
-    } finally {
-      const took = machine.now() - began
-      if (took > lease.ttl + requestLimit(lease.ttl) + LAST_REQUEST + GRACE && !machine.hasStopped)
-        ledger.fail(`${this.#name}: a release for a ttl of ${lease.ttl} took ${took.toFixed(1)} ms`)
+    const end = await lease.release()
+    const took = machine.now() - began
+    if (took > LONGEST_TRY + GRACE && !machine.hasStopped)
+      ledger.fail(`${this.#name}: a release for a ttl of ${lease.ttl} took ${took.toFixed(1)} ms`)
+    if (end === 'released') ledger.settled(this.#operation)
+    else if (end === 'unknown') ledger.counts.unavailable += 1
+    else {
+      const { reason } = lease.signal
+      if (wasHeld && reason.code === 'LEASE_LOST') ledger.wasLost(this.#operation, this.#name)
+      this.#note(reason)
     }
   }
 

@@ -88,19 +88,29 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
     signal: AbortSignal | undefined,
     repeats: number,
   ): Promise<void> {
+    let unanswered: LeaseError | undefined
     const write = async (bytes: Uint8Array, tag: string | undefined): Promise<boolean> => {
       try {
         return await objects.write(key, bytes, tag, signal)
       } catch (error) {
         repeats -= 1
-        if (LeaseError.is(error) && error.code === 'OUTCOME_UNKNOWN' && repeats >= 0) return false
-        throw error
+        if (!LeaseError.is(error) || error.code !== 'OUTCOME_UNKNOWN' || repeats < 0) throw error
+        unanswered = error
+        return false
+      }
+    }
+    // A lease that ended meanwhile does not say what became of a write that nobody answered; a newer holder's mark does.
+    const changed = (there: Envelope | undefined): Uint8Array | undefined => {
+      try {
+        return change(there)
+      } catch (error) {
+        throw unanswered && LeaseError.from(error)?.code !== 'STALE_TOKEN' ? unanswered : error
       }
     }
     for (let attempt = 0; attempt < attempts; attempt++) {
       if (attempt > 0) await pause(attempt, signal)
       const there = await look(key, signal)
-      const bytes = change(there)
+      const bytes = changed(there)
       if (!bytes || (await write(bytes, there?.tag))) return
     }
     const why = 'others wrote between, or its server does not know its own ETag again'

@@ -8,7 +8,7 @@ import { until } from '../../src/lab/servers/until.ts'
 import type { Store } from '../../src/store.ts'
 import { advisory } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, transaction } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, queryAt, signal, transaction } from './support.ts'
 
 let server: PostgresServer
 
@@ -188,4 +188,20 @@ test('frees the names of a process that ends without a word at once', async () =
   await until('it is passed on', async () => (await acquire(other, next)).held)
   expect(performance.now() - started).toBeLessThan(10_000)
   await dead[Symbol.asyncDispose]()
+})
+
+test('S10: refuses CockroachDB, which grants every advisory lock to everybody', async () => {
+  await server.query('create database cockroach')
+  const url = server.url().replace(/postgres$/, 'cockroach')
+  // What the server says of itself, as that would.
+  await queryAt(
+    url,
+    `alter function pg_catalog.version() rename to real_version; create function pg_catalog.version() returns text
+    language sql as $$ select 'CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27, go1.19.10)' $$`,
+  )
+  await using store = storeOf({}, url)
+  expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/CockroachDB grants every advisory lock to everybody: use another store/),
+  })
 })

@@ -111,5 +111,7 @@ test('a token that cannot rise any more is refused, and its neighbours are not',
   const [refused, granted] = await Promise.allSettled([hold(store, claimOf('used up')), hold(store, claimOf('beside'))])
   expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
   expect(granted).toMatchObject({ status: 'fulfilled' })
-  expect(await failureOf(hold(store, claimOf('used up')))).toMatchObject({ message: 'the name has used up its tokens' })
+  expect(await failureOf(hold(store, claimOf('used up')))).toMatchObject({
+    message: expect.stringMatching(/^the name has used up its tokens/),
+  })
 })

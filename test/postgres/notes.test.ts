@@ -25,7 +25,9 @@ afterAll(async () => {
 /** What the server answers to one request that is carried out no later than `limit` ms from now. */
 async function late(claim: Claim, limit: number): Promise<unknown> {
   const order = { i: 0, ...claim, note: 'late', until: Date.now() + limit }
-  const [row] = await server.query<object>(withValues(annotate(namesOf({})), [JSON.stringify([order])]))
+  const [row] = await server.query<object>(
+    withValues(annotate(namesOf({})).replace('$0', 'null'), [JSON.stringify([order])]),
+  )
   return JSON.parse(Object.values(row ?? {})[0])[1]
 }
 

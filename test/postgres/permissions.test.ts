@@ -7,7 +7,7 @@ import { type PostgresServer, startPostgres } from '../../src/lab/servers/postgr
 import { until } from '../../src/lab/servers/until.ts'
 import { advisory, migrate, postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, queryAt, signal, storeAt } from './support.ts'
 
 const secret = 'p@ss:w/rd#%'
 
@@ -103,18 +103,21 @@ test('makes the tables in a schema that is there with the right to create in it 
 
 test('refuses a database that cannot store every name, and a server that is too old', async () => {
   await server.query("create database western encoding 'LATIN1' locale 'C' template template0")
+  await server.query('create database past')
+  const past = server.url().replace(/postgres$/, 'past')
   // What the server says of itself, as an older one would.
-  await server.query(`create role past login password '${secret}'; alter role past set search_path = past, pg_catalog;
-    create schema past; grant usage on schema past, holdfast to past;
-    create function past.current_setting(name text) returns text language sql as
-    $$ select case name when 'server_version_num' then '110022' else pg_catalog.current_setting(name) end $$;
-    grant execute on function past.current_setting to past`)
+  await queryAt(
+    past,
+    `alter function pg_catalog.current_setting(text) rename to real_setting;
+    create function pg_catalog.current_setting(name text) returns text language sql as
+    $$ select case name when 'server_version_num' then '110022' else pg_catalog.real_setting(name) end $$`,
+  )
   for (const [url, message] of [
     [
       server.url().replace(/postgres$/, 'western'),
       'the database has the encoding LATIN1: leases need one with the encoding UTF8',
     ],
-    [server.url('past', secret), 'the server is PostgreSQL 11: version 12 or later is needed'],
+    [past, 'the server is PostgreSQL 11: version 12 or later is needed'],
   ] as const) {
     const pool = new Pool({ connectionString: url })
     for (const store of [postgres(pool, { create: true }), advisory(pool, { create: true })]) {

@@ -40,3 +40,14 @@ interface Transaction {
   query(text: string): Promise<unknown[]>
   end(how?: 'commit' | 'rollback'): Promise<void>
 }
+
+/** The rows of one query, or several statements, of another user or in another database. */
+export async function queryAt(url: string, text: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(text)).rows
+  } finally {
+    await client.end()
+  }
+}

@@ -9,7 +9,10 @@ import { failure } from './failure.ts'
 import type { FenceNames } from './names.ts'
 import { raiseSql } from './sql.ts'
 
-/** The marks of one table. Each call is one statement, limited to 5 s. */
+/**
+ * The marks of one table. Each call is one statement, limited to 5 s, whose functions and operators are those of PostgreSQL
+ * itself: a role that may create in a schema of the path could put its own there.
+ */
 export class PostgresMarks implements KeptMarks {
   readonly #connector: Connector
   readonly #names: FenceNames
@@ -27,23 +30,25 @@ export class PostgresMarks implements KeptMarks {
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    const columns = 'resource, lineage, token::text, extract(epoch from raised_at) * 1000'
+    const columns = 'resource, lineage, token::pg_catalog.text, extract(epoch from raised_at)'
     const rows = await this.ask(
-      `select ${columns} from ${this.#names.marks} where starts_with(resource, ${literal(prefix)}) order by resource`,
+      `select ${columns} from ${this.#names.marks}
+       where pg_catalog.starts_with(resource, ${literal(prefix)}) order by resource`,
     )
     return rows.map(([resource, lineage, token, raisedAt]) => ({
       resource: String(resource),
       lineage: Number(lineage),
       token: BigInt(String(token)),
-      raisedAt: Math.floor(Number(raisedAt)),
+      raisedAt: Math.floor(Number(raisedAt) * 1000),
     }))
   }
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
     const [row] = await this.ask(
-      `update ${this.#names.marks} set lineage = lineage + 1, token = 0, raised_at = clock_timestamp()
-       where resource = ${literal(resource)} returning lineage`,
+      `update ${this.#names.marks} set lineage = lineage operator(pg_catalog.+) 1, token = 0,
+       raised_at = pg_catalog.clock_timestamp()
+       where resource operator(pg_catalog.=) ${literal(resource)} returning lineage`,
     )
     return row && Number(row[0])
   }
@@ -52,8 +57,10 @@ export class PostgresMarks implements KeptMarks {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
     const rows = await this.ask(
-      `delete from ${this.#names.marks} where raised_at < clock_timestamp() - ${olderThan} * interval '1 millisecond'
-       and starts_with(resource, ${literal(prefix)}) returning 1`,
+      `delete from ${this.#names.marks}
+       where raised_at operator(pg_catalog.<)
+         (pg_catalog.clock_timestamp() operator(pg_catalog.-) interval '${olderThan} milliseconds')
+       and pg_catalog.starts_with(resource, ${literal(prefix)}) returning 1`,
     )
     return rows.length
   }

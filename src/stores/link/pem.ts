@@ -7,10 +7,10 @@ export const pemFiles = ['ca', 'cert', 'key'] as const
 /** The files that the options of a URL of this engine name, such as `ca=/etc/ssl/own.pem`. */
 export function readPem(options: URLSearchParams, engine: string): { [name in (typeof pemFiles)[number]]?: Buffer } {
   const given = pemFiles.filter(name => options.has(name))
-  return Object.fromEntries(given.map(name => [name, read(name, options.get(name) ?? '', engine)]))
+  return Object.fromEntries(given.map(name => [name, readPemFile(name, options.get(name) ?? '', engine)]))
 }
 
-function read(name: string, path: string, engine: string): Buffer {
+export function readPemFile(name: string, path: string, engine: string): Buffer {
   try {
     return readFileSync(path)
   } catch (error) {

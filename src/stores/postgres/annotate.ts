@@ -30,5 +30,5 @@ select json_build_array(${TIME}, (
   from asked a left join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > statement_timestamp()
 ), (
   select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'
-))::text`
+))::text, $0`
 }

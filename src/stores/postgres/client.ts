@@ -1,5 +1,6 @@
 import { invalid } from '../../check.ts'
 import type { AnyLink, Opener } from '../link/link.ts'
+import { BoundLink } from './bound.ts'
 import { pg } from './pg.ts'
 import { postgresJs } from './postgres-js.ts'
 
@@ -29,24 +30,40 @@ export type PostgresClient = PgPool | PgClient | PostgresJs
 /** Opens connections of our own, like those of one kind of client. */
 export type Driver = Opener<Link>
 
-/** One connection. */
-export interface Link extends AnyLink {
+interface AnyWire extends AnyLink {
   /** Number of the server's process, as told at the login; that of a pooler is made up. */
   readonly pid: number | undefined
-  /**
-   * The first value of the first row; of several statements, which take no values, of the last one. Rejects if the
-   * connection ends before the answer.
-   */
-  ask(text: string, values?: readonly string[]): Promise<unknown>
   /** Resolves when messages are heard. */
   listen(channel: string, heard: (message: string) => void): Promise<void>
 }
 
+/** One connection, as a client makes it. */
+export interface Wire extends AnyWire {
+  /**
+   * The first row; of several statements, which take no values, of the last one. Rejects if the connection ends before
+   * the answer.
+   */
+  firstRow(text: string, values?: readonly string[]): Promise<readonly unknown[] | undefined>
+}
+
+/** One connection. */
+export interface Link extends AnyWire {
+  /**
+   * The first value of the first row, which has `$0` as its second. Rejects if the answer is another one's, or if the
+   * connection ends before it. For calls of functions by their full names, which set all that they depend on.
+   */
+  ask(text: string, values?: readonly string[]): Promise<unknown>
+  /** The same for any other statement: limited in time, and with no names but those of PostgreSQL itself. */
+  askInTime(text: string, values?: readonly string[]): Promise<unknown>
+  /** From now on a request leaves when the one before is answered. */
+  takeTurns(): void
+}
+
 /** Throws `INVALID_ARGUMENT` for what is no client of PostgreSQL. */
 export function driverOf(client: unknown, what: string): Driver {
-  const driver =
+  const opener =
     (typeof client === 'object' || typeof client === 'function') && client && (pg(client) ?? postgresJs(client))
-  if (driver) return driver
+  if (opener) return { open: async signal => new BoundLink(await opener.open(signal)) }
   const given =
     client === null
       ? 'null'

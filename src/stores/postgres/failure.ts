@@ -51,7 +51,8 @@ const refusals: readonly Refusal[] = [
   },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {
-    state: /^(40|53|54|57P03|XX|0A|22|23|25|42|55|58)/,
+    // Not 22021: a byte that nobody sent was put into the request by a pooler that mixed up several.
+    state: /^(40|53|54|57P03|XX|0A|22(?!021)|23|25|42|55|58)/,
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cannot serve now',
   },

@@ -2,7 +2,6 @@ import type { LeaseRecord, Query } from '../../store.ts'
 import type { Connection } from '../link/connection.ts'
 import type { Names } from './names.ts'
 import type { Session } from './session.ts'
-import { inTime } from './sql.ts'
 
 /** Names read at once. */
 const PAGE = 200
@@ -22,7 +21,7 @@ export async function* inspection(
   const [first, last] = 'name' in query ? [query.name, query.name] : [query.prefix, query.prefix + LAST]
   for (let from: string | null = first; from !== null; ) {
     const values: string[] = [from, last]
-    const text = await connection.carryOut(({ link }) => link.ask(inTime(statement(names), values)))
+    const text = await connection.carryOut(({ link }) => link.askInTime(statement(names), values))
     signal.throwIfAborted()
     const { rows, next } = JSON.parse(String(text)) as { rows: Row[]; next: string | null }
     const positions = new Map<string, number>()
@@ -57,5 +56,5 @@ select json_build_object(
   'rows', (select coalesce(json_agg(json_build_array(name, token, owner, note, extract(epoch from until - now) * 1000)
     order by name, seq), '[]') from found, t),
   'next', (select max(name) || chr(1) from page having count(*) = ${PAGE})
-)::text`
+)::text, $0`
 }

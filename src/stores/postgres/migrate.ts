@@ -11,7 +11,7 @@ const OLDEST = 120_000
 const LONGEST = 30_000
 
 /** Two that make the same at once would meet halfway. */
-const TURN = "select pg_advisory_xact_lock(hashtext('holdfast migrate'));"
+const TURN = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"
 
 /** What `migrate` does, as SQL to read or to put into migrations of your own; it may be carried out again. */
 export function migration(place: Place = {}): string {
@@ -50,18 +50,21 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
 }
 
 export async function makeSchema(link: Link, names: Names): Promise<void> {
-  await link.ask(inTurn(schemaSql(names)))
+  await link.ask(`${inTurn(schemaSql(names))}\nselect null, $0`)
 }
 
 /** The server's time, and the format of the table, if that is there. Rejects what this version cannot work with. */
 export async function lookAt(link: Link, { lease }: Names): Promise<{ time: number; format: number | undefined }> {
-  const answer = await link.ask(
-    `select json_build_array(extract(epoch from clock_timestamp()) * 1000, current_setting('server_version_num')::integer,
-      current_setting('server_encoding'), to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text`,
+  const answer = await link.askInTime(
+    `select json_build_array(extract(epoch from clock_timestamp()) * 1000, pg_backend_pid(),
+      current_setting('server_version_num')::integer, current_setting('server_encoding'),
+      to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text, $0`,
     [lease],
   )
-  const looked = JSON.parse(String(answer)) as [number, number, string, boolean, string | null]
-  const [time, version, encoding, isThere, comment] = looked
+  const looked = JSON.parse(String(answer)) as [number, number, number, string, boolean, string | null]
+  const [time, pid, version, encoding, isThere, comment] = looked
+  // A pooler stands between, and old ones mix up requests that overlap.
+  if (pid !== link.pid) link.takeTurns()
   if (version < OLDEST)
     throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)
   // One name that it cannot store would fail all that share its statement, and there is no last name to list up to.

@@ -1,12 +1,14 @@
 import { invalid, show } from '../../check.ts'
 import { LeaseError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
+import { warnOfClearPassword } from '../link/clear-password.ts'
 import { openLink } from '../link/link.ts'
 import { load, WHERE } from '../link/load.ts'
 import { driverOf, type PostgresClient } from './client.ts'
 import { type PostgresOptions, postgres } from './index.ts'
 import { migrate, migration } from './migrate.ts'
 import { namesOf, type Place } from './names.ts'
+import { takeTls } from './tls.ts'
 
 /** What a URL says. */
 interface Target {
@@ -58,9 +60,13 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
   const { url: own, place } = read(url)
   const link = await openLink(driverOf(clientOf(own), 'forgetNames'), async () => {}, new AbortController().signal)
   try {
-    await link.ask(`delete from ${namesOf(place).lease} where name = any(array(select json_array_elements_text($1)))`, [
-      JSON.stringify(names),
-    ])
+    const values = [JSON.stringify(names)]
+    await link.askInTime(
+      `with gone as (
+        delete from ${namesOf(place).lease} where name = any(array(select json_array_elements_text($1)))
+      ) select null, $0`,
+      values,
+    )
   } finally {
     link.close()
   }
@@ -120,10 +126,13 @@ function checkEncoding(part: string): void {
   }
 }
 
-function clientOf(url: URL): PostgresClient {
+function clientOf(given: URL): PostgresClient {
+  const url = new URL(given)
+  const ssl = takeTls(url)
+  if (!ssl && (url.password || process.env.PGPASSWORD)) warnOfClearPassword('PostgreSQL', url.hostname)
   const pg = load('pg') as { Pool: new (config: object) => PostgresClient } | undefined
-  if (pg) return new pg.Pool({ connectionString: url.href })
-  const postgresJs = load('postgres') as ((url: string) => PostgresClient) | undefined
-  if (postgresJs) return postgresJs(url.href)
+  if (pg) return new pg.Pool({ connectionString: url.href, ssl })
+  const postgresJs = load('postgres') as ((url: string, options: object) => PostgresClient) | undefined
+  if (postgresJs) return postgresJs(url.href, { ssl })
   throw new LeaseError('DRIVER_MISSING', `a postgres: store needs a client of PostgreSQL: npm i pg ${WHERE}`)
 }

@@ -1,5 +1,6 @@
 import { LONGEST_REQUEST } from '../../time.ts'
-import type { Driver, Link } from './client.ts'
+import type { Opener } from '../link/link.ts'
+import type { Wire } from './client.ts'
 
 interface Result {
   readonly rows: unknown[][]
@@ -30,7 +31,7 @@ const OWN = {
 }
 
 /** A `Pool` or a `Client` of pg. */
-export function pg(client: object): Driver | undefined {
+export function pg(client: object): Opener<Wire> | undefined {
   const { options, Client, connectionParameters: parameters } = client as Config
   if (typeof Client === 'function' && typeof options === 'object' && options !== null)
     return driver(Client as Constructor, options as Config)
@@ -39,7 +40,7 @@ export function pg(client: object): Driver | undefined {
   return driver(client.constructor as Constructor, { ...parameters, password, ssl })
 }
 
-function driver(Client: Constructor, options: Config): Driver {
+function driver(Client: Constructor, options: Config): Opener<Wire> {
   // What is secret is not enumerable.
   const { password, ssl } = options
   const name = { fallback_application_name: 'holdfast' }
@@ -67,12 +68,12 @@ function driver(Client: Constructor, options: Config): Driver {
       }
       // The core holds the process while somebody waits for an answer; an idle connection never does.
       client.unref?.()
-      return link(client)
+      return wire(client)
     },
   }
 }
 
-function link(client: Client): Link {
+function wire(client: Client): Wire {
   let isOpen = true
   let last: Promise<unknown> = Promise.resolve()
   const query = (config: object): Promise<Result | Result[]> => {
@@ -89,10 +90,10 @@ function link(client: Client): Link {
   })
   return {
     pid: client.processID ?? undefined,
-    async ask(text, values) {
+    async firstRow(text, values) {
       const results = await query({ text, values, rowMode: 'array' })
       const result = Array.isArray(results) ? results.at(-1) : results
-      return result?.rows[0]?.[0]
+      return result?.rows[0]
     },
     async listen(channel, heard) {
       client.on('notification', (message: { channel: string; payload?: string }) => {

@@ -1,7 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import { LONGEST_REQUEST } from '../../time.ts'
+import type { Opener } from '../link/link.ts'
 import { load } from '../link/load.ts'
-import type { Driver, Link } from './client.ts'
+import type { Wire } from './client.ts'
 
 interface Result extends Array<unknown[]> {
   readonly state?: { readonly pid: number | null }
@@ -27,18 +28,18 @@ interface Options {
 }
 
 /** postgres.js. */
-export function postgresJs(client: object): Driver | undefined {
+export function postgresJs(client: object): Opener<Wire> | undefined {
   const sql = client as Partial<Sql>
   if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
   const places = placesOf((client as Sql).options)
   return { open: async signal => open(client as Sql, places, signal) }
 }
 
-async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<Link> {
+async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<Wire> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
   // Where it cannot be found, as in a bundle, the client itself is used as it is.
   // Each query may then go over another of its connections, so there is no process to name.
-  if (!factory) return { ...link(client, { isOpen: () => true, onEnd: () => {}, close: () => {} }), pid: undefined }
+  if (!factory) return { ...wire(client, { isOpen: () => true, onEnd: () => {}, close: () => {} }), pid: undefined }
   let isOpen = true
   let socket: Socket | undefined
   const ends: (() => void)[] = []
@@ -71,8 +72,8 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   }
   signal.addEventListener('abort', close)
   try {
-    const opened = link(own, { isOpen: () => isOpen, onEnd: ended => void ends.push(ended), close })
-    await opened.ask('select 1')
+    const opened = wire(own, { isOpen: () => isOpen, onEnd: ended => void ends.push(ended), close })
+    await opened.firstRow('select 1')
     return {
       ...opened,
       async listen(channel, listener) {
@@ -88,19 +89,19 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   }
 }
 
-function link(sql: Sql, rest: Pick<Link, 'isOpen' | 'onEnd' | 'close'>): Link {
+function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
   let pid: number | undefined
   return {
     ...rest,
     get pid() {
       return pid
     },
-    async ask(text, values = []) {
+    async firstRow(text, values = []) {
       // With parameters it asks for their types first, which is a round trip more.
       const results = await sql.unsafe(withValues(text, values)).values()
       const result = ('state' in results ? results : results.at(-1)) as Result | undefined
       pid = result?.state?.pid ?? undefined
-      return result?.[0]?.[0]
+      return result?.[0]
     },
     async listen(channel, heard) {
       await sql.listen(channel, heard)

@@ -4,6 +4,7 @@ import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import type { Connection } from '../link/connection.ts'
 import { tellGhost } from '../link/ghost.ts'
 import type { Link } from './client.ts'
+import { exhausted } from './exhausted.ts'
 import type { Session } from './session.ts'
 
 /** What a function answered to one request: a word, and what belongs to it. */
@@ -87,6 +88,7 @@ export class Requests {
           }))
           const text = await this.#ask(session.link, JSON.stringify(orders))
           const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
+          if (answers?.length !== requests.length) throw new Error(`${answers?.length} answers came`)
           session.learn(time, sent)
           return answers
         },
@@ -96,7 +98,7 @@ export class Requests {
         answers => {
           leave()
           for (let index = 0; index < requests.length; index++)
-            this.#settle(requests[index] as Request, answers[index] ?? ['missing'])
+            this.#settle(requests[index] as Request, answers[index] as Answer)
         },
         error => {
           leave()
@@ -114,8 +116,7 @@ export class Requests {
       if (performance.now() < (request.until ?? 0)) this.#batch.add(request)
       // This copy did nothing, but who knows of the others.
       else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached PostgreSQL too late and was refused'))
-    } else if (kind === 'exhausted')
-      request.reject(new LeaseError('STORE_UNAVAILABLE', 'the name has used up its tokens', { retryable: false }))
+    } else if (kind === 'exhausted') request.reject(exhausted())
     else request.resolve(answer)
   }
 }

@@ -1,7 +1,7 @@
 import { acquire } from './acquire.ts'
 import { breakLease, prune, release, renew, wake } from './functions.ts'
 import type { Names } from './names.ts'
-import { LAST_TOKEN } from './sql.ts'
+import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
 
 /** The number of what is below, raised by every change of it. Described in docs/format.md. */
 export const FORMAT = 1
@@ -64,9 +64,13 @@ ${wake(names)}
 ${prune(names)}`
 }
 
-/** `if not exists` would ask for the right to create schemas also where there is nothing to create. */
+/**
+ * The beginning of what makes tables. `if not exists` would ask for the right to create schemas also where there is nothing
+ * to create.
+ */
 export function schemaIfMissing(schema: string): string {
-  return `do $holdfast$ begin
+  return `${SAFE_PATH}
+do $holdfast$ begin
   if to_regnamespace('${schema}') is null then
     create schema ${schema};
   end if;

@@ -24,9 +24,15 @@ set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
 
-/** A statement beside them, which waits for a lock as long. Two in one message are a transaction, in any mode of a pooler. */
+/** Else a role that may create in a schema of the path puts better matches there, which run as whoever runs us. */
+export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
+
+/**
+ * A statement outside of the functions: it waits for a lock as long, and finds no other's functions and operators. All in
+ * one message are a transaction, in any mode of a pooler.
+ */
 export function inTime(statement: string, values: readonly string[]): string {
-  return `set local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
+  return `${SAFE_PATH}\nset local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
 }
 
 export const BEGIN: string = `begin

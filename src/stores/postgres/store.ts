@@ -8,13 +8,14 @@ import { tellGhost } from '../link/ghost.ts'
 import type { Wakes } from '../link/wakes.ts'
 import { annotate } from './annotate.ts'
 import type { Driver } from './client.ts'
+import { freeExhausted } from './exhausted.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import type { Names } from './names.ts'
 import { type Answer, Requests } from './requests.ts'
 import { Session } from './session.ts'
-import { inTime } from './sql.ts'
+import { LAST_TOKEN } from './sql.ts'
 import { wakesOf } from './wakes.ts'
 
 /** Milliseconds after which to ask again for a row that somebody else had locked. */
@@ -53,16 +54,16 @@ export class PostgresStore implements Store {
       failure: (error, session) => failure(error, session !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),
     })
-    const channel = ears ? `holdfast_${randomUUID().replaceAll('-', '')}` : ''
+    const channel = `holdfast_${randomUUID().replaceAll('-', '')}`
     this.#connection = connection
     const [acquire, renew, release] = [
-      `select ${names.call('acquire')}($1, nullif($2, ''))`,
-      `select ${names.call('renew')}($1)`,
-      `select ${names.call('release')}($1)`,
+      `select ${names.call('acquire')}($1, ${ears ? '$2' : 'null'}), $0`,
+      `select ${names.call('renew')}($1), $0`,
+      `select ${names.call('release')}($1), $0`,
     ]
-    this.#acquires = new Requests(connection, (link, orders) => link.ask(acquire, [orders, channel]))
+    this.#acquires = new Requests(connection, (link, orders) => link.ask(acquire, ears ? [orders, channel] : [orders]))
     this.#renewals = new Requests(connection, (link, orders) => link.ask(renew, [orders]))
-    this.#notes = new Requests(connection, (link, orders) => link.ask(inTime(annotate(names), [orders])))
+    this.#notes = new Requests(connection, (link, orders) => link.askInTime(annotate(names), [orders]))
     this.#releases = new Requests(connection, (link, orders) => link.ask(release, [orders]))
     if (!ears) return
     const wakes = wakesOf(ears, channel)
@@ -112,18 +113,19 @@ export class PostgresStore implements Store {
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
     signal.throwIfAborted()
     const until = performance.now() + requestLimit(3 * LONGEST_REQUEST)
+    const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision), $0`
     for (;;) {
-      const [kind, token] = await this.#connection.carryOut(async (session, sent) => {
+      const [kind, token] = await this.#connection.carryOut(async (session, sent): Promise<Answer> => {
         const values = [name, by, String(session.serverTime(until))]
-        const text = await session.link.ask(`select ${this.#names.call('break')}($1, $2, $3::double precision)`, values)
+        const text = await session.link.ask(breakLease, values)
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
         session.learn(time, sent)
-        return answer
+        if (answer[0] !== 'exhausted') return answer
+        const freed = Number(await session.link.askInTime(freeExhausted(this.#names), values))
+        return freed ? ['held', LAST_TOKEN] : ['skipped']
       })
       if (kind === 'held') return BigInt(String(token))
       if (kind === 'lost') return undefined
-      if (kind === 'exhausted')
-        throw new LeaseError('STORE_UNAVAILABLE', 'the name has used up its tokens', { retryable: false })
       if (kind !== 'late' || performance.now() >= until) throw locked(name)
     }
   }
@@ -151,7 +153,7 @@ export class PostgresStore implements Store {
     this.#sincePruned += 1
     if (this.#sincePruned < PRUNED / 2) return
     this.#sincePruned = 0
-    const statement = `select ${this.#names.call('prune')}($1, ${PRUNED})`
+    const statement = `select ${this.#names.call('prune')}($1, ${PRUNED}), $0`
     const work = this.#connection.carryOut(async ({ link }) => String(await link.ask(statement, [this.#prunedTo])))
     work.then(
       last => {

@@ -21,7 +21,7 @@ export function wakesOf(driver: Driver, channel: string): Wakes {
 
 /** A pooler hands the connection to others between two statements, and messages with it. */
 async function checkDirect(link: Link): Promise<void> {
-  const pid = Number(await link.ask('select pg_backend_pid()::text'))
+  const pid = Number(await link.askInTime('select pg_backend_pid()::text, $0'))
   if (link.pid === undefined || link.pid === pid) return
   const message =
     'messages cannot be heard through a pooler: give the option direct a client that connects to PostgreSQL itself'

@@ -25,7 +25,7 @@ export async function* inspection(
 ), page as (
   select * from ${tokens} where name >= $1 and name <= $2 and key in (select key from locks) order by name limit ${PAGE}
 )
-select coalesce(json_agg(json_build_array(name, token::text, owner, note, ttl) order by name), '[]')::text from page`
+select coalesce(json_agg(json_build_array(name, token::text, owner, note, ttl) order by name), '[]')::text, $0 from page`
   for (let from = first; ; ) {
     const rows = JSON.parse(String(await session.ask(statement, [from, last]))) as Row[]
     signal.throwIfAborted()

@@ -7,6 +7,7 @@ import type { Driver, Link } from '../client.ts'
 import { failure } from '../failure.ts'
 import { lookAt, makeSchema, unusable } from '../migrate.ts'
 import type { Names } from '../names.ts'
+import { LAST_TOKEN } from '../sql.ts'
 
 /** The first version that ends a session which is silent. */
 const ENDS_SESSIONS = 140_000
@@ -49,17 +50,17 @@ export class Session {
     closing: AbortSignal,
   ): Promise<Session> {
     const prepare = async (link: Link): Promise<void> => {
-      await checkDirect(link)
+      await checkLocks(link)
       const { format } = await lookAt(link, names)
       if (format === undefined && create) await makeSchema(link, names)
       else if (format === undefined) throw unusable(missing(names))
-      const answer = await link.ask(
-        "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text",
+      const answer = await link.askInTime(
+        "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text, $0",
       )
       const [version, isStandby] = JSON.parse(String(answer)) as [number, boolean]
       // It grants locks, but has no tokens: and its session, once open, would be asked again and again.
       if (isStandby) throw Object.assign(new Error('the server is in recovery'), { code: '25006' })
-      await link.ask(settings(ttl, version))
+      await link.askInTime(settings(ttl, version))
     }
     try {
       return new Session(await openLink(driver, prepare, closing), names, onLost)
@@ -82,7 +83,7 @@ export class Session {
     return new Promise((resolve, reject) => batch.add({ order, signal, resolve, reject }))
   }
 
-  /** The first value that a query answers. */
+  /** The first value that a query answers, which selects `$0` as its second. */
   async ask(text: string, values: readonly string[]): Promise<unknown> {
     let timer: NodeJS.Timeout | undefined
     const silence = new Promise<never>((_, reject) => {
@@ -115,8 +116,11 @@ export class Session {
     try {
       const orders = requests.map(({ order }, i) => ({ i, ...order }))
       const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(orders)])))
+      if (answers?.length !== requests.length) {
+        this.close() // nobody knows what is locked
+        throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all')
+      }
       for (const [i, ...answer] of answers as [number, ...unknown[]][]) requests[i]?.resolve(answer)
-      for (const { reject } of requests) reject(new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all'))
     } catch (error) {
       for (const { reject } of requests) reject(error)
     }
@@ -129,9 +133,12 @@ export interface Wishes {
   readonly ttl: number
 }
 
-/** A pooler gives the locks of one client to another: both then believe to hold. */
-async function checkDirect(link: Link): Promise<void> {
-  const pid = Number(await link.ask('select pg_backend_pid()::text'))
+/** A pooler gives the locks of one client to another: both then believe to hold. So it is where a lock does nothing. */
+async function checkLocks(link: Link): Promise<void> {
+  const answer = await link.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
+  const [pid, version] = JSON.parse(String(answer)) as [number, string]
+  if (version.startsWith('CockroachDB'))
+    throw unusable('CockroachDB grants every advisory lock to everybody: use another store, or PostgreSQL itself')
   if (link.pid === undefined)
     throw unusable(
       'advisory locks need a connection of their own, which this client gives not, as postgres.js in a bundle from ' +
@@ -153,6 +160,7 @@ function settings(ttl: number, version: number): string {
   const most = Math.max(Math.floor(ttl / 3), 1)
   const seconds = Math.max(Math.floor(ttl / 3_000), 1)
   return [
+    'set search_path = pg_catalog, pg_temp',
     ...(version >= ENDS_SESSIONS ? [`set idle_session_timeout = ${ttl}`] : []),
     `set idle_in_transaction_session_timeout = ${most}`,
     `set statement_timeout = ${most}`,
@@ -162,6 +170,7 @@ function settings(ttl: number, version: number): string {
     'set tcp_keepalives_count = 2',
     `set tcp_user_timeout = ${ttl}`,
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+    'select null, $0',
   ].join(';\n')
 }
 
@@ -172,7 +181,7 @@ function statements({ tokens }: Names): Record<Statement, string> {
     lock: `with asked as materialized (
   select i, name, pg_try_advisory_lock(key::bigint) as is_ours ${asked('name text, key text')}
 )
-select json_agg(json_build_array(i, is_ours, token::text, owner, note, ttl))::text
+select json_agg(json_build_array(i, is_ours, token::text, owner, note, ttl))::text, $0
 from asked left join ${tokens} using (name)`,
     token: `with asked as materialized (
   select * ${asked('name text, key text, owner text, note text, ttl integer')}
@@ -181,18 +190,18 @@ from asked left join ${tokens} using (name)`,
   select name, key::bigint, floor(extract(epoch from clock_timestamp()) * 1000000), owner, note, ttl
   from asked order by name
   on conflict (name) do update set key = excluded.key, token = greatest(t.token + 1, excluded.token),
-    owner = excluded.owner, note = excluded.note, ttl = excluded.ttl
+    owner = excluded.owner, note = excluded.note, ttl = excluded.ttl where t.token < ${LAST_TOKEN}
   returning name, token
 )
-select json_agg(json_build_array(i, token::text))::text from asked join given using (name)`,
-    unlock: `select json_agg(json_build_array(i, pg_advisory_unlock(key::bigint)))::text ${asked('key text')}`,
+select json_agg(json_build_array(i, token::text))::text, $0 from asked left join given using (name)`,
+    unlock: `select json_agg(json_build_array(i, pg_advisory_unlock(key::bigint)))::text, $0 ${asked('key text')}`,
     // For those who look only.
     ttl: `with asked as materialized (
   select * ${asked('name text, ttl integer')}
 ), changed as (
   update ${tokens} t set ttl = a.ttl from asked a where t.name = a.name
 )
-select json_agg(json_build_array(i))::text from asked`,
+select json_agg(json_build_array(i))::text, $0 from asked`,
     // The token tells a late one: another may have been granted the name since.
     note: `with asked as materialized (
   select * ${asked('name text, token text, note text')}
@@ -200,7 +209,7 @@ select json_agg(json_build_array(i))::text from asked`,
   update ${tokens} t set note = a.note from asked a where t.name = a.name and t.token = a.token::bigint
   returning t.name
 )
-select json_agg(json_build_array(i, name in (select name from changed)))::text from asked`,
-    ping: `select json_agg(json_build_array(i))::text ${asked('x text')}`,
+select json_agg(json_build_array(i, name in (select name from changed)))::text, $0 from asked`,
+    ping: `select json_agg(json_build_array(i))::text, $0 ${asked('x text')}`,
   }
 }

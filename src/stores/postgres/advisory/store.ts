@@ -5,7 +5,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { LONGEST_REQUEST, requestLimit } from '../../../time.ts'
 import { closed } from '../../link/closed.ts'
 import type { Driver } from '../client.ts'
-
+import { exhausted } from '../exhausted.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { type Holding, Holdings } from './holdings.ts'
 import { inspection } from './inspection.ts'
@@ -136,10 +136,11 @@ export class AdvisoryStore implements Store {
       if (!holding.isLocked) return busyWith(claim, last as LastGrant)
       checkTime() // first: without a token nobody takes it for held
       const [token] = await session.put('token', { name, key, owner, note, ttl }, NEVER)
+      if (typeof token !== 'string') throw exhausted()
       if (session.isLost) throw new LeaseError('OUTCOME_UNKNOWN', 'the session ended meanwhile, and the lock with it')
       if (this.#holdings.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
       checkTime()
-      this.#holdings.hold(holding, BigInt(String(token)), asked + ttl)
+      this.#holdings.hold(holding, BigInt(token), asked + ttl)
       return { held: true, token: holding.token, ttl }
     } finally {
       // A statement that failed may have locked, which the server does not take back with the rest.

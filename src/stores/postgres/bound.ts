@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto'
+import type { Link, Wire } from './client.ts'
+import { inTime } from './sql.ts'
+
+/**
+ * A connection whose answers are bound to their requests. Each statement selects a random id in its second column, where
+ * its text has `$0`. An answer with another id belongs to another request: pgbouncer 1.18 shifts pipelined answers. The
+ * connection is then closed, and the outcome of all that is under way on it is unknown.
+ */
+export class BoundLink implements Link {
+  readonly #wire: Wire
+  #takesTurns = false
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(wire: Wire) {
+    this.#wire = wire
+  }
+
+  get pid(): number | undefined {
+    return this.#wire.pid
+  }
+
+  ask(text: string, values: readonly string[] = []): Promise<unknown> {
+    return this.#send(id => this.#wire.firstRow(text.replace('$0', id), values))
+  }
+
+  askInTime(text: string, values: readonly string[] = []): Promise<unknown> {
+    return this.#send(id => this.#wire.firstRow(inTime(text.replace('$0', id), values)))
+  }
+
+  takeTurns(): void {
+    this.#takesTurns = true
+  }
+
+  listen(channel: string, heard: (message: string) => void): Promise<void> {
+    return this.#wire.listen(channel, heard)
+  }
+
+  onEnd(ended: () => void): void {
+    this.#wire.onEnd(ended)
+  }
+
+  isOpen(): boolean {
+    return this.#wire.isOpen()
+  }
+
+  close(): void {
+    this.#wire.close()
+  }
+
+  async #send(put: (id: string) => Promise<readonly unknown[] | undefined>): Promise<unknown> {
+    const id = randomUUID()
+    const answer = this.#takesTurns ? this.#last.then(() => put(`'${id}'`)) : put(`'${id}'`)
+    this.#last = answer.catch(() => {})
+    const row = await answer
+    if (row?.[1] === id) return row[0]
+    this.close()
+    throw new Error('the answer belongs to another request: a pooler may have mixed them up')
+  }
+}

@@ -1,0 +1,27 @@
+import { LeaseError } from '../../errors.ts'
+import type { Names } from './names.ts'
+import { LAST_TOKEN } from './sql.ts'
+
+/**
+ * In: the name, who breaks it, and until when. Frees a name whose token cannot rise, as the function for `break` does not.
+ * Not a function as the others are: so nobody has to migrate for it.
+ */
+export function freeExhausted({ lease }: Names): string {
+  return `with freed as (
+  update ${lease} set id = null, ttl = 0, expires_at = clock_timestamp(), broken_by = $2
+  where name = $1 and token >= ${LAST_TOKEN} and id is not null and expires_at > clock_timestamp()
+    and extract(epoch from clock_timestamp()) * 1000 <= $3::double precision
+  returning 1
+)
+select count(*), $0, (
+  select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'
+) from freed`
+}
+
+/** Of a name that nobody can be granted any more. */
+export function exhausted(): LeaseError {
+  const message =
+    `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written. End whoever ` +
+    'holds it, delete its row, and raise the lineage of the fences that saw that token (docs/stores/postgres.md)'
+  return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
+}

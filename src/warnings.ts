@@ -2,6 +2,8 @@ import { events } from './events.ts'
 
 /** Stable codes of warnings, for programs and for searches; docs/errors.md explains each. */
 export type WarningCode =
+  /** A client of Redis selected another database after its leases were given theirs. */
+  | 'HOLDFAST_DATABASE'
   /** Redis may drop leases when its memory is full. */
   | 'HOLDFAST_EVICTION'
   /** Redlock has an even number of servers. */
@@ -16,6 +18,8 @@ export type WarningCode =
   | 'HOLDFAST_PASSWORD_IN_CLEAR'
   /** A claim waits behind a lease of its own locks, perhaps for ever. */
   | 'HOLDFAST_SELF_WAIT'
+  /** Redis refuses messages to waiters. */
+  | 'HOLDFAST_WAKES'
 
 const given = new Set<string>()
 

@@ -12,10 +12,9 @@ export async function migrate(args: readonly string[]): Promise<number> {
   const { values, positionals } = parse('migrate', [...args], options)
   if (positionals.length > 0) throw new Usage(`migrate has no arguments, only options; ${seeHelp('migrate')}`)
   const output = new Output(values)
-  const store = values.store ?? process.env.HOLDFAST_STORE
   const isSql = values['print-sql'] === true
-  if (isSql && store === undefined) return print('postgres://localhost')
-  const url = storeUrl(store, output)
+  if (isSql && (values.store ?? process.env.HOLDFAST_STORE) === undefined) return print('postgres://localhost')
+  const url = storeUrl(values.store, output)
   if (isSql && POSTGRES.test(url)) return print(url)
   openerOf(url) // or a mistyped scheme would mean that all is well
   if (!POSTGRES.test(url)) {

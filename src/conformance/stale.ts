@@ -6,7 +6,7 @@ import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Cure } from './harness.ts'
 import type { Space } from './space.ts'
-import { inTime, sleep, TooSlow, until } from './timing.ts'
+import { inTime, LIMIT, sleep, TooSlow, until } from './timing.ts'
 
 /** Requests that arrive after newer ones of the same claim, and after their limit. */
 export const staleCases: Case[] = [
@@ -169,13 +169,15 @@ async function givenUp(
 ): Promise<void> {
   const limit =
     verb === 'acquire' ? (store.acquireLimit?.(claim.ttl) ?? requestLimit(claim.ttl)) : requestLimit(claim.ttl)
+  const sent = performance.now()
   const stale = request<unknown>(systemClock(), limit, signal => store[verb](claim, signal))
   const outcome = stale.then(
     () => assert.fail('the harness did not hold the request up'),
     () => {},
   )
   await Promise.all([outcome, meanwhile()])
-  await sleep(limit / 10) // the server's clock may count whole milliseconds
+  // It may have been given up sooner, and the server's clock may count whole milliseconds.
+  await sleep(sent + 1.1 * limit - performance.now())
 }
 
 /** Looks for a while: nobody says when a request that was given up has arrived. */
@@ -190,5 +192,5 @@ async function always(space: Space, look: () => Promise<void>): Promise<void> {
 /** A late request may leave something for a moment, which its client deletes. */
 async function leavesNothing(space: Space, client: Client, name: string): Promise<void> {
   await sleep(space.short)
-  await until('nothing is left', async () => (await client.inspect({ name })).length === 0)
+  await until('nothing is left', async () => (await client.inspect({ name })).length === 0, LIMIT)
 }

@@ -43,7 +43,7 @@ function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap 
     from,
     until: Math.min(older.actedUntil, newer.over),
     isByLook,
-    excuse: excuseOf(trace, older, from) ?? stood ?? (isStall ? 'the machine was busy' : undefined),
+    excuse: excuseOf(trace, older, from) ?? stood ?? (isStall ? 'a busy machine' : undefined),
     effect: effectOf(older, newer),
   }
 }

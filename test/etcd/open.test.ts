@@ -44,7 +44,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'etcd://user:x?s3cret@host': /cannot be read: encode what is special in a password/,
     'etcd://user:s3cret?x@host': /cannot be read: encode what is special in a password/,
     'etcd://user:s3cret?prefix=x@host': /cannot be read: encode what is special in a password/,
-    'etcd://user:1?s3cret=1@host': /has no such option, only prefix, ca, cert, key/,
+    'etcd://user:1?s3cret=1@host': /has no such option, only prefix, shortestTtl, ca, cert, key/,
     'etcds://user:s3cret@host?cert=/dev/null': /needs both cert and key/,
   }
   for (const [url, message] of Object.entries(wrong)) {

@@ -1,9 +1,10 @@
 import { Decoder, GlideClient } from '@valkey/valkey-glide'
 import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
 import { Redis as Valkey } from 'iovalkey'
 import { createClient, createClientPool, RESP_TYPES } from 'redis'
 import { createClient as createClient4 } from 'redis4'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { until } from '../../src/lab/servers/until.ts'
@@ -80,6 +81,40 @@ test('takes the database of the client', async () => {
   expect(await look(c, { name: 'a' })).toEqual([])
 })
 
+describe.each([
+  ['ioredis', 2, (port: number) => new Redis({ port })],
+  ['ioredis5', 3, (port: number) => new Redis5({ port })],
+  ['iovalkey', 4, (port: number) => new Valkey({ port })],
+] as const)('%s', (_, db, connect) => {
+  test('P2: takes the database that the client has selected before', async () => {
+    const selecting = connect(server.port)
+    await selecting.select(db)
+    await using selected = storeOf(selecting)
+    await using named = storeOf(new Redis({ port: server.port, lazyConnect: true, db }))
+    const claim = claimOf('a')
+    expect(await hold(selected, claim)).toBe(await hold(named, claim))
+    selecting.disconnect()
+  })
+
+  test('P2: stays in its database when the client selects another, and warns once', async () => {
+    const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    const client = connect(server.port)
+    await using store = storeOf(client)
+    await hold(store, claimOf('a'))
+    expect(warnings).not.toHaveBeenCalled()
+    await client.select(db)
+    await hold(store, claimOf('b'))
+    await hold(store, claimOf('c'))
+    expect(warnings.mock.calls.map(([, options]) => options)).toEqual([
+      { type: 'HoldfastWarning', code: 'HOLDFAST_DATABASE' },
+    ])
+    await using named = storeOf(new Redis({ port: server.port, lazyConnect: true, db: 0 }))
+    expect(await look(named, { prefix: '' })).toHaveLength(3)
+    warnings.mockRestore()
+    client.disconnect()
+  })
+})
+
 test('is not disturbed by a client that subscribes, monitors, is in a transaction, or has odd options', async () => {
   const odd = { port: server.port, stringNumbers: true, enableAutoPipelining: true, readOnly: true }
   for (const prepare of [
@@ -154,6 +189,23 @@ test('refuses what is no client, and says what would be', () => {
   for (const prefix of ['', 'a\n', 'x'.repeat(300), 'a{}b', 5])
     expect(() => redis(client, { prefix: prefix as string })).toThrow(/prefix/)
   expect(() => redis(client, { perfix: 'a' } as never)).toThrow(/no option "perfix", only prefix/)
+})
+
+test('F10: refuses ioredis-mock and node_redis 3 by name, and says what to use', () => {
+  class RedisMock {
+    keyspaceEvents = {}
+    call(): void {}
+    duplicate(): void {}
+  }
+  class RedisClient {
+    sendCommand(): void {}
+    internal_send_command(): void {}
+    duplicate(): void {}
+  }
+  expect(() => redis(new RedisMock() as never)).toThrow(/a client of ioredis-mock, .*: use memory\(\)/)
+  expect(() => redis(new RedisClient() as never)).toThrow(
+    /a client of redis 3 \(node_redis\) .*: use redis 4.7 or later/,
+  )
 })
 
 test('knows a cluster client from a client of one server', () => {

@@ -1,11 +1,12 @@
 import { chmodSync, cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { openStore } from '../../src/url.ts'
 import { ROOT, scriptNode } from '../script-node.ts'
-import { claimOf, failureOf, hold } from './support.ts'
+import { claimOf, failureOf, hold, look, storeOf } from './support.ts'
 
 const password = 'p@ss:w/rd#%?'
 
@@ -30,6 +31,15 @@ test('opens what the URL names: user, password, database, prefix', async () => {
   await hold(elsewhere, claimOf('a'))
   const info = await server.info('keyspace')
   expect(Object.keys(info).filter(name => name.startsWith('db'))).toEqual(['db0', 'db3'])
+})
+
+test('F12: a URL shares the names of a client with a key prefix, if it names both prefixes', async () => {
+  const client = new Redis({ port: server.port, password, keyPrefix: 'app:', lazyConnect: true })
+  await using store = storeOf(client)
+  await hold(store, claimOf('shared', { owner: 'client' }))
+  const url = `redis://:${encodeURIComponent(password)}@127.0.0.1:${server.port}?prefix=app:holdfast`
+  await using named = await openStore(url)
+  expect(await look(named, { prefix: '' })).toMatchObject([{ name: 'shared', owner: 'client' }])
 })
 
 test('says what is wrong with a URL, and never what the password is', async () => {

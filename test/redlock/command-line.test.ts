@@ -12,9 +12,11 @@ const encoded = encodeURIComponent(password)
 
 let nodes: Nodes
 let url: string
+let env: { HOLDFAST_STORE: string }
 beforeAll(async () => {
   nodes = await startNodes(3, () => ({ password }))
   url = nodes.url(`trustRestarted=true&nodeTimeout=500&password=${encoded}`)
+  env = { HOLDFAST_STORE: url }
 })
 afterAll(async () => {
   await nodes[Symbol.asyncDispose]()
@@ -22,17 +24,17 @@ afterAll(async () => {
 
 test('a command runs under a lease of a majority, and goes on when a node dies', async () => {
   const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
-  const running = start(['run', 'job', '--store', url, '--ttl', '1500ms', '--', ...job])
+  const running = start(['run', 'job', '--ttl', '1500ms', '--', ...job], { env })
   await running.says(`ready ${url}`)
   expect((await nodes.holders('job')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
   await nodes.servers[1]?.kill()
-  const busy = await holdfast(['run', 'job', '--store', url, '--', 'true'])
+  const busy = await holdfast(['run', 'job', '--', 'true'], { env })
   expect(busy).toMatchObject({ code: 75, err: expect.stringMatching(/^holdfast: job is held by .* \(token \d+\)\n$/) })
-  const { code, out, err } = await holdfast(['inspect', 'job', '--store', url])
+  const { code, out, err } = await holdfast(['inspect', 'job'], { env })
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(out).toMatch(/held by/)
   expect(out).toMatch(`127.0.0.1:${nodes.servers[1]?.port} unavailable: `)
-  const listed = await holdfast(['ls', '--json', '--store', url])
+  const listed = await holdfast(['ls', '--json'], { env })
   expect(JSON.parse(listed.out)).toMatchObject([{ name: 'job', state: 'held' }])
   writeFileSync(join(folder, 'done'), '')
   expect(await running.ended).toMatchObject({ code: 5, err: '' })
@@ -41,11 +43,11 @@ test('a command runs under a lease of a majority, and goes on when a node dies',
 
 test('--at-least keeps the name at a majority after the process has ended, and then it frees itself', async () => {
   const begun = performance.now()
-  const job = ['run', 'brief', '--store', url, '--at-least', '4s', '--', 'true']
-  expect(await holdfast(job)).toMatchObject({ code: 0, err: '' })
+  const job = ['run', 'brief', '--at-least', '4s', '--', 'true']
+  expect(await holdfast(job, { env })).toMatchObject({ code: 0, err: '' })
   expect((await nodes.holders('brief')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
-  expect(await holdfast(['run', 'brief', '--store', url, '--', 'true'])).toMatchObject({ code: 75 })
-  const next = await holdfast(['run', 'brief', '--store', url, '--wait', '20s', '--', 'echo', 'ran'])
+  expect(await holdfast(['run', 'brief', '--', 'true'], { env })).toMatchObject({ code: 75 })
+  const next = await holdfast(['run', 'brief', '--wait', '20s', '--', 'echo', 'ran'], { env })
   expect(next).toMatchObject({ code: 0, out: 'ran\n' })
   expect(performance.now() - begun).toBeGreaterThanOrEqual(4_000)
   expect(await nodes.holders('brief')).toEqual([undefined, undefined, undefined])
@@ -54,7 +56,9 @@ test('--at-least keeps the name at a majority after the process has ended, and t
 test('--at-least longer than a server keeps a lease alone keeps the process, which goes on renewing', async () => {
   const short = nodes.url(`maxTtl=2500&prefix=short&nodeTimeout=500&password=${encoded}`)
   await nodes.age('short')
-  const running = start(['run', 'long', '--store', short, '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'])
+  const running = start(['run', 'long', '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'], {
+    env: { HOLDFAST_STORE: short },
+  })
   await running.says('ran')
   const rival = await connect(short)
   for (const end = performance.now() + 3_500; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
@@ -69,11 +73,11 @@ test('--at-least longer than a server keeps a lease alone keeps the process, whi
 })
 
 test('whoever waits runs when the name is given back, or broken', async () => {
-  const first = start(['run', 'job', '--store', url, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
+  const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
   await first.says('ready')
-  const second = start(['run', 'job', '--store', url, '--wait', 'forever', '--', 'echo', 'second'])
+  const second = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'second'], { env })
   await second.tells('waiting')
-  const broken = await holdfast(['break', 'job', '--store', url])
+  const broken = await holdfast(['break', 'job'], { env })
   expect(broken.code).toBe(0)
   expect(await second.ended).toMatchObject({ code: 0, out: 'second\n' })
   expect((await first.ended).code).toBe(76)
@@ -83,7 +87,7 @@ test('of five that start in the same second one runs', async () => {
   const job = ['sh', '-c', 'echo ran; while [ ! -e done ]; do sleep 0.1; done']
   let refused = 0
   const all = Array.from({ length: 5 }, async () => {
-    const result = await holdfast(['run', 'cron', '--store', url, '--', ...job])
+    const result = await holdfast(['run', 'cron', '--', ...job], { env })
     refused += 1
     if (refused === 4) writeFileSync(join(folder, 'done'), '')
     return result
@@ -96,7 +100,7 @@ test('of five that start in the same second one runs', async () => {
 test('no majority is one line that names each node and no password', async () => {
   await nodes.servers[0]?.kill()
   await nodes.servers[2]?.kill()
-  const { code, err } = await holdfast(['run', 'job', '--store', url, '--ttl', '1s', '--', 'true'])
+  const { code, err } = await holdfast(['run', 'job', '--ttl', '1s', '--', 'true'], { env })
   expect(code).toBe(69)
   expect(err).toMatch(/^holdfast: no majority of the 3 nodes could be had: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
   expect(err).not.toMatch(/s3cr|word/)

@@ -3,12 +3,16 @@ import { List } from '../../list.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import { closed } from './closed.ts'
 import type { AnyLink } from './link.ts'
+import { Opening } from './opening.ts'
 
 /** Milliseconds of silence after which another connection is tried, unless a request has less time. */
 const PATIENCE = 1_000
 /** A server that stands still for less is not worth it. */
 const SHORTEST_PATIENCE = 100
-/** Others may be opened beside those that are silent: a server that hangs has a process for each, which stays. */
+/**
+ * Replaced connections that stay open for late answers. Where so many do, one that never answered is not replaced: the
+ * server itself hangs, and has a process for each, which stays.
+ */
 const MOST_RETIRED = 2
 /** How often silence is looked for while something is under way. */
 const WATCH_INTERVAL = 50
@@ -43,6 +47,7 @@ export interface Patience {
 interface Flight<Session> {
   readonly session: Session
   readonly sent: number
+  readonly patience: number
   readonly onSilent: (() => void) | undefined
   readonly giveUp: (error: Error) => void
   /** When to be impatient; infinite once that was done. */
@@ -56,9 +61,12 @@ interface Flight<Session> {
 export class Connection<Session extends AnySession> {
   readonly #server: Server<Session>
   #current: Session | undefined
+  /** The current one, once it has answered. */
+  #proven: Session | undefined
   /** Replaced, and not yet idle. */
   readonly #retired = new Set<Session>()
-  #opening: Promise<Session> | undefined
+  #opening: Opening<Session> | undefined
+  #opened: Promise<Session> | undefined
   readonly #flights = new List<Flight<Session>>()
   #watching = false
   readonly #end = new AbortController()
@@ -71,13 +79,20 @@ export class Connection<Session extends AnySession> {
   carryOut<Answer>(work: Work<Session, Answer>, patience: Patience = {}): Promise<Answer> {
     const session = this.#current
     if (session?.link.isOpen() && !this.#end.signal.aborted) return this.#fly(session, work, patience)
-    return this.session().then(opened => this.#fly(opened, work, patience))
+    return this.session(patience.patience).then(opened => this.#fly(opened, work, patience))
   }
 
-  /** One that seems to work. Rejects with a `LeaseError` if none can be had now. */
-  async session(): Promise<Session> {
+  /** One that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  async session(patience?: number): Promise<Session> {
     if (this.#end.signal.aborted) throw closed()
-    return this.#current?.link.isOpen() ? this.#current : this.#open()
+    if (this.#current?.link.isOpen()) return this.#current
+    const isJoining = this.#opening !== undefined
+    const asked = performance.now()
+    return this.#open(patience).catch(error => {
+      // The refusal of an attempt that began before this request may be outdated: the password was corrected meanwhile.
+      if (isJoining && performance.now() < asked + PATIENCE && !this.#end.signal.aborted) return this.#open(patience)
+      throw error
+    })
   }
 
   /** The error that a caller sees. */
@@ -95,19 +110,23 @@ export class Connection<Session extends AnySession> {
 
   close(): void {
     this.#end.abort()
+    this.#opening?.stop()
     this.#current?.link.close()
     for (const session of this.#retired) session.link.close()
   }
 
-  #open(): Promise<Session> {
-    this.#opening ??= this.#tryToOpen().finally(() => {
+  #open(patience?: number): Promise<Session> {
+    this.#opening?.hurry(bounded(patience))
+    this.#opened ??= this.#begin(bounded(patience)).finally(() => {
       this.#opening = undefined
+      this.#opened = undefined
     })
-    return this.#opening
+    return this.#opened
   }
 
-  async #tryToOpen(): Promise<Session> {
-    const session = await this.#server.open(this.#end.signal).catch(error => {
+  async #begin(patience: number): Promise<Session> {
+    this.#opening = new Opening(closing => this.#server.open(closing), patience)
+    const session = await this.#opening.session.catch(error => {
       throw this.failure(error)
     })
     if (this.#end.signal.aborted) {
@@ -119,7 +138,7 @@ export class Connection<Session extends AnySession> {
     return session
   }
 
-  #fly<Answer>(session: Session, work: Work<Session, Answer>, { patience, onSilent }: Patience): Promise<Answer> {
+  #fly<Answer>(session: Session, work: Work<Session, Answer>, options: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const sent = performance.now()
       const fail = (error: unknown): void => {
@@ -127,11 +146,13 @@ export class Connection<Session extends AnySession> {
         this.doubt(session, error)
         reject(this.failure(error, session))
       }
-      const impatientAt = sent + Math.min(Math.max(patience ?? PATIENCE, SHORTEST_PATIENCE), PATIENCE)
-      const entry = this.#flights.add({ session, sent, onSilent, giveUp: fail, impatientAt })
+      const patience = bounded(options.patience)
+      const { onSilent } = options
+      const entry = this.#flights.add({ session, sent, patience, onSilent, giveUp: fail, impatientAt: sent + patience })
       this.#watch()
       work(session, sent).then(answer => {
         this.#flights.remove(entry)
+        if (this.#current === session) this.#proven = session
         resolve(answer)
       }, fail)
     })
@@ -155,15 +176,16 @@ export class Connection<Session extends AnySession> {
   #check(flight: Flight<Session>, now: number): void {
     if (now >= flight.impatientAt) {
       flight.impatientAt = Number.POSITIVE_INFINITY
-      this.#replace(flight.session)
+      this.#replace(flight.session, flight.patience)
       flight.onSilent?.()
     }
     if (now >= flight.sent + LONGEST_REQUEST) flight.giveUp(new Silence(`no answer within ${LONGEST_REQUEST} ms`))
   }
 
-  #replace(session: Session): void {
-    if (this.#current !== session || this.#end.signal.aborted || this.#retired.size >= MOST_RETIRED) return
-    this.#open().catch(() => {}) // the next request says why
+  #replace(session: Session, patience?: number): void {
+    if (this.#current !== session || this.#end.signal.aborted) return
+    if (this.#proven !== session && this.#retired.size >= MOST_RETIRED) return
+    this.#open(patience).catch(() => {}) // the next request says why
   }
 
   #retire(): void {
@@ -171,12 +193,22 @@ export class Connection<Session extends AnySession> {
     this.#current = undefined
     if (!session) return
     this.#retired.add(session)
-    // What is under way on it is given up by then.
-    setTimeout(() => {
-      session.link.close()
-      this.#retired.delete(session)
-    }, LONGEST_REQUEST).unref()
+    if (!session.link.isOpen()) this.#discard(session)
+    // By then every request on it has given up.
+    setTimeout(() => this.#discard(session), LONGEST_REQUEST).unref()
+    // The server has answered on newer connections while the oldest hung.
+    for (const oldest of this.#retired) if (this.#retired.size > MOST_RETIRED) this.#discard(oldest)
   }
+
+  #discard(session: Session): void {
+    session.link.close()
+    this.#retired.delete(session)
+  }
+}
+
+/** The patience that a request has, in milliseconds. */
+function bounded(patience = PATIENCE): number {
+  return Math.min(Math.max(patience, SHORTEST_PATIENCE), PATIENCE)
 }
 
 /** No answer came within the longest request. */

@@ -27,7 +27,7 @@ export interface Member {
   /** Takes its vote back that this attempt or an earlier one got, and refuses those of them that come later. */
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
   /** Frees the name; its last token, raised to at least `floor` if it was held. */
-  break(name: string, by: string, floor: number): Promise<Answer<Broken>>
+  break(name: string, floor: number): Promise<Answer<Broken>>
   /** Raises the last token of a name that is free to `token`; is it that high now? */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** The holder, and a page of the queue that begins after `from` waiters. */

@@ -170,11 +170,11 @@ export class QuorumStore implements Store {
     }
   }
 
-  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     this.#begin(signal)
     const { majority } = this.#quorum
     const floor = this.#nextAttempt()
-    const tally = await this.#quorum.poll(member => member.break(name, by, floor), whenAll<Broken>)
+    const tally = await this.#quorum.poll(member => member.break(name, floor), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined

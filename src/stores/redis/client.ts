@@ -3,6 +3,7 @@ import { type AnyLink, type Opener, openLink as openAnyLink } from '../link/link
 import { glide } from './glide.ts'
 import { ioredis } from './ioredis.ts'
 import { nodeRedis } from './node-redis.ts'
+import { type Endpoint, unlessPlain } from './plain.ts'
 
 /** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
 export interface CallClient {
@@ -28,6 +29,10 @@ export interface Driver extends Opener<Link> {
   readonly isCluster: boolean
   /** Of a single server, where the client tells it: `host:port`. */
   readonly address?: string | undefined
+  /** Is it one server, to which the client speaks without TLS? @default false */
+  readonly isPlain?: boolean
+  /** Of a single server with TLS. */
+  readonly secure?: Endpoint | undefined
   /** What the caller's client puts before every key; our own connections do not, so we do. */
   readonly keyPrefix: string
   /** Can a connection of its own be had for messages? */
@@ -59,7 +64,8 @@ export function openLink(driver: Driver, first: (link: Link) => Promise<void>, c
     // ioredis goes on in database 0 when it may not select another.
     if (link.failure() !== undefined) throw link.failure()
   }
-  return openAnyLink(driver, begin, closing)
+  const open = (signal: AbortSignal): Promise<Link> => openAnyLink(driver, begin, signal)
+  return driver.secure ? unlessPlain(driver.secure, open, closing) : open(closing)
 }
 
 /** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
@@ -72,9 +78,20 @@ export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
   if (typeof client !== 'object') throw notAClient(`a ${typeof client}`)
   if ('isPipeline' in client || ('exec' in client && !('duplicate' in client) && !('customCommand' in client)))
     throw invalid(`${taker} was given a pipeline or transaction: pass the client that made it`)
+  const unfit = unfitFor(client)
+  if (unfit !== undefined) throw invalid(`${taker} was given a client of ${unfit}`)
   const driver = ioredis(client) ?? nodeRedis(client) ?? glide(client)
   if (!driver) throw notAClient(`an object of ${client.constructor?.name ?? 'no class'}`)
   return driver
+}
+
+/** Clients that look like others and cannot serve, and what to use instead. */
+function unfitFor(client: object): string | undefined {
+  if ('keyspaceEvents' in client || /^Redis(Cluster)?Mock$/.test(client.constructor?.name ?? ''))
+    return 'ioredis-mock, which does not carry out scripts as Redis does: use memory() of holdfast/memory in tests, or a Redis'
+  if (can(client, 'internal_send_command'))
+    return 'redis 3 (node_redis) or older: use redis 4.7 or later (npm i redis), or ioredis'
+  return undefined
 }
 
 /** Has `value` a function of this name? Clients are known by what they can do. */

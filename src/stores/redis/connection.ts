@@ -1,4 +1,5 @@
 import type { LeaseError } from '../../errors.ts'
+import { warn } from '../../warnings.ts'
 import { Connection as Shared, Silence } from '../link/connection.ts'
 import type { Driver, Link } from './client.ts'
 import { failure, isReply } from './failure.ts'
@@ -20,7 +21,7 @@ export class Connection {
       failure: (error, session) => {
         // A connection that ended knows better why, such as for a wrong password.
         const reason = (!isReply(error) && session?.link.failure()) || error
-        return failure(reason, { sent: session !== undefined, served: this.#served, isCluster: driver.isCluster })
+        return this.#failure(reason, session !== undefined)
       },
       judge: (error, session) => this.#judge(error, session),
     })
@@ -38,16 +39,22 @@ export class Connection {
     return (await this.#shared.session()).link
   }
 
-  /** The error that a caller sees, of a request that was answered so. */
-  failure(error: unknown): LeaseError {
-    return failure(error, { sent: true, served: this.#served, isCluster: this.#driver.isCluster })
+  /** The error that a caller sees, of a request for this key that was answered so. */
+  failure(error: unknown, key?: string): LeaseError {
+    return this.#failure(error, true, key)
   }
 
   close(): void {
     this.#shared.close()
   }
 
+  #failure(error: unknown, sent: boolean, key?: string): LeaseError {
+    const { isCluster, isPlain } = this.#driver
+    return failure(error, { sent, served: this.#served, isCluster, isPlain, key })
+  }
+
   #learn(session: Session, reply: Reply): Reply {
+    if (reply.refused !== undefined) warnOfWakes(reply.refused)
     const refusal = reply.answers.find(isRefusal)
     if (refusal !== undefined) this.#shared.doubt(session, refusal)
     else if (!this.#served) {
@@ -62,6 +69,15 @@ export class Connection {
     if (!this.#driver.isCluster && (error instanceof Silence || /READONLY/.test(String(error)))) return 'retire'
     return !isReply(error) && link.isOpen() ? 'replace' : 'keep'
   }
+}
+
+/** Waiters that are not told of a release find it out by asking, which may take a third of their ttl. */
+function warnOfWakes(refused: string): void {
+  warn(
+    'HOLDFAST_WAKES',
+    `Redis refuses to notify waiters, so each may wait up to a third of its ttl longer: ${refused}. Permit PUBLISH in ` +
+      'scripts, for the channels PREFIX:wake:*, or use a server that offers it.',
+  )
 }
 
 /** A request that failed alone. */

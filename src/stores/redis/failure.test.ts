@@ -28,6 +28,7 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
   'ERR max number of clients reached': ['STORE_UNAVAILABLE', true],
   'FORMAT 2': ['STORE_UNAVAILABLE', false],
   'user_script:18: TOKEN 9007199254740992': ['STORE_UNAVAILABLE', false],
+  'WRONGTYPE Operation against a key holding the wrong kind of value script: …': ['STORE_UNAVAILABLE', false],
   'Connection is closed.': ['OUTCOME_UNKNOWN', true],
   'Socket closed unexpectedly': ['OUTCOME_UNKNOWN', true],
   'read ECONNRESET': ['OUTCOME_UNKNOWN', true],
@@ -37,7 +38,7 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
 test.each(Object.entries(texts))('%s', (text, [code, retryable]) => {
   const error = failure(new Error(text), circumstances)
   expect(error).toMatchObject({ code, retryable })
-  expect(isReply(new Error(text))).toBe(!/closed|RESET|timed|FORMAT|TOKEN/.test(text))
+  expect(isReply(new Error(text))).toBe(!/closed|RESET|timed/.test(text))
 })
 
 test('what was not sent is not in doubt', () => {
@@ -45,13 +46,18 @@ test('what was not sent is not in doubt', () => {
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
 })
 
-test('a server that served before and then refuses is in a failover', () => {
+test('S8: a server that served before and then refuses is in a failover, or has another password', () => {
   for (const text of ['READONLY …', 'MOVED 1 host:1'])
     expect(failure(new Error(text), { ...circumstances, served: true })).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
     })
   expect(failure(new Error('MOVED 1 host:1'), { ...circumstances, isCluster: true })).toMatchObject({ retryable: true })
+  for (const text of ['WRONGPASS …', 'NOAUTH …', 'Password authentication failed- AuthenticationFailed'])
+    expect(failure(new Error(text), { ...circumstances, served: true })).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: true,
+    })
   expect(failure(new Error('NOPERM …'), { ...circumstances, served: true })).toMatchObject({ retryable: false })
 })
 

@@ -7,6 +7,10 @@ export interface Circumstances {
   /** Has this store had an answer before? Then a refusal is a failover or a change of passwords, not a wrong address. */
   readonly served: boolean
   readonly isCluster: boolean
+  /** Of a `Driver`. */
+  readonly isPlain?: boolean | undefined
+  /** The key of the lease that the request was for. */
+  readonly key?: string | undefined
 }
 
 interface Refusal {
@@ -17,11 +21,13 @@ interface Refusal {
 
 const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
 
+const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed/
+
 // What a server answers when it did not carry the request out, in the words of each client.
 const refusals: readonly Refusal[] = [
   { text: /\bREADONLY\b|read only replica|ReadOnly/, code: 'INVALID_ARGUMENT', says: ROLE },
   {
-    text: /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed/,
+    text: credentials,
     code: 'INVALID_ARGUMENT',
     says: 'Redis refused the user name or password: correct them in the client or the URL',
   },
@@ -48,32 +54,58 @@ const refusals: readonly Refusal[] = [
 ]
 
 const format = /\bFORMAT (\S+)/
-const exhausted = /\bTOKEN (\d+)/
+const exhausted = /\bTOKEN (\d.*)/
+const otherType = /\bWRONGTYPE\b/
 
 /** Did the server answer, only not as hoped? Anything else means that the connection is gone. */
 export function isReply(error: unknown): boolean {
-  return refusalOf(textOf(error)) !== undefined
+  const text = textOf(error)
+  return refusalOf(text) !== undefined || unusable(text) !== undefined
 }
 
 /** The error that a caller sees. Its cause keeps the text alone: those of the clients carry commands and passwords. */
-export function failure(error: unknown, { sent, served, isCluster }: Circumstances): LeaseError {
+export function failure(error: unknown, circumstances: Circumstances): LeaseError {
   if (LeaseError.is(error)) return error
+  const { sent, served, isCluster, key } = circumstances
   const text = textOf(error)
   const cause = Object.assign(new Error(text), codeOf(error))
-  const other = format.exec(text)?.[1]
-  if (other !== undefined) {
-    const says = `the lease is written in format ${other} by another version of Holdfast, this one knows format 1`
-    return new LeaseError('STORE_UNAVAILABLE', `${says}: use the same version everywhere`, { retryable: false })
-  }
-  if (exhausted.test(text))
-    return new LeaseError('STORE_UNAVAILABLE', `the name has used up its tokens: ${text}`, { retryable: false })
+  const wrong = unusable(text, key)
+  if (wrong !== undefined) return new LeaseError('STORE_UNAVAILABLE', wrong, { retryable: false })
   const refusal = refusalOf(text)
   if (!refusal)
     return sent
       ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from Redis: ${text}`, { cause })
-      : new LeaseError('STORE_UNAVAILABLE', `Redis cannot be reached: ${text}`, { cause })
-  const passing = refusal.code === 'INVALID_ARGUMENT' && (served || isCluster) && /READONLY|MOVED|ASK/.test(text)
-  return new LeaseError(passing ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
+      : new LeaseError('STORE_UNAVAILABLE', `Redis cannot be reached: ${text}${hintOf(text, circumstances)}`, { cause })
+  const passes = /READONLY|MOVED|ASK/.test(text) ? served || isCluster : served && credentials.test(text)
+  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
+}
+
+/** What makes one name unusable, while the server serves others. */
+function unusable(text: string, key = 'of the lease'): string | undefined {
+  const other = format.exec(text)?.[1]
+  if (other !== undefined)
+    return (
+      `the lease is written in format ${other} by another version of Holdfast, this one knows format 1: ` +
+      'use the same version everywhere'
+    )
+  const last = exhausted.exec(text)?.[1]
+  if (last !== undefined)
+    return (
+      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, and see ` +
+      'docs/stores/redis.md for what that means'
+    )
+  if (otherType.test(text))
+    return (
+      `the key ${key}, or one that begins with it, is of another type (${text}): another program wrote it, so choose ` +
+      'another prefix, or delete it'
+    )
+  return undefined
+}
+
+/** A port with TLS resets a connection without it. */
+function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
+  if (served || !isPlain || !/ECONNRESET|closed|Protocol error|RESP type/i.test(said)) return ''
+  return "; perhaps this port speaks TLS: use rediss://, or the client's option tls"
 }
 
 function refusalOf(text: string): Refusal | undefined {

@@ -1,4 +1,5 @@
 import { LONGEST_REQUEST } from '../../time.ts'
+import { warn } from '../../warnings.ts'
 import { addressOf, can, type Driver, type Link } from './client.ts'
 
 interface Emitter {
@@ -19,9 +20,14 @@ interface Single extends Connection {
     readonly host?: string
     readonly port?: number
     readonly path?: string
+    readonly db?: number
+    readonly tls?: object
+    readonly sentinels?: unknown
     readonly keyPrefix?: string
     readonly connectTimeout?: number
   }
+  /** Once it has connected. */
+  readonly condition?: { readonly select?: number } | null
   duplicate(options: object): Single
 }
 
@@ -63,18 +69,47 @@ export function ioredis(client: object): Driver | undefined {
 }
 
 function single(client: Single): Driver {
-  const { host, port, path, keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
+  const {
+    host = 'localhost',
+    port = 6379,
+    path,
+    tls,
+    sentinels,
+    keyPrefix = '',
+    connectTimeout = LONGEST_REQUEST,
+  } = client.options
+  const address = path ?? addressOf(host, port)
+  const selected = (): number => client.condition?.select ?? client.options.db ?? 0
+  const db = selected()
   return {
     isCluster: false,
-    address: path ?? addressOf(host, port),
+    address,
+    isPlain: !tls,
+    secure: tls && !path && !sentinels ? { host, port } : undefined,
     keyPrefix: String(keyPrefix),
     canListen: true,
-    open: signal => {
-      const own = client.duplicate({ ...SAFE, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
+    open: async signal => {
+      const own = client.duplicate({ ...SAFE, db, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
       unrefWhenConnected(own)
-      return open({ own, signal, ends: ['close'], masters: () => [own] })
+      const link = await open({ own, signal, ends: ['close'], masters: () => [own] })
+      const call: Link['call'] = args => {
+        if (selected() !== db) warnOfDatabase(address, db, selected())
+        return link.call(args)
+      }
+      return { ...link, call }
     },
   }
+}
+
+/** Leases that moved with the client would be held twice. */
+function warnOfDatabase(address: string, db: number, selected: number): void {
+  warn(
+    'HOLDFAST_DATABASE',
+    `The client of ${address} selected database ${selected} after Holdfast was given it. Its leases stay in database ` +
+      `${db}: a process whose client is in database ${selected} may hold the same names. Give the client ` +
+      `{ db: ${selected} }, or select before redis(client).`,
+    `${address} ${db} ${selected}`,
+  )
 }
 
 function cluster(client: Cluster): Driver {

@@ -8,6 +8,7 @@ interface Options {
     readonly host?: string
     readonly port?: number
     readonly path?: string
+    readonly tls?: unknown
     readonly connectTimeout?: number
   }
   readonly keyPrefix?: string
@@ -69,10 +70,12 @@ function safe(options: Options = {}): object {
 }
 
 function single(client: Client): Driver {
-  const { host, port, path } = client.options?.socket ?? {}
+  const { host = 'localhost', port = 6379, path, tls } = client.options?.socket ?? {}
   return {
     isCluster: false,
     address: path ?? addressOf(host, port),
+    isPlain: !tls,
+    secure: tls && !path ? { host, port } : undefined,
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {

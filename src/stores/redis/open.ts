@@ -5,6 +5,7 @@ import { driverOf, openLink, type RedisClient } from './client.ts'
 import { clientOf, type Target } from './drivers.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
+import { LINE } from './script.ts'
 
 /**
  * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]` names.
@@ -31,7 +32,7 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
   const link = await openLink(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
   try {
-    const kinds = ['', ':line', ':lapse', ':waiter', ':broken']
+    const kinds = ['', ...LINE]
     const all = names.flatMap(name => kinds.map(kind => keys.lease(name) + kind))
     await link.call(['DEL', ...all])
   } finally {

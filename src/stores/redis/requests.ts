@@ -92,7 +92,7 @@ export class Requests {
   #settle(request: Request, { now, state, answers }: Reply, index: number): void {
     const value = answers[index]
     const answer = Array.isArray(value) ? '' : String(value)
-    if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1)))
+    if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1), request.key))
     else if (answer !== 'late') request.resolve({ now, state, value })
     else {
       tellGhost('redis', 'late')

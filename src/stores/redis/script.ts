@@ -9,11 +9,21 @@ export interface Script {
   readonly source: string
   /** Names it once the server knows it. */
   readonly sha: string
+  readonly touches: Touches
 }
+
+/** Of each verb, what follows the lease key in the other keys that it touches, and the claim's id after `GONE`. */
+type Touches = Readonly<Record<string, readonly string[]>>
+
+/** The keys of a name's line. */
+export const LINE: readonly string[] = [':line', ':lapse', ':waiter']
+/** The key of a tombstone. */
+export const GONE = ':gone:'
 
 export interface Parts {
   /** Lua that leaves a local table `verbs` of functions `(key, id, ttl, life, queues, rest)`. */
   readonly verbs: string
+  readonly touches: Touches
   /** Where the requests begin in `ARGV`: what comes before is the same for all. @default 3 */
   readonly first?: number
   /** Lua for the first answer, which begins with the time. @default 'now' */
@@ -28,12 +38,14 @@ export interface Parts {
  * number made into text 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer than `SET` and
  * `PEXPIRE`, and `SETRANGE` less than either. Tokens are written with `%.0f`: Lua itself prints 1.7e15 as `1.7e+15`.
  */
-export function scriptOf({ verbs, first = 3, head = 'now' }: Parts): Script {
+export function scriptOf({ verbs, touches, first = 3, head = 'now' }: Parts): Script {
   const source = `${common}${verbs}${carryOut(first, head)}`
-  return { source, sha: createHash('sha1').update(source).digest('hex') }
+  return { source, sha: createHash('sha1').update(source).digest('hex'), touches }
 }
 
 const common = `
+-- Why messages to waiters were refused, if they were.
+local refused
 local TURN, MEMORY, SHORTEST_PLACE = ${TURN}, ${MEMORY}, ${placeLifetime(0)}
 local call, match, sub, format, rep = redis.call, string.match, string.sub, string.format, string.rep
 local channel, cluster = ARGV[1], ARGV[2] == '1'
@@ -81,6 +93,12 @@ end
 
 -- Writes in place how the name stands, of a width that never changes: when it falls free, and is there a line?
 local function mark(key, state) put(key, 'SETRANGE', key, '2', state) end
+
+-- The value of a name, and another. MGET shows a key of another type as missing, which GET refuses.
+local function read(key, other)
+  local found = call('MGET', key, other)
+  return found[1] or call('GET', key), found[2]
+end
 
 -- What a name's value says: is it held, and until when, or since when is it free; has it a line ('1'); the last token;
 -- the ttl of who holds it or held it last, and where in the value the id and details begin.
@@ -151,6 +169,7 @@ local function wake(key)
     local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
     if target ~= '-' and target ~= first then
       local heard = redis.pcall('PUBLISH', target, ids[place] .. (first and ' ' .. (place - 1) * TURN or ''))
+      if type(heard) ~= 'number' then refused = heard.err end
       if cluster or type(heard) ~= 'number' or heard > 0 then
         if first or now - asked < TURN then return end
         first = target
@@ -178,5 +197,6 @@ for at = ${first}, #ARGV, 2 do
     answers[#answers + 1] = result
   end
 end
+if refused then answers[1] = answers[1] .. '\\n' .. refused end
 return answers
 `

@@ -1,6 +1,9 @@
 import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
-import type { Script } from './script.ts'
+import { GONE, type Script } from './script.ts'
+
+/** What may follow an id is not part of it. */
+const LENGTH_OF_ID = 32
 
 /** One request as the server sees it. */
 export interface Order {
@@ -20,6 +23,8 @@ export interface Reply {
   /** What else the script says of the server; empty if nothing. */
   readonly state: string
   readonly answers: readonly unknown[]
+  /** Why messages to waiters were refused, if they were. */
+  readonly refused: string | undefined
 }
 
 /** What is said to the script at every call on one connection. */
@@ -82,16 +87,22 @@ export class Session {
     const slot = this.#offsets && slotOf(key)
     const offset = this.#offsets?.get(slot ?? 0) ?? this.#offset
     const { keys, args: first } = this.#preamble
-    const args = ['evalsha', this.#script.sha, String(orders.length + keys.length)]
+    const args = ['evalsha', this.#script.sha, '']
     for (const order of orders) args.push(order.key)
-    args.push(...keys, ...first)
+    for (const { key, id, verb } of orders)
+      for (const kind of this.#script.touches[verb] ?? [])
+        args.push(kind === GONE ? key + kind + id.slice(0, LENGTH_OF_ID) : key + kind)
+    args.push(...keys)
+    args[2] = String(args.length - 3)
+    args.push(...first)
     tell(orders, offset, args)
     return this.#evaluate(args, key).then(reply => {
       const [head, ...answers] = reply as unknown[]
-      const [time = '', state = ''] = String(head).split(' ')
+      const [said = '', refused] = String(head).split('\n')
+      const [time = '', state = ''] = said.split(' ')
       const now = Number(time)
       this.#learn(slot, now, sent, performance.now())
-      return { now, state, answers }
+      return { now, state, answers, refused }
     })
   }
 

@@ -90,8 +90,8 @@ export class RedisStore implements Store {
     }
   }
 
-  async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    const question = { key: this.#keys.lease(name), id: '-', verb: 'break', wishes: `${MEMORY} 0 0 ${by}` }
+  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    const question = { key: this.#keys.lease(name), id: '-', verb: 'break', wishes: '0 0 0 ' }
     const { value } = await this.#requests.put(question, { limit: LONGEST_REQUEST, signal })
     return tokenOf(value)
   }
@@ -115,14 +115,22 @@ export class RedisStore implements Store {
     }
   }
 
+  /** A long line is read by pages, in each of which it may have changed. */
   async #look(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
-    const question = { key: this.#keys.lease(name), id: '-', verb: 'inspect', wishes: '0 0 0 ' }
-    const { now, value } = await this.#requests.put(question, { signal })
-    const [lease = '', remaining = '', ...line] = (value as unknown[]).map(String)
-    const records = lease ? [holderOf(name, lease, Number(remaining))] : []
-    for (let index = 0; index < line.length; index += 2) {
-      const [lapses, waiter] = [Number(line[index]), line[index + 1] ?? '']
-      records.push(waiterOf(name, waiter, lapses - now, index / 2))
+    const key = this.#keys.lease(name)
+    const records: LeaseRecord[] = []
+    let position = 0
+    for (let after = '0'; after !== ''; ) {
+      const question = { key, id: '-', verb: 'inspect', wishes: `0 0 0 ${after}` }
+      const { now, value } = await this.#requests.put(question, { signal })
+      const [lease = '', remaining = '', next = '', ...line] = (value as unknown[]).map(String)
+      if (records.length === 0 && lease) records.push(holderOf(name, lease, Number(remaining)))
+      for (let index = 0; index < line.length; index += 2) {
+        const [lapses, waiter] = [Number(line[index]), line[index + 1] ?? '']
+        records.push(waiterOf(name, waiter, lapses - now, position++))
+      }
+      signal.throwIfAborted()
+      after = next
     }
     return records
   }

@@ -1,7 +1,8 @@
-import { type Script, scriptOf } from './script.ts'
+import { GONE, LINE, type Script, scriptOf } from './script.ts'
 
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
+  touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE },
   verbs: `
 -- The same claim again, from now.
 local function prolong(key, value, line, token, granted, start, ttl, life)
@@ -12,9 +13,8 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
 end
 
 local function acquire(key, id, ttl, life, queues, details)
-  local found = call('MGET', key, key .. ':gone:' .. id)
-  local value = found[1]
-  if found[2] then return 'x' end
+  local value, gone = read(key, key .. ':gone:' .. id)
+  if gone then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
   if held and isOf(id, value, start) then
     -- A late copy of the request must not shorten what was renewed for longer since.
@@ -69,26 +69,40 @@ local function release(key, id, memory)
   return '0'
 end
 
-local function breakLease(key, _, memory, _, _, by)
+local function breakLease(key)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '0' end
-  token = nextToken(token)
+  -- Without a higher token the lease is ended all the same.
+  local fine, new = pcall(nextToken, token)
+  if fine then token = new end
   write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
-  call('SET', key .. ':broken', '1 ' .. token .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
   if line == '1' then wake(key) end
+  if not fine then error(new .. '; its lease was ended', 0) end
   return '+' .. token
 end
 
-local function inspect(key)
+-- Places that all requests of one call may read: a long line must not block the server.
+local room = 1000
+
+-- Places after AFTER, and where the next page begins, if there is one.
+local function inspect(key, _, _, _, _, after)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)
-  local found = held and { token .. ' ' .. detailsOf(value, start), ends - now } or { '', 0 }
+  local found = { held and token .. ' ' .. detailsOf(value, start) or '', held and ends - now or 0, '' }
   if line == '0' then return found end
   lapse(key)
-  for _, waiter in ipairs(call('ZRANGE', key .. ':line', 0, -1)) do
-    found[#found + 1] = call('ZSCORE', key .. ':lapse', waiter) or '0'
-    found[#found + 1] = call('HGET', key .. ':waiter', waiter) or ''
+  if room == 0 then
+    found[3] = after
+    return found
+  end
+  local ids = call('ZRANGEBYSCORE', key .. ':line', '(' .. after, '+inf', 'LIMIT', 0, room)
+  if #ids == 0 then return found end
+  if #ids == room then found[3] = call('ZSCORE', key .. ':line', ids[#ids]) end
+  room = room - #ids
+  for place, waiter in ipairs(call('HMGET', key .. ':waiter', unpack(ids))) do
+    found[#found + 1] = call('ZSCORE', key .. ':lapse', ids[place]) or '0'
+    found[#found + 1] = waiter or ''
   end
   return found
 end

@@ -90,8 +90,8 @@ export class RedisMember implements Member {
     return this.#ask({ name, id, verb: 'concede', wishes: FORGET + attempt }, isDone)
   }
 
-  break(name: string, by: string, floor: number): Promise<Answer<Broken>> {
-    const wishes = `${MEMORY} 0 0 ${floor} ${by}`
+  break(name: string, floor: number): Promise<Answer<Broken>> {
+    const wishes = `0 0 0 ${floor}`
     return this.#ask({ name, id: '-', verb: 'break', wishes }, brokenOf, LONGEST_REQUEST)
   }
 

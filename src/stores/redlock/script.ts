@@ -1,4 +1,4 @@
-import { type Script, scriptOf } from '../redis/script.ts'
+import { GONE, LINE, type Script, scriptOf } from '../redis/script.ts'
 
 /** Waiters that one request reads. */
 export const PAGE = 1_000
@@ -10,6 +10,7 @@ export const PAGE = 1_000
  * Of a claim that is renewed, annotated or released, the id is followed by 16 digits of its token, or zeros.
  */
 export const script: Script = scriptOf({
+  touches: { vote: [...LINE, GONE], release: [...LINE, GONE], concede: [GONE], break: LINE, look: LINE },
   first: 6,
   head: "format('%.0f %.0f', now, votesIn)",
   verbs: `
@@ -78,8 +79,7 @@ end
 
 local function vote(key, id, ttl, life, queues, rest)
   if votesIn > 0 then return 'q' end
-  local found = call('MGET', key, key .. ':gone:' .. id)
-  local value, gone = found[1], found[2]
+  local value, gone = read(key, key .. ':gone:' .. id)
   local attempt, details = match(rest, '^(%d+) (.*)$')
   if gone and (gone == 'all' or tonumber(attempt) <= tonumber(gone)) then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
@@ -183,14 +183,12 @@ local function concede(key, id, memory, _, _, attempt)
   return '0'
 end
 
-local function breakLease(key, _, memory, _, _, rest)
-  local least, by = match(rest, '^(%d+) (.*)$')
+local function breakLease(key, _, _, _, _, least)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
   local new = freed(token, capped(least))
   free(key, value, line, token, new, ttl, start)
-  call('SET', key .. ':broken', '1 ' .. new .. ' ' .. endOf('0') .. ' ' .. by, 'PX', memory)
   if line == '1' then wake(key) end
   return '+' .. new
 end

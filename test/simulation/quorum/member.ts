@@ -76,7 +76,7 @@ export class RemoteMember implements Member {
     return this.#ask(undefined, server => server.concede(key, attempt))
   }
 
-  break(name: string, _by: string, floor: number): Promise<Answer<Broken>> {
+  break(name: string, floor: number): Promise<Answer<Broken>> {
     return this.#ask(NO_TTL, server => server.break(name, floor))
   }
 

@@ -1,0 +1,39 @@
+import { connect } from 'node:net'
+
+/** Milliseconds after which a connection with TLS counts as hanging. */
+const PATIENCE = 1_000
+
+/** Where a single server is, for a client with TLS. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Does `open`, which hangs if the port does not speak TLS: Redis waits for the end of what it takes for a command. After
+ * a second a plain PING on another connection tells, and this rejects.
+ */
+export async function unlessPlain<Opened>(
+  { host, port }: Endpoint,
+  open: (signal: AbortSignal) => Promise<Opened>,
+  closing: AbortSignal,
+): Promise<Opened> {
+  const over = new AbortController()
+  const { promise: isPlain, reject } = Promise.withResolvers<never>()
+  const ask = (): void => {
+    const socket = connect({ host, port, signal: over.signal }, () => socket.write('PING\r\n')).unref()
+    socket.on('error', () => {})
+    socket.once('data', answer => {
+      if (/^[+-]/.test(String(answer)))
+        reject(new Error("this port does not speak TLS: use redis://, or leave out the client's option tls"))
+      socket.destroy()
+    })
+  }
+  const timer = setTimeout(ask, PATIENCE).unref()
+  try {
+    return await Promise.race([open(AbortSignal.any([closing, over.signal])), isPlain])
+  } finally {
+    clearTimeout(timer)
+    over.abort()
+  }
+}

@@ -16,6 +16,15 @@ test.each([0, -5, Number.NaN, undefined])(
   },
 )
 
+test.each([-5, Number.NaN])('S12: a wait ends in time over a store that says that %s are ahead', async ahead => {
+  const { locks, clock, store } = stage()
+  store.rule('acquire', async () => ({ held: false, retryAfter: 5_000, ahead }))
+  const wait = follow(locks.acquire('a', { wait: 1_000 }))
+  await clock.advance(1_000)
+  expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(store.count('acquire')).toBeLessThan(20)
+})
+
 test.each([0, -5, Number.NaN])('a failing store that says retryAfter %s is asked ever less often', async retryAfter => {
   const { locks, clock, store } = stage()
   store.ruleAll(async () => {

@@ -130,7 +130,8 @@ class Waiting {
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
-    this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + (answer.ahead ?? 0))))
+    const ahead = Math.max(answer.ahead || 0, 0) // NaN counts as none
+    this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
     if (queue) this.#mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
@@ -183,7 +184,7 @@ class Waiting {
 
   #askWithin(delay: number): void {
     const at = this.#core.clock.now() + delay
-    if (at >= this.#askAt) return
+    if (!(at < this.#askAt)) return // nor when NaN
     this.#askAt = at
     this.#endPause?.()
   }

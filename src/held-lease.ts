@@ -222,7 +222,7 @@ export class HeldLease {
       await this.#endRenewals()
     }
     const lease = this.#error ? undefined : this.handle
-    const answer = await withdraw(this.#core, this.#claim, this.#unsettled, lease)
+    const answer = await withdraw(this.#core, this.#claim, this.#unsettled, lease, this.#deadline.at)
     if (answer === 'gone' && !this.#error) this.#lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
     if (answer === 'released' && events.lease_released.hasSubscribers)

@@ -82,6 +82,19 @@ test('F1: a release frees the name at once and says so, aborts no signal and clo
   expect(lease.signal.aborted).toBe(false)
 })
 
+test('F1: a lease that runs out while it is released is not called lost, since the work had ended before', async () => {
+  const { locks, clock, store } = stage({ heartbeat: false })
+  const { promise: work, resolve } = Promise.withResolvers<string>()
+  const using = follow(locks.using('a', () => work))
+  await clock.advance(9_000)
+  const deliver = store.holdRequests('release')
+  resolve('done')
+  await clock.advance(1_500)
+  deliver()
+  await clock.advance(0)
+  expect(using).toMatchObject({ value: 'done', error: undefined })
+})
+
 test('releasing again answers the same and asks nothing, nor does disposal', async () => {
   const { locks, other, store } = stage()
   const lease = await locks.acquire('a')

@@ -14,13 +14,14 @@ const MOST_REPEATS = 3
  * all if a held `lease` is released: its caller does. `unsettled` says that a request of this claim went unanswered and
  * may still arrive; then the store is asked until it says that the claim is gone, because only that makes it remember to
  * refuse the late one. Never rejects. `unknown` is also the event `release_failed`: the store did not confirm, or it did
- * not know the held `lease` after a release that failed.
+ * not know the held `lease` after a release that failed, or after `endsAt`, when the ttl alone had ended it.
  */
 export async function withdraw(
   core: Core,
   claim: Claim,
   unsettled: boolean,
   lease?: Lease,
+  endsAt: number = Number.POSITIVE_INFINITY,
 ): Promise<'released' | 'gone' | 'unknown'> {
   const { clock, store } = core
   const { name, owner } = claim
@@ -40,8 +41,10 @@ export async function withdraw(
         const answer = await request(clock, limit, signal => store.release(claim, signal), { background })
         if (answer === 'gone') {
           if (released) return 'released'
-          if (failures === 0 || !lease) return 'gone'
-          const message = `the lease ${JSON.stringify(name)} was gone when its release was repeated after a failure`
+          const isLate = clock.now() >= endsAt
+          if ((failures === 0 && !isLate) || !lease) return 'gone'
+          const what = isLate ? 'ended while it was released' : 'was gone when its release was repeated after a failure'
+          const message = `the lease ${JSON.stringify(name)} ${what}`
           return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: name }))
         }
         released = true

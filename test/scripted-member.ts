@@ -1,4 +1,5 @@
 import { type Environment, systemEnvironment } from '../src/core.ts'
+import type { LeaseError } from '../src/errors.ts'
 import type { Claim } from '../src/store.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
 import { Quorum } from '../src/stores/quorum/quorum.ts'
@@ -13,6 +14,7 @@ export class ScriptedMember implements Member {
   onRenew: (restore: boolean) => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
   onAnnotate: () => Renewal | Promise<Renewal> = () => ({ state: 'held', token: 1 })
   onRelease: () => boolean | Promise<boolean> = () => true
+  isAnswer: (error: LeaseError) => boolean = () => false
 
   constructor(name: string) {
     this.name = name
@@ -59,10 +61,6 @@ export class ScriptedMember implements Member {
   }
 
   async watch(): Promise<void> {}
-
-  isAnswer(): boolean {
-    return false
-  }
 
   close(): void {}
 

@@ -7,6 +7,8 @@ test.each([
   ['rediss://:secret@host', 'rediss://:***@host'],
   ['cannot reach "redis://u:p@ss/w:rd@host", sorry', 'cannot reach "redis://u:***@host", sorry'],
   ['redis://me@tenant:secret@host', 'redis://me@tenant:***@host'],
+  ['redlock://a:6379,b:6379?password=s@cret', 'redlock://a:***'],
+  ['redlock://a:6379,b?username=u&password=s@cret&prefix=p', 'redlock://a:***&prefix=p'],
   ['redis://host:6379/0?prefix=jobs', 'redis://host:6379/0?prefix=jobs'],
   ['store sqlite:/home/me@work/leases.db', 'store sqlite:/home/me@work/leases.db'],
 ])('%s is shown as %s', (text, shown) => {
@@ -24,7 +26,7 @@ test('no password of a URL is shown, whatever it is made of', () => {
   )
 })
 
-test.each(['a', 'a://b:', 'a://', 'a://b@c:', '?password='])(
+test.each(['a', 'a://b:', 'a://', 'a://b@c:', '?password=', '&@', '#@', '?password=a://b:@'])(
   'M8: a million characters of %j are masked in linear time',
   unit => {
     mask(unit.repeat(1_000_000 / unit.length))

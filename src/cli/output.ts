@@ -79,7 +79,11 @@ export function mask(text: string): string {
 function maskWord(word: string): string {
   const end = word.lastIndexOf('@')
   const [head] = (end > 0 && /^.*?[a-z0-9+.-]:\/\/[^/:]*:/is.exec(word.slice(0, end))) || []
-  return head === undefined ? word : `${head}***${word.slice(end)}`
+  if (head === undefined) return word
+  // The @ may be in an option, where nobody has to encode it: then what follows is the rest of a password.
+  const option = word.slice(Math.max(word.lastIndexOf('&', end), word.lastIndexOf('#', end)) + 1, end)
+  const tail = word.slice(end)
+  return `${head}***${/(^|\?)password=/i.test(option) ? tail.replace(/^[^&#]*/, '') : tail}`
 }
 
 function stringify(data: unknown, indent?: number): string {

@@ -118,6 +118,11 @@ describe.each([
     expect(await tryWith('')).toMatch(/INVALID_ARGUMENT: the environment variable PGSSLMODE is prefer/)
   })
 
+  test.each(['require', 'prefer'])('a Unix socket, which has no TLS, is used although PGSSLMODE is %s', async mode => {
+    vi.stubEnv('PGSSLMODE', mode)
+    expect(await tryWith('', server, encodeURIComponent(server.folder))).toBe(false)
+  })
+
   test.each([
     ['sslmode=prefer', /sslmode in the URL of the PostgreSQL store is prefer, which goes on without TLS .*verify-full/],
     ['sslmode=allow', /is allow, which goes on without TLS/],

@@ -188,3 +188,11 @@ test('refuses what another version wrote, in its place and nowhere else', async 
   const [outcome] = await Promise.all([failureOf(hold(store, claimOf('new lease'))), hold(store, claimOf('a'))])
   expect(outcome.code).toBe('STORE_UNAVAILABLE')
 })
+
+test.each(['', ' x', '1 x'])('P1: refuses the value %j of another program', async value => {
+  await client.set('holdfast:{:a}', value)
+  const error = await failureOf(hold(store, claimOf('a')))
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+  expect(error.message).toMatch(/holdfast:\{:a\} has a value that is no lease: another program wrote it/)
+  expect(await client.get('holdfast:{:a}')).toBe(value)
+})

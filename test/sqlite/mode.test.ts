@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fencedTouch, fencedWrite } from '../../src/fencing/files/index.ts'
@@ -20,6 +20,14 @@ test('M6: the file of a store and what SQLite makes beside it are for their user
   await using store = sqlite(join(folder, 'leases.db'))
   await hold(store, claimOf('a'))
   expect(modes(folder)).toEqual({ 'leases.db': '600', 'leases.db-shm': '600', 'leases.db-wal': '600' })
+})
+
+test('M6: so is a file that a link names and that is not there yet', async () => {
+  const folder = newFolder('mode')
+  symlinkSync('target.db', join(folder, 'leases.db'))
+  await using store = sqlite(join(folder, 'leases.db'))
+  await hold(store, claimOf('a'))
+  expect(modeOf(join(folder, 'target.db'))).toBe('600')
 })
 
 test('M6: a file that was made beforehand, for a group, keeps its mode', async () => {

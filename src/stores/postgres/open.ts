@@ -133,6 +133,8 @@ function clientOf(given: URL): PostgresClient {
   const pg = load('pg') as { Pool: new (config: object) => PostgresClient } | undefined
   if (pg) return new pg.Pool({ connectionString: url.href, ssl })
   const postgresJs = load('postgres') as ((url: string, options: object) => PostgresClient) | undefined
-  if (postgresJs) return postgresJs(url.href, { ssl })
+  const host = decodeURIComponent(url.hostname)
+  // In a URL it takes a Unix socket for a host.
+  if (postgresJs) return postgresJs(url.href, { ssl, ...(host.startsWith('/') && { host }) })
   throw new LeaseError('DRIVER_MISSING', `a postgres: store needs a client of PostgreSQL: npm i pg ${WHERE}`)
 }

@@ -17,10 +17,11 @@ export function takeTls(url: URL): Tls {
   const options = url.searchParams
   const files = Object.entries(FILES).filter(([name]) => options.has(name))
   const given = options.get('sslmode')
+  const isSocket = /^%2f/i.test(url.hostname) // which has no TLS: libpq ignores the variable there
   const [mode, source] =
     given !== null || files.length > 0
       ? [given ?? 'verify-full', 'sslmode in the URL of the PostgreSQL store']
-      : [process.env.PGSSLMODE || 'disable', 'the environment variable PGSSLMODE']
+      : [(!isSocket && process.env.PGSSLMODE) || 'disable', 'the environment variable PGSSLMODE']
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const tls = {
     rejectUnauthorized: verifies(mode, source),

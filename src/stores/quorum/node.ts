@@ -124,7 +124,8 @@ export class Node {
         reason => {
           land()
           const error = storeError(reason)
-          if (!this.member.isAnswer(error)) this.#fail(error)
+          if (this.member.isAnswer(error)) this.#resolveKnown()
+          else this.#fail(error)
           reject(error)
         },
       )

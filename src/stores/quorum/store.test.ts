@@ -1,19 +1,14 @@
 import { expect, test } from 'vitest'
 import { busy, claim, granted, ScriptedMember } from '../../../test/scripted-member.ts'
+import { LeaseError } from '../../errors.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { guaranteesOf } from '../redlock/guarantees.ts'
 import { QuorumStore } from './store.ts'
 
 const NODE_TIMEOUT = 50
 
-test('P3: a try over split votes takes a few node timeouts, however long its ttl', async () => {
-  const clock = new VirtualClock()
-  const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
-  const [first, second, third] = members as [ScriptedMember, ScriptedMember, ScriptedMember]
-  first.onVote = () => granted(1)
-  second.onVote = () => busy('second')
-  third.onVote = () => busy('third')
-  const store = new QuorumStore(members, {
+function storeOf(members: readonly ScriptedMember[], clock: VirtualClock): QuorumStore {
+  return new QuorumStore(members, {
     kind: 'redlock of 3',
     guarantees: guaranteesOf(3, true, true),
     nodeTimeout: NODE_TIMEOUT,
@@ -22,6 +17,16 @@ test('P3: a try over split votes takes a few node timeouts, however long its ttl
     drift: 0.01,
     environment: { clock, random: () => 0.5 },
   })
+}
+
+test('P3: a try over split votes takes a few node timeouts, however long its ttl', async () => {
+  const clock = new VirtualClock()
+  const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
+  const [first, second, third] = members as [ScriptedMember, ScriptedMember, ScriptedMember]
+  first.onVote = () => granted(1)
+  second.onVote = () => busy('second')
+  third.onVote = () => busy('third')
+  const store = storeOf(members, clock)
   let answer: unknown
   void store.acquire({ ...claim, ttl: 15_000 }, new AbortController().signal).then(result => (answer = result))
   await clock.advance(10 * NODE_TIMEOUT)
@@ -29,4 +34,20 @@ test('P3: a try over split votes takes a few node timeouts, however long its ttl
   const votes = first.asked.filter(verb => verb === 'vote')
   expect(votes.length).toBeGreaterThan(1)
   expect(first.asked.filter(verb => verb === 'concede')).toHaveLength(votes.length)
+})
+
+test('S9: a name that every node refuses fails at once, also if nothing was asked before', async () => {
+  const clock = new VirtualClock()
+  const refusal = new LeaseError('STORE_UNAVAILABLE', 'the key is of another type', { retryable: false })
+  const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
+  for (const member of members) {
+    member.onVote = () => Promise.reject(refusal)
+    member.isAnswer = error => error === refusal
+  }
+  let failure: unknown
+  storeOf(members, clock)
+    .acquire(claim, new AbortController().signal)
+    .catch(error => (failure = error))
+  await clock.advance(1)
+  expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
 })

@@ -27,6 +27,7 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
   'NOREPLICAS Not enough good replicas to write.': ['STORE_UNAVAILABLE', true],
   'ERR max number of clients reached': ['STORE_UNAVAILABLE', true],
   'FORMAT 2': ['STORE_UNAVAILABLE', false],
+  'user_script:63: FORMAT ': ['STORE_UNAVAILABLE', false],
   'user_script:18: TOKEN 9007199254740992': ['STORE_UNAVAILABLE', false],
   'WRONGTYPE Operation against a key holding the wrong kind of value script: …': ['STORE_UNAVAILABLE', false],
   'Connection is closed.': ['OUTCOME_UNKNOWN', true],

@@ -53,7 +53,7 @@ const refusals: readonly Refusal[] = [
   },
 ]
 
-const format = /\bFORMAT (\S+)/
+const format = /\bFORMAT (\S*)/
 const exhausted = /\bTOKEN (\d.*)/
 const otherType = /\bWRONGTYPE\b/
 
@@ -83,6 +83,9 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
 /** What makes one name unusable, while the server serves others. */
 function unusable(text: string, key = 'of the lease'): string | undefined {
   const other = format.exec(text)?.[1]
+  // What cannot be read although it begins as format 1 does was written by something else.
+  if (other === '' || other === '1')
+    return `the key ${key} has a value that is no lease: another program wrote it, so choose another prefix, or delete it`
   if (other !== undefined)
     return (
       `the lease is written in format ${other} by another version of Holdfast, this one knows format 1: ` +

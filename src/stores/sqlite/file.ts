@@ -1,5 +1,5 @@
-import { type BigIntStats, closeSync, openSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { type BigIntStats, closeSync, openSync, readlinkSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { LeaseError } from '../../errors.ts'
 import { loadDriver } from './driver.ts'
@@ -117,9 +117,18 @@ export function checkPath(path: string): void {
  */
 export function createPrivate(path: string): void {
   try {
-    closeSync(openSync(path, 'wx', 0o600))
+    closeSync(openSync(targetOf(path), 'wx', 0o600))
   } catch {
     // It is there, or SQLite will say what is wrong when it opens it.
+  }
+}
+
+/** Where SQLite makes the file: it follows a link that leads to none yet, which `wx` refuses. */
+function targetOf(path: string): string {
+  try {
+    return targetOf(resolve(dirname(path), readlinkSync(path)))
+  } catch {
+    return path
   }
 }
 

@@ -47,7 +47,7 @@
  *     hint: a lost one costs time only, and one too many costs a request.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
- *      below the next one's. `undefined`: nobody held, and nothing changed.
+ *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
  *
  * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
  *      waiters of exactly one name, or of all that begin with the prefix, each once, and none that has ended.

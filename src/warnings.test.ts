@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
 import { expect, test, vi } from 'vitest'
 import { subscribe } from './events.ts'
 import { warn } from './warnings.ts'
@@ -20,4 +22,22 @@ test('a warning is given once for each cause, by process.emitWarning and by an e
     { code: 'HOLDFAST_EVICTION', message: 'leases may be dropped by b' },
   ])
   emit.mockRestore()
+})
+
+test('a thread does not repeat a warning that was given before it started', async () => {
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  warn('HOLDFAST_WAKES', 'in the main thread', 'a')
+  emit.mockRestore()
+  const program = `
+    const { parentPort, workerData } = require('node:worker_threads')
+    const told = []
+    process.emitWarning = message => told.push(message)
+    import(workerData).then(({ warn }) => {
+      warn('HOLDFAST_WAKES', 'again', 'a')
+      warn('HOLDFAST_WAKES', 'another', 'b')
+      parentPort.postMessage(told)
+    })`
+  const workerData = new URL('./warnings.ts', import.meta.url).href
+  const [told] = await once(new Worker(program, { eval: true, workerData, execArgv: [] }), 'message')
+  expect(told).toEqual(['another'])
 })

@@ -1,3 +1,4 @@
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 import { events } from './events.ts'
 
 /** Stable codes of warnings, for programs and for searches; docs/errors.md explains each. */
@@ -21,16 +22,18 @@ export type WarningCode =
   /** Redis refuses messages to waiters. */
   | 'HOLDFAST_WAKES'
 
-const given = new Set<string>()
+// A thread that is started later gets a copy, so that it does not repeat what was warned of.
+const GIVEN = 'holdfast warnings'
 
 /**
  * Warns by `process.emitWarning` and by the event `warning`, once per process for each code and `cause`. The cause tells
  * apart what each deserves a warning of its own, such as a host or a name.
  */
 export function warn(code: WarningCode, message: string, cause = ''): void {
+  const given = getEnvironmentData(GIVEN) as ReadonlySet<string> | undefined
   const key = `${code} ${cause}`
-  if (given.has(key)) return
-  given.add(key)
+  if (given?.has(key)) return
+  setEnvironmentData(GIVEN, new Set(given).add(key))
   process.emitWarning(message, { type: 'HoldfastWarning', code })
   if (events.warning.hasSubscribers) events.warning.publish({ code, message })
 }

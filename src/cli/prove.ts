@@ -118,7 +118,7 @@ async function engineOf(options: ProveOptions, names: readonly string[], output:
       'to the servers cut; the servers and other names are left alone, and the names removed in the end',
     { names },
   )
-  return yours(url, names)
+  return yours(url, names, ttl)
 }
 
 /** In a store of somebody's the names are told from all others. */

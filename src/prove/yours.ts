@@ -1,3 +1,4 @@
+import { checkTtl } from '../check.ts'
 import { connect } from '../index.ts'
 import type { Endpoint, Engine } from '../lab/engine.ts'
 
@@ -14,12 +15,13 @@ const PORTS: Readonly<Record<string, number>> = {
 /**
  * Servers that are somebody's, as they are: nothing is broken but the clients, and the ways to the servers where there
  * is no TLS. What was kept of these names is removed in the end. Rejects as `connect` and `acquire` do if the store does
- * not serve.
+ * not serve, and `INVALID_ARGUMENT` for a ttl that is too short for it.
  */
-export async function yours(url: string, names: readonly string[]): Promise<Engine> {
+export async function yours(url: string, names: readonly string[], ttl: number): Promise<Engine> {
   const locks = await connect(url, { ttl: 5_000 })
   const kind = locks.store.kind
   try {
+    checkTtl(ttl, locks.store, '--ttl')
     for (const name of names) await (await locks.tryAcquire(name))?.release()
   } finally {
     await locks.close()

@@ -88,7 +88,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
     'postgres://user:s3cret@host/app?ttl=5':
-      /no option "ttl"; there are schema, table, create, direct, shortestTtl, sslmode/,
+      /no option "ttl", only schema, table, create, direct, shortestTtl, sslmode/,
     'postgres://user:s3cret@host/app?schema=': /schema must be 1 to 40/,
     'postgres://user:s3cret@host/app?schema=a&schema=b': /schema is given twice/,
     'postgres://user:s3cret@host/app?create=yes': /create in a URL is true or false, not "yes"/,
@@ -100,6 +100,15 @@ test('says what is wrong with a URL, and never what the password is', async () =
     expect(error, url).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) })
     expect(error.message).not.toMatch('s3cret')
   }
+})
+
+test('L16: no message repeats a password with a special character that nobody encoded', async () => {
+  for (const special of ['?', '/', '#', '%', '?a=1&'])
+    for (const password of [`12${special}s3cret`, `x${special}s3cret`]) {
+      const error = await failureOf(openStore(`postgres://user:${password}@host`))
+      expect(error, special).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      expect(error.message).not.toMatch('s3cret')
+    }
 })
 
 test('holdfast migrate makes the tables, and holdfast run then runs with them', async () => {

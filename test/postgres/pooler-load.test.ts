@@ -1,21 +1,26 @@
 import { Pool } from 'pg'
 import { expect, test } from 'vitest'
-import { startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
+import { poolerGenerations, startPgBouncer } from '../../src/lab/servers/pgbouncer.ts'
 import { startPostgres } from '../../src/lab/servers/postgres.ts'
 import type { Claim } from '../../src/store.ts'
 import { migrate, postgres } from '../../src/stores/postgres/index.ts'
 import { clients } from '../harnesses/postgres.ts'
 import { acquire, claimOf, signal } from './support.ts'
 
-const both = Object.entries(clients).filter(([name]) => name !== 'pg Client') // which opens what a Pool opens
+// A Client opens what a Pool opens.
+const CASES = Object.entries(clients)
+  .filter(([name]) => name !== 'pg Client')
+  .flatMap(([name, create]) => poolerGenerations().map(generation => ({ name, create, generation })))
 
 /** Rounds of each process, and names in each. With 150 names and these notes a message has about 30 KB. */
 const [ROUNDS, NAMES, NOTE] = [40, 150, 'n'.repeat(200)]
 
+const TITLE = 'S2: six processes over $name, through one pooler ($generation), get their own answers'
+
 // pgbouncer 1.18 mixes up requests that overlap and of which one is longer than 20 KB.
-test.each(both)('S2: six processes over %s, through one pooler, get their own answers', async (_, create) => {
+test.each(CASES)(TITLE, async ({ create, generation }) => {
   await using server = await startPostgres({ config: { fsync: 'off' } })
-  await using pooler = await startPgBouncer(server, { size: 2 })
+  await using pooler = await startPgBouncer(server, { size: 2, generation })
   const pool = new Pool({ connectionString: server.url() })
   await migrate(pool)
   await pool.end()

@@ -42,6 +42,16 @@ test('a server that does not answer is said, and nothing is begun', async () => 
   expect({ code, err }).toMatchObject({ code: 69, err: expect.stringMatching(/127\.0\.0\.1:1|ECONNREFUSED/) })
 })
 
+test('a ttl that is too short for the store is refused before anything is started', async () => {
+  // Nobody answers there: so the servers were not even asked.
+  const { code, err } = await holdfast(['prove', '--store', 'etcd://127.0.0.1:1', ...QUICK])
+  expect({ code, err }).toMatchObject({
+    code: 64,
+    err: expect.stringMatching(/--ttl is 500 ms; over etcd at least 1000/),
+  })
+  expect(err).not.toMatch(/ at .*\.ts/)
+})
+
 test('a run against servers of somebody is short and small', async () => {
   const url = ['prove', '--store', 'redis://127.0.0.1:1']
   expect((await holdfast([...url, '--duration', '1h'])).err).toMatch(/--duration 1h: expected from .* to 10m/)

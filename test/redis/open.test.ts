@@ -49,12 +49,12 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'redis:localhost': /names no host/,
     'redis://user:s3cret@host:99999': /no port 99999/,
     'redis://user:s3cret@ho st': /cannot be read/,
-    'redis://user:s3cret@host/zero': /database of a Redis store is a number/,
-    'redis://user:s3cret@host/1/2': /database of a Redis store is a number/,
-    'redis://user:s3cret@host/-1': /database of a Redis store is a number/,
+    'redis://user:s3cret@host/zero': /database in the URL of a Redis store must be a number/,
+    'redis://user:s3cret@host/1/2': /database in the URL of a Redis store must be a number/,
+    'redis://user:s3cret@host/-1': /database in the URL of a Redis store must be a number/,
     'redis://user:s3cret@host#1': /has a #/,
     'redis://user:s3cret%@host': /a % that encodes nothing/,
-    'redis://user:s3cret@host?ttl=5': /no option "ttl"; there are prefix, shortestTtl/,
+    'redis://user:s3cret@host?ttl=5': /no option "ttl", only prefix, shortestTtl/,
     'redis://user:s3cret@host?prefix=': /prefix is empty/,
     'redis://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
   }
@@ -63,6 +63,15 @@ test('says what is wrong with a URL, and never what the password is', async () =
     expect(error, url).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) })
     expect(error.message).not.toMatch('s3cret')
   }
+})
+
+test('L16: no message repeats a password with a special character that nobody encoded', async () => {
+  for (const special of ['?', '/', '#', '%', '?a=1&'])
+    for (const password of [`12${special}s3cret`, `x${special}s3cret`]) {
+      const error = await failureOf(openStore(`redis://user:${password}@host`))
+      expect(error, special).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      expect(error.message).not.toMatch('s3cret')
+    }
 })
 
 test('says that the password in a URL is wrong, and that nobody answers', async () => {

@@ -214,7 +214,12 @@ test.each(['released', 'broken'])(
     const token = await hold(store, claim)
     expect(token).toBe(9_007_199_254_740_991n)
     if (how === 'released') expect(await store.release({ ...claim, token }, signal)).toBe('released')
-    else expect(await store.break('a', 'me', signal)).toBe(token)
+    else
+      expect(await failureOf(store.break('a', 'me', signal))).toMatchObject({
+        code: 'STORE_UNAVAILABLE',
+        retryable: false,
+        message: expect.stringMatching(/its lease was ended.*to start again delete the key holdfast:redlock:\{:a\}/),
+      })
     expect(await look(store, { name: 'a' })).toEqual([])
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
       code: 'STORE_UNAVAILABLE',

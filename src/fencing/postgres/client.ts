@@ -78,10 +78,11 @@ function pool(client: Pool): Connector {
       // While it is lent nobody else listens, and the end of its connection would end the process.
       const ignore = (): void => {}
       own.on('error', ignore)
-      await carryOut(own, first, work, isHealthy => {
+      const end = (isHealthy: boolean): void => {
         own.off('error', ignore)
         own.release(!isHealthy)
-      })
+      }
+      await carryOut(own, first, work, end, true)
     },
   }
 }
@@ -102,7 +103,7 @@ function single(client: Client): Connector {
     async transaction(first, work) {
       claim()
       busy.add(client)
-      return carryOut(client, first, work, () => busy.delete(client))
+      return carryOut(client, first, work, () => busy.delete(client), false)
     },
   }
 }
@@ -113,17 +114,20 @@ async function carryOut(
   first: string,
   work: (transaction: unknown) => Promise<void>,
   end: (isHealthy: boolean) => unknown,
+  isOurs: boolean,
 ): Promise<void> {
   let isHealthy = true
   try {
     await limited(client.query(`begin; ${first}`))
     await work(client)
     // PostgreSQL says so, and no more, when the work went on after a statement of it had failed.
-    if ((await client.query('commit')).command === 'ROLLBACK')
+    if ((await limited(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
       throw invalid('a statement of the transaction failed and the work went on, so PostgreSQL rolled all of it back')
   } catch (error) {
-    const rolledBack = isRolledBack(client) // also after silence: what was sent may be carried out, and open a transaction
-    isHealthy = !(error instanceof Silence) && (await rolledBack)
+    const isSilent = error instanceof Silence
+    // What was sent may still open a transaction. A client of the pool is closed instead.
+    const rolledBack = isSilent && isOurs ? false : isRolledBack(client)
+    isHealthy = !isSilent && (await rolledBack)
     throw error
   } finally {
     end(isHealthy)
@@ -139,14 +143,17 @@ async function isRolledBack(client: Client): Promise<boolean> {
   }
 }
 
-/** No answer came in 5 s; clients have no limit of their own unless they are given one. */
+/** Milliseconds. Deferred constraints and synchronous replicas take their time. */
+const LONGEST_COMMIT = 30_000
+
+/** No answer came in time; clients have no limit of their own unless they are given one. */
 class Silence extends Error {}
 
-async function limited<T>(answer: Promise<T>): Promise<T> {
+async function limited<T>(answer: Promise<T>, limit: number = LONGEST_REQUEST): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const silence = new Promise<never>((_, reject) => {
-    const error = new Silence(`no answer within ${LONGEST_REQUEST} ms`)
-    timer = setTimeout(() => reject(error), LONGEST_REQUEST)
+    const error = new Silence(`no answer within ${limit} ms`)
+    timer = setTimeout(() => reject(error), limit)
   })
   try {
     return await Promise.race([answer, silence])
@@ -158,10 +165,15 @@ async function limited<T>(answer: Promise<T>): Promise<T> {
 function postgresJs(sql: Sql): Connector {
   return {
     query: text => sql.unsafe(text).values(),
-    transaction: (first, work) =>
-      sql.begin(async transaction => {
+    async transaction(first, work) {
+      const worked = Promise.withResolvers<void>()
+      const committed = sql.begin(async transaction => {
         await limited(transaction.unsafe(first))
         await work(transaction)
-      }),
+        worked.resolve()
+      })
+      await Promise.race([worked.promise, committed])
+      await limited(committed, LONGEST_COMMIT)
+    },
   }
 }

@@ -44,8 +44,8 @@ export interface PostgresFence<Transaction> {
    * `begin` and costs no round trip, with postgres.js it costs one. Rejects `STALE_TOKEN` if a newer holder was seen;
    * `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process, also just before the commit, and with
    * `leases` if its row says so; `STORE_UNAVAILABLE` if the mark was locked for 4 s; `OUTCOME_UNKNOWN` if the
-   * connection ended while it committed; else with what the work threw. Nothing is written unless it resolves, but
-   * for `OUTCOME_UNKNOWN`.
+   * connection ended while it committed, or the commit was not answered within 30 s; else with what the work threw.
+   * Nothing is written unless it resolves, but for `OUTCOME_UNKNOWN`.
    */
   transaction<Result>(
     lease: Holder,

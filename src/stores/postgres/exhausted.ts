@@ -18,10 +18,10 @@ select count(*), $0, (
 ) from freed`
 }
 
-/** Of a name that nobody can be granted any more. */
-export function exhausted(): LeaseError {
+/** Of a name that nobody can be granted any more. `also`: what was done all the same. */
+export function exhausted(also = ''): LeaseError {
   const message =
-    `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written. End whoever ` +
-    'holds it, delete its row, and raise the lineage of the fences that saw that token (docs/stores/postgres.md)'
+    `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written${also}. End ` +
+    'whoever holds it, delete its row, and raise the lineage of the fences that saw that token (docs/stores/postgres.md)'
   return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }

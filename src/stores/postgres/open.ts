@@ -4,6 +4,7 @@ import type { Store } from '../../store.ts'
 import { warnOfClearPassword } from '../link/clear-password.ts'
 import { openLink } from '../link/link.ts'
 import { load, WHERE } from '../link/load.ts'
+import { optionsOf } from '../link/options.ts'
 import { driverOf, type PostgresClient } from './client.ts'
 import { type PostgresOptions, postgres } from './index.ts'
 import { migrate, migration } from './migrate.ts'
@@ -81,12 +82,8 @@ export function migrationOf(url: string): string {
 function read(text: string): Target {
   const url = parse(text)
   const given: Record<string, string> = {}
-  for (const [key, value] of [...url.searchParams]) {
-    if (!OURS.has(key) && !DRIVERS.has(key)) {
-      const known = [...OURS, ...DRIVERS].join(', ')
-      throw invalid(`the URL of a PostgreSQL store has no option ${show(key)}; there are ${known}`)
-    }
-    if (key in given) throw invalid(`${key} is given twice in the URL of the PostgreSQL store`)
+  const options = optionsOf(url.search.slice(1), [...OURS, ...DRIVERS], 'a PostgreSQL store')
+  for (const [key, value] of options) {
     given[key] = value
     if (OURS.has(key)) url.searchParams.delete(key)
   }
@@ -105,7 +102,8 @@ function read(text: string): Target {
 
 function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (!url)
+  // With an @ in its path, the host may be the user and the port the beginning of a password.
+  if (!url || url.pathname.includes('@'))
     throw invalid(`the URL of the PostgreSQL store cannot be read: ${SHAPE}; encode what is special in a password`)
   if (!/^postgres(ql)?:$/.test(url.protocol))
     throw invalid(`direct must be another postgres:// URL, or false: ${SHAPE}`)

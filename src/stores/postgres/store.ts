@@ -8,14 +8,13 @@ import { tellGhost } from '../link/ghost.ts'
 import type { Wakes } from '../link/wakes.ts'
 import { annotate } from './annotate.ts'
 import type { Driver } from './client.ts'
-import { freeExhausted } from './exhausted.ts'
+import { exhausted, freeExhausted } from './exhausted.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import type { Names } from './names.ts'
 import { type Answer, Requests } from './requests.ts'
 import { Session } from './session.ts'
-import { LAST_TOKEN } from './sql.ts'
 import { wakesOf } from './wakes.ts'
 
 /** Milliseconds after which to ask again for a row that somebody else had locked. */
@@ -122,9 +121,10 @@ export class PostgresStore implements Store {
         session.learn(time, sent)
         if (answer[0] !== 'exhausted') return answer
         const freed = Number(await session.link.askInTime(freeExhausted(this.#names), values))
-        return freed ? ['held', LAST_TOKEN] : ['skipped']
+        return freed ? answer : ['skipped']
       })
       if (kind === 'held') return BigInt(String(token))
+      if (kind === 'exhausted') throw exhausted('; its lease was ended')
       if (kind === 'lost') return undefined
       if (kind !== 'late' || performance.now() >= until) throw locked(name)
     }

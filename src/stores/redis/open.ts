@@ -1,5 +1,6 @@
 import { invalid } from '../../check.ts'
 import type { Store } from '../../store.ts'
+import { optionsOf } from '../link/options.ts'
 import { shortestTtlIn } from '../shortest-ttl.ts'
 import { driverOf, openLink, type RedisClient } from './client.ts'
 import { clientOf, type Target } from './drivers.ts'
@@ -50,13 +51,8 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
   if (parsed.hash) throw invalid('the URL of the Redis store has a #: write it as %23')
   const [, database = '0'] = /^\/?(\d*)$/.exec(parsed.pathname) ?? []
   if (!/^\/?\d*$/.test(parsed.pathname))
-    throw invalid(`the database of a Redis store is a number, as in redis://host/1, not ${parsed.pathname.slice(1)}`)
-  for (const key of parsed.searchParams.keys()) {
-    if (key !== 'prefix' && key !== 'shortestTtl')
-      throw invalid(`the URL of a Redis store has no option ${JSON.stringify(key)}; there are prefix, shortestTtl`)
-    if (parsed.searchParams.getAll(key).length > 1)
-      throw invalid(`the ${key} is given twice in the URL of the Redis store`)
-  }
+    throw invalid('the database in the URL of a Redis store must be a number, as in redis://host/1')
+  const options = optionsOf(parsed.search.slice(1), ['prefix', 'shortestTtl'], 'a Redis store')
   return {
     target: {
       host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -66,7 +62,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
       password: decode(parsed.password),
       database: Number(database),
     },
-    prefix: parsed.searchParams.get('prefix') ?? undefined,
+    prefix: options.get('prefix') ?? undefined,
   }
 }
 

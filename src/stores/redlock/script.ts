@@ -187,9 +187,11 @@ local function breakLease(key, _, _, _, _, least)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
-  local new = freed(token, capped(least))
-  free(key, value, line, token, new, ttl, start)
+  -- Without a higher token the lease is ended all the same.
+  local fine, new = pcall(higher, token, capped(least))
+  free(key, value, line, token, fine and new or token, ttl, start)
   if line == '1' then wake(key) end
+  if not fine then error(new .. '; its lease was ended', 0) end
   return '+' .. new
 end
 

@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+const read = (path: string): string => readFileSync(join(import.meta.dirname, '..', path), 'utf8')
+
+/** The fields of each event's payload, as `LeaseEvents` declares them. */
+function declared(): Record<string, string[]> {
+  const [, body = ''] = /export interface LeaseEvents \{\n([^]*?)\n\}/.exec(read('src/events.ts')) ?? []
+  const code = body.replace(/\/\*\*[^]*?\*\//g, '')
+  const events = [...code.matchAll(/^ {2}(\w+): (Pick<Claim, [^>]*>|\{[^]*?\})$/gm)]
+  return Object.fromEntries(
+    events.map(([, name = '', type = '']) => {
+      const fields = type.startsWith('Pick') ? type.matchAll(/'(\w+)'/g) : type.matchAll(/readonly (\w+):/g)
+      return [name, [...fields].map(([, field = '']) => field).sort()]
+    }),
+  )
+}
+
+/** Those that docs/events.md has in the table of each event. */
+function documented(): Record<string, string[]> {
+  const sections = read('docs/events.md').split(/^### /m).slice(1)
+  return Object.fromEntries(
+    sections.map(section => {
+      const [, name = ''] = /^`(\w+)`\n/.exec(section) ?? []
+      const [, table = ''] = /\| field \| type \| meaning \|\n.*\n((?:\|.*\n)*)/.exec(section) ?? []
+      return [name, [...table.matchAll(/^\| `(\w+)` \| \S.* \| \S.* \|$/gm)].map(([, field = '']) => field).sort()]
+    }),
+  )
+}
+
+test('F8: docs/events.md has every event with each field of its payload', () => {
+  const events = declared()
+  expect(Object.keys(events)).toContain('node_restored')
+  expect(Object.keys(events)).toHaveLength([...read('src/events.ts').matchAll(/: open\('/g)].length)
+  expect(documented()).toEqual(events)
+})

@@ -177,7 +177,7 @@ test('a wait that is over gives its place back, and says who holds and for how l
   await clock.advance(1)
   expect(wait.error).toMatchObject({
     code: 'ACQUIRE_TIMEOUT',
-    message: '"a" was not had within 250 ms: it is held by other, for another 59750 ms unless renewed',
+    message: '"a" was not acquired within 250 ms: it is held by other, for another 59750 ms unless renewed',
     holder: { name: 'a', state: 'held', owner: 'other', note: 'deploy', token, remaining: 59_750 },
   })
   expect((await other.inspect('a')).waiters).toEqual([])

@@ -24,6 +24,9 @@ const LONGEST_SLEEP = 5_000
 /** Nobody reads the reason of an ended watch; without one, abort() makes an exception with a stack: 25 us. */
 const OVER = 'the wait is over'
 
+/** Said of a wait for a name that the same locks hold. */
+const NOT_REENTRANT = 'leases are not re-entrant'
+
 /** How a lease came to be. */
 export interface Acquired {
   readonly grant: Grant
@@ -214,7 +217,7 @@ class Waiting {
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
     if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire of ${JSON.stringify(name)} has waited ${Math.round(waited)} ms and is ${this.#heldHere(lease)}`
+    const what = `acquire of ${JSON.stringify(name)} has waited ${Math.round(waited)} ms and is ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
     const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
@@ -222,7 +225,7 @@ class Waiting {
   #timeout({ holder, ahead }: Busy): LeaseError {
     const { name } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
-    const failed = this.#giveUpAt > this.#started ? `was not had within ${waited} ms: it ` : ''
+    const failed = this.#giveUpAt > this.#started ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.#state(holder, ahead)}`
     return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder })
   }
@@ -233,7 +236,7 @@ class Waiting {
     // Of another owner is not of these locks, which saves the search; the token decides, since owners may be shared.
     const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined
     return own && own.token === holder.token
-      ? `${this.#heldHere(own)}, ${remaining}`
+      ? `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
       : `held by ${holder.owner}, ${remaining}`
   }
 
@@ -247,6 +250,6 @@ class Waiting {
   #heldHere({ owner, heldSince }: HeldLease): string {
     const { clock } = this.#core
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
-    return `held by these locks (${owner}) since ${since}; leases are not re-entrant`
+    return `held by these locks (${owner}) since ${since}`
   }
 }

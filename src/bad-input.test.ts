@@ -142,7 +142,7 @@ test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the 
   expect(() => createLocks(store as never)).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: 'createLocks needs a store, such as sqlite(path) or redis(client)',
+      message: 'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)',
     }),
   )
 })

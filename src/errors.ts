@@ -7,7 +7,7 @@ checkNode()
 
 /** Stable codes, for programs. */
 export type LeaseErrorCode =
-  /** The name was not had within `wait`; `holder` says who has it. */
+  /** The name was not acquired within `wait`; `holder` says who has it. */
   | 'ACQUIRE_TIMEOUT'
   /** The lease is over: it ran out, was broken, or its session ended. `using` adds the `result` of the work. */
   | 'LEASE_LOST'

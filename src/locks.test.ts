@@ -15,7 +15,7 @@ test('a name that is asked for while it is held here says that these locks hold 
     retryable: true,
     lease: 'a',
     holder: { owner: outer.owner, token: outer.token },
-    message: `"a" was not had within 1000 ms: it is held by these locks (${outer.owner}) since ${since}; leases are not re-entrant, for another 4000 ms unless renewed`,
+    message: `"a" was not acquired within 1000 ms: it is held by these locks (${outer.owner}) since ${since}, for another 4000 ms unless renewed; leases are not re-entrant`,
   })
 })
 

@@ -112,7 +112,7 @@ export class StoreLocks implements Locks {
   /** `openThread` brings the renewals of `heartbeat: 'thread'`, where that can be. */
   constructor(store: Store, defaults: LocksDefaults, environment: Environment, openThread?: OpenRenewer) {
     if (typeof store?.acquire !== 'function')
-      throw invalid('createLocks needs a store, such as sqlite(path) or redis(client)')
+      throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)')
     checkKeys(defaults, defaultKeys, 'createLocks')
     checkOptions(defaults, store, openThread !== undefined, 'the default ttl of these locks')
     this.store = store

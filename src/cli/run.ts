@@ -48,7 +48,7 @@ async function acquire(locks: Locks, options: RunOptions, output: Output, signal
     const { holder } = error
     const [text, exit] =
       wait > 0
-        ? [`${name} was not had within ${formatDuration(wait)}: it is ${heldBy(holder)}`, EXIT.timeout]
+        ? [`${name} was not acquired within ${formatDuration(wait)}: it is ${heldBy(holder)}`, EXIT.timeout]
         : [`${name} is ${heldBy(holder)}`, options.busyExit]
     return output.fail(new LeaseError('ACQUIRE_TIMEOUT', text, { lease: name, holder }), exit)
   }

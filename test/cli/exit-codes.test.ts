@@ -40,7 +40,7 @@ describe('holdfast run ends with', () => {
     expect({ code, out }).toEqual({ code: 124, out: '' })
     const [waiting, vain] = err.split('\n')
     expect(waiting).toMatch(/^holdfast: job is held by alice for another [\d.]+ s \(token \d+\), waiting$/)
-    expect(vain).toMatch(/^holdfast: job was not had within 300 ms: it is held by alice for another/)
+    expect(vain).toMatch(/^holdfast: job was not acquired within 300 ms: it is held by alice for another/)
   })
 
   test('126 when the command is not executable', async () => {

@@ -23,10 +23,15 @@ test('the tarball holds what is built, the licence and what people read, and not
   const { stdout } = succeed(await project.run('tar', ['-tzf', tarball]))
   const files = stdout.trim().split('\n')
   const expected =
-    /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|dist\/clock\.c|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+    /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|dist\/clock\.c|docs\/.*\.md|dashboards\/(alerts\.yml|grafana\.json)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   expect(files.filter(file => !expected.test(file))).toEqual([])
   expect(files).toEqual(
-    expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/cli/main.js'].map(file => `package/${file}`)),
+    expect.arrayContaining(
+      // Messages of errors name pages of docs.
+      ['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/cli/main.js', 'docs/stores/redis.md'].map(
+        file => `package/${file}`,
+      ),
+    ),
   )
 })
 

@@ -4,6 +4,7 @@ import { Redis as Valkey } from 'iovalkey'
 import { createClient } from 'redis'
 import { createClient as createClient4 } from 'redis4'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createLocks } from '../../src/index.ts'
 import { type Port, reservePort } from '../../src/lab/servers/port.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
@@ -45,6 +46,14 @@ describe.concurrent.each(Object.entries(clients))('%s', (_, create) => {
     expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/cannot be reached: this port does not speak TLS: use redis:/),
+    })
+  })
+
+  test('F10: says so also when a request may take 1 s', async () => {
+    await using locks = createLocks(storeOf(create(server.port, true)), { ttl: 3_000 })
+    expect(await failureOf(locks.acquire('a'))).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/this port does not speak TLS: use redis:/),
     })
   })
 

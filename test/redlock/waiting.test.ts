@@ -237,7 +237,7 @@ test.concurrent('who gives up waiting leaves no place in any line', async () => 
   controller.abort(new Error('enough'))
   const outcomes = await Promise.allSettled(attempts)
   expect(outcomes.map(outcome => (outcome as PromiseRejectedResult).reason.message)).toEqual([
-    expect.stringMatching(/"a" was not had within \d+ ms: it is held by/),
+    expect.stringMatching(/"a" was not acquired within \d+ ms: it is held by/),
     'enough',
   ])
   await until('nobody waits', async () => {

@@ -43,7 +43,7 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   if (state === '55P03')
     return says(
       'STORE_UNAVAILABLE',
-      'a transaction of another holder has the mark locked: if it is stopped for good, end its session, or set idle',
+      'a transaction of another holder has the mark locked: if it hangs, end its session, or set the option idle of the fence',
     )
   return storeFailure(error, sent)
 }

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 
-/** Milliseconds after which a connection with TLS counts as hanging. */
-const PATIENCE = 1_000
+/** Milliseconds after which a connection with TLS counts as hanging; shorter than a request of a ttl of 1 s may take. */
+const PATIENCE = 250
 
 /** Where a single server is, for a client with TLS. */
 export interface Endpoint {
@@ -11,7 +11,7 @@ export interface Endpoint {
 
 /**
  * Does `open`, which hangs if the port does not speak TLS: Redis waits for the end of what it takes for a command. After
- * a second a plain PING on another connection tells, and this rejects.
+ * that time a plain PING on another connection tells, and this rejects.
  */
 export async function unlessPlain<Opened>(
   { host, port }: Endpoint,

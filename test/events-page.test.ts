@@ -6,9 +6,9 @@ const read = (path: string): string => readFileSync(join(import.meta.dirname, '.
 
 /** The fields of each event's payload, as `LeaseEvents` declares them. */
 function declared(): Record<string, string[]> {
-  const [, body = ''] = /export interface LeaseEvents \{\n([^]*?)\n\}/.exec(read('src/events.ts')) ?? []
-  const code = body.replace(/\/\*\*[^]*?\*\//g, '')
-  const events = [...code.matchAll(/^ {2}(\w+): (Pick<Claim, [^>]*>|\{[^]*?\})$/gm)]
+  const [, body = ''] = /export interface LeaseEvents \{\n(.*?)\n\}/s.exec(read('src/events.ts')) ?? []
+  const code = body.replace(/\/\*\*.*?\*\//gs, '')
+  const events = [...code.matchAll(/^ {2}(\w+): (Pick<Claim, [^>]*>|\{.*?\})$/gms)]
   return Object.fromEntries(
     events.map(([, name = '', type = '']) => {
       const fields = type.startsWith('Pick') ? type.matchAll(/'(\w+)'/g) : type.matchAll(/readonly (\w+):/g)

@@ -38,10 +38,6 @@ test.each([
   [['--json'], 'a command comes first'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['constructor'], 'there is no command constructor; see holdfast --help'],
-  [['__proto__'], 'there is no command __proto__; see holdfast --help'],
-  [['help', 'constructor'], 'there is no command constructor: expected run, elect'],
-  [['fence', 'constructor'], 'there is no holdfast fence constructor; see holdfast fence --help'],
   [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, fence, prove'],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
@@ -87,7 +83,6 @@ test.each([
   [['run', 'job', '--store', 'leases.db', '--', 'true'], 'a store URL begins with its scheme'],
   [['run', '', '--', 'true'], 'the name of a lease is empty'],
   [['run', 'a\nb', '--', 'true'], 'has a control character'],
-  [['run', 'a\u2028b', '--', 'true'], 'has an invisible character ("a\\u2028b")'],
   [['run', 'job', '--note', '\u202etxt.exe', '--', 'true'], 'note has an invisible character'],
   [['run', 'x'.repeat(256), '--', 'true'], 'has 256 bytes of UTF-8: at most 255 are allowed'],
   [['run', 'job', '--note', 'x'.repeat(256), '--', 'true'], 'at most 255'],
@@ -95,12 +90,25 @@ test.each([
   [['ls', '--ttl', '5s'], 'holdfast ls has no option --ttl'],
   [['inspect'], 'NAME is missing; see holdfast inspect --help'],
   [['break'], 'NAME is missing'],
-])('%j is refused with 64 and one line', async (args, message) => {
+])('%j is refused with 64 and one line', isRefused)
+
+test('L17: a name that would break a line of the metrics is refused', () =>
+  isRefused(['run', 'a\u2028b', '--', 'true'], 'has an invisible character ("a\\u2028b")'))
+
+test.each([
+  [['constructor'], 'there is no command constructor; see holdfast --help'],
+  [['__proto__'], 'there is no command __proto__; see holdfast --help'],
+  [['help', 'constructor'], 'there is no command constructor: expected run, elect'],
+  [['fence', 'constructor'], 'there is no holdfast fence constructor; see holdfast fence --help'],
+  [['fence', 'toString'], 'there is no holdfast fence toString; see holdfast fence --help'],
+])('L19: %j, what every object has, is no command', isRefused)
+
+async function isRefused(args: string[], message: string): Promise<void> {
   const { code, out, err } = await holdfast(args)
   expect({ code, out }).toEqual({ code: 64, out: '' })
   expect(err).toContain(message)
   expect(err).toMatch(/^holdfast: .*\n$/)
-})
+}
 
 test('with --json an error is an object of one line on standard error', async () => {
   for (const args of [

@@ -22,7 +22,7 @@ test('opens what the URL names: several servers, and a prefix', async () => {
   await hold(elsewhere, claimOf('a'))
 })
 
-test('says what is wrong with a URL, and never what the password is', async () => {
+test('L16: says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
     'etcd://': /names no host/,
     'etcd:': /cannot be read/,
@@ -40,7 +40,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'etcd://user:s3cret@host?prefix=a&prefix=b': /prefix is given twice/,
     'etcd://user:s3cret@host?ca=/etc/ca.pem': /ca in the URL of an etcd store is for TLS: use etcds/,
     'etcds://user:s3cret@host?ca=/nowhere/ca.pem': /the file of ca .* cannot be read: ENOENT/,
-    // L16: a question mark that nobody encoded
+    // A question mark that nobody encoded.
     'etcd://user:x?s3cret@host': /cannot be read: encode what is special in a password/,
     'etcd://user:s3cret?x@host': /cannot be read: encode what is special in a password/,
     'etcd://user:s3cret?prefix=x@host': /cannot be read: encode what is special in a password/,

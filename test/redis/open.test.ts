@@ -1,7 +1,7 @@
 import { chmodSync, cpSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newFolder } from '../../src/lab/servers/folder.ts'
 import { type RedisServer, startRedis } from '../../src/lab/servers/redis.ts'
 import { openStore } from '../../src/url.ts'
@@ -40,6 +40,19 @@ test('F12: a URL shares the names of a client with a key prefix, if it names bot
   const url = `redis://:${encodeURIComponent(password)}@127.0.0.1:${server.port}?prefix=app:holdfast`
   await using named = await openStore(url)
   expect(await look(named, { prefix: '' })).toMatchObject([{ name: 'shared', owner: 'client' }])
+})
+
+test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+  const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const hosts = ['redis://app:x@127.0.0.1', 'redis://redis-m10', 'rediss://app:x@redis-m10', 'redis://app:x@redis-m10']
+  for (const url of [...hosts, 'redlock://redis-m10,app:x@redlock-m10,127.0.0.1?trustRestarted=true'])
+    await (await openStore(url))[Symbol.asyncDispose]()
+  const warning = { type: 'HoldfastWarning', code: 'HOLDFAST_PASSWORD_IN_CLEAR' }
+  expect(emit.mock.calls).toEqual([
+    [expect.stringMatching(/Redis goes to redis-m10 without TLS/), warning],
+    [expect.stringMatching(/Redis goes to redlock-m10 without TLS/), warning],
+  ])
+  emit.mockRestore()
 })
 
 test('says what is wrong with a URL, and never what the password is', async () => {

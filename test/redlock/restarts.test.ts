@@ -189,7 +189,7 @@ describe.concurrent('a lease that is renewed', () => {
     await rival.close()
   })
 
-  test('is set again when a majority has forgotten it, and nobody took it', async () => {
+  test('P4: is set again when a majority has forgotten it, and nobody took it', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected())
     const lease = await locks.acquire('a')

@@ -53,7 +53,7 @@ describe('options', () => {
     ['zookeeper://a?tls=maybe', 'true or false'],
     ['zookeeper://a?prefix=x&prefix=y', 'given twice'],
     ['zookeeper://a?ttl=5', 'has no option "ttl"'],
-    // L16: a question mark, or a slash, that nobody encoded
+    // A question mark, or a slash, that nobody encoded.
     ['zookeeper://me:x?secret@a', 'cannot be read: encode what is special in a password'],
     ['zookeeper://me:secret?prefix=x@a', 'cannot be read: encode what is special in a password'],
     ['zookeeper://me:secret/x@a', 'cannot be read: encode what is special in a password'],
@@ -65,7 +65,7 @@ describe('options', () => {
     ['zookeeper://a?ca=own.pem', 'ca in the URL of the ZooKeeper store is for TLS'],
     ['zookeeper://a?tls=true&cert=own.pem', 'both cert and key'],
     ['zookeeper://a?tls=true&ca=/nowhere', 'the file of ca in the URL of the ZooKeeper store cannot be read'],
-  ])('the URL %s is refused, and not repeated', async (url, message) => {
+  ])('L16: the URL %s is refused, and not repeated', async (url, message) => {
     const error = await failureOf(openStore(url))
     expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) })
     expect(error.message).not.toContain('secret')

@@ -1,4 +1,5 @@
 import { LeaseError } from '../../errors.ts'
+import { warnOfClearPassword } from '../link/clear-password.ts'
 import { load, WHERE } from '../link/load.ts'
 import type { RedisClient } from './client.ts'
 
@@ -37,6 +38,7 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
  * A client over ioredis, redis or iovalkey, whichever is installed where `load` looks. `scheme` is for the message of `DRIVER_MISSING`.
  */
 export function clientOf(target: Target, scheme: string): RedisClient {
+  if (target.password !== undefined && !target.tls) warnOfClearPassword('Redis', target.host)
   for (const [name, make] of Object.entries(drivers)) {
     const module = load(name) as Module | undefined
     if (module) return make(module, target)

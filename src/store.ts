@@ -5,20 +5,22 @@
  *
  * R1. A name has at most one holder (`guarantees.exclusion`), and a claim is idempotent by its id. A holder that asks
  *     again keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its
- *     position. This is true through any client of the same server, unless `guarantees.longestUnattended` is 0.
+ *     position. Copies of a request may arrive together, and many claims have the same owner. This is true through any client of the same server, unless `guarantees.longestUnattended` is 0.
  *
  * R2. No request waits for a name. `acquire` answers `Busy` at once, says who holds where it can, and when to ask again.
  *     A claim that does not queue leaves nothing behind.
  *
- * R3. A stale request is harmless. `acquire`, `renew` and `annotate` have a limit, counted from when they were sent:
- *     `acquireLimit(ttl)` for `acquire`, `requestLimit(ttl)` for the others. The core waits no longer. A request that
+ * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `acquireLimit(ttl)` for
+ *     `acquire`, `requestLimit(ttl)` for `renew` and `annotate`, 5 s for `break`. The core waits no longer, and sends what
+ *     must have the last word after the limit of what it overrides. A request that
  *     reaches the server after its limit has no effect, or only effects that do no harm:
  *     - a stale `acquire` of a claim that was withdrawn is refused (R4); of another one, it leaves at most a lease or a
  *       waiter that ends with its ttl, as if its process had died;
  *     - a stale `renew` never shortens a lease or undoes a later renewal, and never revives a lease;
  *     - a stale `annotate` never replaces a later note;
  *     - none of them touches the lease of another claim.
- *     A copy of the `acquire` that was granted never shortens the lease, however old it is.
+ *     A copy of the `acquire` that was granted never shortens the lease, however old it is. A stale `break` may take the
+ *     name only from a holder that had it when the `break` was sent.
  *
  * R4. `release` withdraws a claim by its id, never by its name, and is idempotent. `released`: the claim held or
  *     waited, and does no longer. `gone`: nothing was found; an `acquire` of this claim that arrives within the next
@@ -33,7 +35,7 @@
  *     sent, unless the lease is released or broken, or the server loses data or its clock steps forward. `Grant.ttl` is
  *     at least what was asked for, unless the answer took long. A lease that is not renewed ends soon after its ttl, by
  *     the server's clock, and nothing revives it. `undefined` from `renew`, or false from `annotate`, means that the
- *     lease is certainly gone. A rejection means that nobody knows.
+ *     lease is certainly gone; a conflict with another request does not. A rejection means that nobody knows.
  *
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
@@ -162,8 +164,8 @@ export type Query = { readonly name: string } | { readonly prefix: string }
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
 /**
- * An engine. A call that rejects has an unknown outcome; if it rejects with a `LeaseError` that is not `retryable`,
- * asking again is useless. `signal` ends the caller's interest, never what the server does.
+ * An engine. A call that rejects has an unknown outcome. If it rejects with a `LeaseError` that is not `retryable`, asking
+ * again is useless; its `retryAfter` says that the store is alive and when to ask again. `signal` ends the caller's interest, never what the server does.
  */
 export interface Store extends AsyncDisposable {
   /** For people, such as `sqlite` or `redis cluster`. */

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { LONGEST_REQUEST } from '../time.ts'
 import { type Case, casesOf } from './case.ts'
+import { inTime, TooSlow } from './timing.ts'
 
 /** Acquire: what is granted, and what a refusal says and leaves. */
 export const claimCases: Case[] = casesOf(
@@ -29,6 +31,29 @@ export const claimCases: Case[] = casesOf(
       assert.equal((await two.hold(claim)).token, token)
       assert.equal((await two.renew(claim))?.token, token)
       assert.equal(await two.release(claim), 'released')
+    },
+
+    async 'R1: answers copies of a claim that arrive together with the same lease'(space) {
+      const clients = await space.pair()
+      const claim = space.claim()
+      const copies = Array.from({ length: 10 }, (_, index) => clients[index % 2 ? 1 : 0].hold(claim))
+      const tokens = (await Promise.all(copies)).map(({ token }) => token)
+      assert.equal(new Set(tokens).size, 1, `tokens: ${tokens}`)
+      assert.equal((await clients[0].renew(claim))?.token, tokens[0])
+    },
+
+    async 'R1: tells claims apart by their ids, although their owner is the same'(space) {
+      const client = await space.client()
+      const claim = space.claim({ owner: 'the same' })
+      const other = space.claim({ owner: 'the same', name: claim.name, note: 'other', queue: true })
+      const { token } = await client.hold(claim)
+      await client.isRefused(other)
+      assert.equal(await client.renew(other), undefined)
+      assert.equal(await client.annotate(other), false)
+      await client.release(other)
+      const [record, ...rest] = await client.inspect({ name: claim.name })
+      assert.deepEqual([record?.token, record?.note, rest], [token, '', []])
+      assert.equal((await client.renew(claim))?.token, token)
     },
 
     async 'R1: refreshes the lease of a claim that asks again'(space) {
@@ -128,6 +153,7 @@ export const claimCases: Case[] = casesOf(
   },
   {
     'R1: answers a claim that asks again through another client with the same lease': ['apart'],
+    'R1: answers copies of a claim that arrive together with the same lease': ['apart'],
   },
 )
 
@@ -193,6 +219,28 @@ export const releaseCases: Case[] = casesOf(
       assert.equal((await client.inspect({ name: holder.name })).length, 1)
       await client.release(holder)
       await client.hold(space.claim({ name: holder.name }))
+    },
+
+    async 'R4: refuses each claim that was withdrawn, whatever became of the name since'(space) {
+      await inTime(LONGEST_REQUEST / 5, async () => {
+        const client = await space.client()
+        const name = space.name()
+        const withdrawn = [false, true, false].map(queue => space.claim({ name, queue }))
+        const first = performance.now()
+        for (const claim of withdrawn) {
+          assert.equal(await client.release(claim), 'gone')
+          const holder = space.claim({ name })
+          await client.hold(holder)
+          assert.equal(await client.release(holder), 'released')
+        }
+        const answers = await Promise.all(withdrawn.map(claim => client.acquire(claim)))
+        if (performance.now() > first + LONGEST_REQUEST) throw new TooSlow('they may have been asked too late')
+        assert.deepEqual(
+          answers.map(({ held }) => held),
+          [false, false, false],
+        )
+        assert.deepEqual(await client.inspect({ name }), [])
+      })
     },
 
     async 'R4: refuses a copy of a claim that was withdrawn until nothing was left of it'(space) {

@@ -86,6 +86,7 @@ export const inspectionCases: Case[] = casesOf(
     async 'R11: takes names, owners and notes of 255 bytes, and empty owners and notes'(space) {
       const client = await space.client()
       const longest = ['x', 'ü', '锁', '🔒'].map(character => fill(space.name('long'), character))
+      longest.push(`${longest[0]?.slice(0, -1)}y`) // differs in its last byte only
       for (const name of longest) {
         const claim = space.claim({ name, owner: fill('', 'ö'), note: fill('', '"') })
         await client.hold(claim)

@@ -10,7 +10,7 @@ export const noteCases: Case[] = casesOf(
       const [one, two] = await space.pair()
       const claim = space.claim({ note: 'at first' })
       await one.hold(claim)
-      for (const note of ['then', '', 'ö"\\🔒'.repeat(28), 'at last']) {
+      for (const note of ['then', 'then', '', 'ö"\\🔒'.repeat(28), 'at last']) {
         assert.equal(await one.annotate({ ...claim, note }), true)
         const [record] = await two.inspect({ name: claim.name })
         const [listed] = await two.inspect({ prefix: claim.name })

@@ -49,6 +49,23 @@ export const renewalCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name: held.name }), [])
     },
 
+    async 'R6: never says that a lease is gone that is held, whatever is asked of it at once'(space) {
+      const clients = await space.pair()
+      const claim = space.claim()
+      const { token } = await clients[0].hold(claim)
+      const asked = Array.from({ length: 10 }, async (_, index) => {
+        const client = clients[index % 2 ? 1 : 0]
+        const waiting = space.claim({ name: claim.name, queue: true })
+        const [renewed, annotated] = await Promise.all([
+          client.renew(claim),
+          client.annotate({ ...claim, note: `${index}` }),
+          client.isRefused(waiting),
+        ])
+        return [renewed?.token, annotated]
+      })
+      for (const answers of await Promise.all(asked)) assert.deepEqual(answers, [token, true])
+    },
+
     async 'R6: passes a lease on when it ran out, not before and soon after, with a higher token'(space) {
       await inTime(space.short, async () => {
         const [one, two] = await space.pair()
@@ -144,6 +161,7 @@ export const renewalCases: Case[] = casesOf(
     },
   },
   {
+    'R6: never says that a lease is gone that is held, whatever is asked of it at once': ['apart'],
     'R10: breaks a lease: the name is free and the old holder outranked': ['break'],
     'R10: breaks nothing where nobody holds': ['break'],
     'R10: breaks one name and no other': ['break'],

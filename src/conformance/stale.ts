@@ -80,7 +80,8 @@ export const staleCases: Case[] = [
       ),
 
       'R4: an acquire that is delivered after its withdrawal is refused': held(async ({ space, one, two, delay }) => {
-        const claims = [false, true].map(queue => space.claim({ queue }))
+        // Lasts longer than this case looks.
+        const claims = [false, true].map(queue => space.claim({ queue, ttl: 10 * space.long }))
         const deliver = await delay()
         const sent = performance.now()
         const grants = claims.map(claim => underWay(one, claim))
@@ -93,7 +94,7 @@ export const staleCases: Case[] = [
 
       'R4: a copy of an acquire that is delivered after the release of its lease is refused': held(
         async ({ space, one, two, delay }) => {
-          const claim = space.claim()
+          const claim = space.claim({ ttl: 10 * space.long })
           const deliver = await delay()
           const sent = performance.now()
           const grants = underWay(one, claim)
@@ -106,7 +107,19 @@ export const staleCases: Case[] = [
           assert.deepEqual(grants, [])
         },
       ),
+
+      'R10: a stale break takes the name from no later holder': held(async ({ space, one, two, delay, claim }) => {
+        const deliver = await delay()
+        await givenUp(one, 'break', claim)
+        await two.release(claim)
+        const next = space.claim({ name: claim.name })
+        const { token } = await two.hold(next)
+        await deliver()
+        await always(space, async () => assert.equal((await two.inspect({ name: next.name }))[0]?.token, token))
+        assert.ok(await two.renew(next))
+      }),
     },
+    { 'R10: a stale break takes the name from no later holder': ['break'] },
   ),
   ...casesOf(
     {},
@@ -163,14 +176,16 @@ function underWay({ store }: Client, claim: Claim): Grant[] {
 /** A request that the core gives up on at its limit; meanwhile something else happens. Resolves after both. */
 async function givenUp(
   { store }: Client,
-  verb: 'acquire' | 'renew' | 'annotate',
+  verb: 'acquire' | 'renew' | 'annotate' | 'break',
   claim: Claim,
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<void> {
-  const limit =
-    verb === 'acquire' ? (store.acquireLimit?.(claim.ttl) ?? requestLimit(claim.ttl)) : requestLimit(claim.ttl)
+  const ttl = verb === 'break' ? Number.POSITIVE_INFINITY : claim.ttl
+  const limit = (verb === 'acquire' ? store.acquireLimit?.(ttl) : undefined) ?? requestLimit(ttl)
   const sent = performance.now()
-  const stale = request<unknown>(systemClock(), limit, signal => store[verb](claim, signal))
+  const stale = request<unknown>(systemClock(), limit, signal =>
+    verb === 'break' ? store.break(claim.name, 'test', signal) : store[verb](claim, signal),
+  )
   const outcome = stale.then(
     () => assert.fail('the harness did not hold the request up'),
     () => {},

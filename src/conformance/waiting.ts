@@ -38,7 +38,7 @@ export const waitingCases: Case[] = [
       },
 
       async 'settles a wait that is aborted at once, with the reason, and leaves no claim and no listener'(space) {
-        const [locks, client] = [await space.locks(), await space.client()]
+        const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim()
         await client.hold(holder)
         const controller = new AbortController()
@@ -70,7 +70,7 @@ export const waitingCases: Case[] = [
       },
 
       async 'gives up at the end of the wait, names the holder and leaves nothing behind'(space) {
-        const [locks, client] = [await space.locks(), await space.client()]
+        const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim({ owner: 'the holder' })
         await client.hold(holder)
         for (const wait of [0, space.short]) {
@@ -175,7 +175,7 @@ export const waitingCases: Case[] = [
     { needs: ['line'], alone: true },
     {
       async 'leaves nothing of 1,000 waiters that are cancelled at once'(space) {
-        const [locks, client] = [await space.locks({ ttl: space.long }), await space.client()]
+        const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim()
         await client.hold(holder)
         await locks.inspect(holder.name)

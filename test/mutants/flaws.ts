@@ -35,6 +35,18 @@ export type Flaw =
   | 'loss told of a lease that is held'
   | 'given up is sent'
   | 'close releases all leases'
+  | 'owner taken for the id'
+  | 'one tombstone a name'
+  | 'tombstone ends with a lease'
+  | 'copy granted again while under way'
+  | 'conflict taken for gone'
+  | 'end of a long name ignored'
+  | 'unchanged note taken for gone'
+  | 'counter lost in a restart'
+  | 'stale break carried out'
+  | 'watch armed late'
+  | 'prefix taken for a pattern'
+  | 'inspect ends after a page'
 
 /** Which case must catch each of them, by how its name begins, and what that case says. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -73,4 +85,17 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'loss told of a lease that is held': ['R12: a loss is told', /that is held/],
   'given up is sent': ['R13: does not send what was given up', /rejection/],
   'close releases all leases': ['R13: ends one client and no other', /falsy|truthy/],
+  // Mistakes that stores over MySQL, MongoDB and DynamoDB easily make.
+  'owner taken for the id': ['R1: tells claims apart by their ids', /holds .* and should not/],
+  'copy granted again while under way': ['R1: answers copies of a claim that arrive together', /tokens/],
+  'one tombstone a name': ['R4: refuses each claim that was withdrawn', /deep-equal/],
+  'tombstone ends with a lease': ['R4: refuses each claim that was withdrawn', /deep-equal/],
+  'counter lost in a restart': ['R5: raises tokens over a restart', / after /],
+  'conflict taken for gone': ['R6: never says that a lease is gone that is held', /deep-equal/],
+  'unchanged note taken for gone': ['R7: shows the note that the holder wrote last', /strictly equal/],
+  'watch armed late': ['R9: wakes the head of the line at a break', /the head is woken/],
+  'stale break carried out': ['R10: a stale break takes the name', /strictly equal/],
+  'end of a long name ignored': ['R11: takes names, owners and notes of 255 bytes', /should hold/],
+  'prefix taken for a pattern': ['R11: takes every character', /prefix/],
+  'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

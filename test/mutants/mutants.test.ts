@@ -20,7 +20,7 @@ test('S1: every rule of the contract has a case and a planted flaw, and every ca
 })
 
 for (const [flaw, [begin, says]] of Object.entries(flaws) as [Flaw, readonly [string, RegExp]][])
-  test.concurrent(`S1: the case "${begin}" catches: ${flaw}`, { timeout: 60_000 }, async () => {
+  test.concurrent(`S1: the case "${begin}" catches: ${flaw}`, { timeout: 60_000 }, async ({ expect }) => {
     const named = conformanceCases(harnessOf(flaw)).filter(({ name }) => name.startsWith(begin))
     expect(named).toHaveLength(1)
     await expect(named[0]?.run()).rejects.toThrow(says)

@@ -30,9 +30,12 @@ export class Server {
   readonly #flaw: Flaw | undefined
   readonly #names = new Map<string, Name>()
   readonly #withdrawn = new Map<string, number>()
+  readonly #withdrawnOf = new Map<string, string>()
   readonly #released = new Set<string>()
   readonly #wakes = new Map<string, Wake>()
   readonly #losses = new Map<string, () => void>()
+  /** Claims that were changed in this turn of the event loop, for the flaws that race. */
+  readonly #changed = new Set<string>()
   #counter = 0n
 
   constructor(flaw?: Flaw) {
@@ -47,7 +50,10 @@ export class Server {
     const { holder } = name
     const isWithdrawn = !this.#is('tombstone ignored') && (this.#withdrawn.get(id) ?? 0) > now
     if (isWithdrawn) return { held: false, retryAfter: LONGEST_REQUEST }
-    const isOwn = holder?.claim.id === id && !this.#is('holder gets another token')
+    const isOwn =
+      this.#isOf(holder, claim) &&
+      !this.#is('holder gets another token') &&
+      !(this.#is('copy granted again while under way') && this.#changed.has(id))
     if (isOwn && this.#is('copy of acquire shortens')) holder.expires = now + ttl
     if (isOwn && this.#is('acquire brings the old note back')) holder.claim = claim
     if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
@@ -58,6 +64,7 @@ export class Server {
     if ((!holder || isOurs) && hasTurn) {
       name.queue = name.queue.filter(({ claim }) => claim.id !== id)
       name.holder = { claim, token: this.#token(), expires: now + ttl }
+      this.#change(id)
       return this.#granted(name.holder, ttl)
     }
     if (claim.queue || this.#is('queues who does not queue'))
@@ -71,7 +78,7 @@ export class Server {
     const name = this.#at(claim.name)
     if (this.#is('renewal revives') && !name.holder && name.last?.claim.id === claim.id) name.holder = name.last
     const { holder } = name
-    if (holder?.claim.id !== claim.id) return undefined
+    if (!this.#isOf(holder, claim) || this.#conflicts(claim.id)) return undefined
     if (this.#is('renewal brings the old note back')) holder.claim = claim
     const renewed = this.#is('renewal gets another token') ? { ...holder, token: this.#token() } : holder
     name.holder = renewed
@@ -81,7 +88,8 @@ export class Server {
   annotate({ name, id, ttl, note }: Claim, deadline: number): boolean {
     const now = this.#arrived(deadline, 'stale note written')
     const { holder } = this.#at(name)
-    if (holder?.claim.id !== id) return false
+    if (holder?.claim.id !== id || this.#conflicts(id)) return false
+    if (this.#is('unchanged note taken for gone') && note === holder.claim.note) return false
     holder.claim = { ...holder.claim, note }
     if (this.#is('note renews')) holder.expires = now + ttl
     return true
@@ -93,8 +101,10 @@ export class Server {
     const length = name.queue.length
     name.queue = name.queue.filter(({ claim }) => claim.id !== id)
     if (isHolder) this.#released.add(id)
-    if (isHolder) this.#free(name)
+    if (isHolder) this.#free(name, text)
     else if (name.queue.length === length) {
+      if (this.#is('one tombstone a name')) this.#forgetWithdrawn(text)
+      this.#withdrawnOf.set(id, text)
       if (this.#is('no tombstone after a release') && this.#released.has(id)) return 'gone'
       this.#withdrawn.set(id, performance.now() + (this.#is('tombstone of one second') ? 1_000 : LONGEST_REQUEST))
       return 'gone'
@@ -102,24 +112,26 @@ export class Server {
     return 'released'
   }
 
-  break(text: string): bigint | undefined {
+  break(text: string, deadline: number): bigint | undefined {
+    this.#arrived(deadline, 'stale break carried out')
     const name = this.#at(text)
     const { holder } = name
     if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
     if (this.#is('break clears the queue')) name.queue = []
-    this.#free(name)
+    this.#free(name, text)
     return this.#is('break does not raise the token') ? holder.token : this.#token()
   }
 
   inspect(query: Query): LeaseRecord[] {
     const isAsked = (name: string): boolean =>
       'prefix' in query
-        ? name.startsWith(query.prefix)
+        ? this.#beginsWith(name, this.#keyOf(query.prefix))
         : this.#is('name taken for a prefix')
           ? name.startsWith(query.name)
-          : name === query.name
+          : name === this.#keyOf(query.name)
     const now = performance.now()
-    return [...this.#names.keys()].filter(isAsked).flatMap(name => {
+    const names = [...this.#names.keys()].filter(isAsked)
+    return (this.#is('inspect ends after a page') ? names.slice(0, 1_000) : names).flatMap(name => {
       const { holder, last, queue } = this.#at(name)
       const shown = holder ?? (this.#is('inspect shows an expired holder') ? last : undefined)
       const waiting = queue.map(({ claim: { owner, note }, lapses }, position): LeaseRecord => {
@@ -130,7 +142,9 @@ export class Server {
   }
 
   watch({ id }: ClaimKey, wake: Wake): () => void {
-    this.#wakes.set(id, wake)
+    const arm = (): unknown => this.#wakes.set(id, wake)
+    if (this.#is('watch armed late')) setTimeout(arm, 10_000).unref()
+    else arm()
     return () => void (this.#is('wakes who watches no more') || this.#wakes.delete(id))
   }
 
@@ -145,6 +159,7 @@ export class Server {
     for (const lost of this.#losses.values()) if (!this.#is('loss never told')) lost()
     this.#losses.clear()
     this.#names.clear()
+    if (this.#is('counter lost in a restart')) this.#counter = 0n
     this.#withdrawn.clear()
   }
 
@@ -158,16 +173,42 @@ export class Server {
     return this.#flaw === flaw
   }
 
+  #isOf(holder: Holder | undefined, { id, owner }: Claim): holder is Holder {
+    return this.#is('owner taken for the id') ? holder?.claim.owner === owner : holder?.claim.id === id
+  }
+
+  #change(id: string): void {
+    this.#changed.add(id)
+    setImmediate(() => this.#changed.delete(id))
+  }
+
+  /** Was the lease changed by another request that came at the same time? */
+  #conflicts(id: string): boolean {
+    const conflicts = this.#is('conflict taken for gone') && this.#changed.has(id)
+    this.#change(id)
+    return conflicts
+  }
+
   #arrived(deadline: number, flaw: Flaw): number {
     const now = performance.now()
     if (now <= deadline || this.#is(flaw)) return now
     throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')
   }
 
+  #keyOf(text: string): string {
+    if (this.#is('names differ by letters only')) return text.toLowerCase()
+    return this.#is('end of a long name ignored') ? text.slice(0, 191) : text
+  }
+
+  #beginsWith(name: string, prefix: string): boolean {
+    if (!this.#is('prefix taken for a pattern')) return name.startsWith(prefix)
+    return prefix.split('').every((letter, index) => letter === '_' || letter === name[index])
+  }
+
   /** The name as it is now: what ran out is gone. */
   #at(text: string): Name {
     const now = performance.now()
-    const key = this.#is('names differ by letters only') ? text.toLowerCase() : text
+    const key = this.#keyOf(text)
     const found = this.#names.get(key)
     const name = found ?? { holder: undefined, freeSince: Number.NEGATIVE_INFINITY, queue: [], last: undefined }
     if (!found) this.#names.set(key, name)
@@ -187,10 +228,15 @@ export class Server {
   }
 
   #granted({ token }: Holder, ttl: number, overstates = this.#is('grant overstates the ttl')): Grant {
-    return { held: true, token, ttl: overstates ? 1.5 * ttl : ttl }
+    return { held: true, token, ttl: overstates ? 4 * ttl : ttl }
   }
 
-  #free(name: Name): void {
+  #forgetWithdrawn(text: string): void {
+    for (const [id, name] of this.#withdrawnOf) if (name === text) this.#withdrawn.delete(id)
+  }
+
+  #free(name: Name, text: string): void {
+    if (this.#is('tombstone ends with a lease')) this.#forgetWithdrawn(text)
     name.holder = undefined
     name.freeSince = performance.now()
     this.#wakeHead(name)

@@ -124,7 +124,7 @@ class Wired implements Store {
   }
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#send(signal, LONGEST_REQUEST, server => server.break(name))
+    return this.#send(signal, LONGEST_REQUEST, (server, deadline) => server.break(name, deadline))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

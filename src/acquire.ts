@@ -66,7 +66,7 @@ class Waiting {
   /** When to ask again. */
   #askAt = 0
   #busy: Busy | undefined
-  /** When to look whether these locks hold the name themselves; each ttl until that was reported. */
+  /** When to check next whether these locks hold the name themselves. Checked every ttl until it is reported. */
   #selfCheckAt: number
   #armed = false
   #endPause: (() => void) | undefined
@@ -206,7 +206,7 @@ class Waiting {
     }
   }
 
-  /** A claim that waits inside the work of the lease that it waits for does so for ever, and nothing else shows it. */
+  /** A call inside the work of the lease that it waits for waits for ever, and nothing else reports that. */
   #reportSelfWait(): void {
     const now = this.#core.clock.now()
     if (now < this.#selfCheckAt) return
@@ -233,7 +233,7 @@ class Waiting {
   #state(holder: Busy['holder'], ahead: Busy['ahead']): string {
     if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
     const remaining = `for another ${holder.remaining} ms unless renewed`
-    // Of another owner is not of these locks, which saves the search; the token decides, since owners may be shared.
+    // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined
     return own && own.token === holder.token
       ? `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`

@@ -7,8 +7,8 @@ const SHORTEST_TTL = 10
 
 const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
 const control = /\p{Cc}/u
-// Line separators, and what is not seen or turns text around: names could be forged to look like others. Left are the
-// joiners that Persian, Indic scripts and emoji need, and the selectors of a glyph.
+// Line separators, and characters that are invisible or reverse text: with them a name could imitate another. Allowed
+// are the joiners that Persian, Indic scripts and emoji need, and variation selectors.
 const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 
 /** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters. */
@@ -40,7 +40,7 @@ export function checkTtl(value: unknown, { kind, guarantees }: Store, what = 'tt
   checkDuration(value, 'ttl')
   const shortest = guarantees?.shortestTtl ?? 0 // a store of the caller's may have no guarantees
   if (value < shortest)
-    throw invalid(`${what} is ${value} ms; over ${kind} at least ${shortest}. Durations are milliseconds`)
+    throw invalid(`${what} is ${value} ms; ${kind} needs at least ${shortest}. Durations are milliseconds`)
 }
 
 /** A limit on waiting: zero or more milliseconds, `Infinity` for no limit. */
@@ -89,7 +89,7 @@ export function show(value: unknown): string {
   return typeof value === 'bigint' ? `${value}n` : String(value)
 }
 
-/** As JSON, and without what JSON leaves though a terminal might obey or not show it. */
+/** As JSON, with escapes also for other characters that a terminal obeys or does not show. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu, character => {
     const code = (character.codePointAt(0) as number).toString(16)

@@ -42,7 +42,7 @@ test('P5: a lease whose renewals were stopped can be extended, and released', as
   expect(clock.pending).toBe(1) // the heartbeat of the other's lease
 })
 
-test('F13: ended tells how the lease ended, whenever it is asked for, and never rejects', async () => {
+test('F13: ended says how the lease ended, whenever it is read, and never rejects', async () => {
   const { locks, other, clock, store } = stage()
   const leases = await Promise.all(['released', 'broken', 'expired', 'unknown'].map(name => locks.acquire(name)))
   const [released, broken, expired, unknown] = leases as [Lease, Lease, Lease, Lease]
@@ -118,7 +118,7 @@ async function renewedAndCollected(locks: Locks, leases: number): Promise<void> 
   await new Promise(resolve => setTimeout(resolve)) // the turn in which finalizers run
 }
 
-test('F11: no warning for a lease that somebody refers to, waits for the end of, or lets run out', async () => {
+test('F11: no warning while the program refers to the lease, awaits its end, or lets it run out', async () => {
   const locks = createLocks(memory(), { ttl: 2_000 })
   const kept = await locks.acquire('kept')
   void (await locks.acquire('awaited')).ended.then(() => {})
@@ -129,7 +129,7 @@ test('F11: no warning for a lease that somebody refers to, waits for the end of,
   await locks.close({ grace: 0 })
 })
 
-test('F11: a lease that is renewed although nothing refers to it is warned of once, and goes on', async () => {
+test('F11: a lease that is renewed without a reference causes one warning, and is still renewed', async () => {
   const locks = createLocks(memory(), { ttl: 2_000 })
   const names = ['one', 'two']
   for (const name of names) await locks.acquire(name)

@@ -76,7 +76,7 @@ test('F5: LeaseError.from finds the loss in the AbortError of a function that wa
   expect(LeaseError.from(thrown)).toBe(error)
 })
 
-test('F12: what an error does not know is no property of it, so that a logged error is short', () => {
+test('F12: an error has no properties without a value, so a logged error is short', () => {
   const error = new LeaseError('CLOSED', 'over', { lease: undefined, holder: undefined })
   expect(Object.keys(error).sort()).toEqual(['code', 'name', 'retryable'])
   expect(error.lease).toBeUndefined()
@@ -85,7 +85,7 @@ test('F12: what an error does not know is no property of it, so that a logged er
   expect(stale).toMatchObject({ lease: 'a', retryAfter: 0, token: 0n, highest: 2n, result: null })
 })
 
-test('M8: the message is clipped, since a server may answer with any text', () => {
+test('M8: a long message is clipped, because a server may answer with any text', () => {
   const { message } = new LeaseError('STORE_UNAVAILABLE', 'x'.repeat(1_000_000))
   expect(message).toBe(`${'x'.repeat(2_000)}…`)
 })

@@ -2,7 +2,7 @@ import { checkNode } from './node-version.ts'
 import { recordToJSON } from './record.ts'
 import type { LeaseRecord } from './store.ts'
 
-// At the import of this module, and so of every entry: else an older Node fails later, and does not say why.
+// Runs at the import of this module, and so of every entry point. An older Node would fail later and not say why.
 checkNode()
 
 /** Stable codes, for programs. */
@@ -43,12 +43,12 @@ export interface LeaseErrorOptions {
   readonly highest?: bigint | undefined
 }
 
-/** Also what ends the search in causes that form a cycle. */
+/** Also ends the search in causes that form a cycle. */
 const DEEPEST_CAUSE = 10
 
 const brand = Symbol.for('holdfast.LeaseError')
 
-/** Characters of a message: servers may answer with texts of any length. `cause` has all of it. */
+/** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
 const LONGEST_MESSAGE = 2_000
 
 /** The one error class. Told apart by `code`, never by its text. */
@@ -56,7 +56,7 @@ export class LeaseError extends Error {
   override readonly name = 'LeaseError'
   readonly code: LeaseErrorCode
   readonly retryable: boolean
-  // Only those that have a value are properties: a logged error shows no row of `undefined`.
+  // Only values that exist become properties, so a logged error does not list `undefined`.
   declare readonly lease: string | undefined
   declare readonly retryAfter: number | undefined
   declare readonly holder: LeaseRecord | undefined
@@ -86,7 +86,7 @@ export class LeaseError extends Error {
 
   /**
    * The `LeaseError` that caused `error`: itself, or the first one among its causes, at most ten deep. Use it where other
-   * code may have wrapped the error, such as a function that rejects with an AbortError of its own when `lease.signal`
+   * code may have wrapped the error. For example, a function may reject with its own AbortError when `lease.signal`
    * aborts.
    */
   static from(error: unknown): LeaseError | undefined {

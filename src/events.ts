@@ -63,7 +63,7 @@ export interface LeaseEvents {
     readonly failures: number
     readonly delay: number
   }
-  /** The store did not confirm that a claim is withdrawn: its ttl ends it. `lease`: if it was held until then. */
+  /** The store did not confirm that a claim is withdrawn, so its ttl ends it. `lease`: the lease, if it was held. */
   release_failed: {
     readonly name: string
     readonly owner: string
@@ -97,7 +97,7 @@ export interface LeaseEvents {
   node_quarantined: { readonly node: string; readonly remaining: number }
   /** A node of a quorum answers again, or its quarantine is over. */
   node_restored: { readonly node: string }
-  /** What `process.emitWarning` was given as well, once per process and cause. */
+  /** A warning, which `process.emitWarning` gets too. Emitted once per process and cause. */
   warning: { readonly code: WarningCode; readonly message: string }
 }
 

@@ -34,7 +34,7 @@ export class HeldLease {
   readonly #deadline: Deadline
   #unsettled: boolean
   #error: LeaseError | undefined
-  /** Was it lost by this clock alone? */
+  /** May the store still hold the name after the loss? */
   #mayBeHeld = false
   /** Until all renewals that are under way are over. */
   #renewing: Promise<unknown> | undefined
@@ -76,7 +76,7 @@ export class HeldLease {
     })
   }
 
-  /** What the user has, or had. */
+  /** The user's handle. */
   get handle(): LeaseHandle {
     return this.#handle.get()
   }
@@ -109,7 +109,7 @@ export class HeldLease {
 
   get ended(): Promise<LeaseEnd> {
     this.#check()
-    this.#handle.keep() // whoever waits for the end has not forgotten the lease
+    this.#handle.keep() // a program that waits for the end has not lost the lease
     return this.#ending.promise
   }
 
@@ -315,7 +315,7 @@ export class HeldLease {
   #lose(reason: LossReason, what: string): LeaseError {
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
     this.#error = error
-    // Else the store did not answer, and a release would wait for it in vain.
+    // Otherwise the store did not answer, and a release would wait for it in vain.
     const isWell = !this.#unsettled && !this.#renewing && !this.#renewals
     this.#mayBeHeld = reason === 'max_hold' || (reason === 'expired' && isWell)
     this.#stop()

@@ -9,7 +9,7 @@ export class LateCopies {
   #until = Number.NEGATIVE_INFINITY
   #wakes: Set<() => void> | undefined
 
-  /** A request of which copies may be carried out if it fails. */
+  /** A request whose copies may still be carried out if it fails. */
   async request<Answer>(clock: Clock, ttl: number, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const sent = clock.now()
     try {

@@ -4,8 +4,8 @@ import type { Lease, LeaseEnd } from './lease.ts'
 import { warn } from './warnings.ts'
 
 /**
- * The lease as its user sees it. The core refers to it weakly while it renews the lease, so that a lease that the program
- * lost every reference to is noticed.
+ * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
+ * program has lost every reference to the lease.
  */
 export class LeaseHandle implements Lease {
   readonly name: string
@@ -65,12 +65,12 @@ export class LeaseHandle implements Lease {
   }
 }
 
-// Without it a printed lease would lack `remaining`, which is an accessor.
+// `remaining` is an accessor, which a printed lease would lack otherwise.
 Object.defineProperty(LeaseHandle.prototype, inspect.custom, { value: LeaseHandle.prototype.toJSON })
 
 const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
   const lease = held.deref()
-  if (!lease) return // went with its timers, as over a virtual clock
+  if (!lease) return // collected with its timers, such as those of a virtual clock
   const { name } = lease
   const message =
     `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it and cannot release it: ` +
@@ -78,7 +78,7 @@ const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
   warn('HOLDFAST_LEASE_DROPPED', message)
 })
 
-/** The core's reference to a handle: strong at first, since to watch a lease costs more than most leases live for. */
+/** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {
   readonly #held: HeldLease
   #mayBeDropped: boolean
@@ -97,7 +97,7 @@ export class HandleRef {
     return this.#strong
   }
 
-  /** From now on the program must keep the handle, or is warned: called when the lease is renewed. */
+  /** From now on a warning is emitted if the program loses the handle. Called when the lease is renewed. */
   watch(): void {
     if (!this.#strong || !this.#mayBeDropped) return
     this.#weak = new WeakRef(this.#strong)
@@ -105,7 +105,7 @@ export class HandleRef {
     this.#strong = undefined
   }
 
-  /** No warning any more. */
+  /** Turns the warning off. */
   keep(): void {
     this.#mayBeDropped = false
     if (!this.#weak) return

@@ -54,15 +54,15 @@ export declare class Lease implements AsyncDisposable {
    */
   annotate(note: string): Promise<void>
   /**
-   * Stops the renewals. The lease stays held until its deadline; `extend()` still renews it once. A renewal that is
-   * under way may still succeed.
+   * Stops the renewals. The lease stays held until its deadline; `extend()` still renews it once. A renewal in progress
+   * may still succeed.
    */
   stopRenewing(): void
   /**
-   * Releases the name. Never rejects. Resolves within 2 s; after a loss at once, or within 1 s if the store may still
-   * hold the name (after `maxHold`, or if the deadline passed without a failed renewal). If the store did not answer by
-   * then, the release continues in the background. If the release finds the lease gone, `signal` aborts first. Further
-   * calls return the same promise.
+   * Releases the name. Never rejects. Resolves within 2 s. After a loss it resolves at once, or within 1 s if the store
+   * may still hold the name: after `maxHold`, or if the deadline passed without a failed renewal. If the store did not
+   * answer by then, the release continues in the background. If the release finds the lease gone, `signal` aborts first.
+   * Further calls return the same promise.
    */
   release(): Promise<LeaseEnd>
   /** Releases. Never rejects: call `assertHeld()` at the end of the block to learn of a loss. */

@@ -4,7 +4,7 @@ import { follow, lost, stage } from '../test/scripted-store.ts'
 import { LeaseError } from './errors.ts'
 import { StoreLocks } from './locks.ts'
 
-test('a name that is asked for while it is held here says that these locks hold it', async () => {
+test('a time-out for a name that these locks hold says so', async () => {
   const { locks, clock } = stage({ ttl: 5_000 })
   const outer = await locks.acquire('a')
   const inner = follow(locks.acquire('a', { wait: 1_000 }))

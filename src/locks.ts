@@ -101,7 +101,7 @@ export class StoreLocks implements Locks {
   readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
   readonly #pulse: Pulse
-  /** Withdrawals under way, which `close` waits for. */
+  /** Withdrawals in progress, which `close` waits for. */
   readonly #withdrawals = new List<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
   #bodies = 0
@@ -142,7 +142,7 @@ export class StoreLocks implements Locks {
 
   async using<Result>(
     name: string,
-    work: (lease: Lease) => PromiseLike<Result>, // a plain value will do for those who do not use TypeScript
+    work: (lease: Lease) => PromiseLike<Result>, // JavaScript may return a plain value
     options: AcquireOptions = {},
   ): Promise<Result> {
     if (typeof work !== 'function')

@@ -35,7 +35,7 @@ describe.each(['./index.ts', './stores/redis/index.ts', './fencing/http/index.ts
   },
 )
 
-test('F19: the command line says the same in one line, and ends with 69', async () => {
+test('F19: the command line reports an old Node in one line, and ends with 69', async () => {
   const [node = '', ...flags] = NODE
   const command = [node, ...flags, '--import', claiming({ node: '20.20.2' }), at('./cli/main.ts'), 'ls']
   const { code, out, err } = await launch(command).ended

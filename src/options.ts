@@ -54,8 +54,8 @@ export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', '
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /**
- * Throws `INVALID_ARGUMENT` for values that cannot be right over this store; `hasThread`: may the heartbeat be in a
- * thread? `ttlName`: what a message calls the ttl.
+ * Throws `INVALID_ARGUMENT` for values that cannot be right over this store. `hasThread`: may the heartbeat be in a
+ * thread? `ttlName`: the name of the ttl in a message.
  */
 export function checkOptions(options: AcquireOptions, store: Store, hasThread: boolean, ttlName?: string): void {
   const { ttl, wait, note, owner, heartbeat, livenessLimit, maxHold, signal } = options

@@ -25,7 +25,7 @@ test('the state of a name is its holder and its waiters in order', () => {
   expect(stateOf('a', [])).toEqual({ name: 'a', holder: undefined, waiters: [] })
 })
 
-test('M8: texts that another program wrote are clipped to what this library writes, between two characters', () => {
+test('M8: longer texts of other programs are clipped to 255 bytes, between two characters', () => {
   const seen = visible({ ...holder, owner: 'é'.repeat(1_000_000), note: 'x'.repeat(256) })
   expect(seen.owner).toBe(`${'é'.repeat(126)}…`)
   expect(seen.note).toBe(`${'x'.repeat(252)}…`)

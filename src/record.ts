@@ -19,12 +19,12 @@ export function stateOf(name: string, records: readonly LeaseRecord[]): NameStat
   }
 }
 
-/** In bytes of UTF-8: what `checkText` lets in. */
+/** In bytes of UTF-8: the most that `checkText` accepts. */
 const LONGEST_TEXT = 255
 
 /**
- * The record as people get it: in whole milliseconds, with texts no longer than this library writes them, and with a
- * `toJSON`, as JSON has no bigint.
+ * The record as callers get it: in whole milliseconds, with texts no longer than this library writes them, and with a
+ * `toJSON`, because JSON has no bigint.
  */
 export function visible(record: LeaseRecord): LeaseRecord {
   const { owner, note, remaining } = record

@@ -99,7 +99,7 @@ export interface PauseOptions {
   readonly cancel?: Cancel | undefined
   /** Is given the function that ends the pause early. */
   readonly arm?: (wake: () => void) => void
-  /** Does the process end although this pause is not over? @default false */
+  /** May the process end before this pause is over? @default false */
   readonly background?: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Runs one piece of work after the other, in the order of the calls, also when one fails. */
+/** Runs pieces of work one at a time, in the order of the calls, also after one fails. */
 export class Sequence {
   #last: Promise<unknown> = Promise.resolve()
 

@@ -8,16 +8,16 @@ import { connect, openStore } from './url.ts'
 
 const refusal = { code: 'INVALID_ARGUMENT', retryable: false }
 
-test('F9: a ttl below the shortest of the store is refused with both, and the unit', async () => {
+test('F9: a ttl below the shortest of the store is refused; the message has both, and the unit', async () => {
   await using locks = createLocks(sqlite('/never/opened.db'))
-  const message = 'ttl is 10 ms; over sqlite at least 200. Durations are milliseconds'
+  const message = 'ttl is 10 ms; sqlite needs at least 200. Durations are milliseconds'
   for (const call of [locks.acquire, locks.tryAcquire] as const)
     expect(await failureOf(call.call(locks, 'a', { ttl: 10 }))).toMatchObject({ ...refusal, message })
   expect(await failureOf(locks.using('a', async () => {}, { ttl: 10 }))).toMatchObject({ ...refusal, message })
 })
 
 test('F9: such a ttl in the defaults is refused when the locks are made', async () => {
-  const message = 'the default ttl of these locks is 10 ms; over sqlite at least 200. Durations are milliseconds'
+  const message = 'the default ttl of these locks is 10 ms; sqlite needs at least 200. Durations are milliseconds'
   expect(() => createLocks(sqlite('/never/opened.db'), { ttl: 10 })).toThrow(message)
   expect(await failureOf(connect('sqlite:/never/opened.db', { ttl: 10 }))).toMatchObject({ ...refusal, message })
 })
@@ -25,7 +25,7 @@ test('F9: such a ttl in the defaults is refused when the locks are made', async 
 test('F9: extend refuses it as well, and the lease goes on', async () => {
   await using locks = createLocks(memory({ shortestTtl: 1_000 }))
   await using lease = await locks.acquire('a')
-  const message = 'ttl is 500 ms; over memory at least 1000. Durations are milliseconds'
+  const message = 'ttl is 500 ms; memory needs at least 1000. Durations are milliseconds'
   expect(await failureOf(lease.extend(500))).toMatchObject({ ...refusal, message })
   lease.assertHeld()
   expect(await lease.extend(1_000)).toBeGreaterThan(900)
@@ -62,6 +62,6 @@ describe('F9: shortestTtl in a URL', () => {
 
 test('F9: --ttl below the shortest of the store is refused by the command line', async () => {
   const { code, err } = await holdfast(['run', 'a', '--ttl', '500ms', '--store', 'etcd://localhost:1', '--', 'true'])
-  expect(err).toContain('ttl is 500 ms; over etcd at least 1000')
+  expect(err).toContain('ttl is 500 ms; etcd needs at least 1000')
   expect(code).toBe(64)
 })

@@ -1,67 +1,71 @@
 /**
- * The contract between the core and an engine: a store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on the rules below and on nothing else. The cases of `holdfast/conformance` begin with the
- * number of the rule that they check.
+ * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
+ * core's. The core relies on the rules below and on nothing else. A case of `holdfast/conformance` that checks a rule
+ * begins with its number.
  *
- * R1. A name has at most one holder (`guarantees.exclusion`), and a claim is idempotent by its id. A holder that asks
- *     again keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its
- *     position. Copies of a request may arrive together, and many claims have the same owner. This is true through any client of the same server, unless `guarantees.longestUnattended` is 0.
+ * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
+ *     keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
+ *     Copies of a request may arrive together, and many claims may have the same owner. This holds through any client of
+ *     the same server, unless `guarantees.longestUnattended` is 0.
  *
- * R2. No request waits for a name. `acquire` answers `Busy` at once, says who holds where it can, and when to ask again.
- *     A claim that does not queue leaves nothing behind.
+ * R2. No request waits for a name. `acquire` answers `Busy` at once. The answer says when to ask again, and who holds the
+ *     name if the store can tell. A claim that does not queue leaves nothing behind.
  *
  * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `acquireLimit(ttl)` for
- *     `acquire`, `requestLimit(ttl)` for `renew` and `annotate`, 5 s for `break`. The core waits no longer, and sends what
- *     must have the last word after the limit of what it overrides. A request that
- *     reaches the server after its limit has no effect, or only effects that do no harm:
- *     - a stale `acquire` of a claim that was withdrawn is refused (R4); of another one, it leaves at most a lease or a
- *       waiter that ends with its ttl, as if its process had died;
- *     - a stale `renew` never shortens a lease or undoes a later renewal, and never revives a lease;
- *     - a stale `annotate` never replaces a later note;
- *     - none of them touches the lease of another claim.
- *     A copy of the `acquire` that was granted never shortens the lease, however old it is. A stale `break` may take the
- *     name only from a holder that had it when the `break` was sent.
+ *     `acquire`, `requestLimit(ttl)` for `renew` and `annotate`, 5 s for `break`. The core waits no longer. What must have
+ *     the last word it sends after the limit of what it overrides. A request that reaches the server after its limit has
+ *     no effect, or only effects that do no harm:
+ *     - A stale `acquire` of a withdrawn claim is refused (R4). That of another claim leaves at most a lease or a waiter
+ *       that ends with its ttl, as if its process had died.
+ *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease.
+ *     - A stale `annotate` never replaces a later note.
+ *     - A stale `break` takes the name at most from a holder that had it when the `break` was sent.
+ *     - None of them touches the lease of another claim otherwise.
+ *     A copy of the `acquire` that was granted never shortens the lease, however old it is.
  *
- * R4. `release` withdraws a claim by its id, never by its name, and is idempotent. `released`: the claim held or
- *     waited, and does no longer. `gone`: nothing was found; an `acquire` of this claim that arrives within the next
- *     5 s is refused: it is granted nothing, and what it created at the server is deleted at once. `released` does not
- *     promise the refusal: if a copy may be under way, the core asks until it hears `gone`.
+ * R4. `release` withdraws a claim by its id, never by its name, and is idempotent. `released` means that the claim held or
+ *     waited and no longer does. `gone` means that nothing was found. After `gone`, an `acquire` of this claim that
+ *     arrives within 5 s is refused: it is granted nothing, and what it created at the server is deleted at once.
+ *     `released` does not promise that refusal. If a copy may be in flight, the core asks until the answer is `gone`.
  *
  * R5. Tokens rise per name from grant to grant: through release, expiry, `break`, a restart or loss of data, and whatever
- *     any clock does. A lease has one token for as long as it lives. Only if the server loses its data may the order
- *     depend on a clock (`guarantees.token` says on which).
+ *     any clock does. A lease keeps its token for as long as it lives. The order may depend on a clock only if the server
+ *     loses its data (`guarantees.token` says on which).
  *
- * R6. `Grant.ttl` is never overstated: no other claim is granted the name sooner than `Grant.ttl` after the request was
- *     sent, unless the lease is released or broken, or the server loses data or its clock steps forward. `Grant.ttl` is
- *     at least what was asked for, unless the answer took long. A lease that is not renewed ends soon after its ttl, by
- *     the server's clock, and nothing revives it. `undefined` from `renew`, or false from `annotate`, means that the
- *     lease is certainly gone; a conflict with another request does not. A rejection means that nobody knows.
+ * R6. `Grant.ttl` is never overstated. No other claim is granted the name sooner than `Grant.ttl` after the request was
+ *     sent. The exceptions are a release, a `break`, and a server that loses data or whose clock steps forward.
+ *     `Grant.ttl` is at least the requested ttl, unless the answer took long. A lease that is not renewed ends soon after
+ *     its ttl, by the server's clock, and nothing revives it. `undefined` from `renew`, or false from `annotate`, means
+ *     that the lease is certainly gone, and not that the request conflicted with another. A rejection means that the
+ *     outcome is unknown.
  *
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
- *     queue never overtakes. A waiter that asks at the latest when it was told to keeps its position. One that stops
+ *     queue never overtakes. A waiter keeps its position if it asks no later than it was told to. A waiter that stops
  *     asking delays the next one by a limited time (see `stores/line.ts`), and its entry lapses.
  *
- * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken, and
- *     the next one early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake is a
- *     hint: a lost one costs time only, and one too many costs a request.
+ * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
+ *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
+ *     is a hint: a lost wake costs only time, and a superfluous one costs a request.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
  *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
  *
  * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
- *      waiters of exactly one name, or of all that begin with the prefix, each once, and none that has ended.
+ *      waiters of exactly one name, or of all names that begin with the prefix. It shows each once, and none that has
+ *      ended.
  *
  * R12. A store that has `onLoss` calls `lost` when it finds out by itself that a lease is gone before its time, such as
  *      with a session. It does so at most once, and not after it was called off. Other losses are found by renewals.
  *
- * R13. Requests are independent. One that was given up before it was sent is not sent, and rejects with the reason; those
- *      that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of others.
+ * R13. Requests are independent. A request that was given up before it was sent is not sent, and rejects with the reason.
+ *      Requests that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of
+ *      others.
  */
 
-/** One request to hold one name. Its id is never reused, so that asking again always means the same request (R1). */
+/** One request to hold one name. Its id is never reused, so asking again always means the same request (R1). */
 export interface Claim {
   readonly name: string
   /** 128 random bits, in hexadecimal. */
@@ -142,7 +146,7 @@ export interface Guarantees {
   readonly order: 'first come, first served' | 'not promised'
   /** Does a waiter hear of a release, or does it ask again and again? */
   readonly waiting: 'pushed' | 'polled'
-  /** The shortest ttl in milliseconds that locks accept over this store; its option `shortestTtl` sets another. */
+  /** The shortest ttl in milliseconds that locks accept over this store. Its option `shortestTtl` sets another. */
   readonly shortestTtl: number
   /**
    * The longest ttl in milliseconds for which a lease lasts although its process is gone; 0 where all leases end with
@@ -164,8 +168,9 @@ export type Query = { readonly name: string } | { readonly prefix: string }
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
 /**
- * An engine. A call that rejects has an unknown outcome. If it rejects with a `LeaseError` that is not `retryable`, asking
- * again is useless; its `retryAfter` says that the store is alive and when to ask again. `signal` ends the caller's interest, never what the server does.
+ * An engine. A call that rejects has an unknown outcome. If it rejects with a `LeaseError` that is not `retryable`,
+ * asking again is useless. Its `retryAfter` means that the store is alive and when to ask again. `signal` ends the
+ * caller's interest, never what the server does.
  */
 export interface Store extends AsyncDisposable {
   /** For people, such as `sqlite` or `redis cluster`. */
@@ -187,17 +192,17 @@ export interface Store extends AsyncDisposable {
   /** Withdraws a claim that holds, waits, or has not arrived yet. R4. */
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
   /**
-   * Calls `lost` once the store finds out by itself that the lease is gone, such as with its session (R12). Returns how
-   * to call that off. @default losses are found by renewals
+   * Calls `lost` once the store finds out by itself that the lease is gone, such as with its session (R12). Returns a
+   * function that calls this off. @default losses are found by renewals
    */
   onLoss?(key: ClaimKey, lost: () => void): () => void
-  /** Resolves once armed; from then until `signal` aborts, `wake` may be called (R9). */
+  /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9). */
   watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
   /** Holders, each followed by its waiters in order where the store has a queue (R11). */
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
   /**
-   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held it (R10). `by`
-   * decides nothing.
+   * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held the name (R10).
+   * `by` decides nothing.
    */
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
   /** How its servers are, if it is made of several. */

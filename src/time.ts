@@ -32,8 +32,8 @@ export function systemClock(): Clock {
   const timers = new Timers()
   return {
     now() {
-      // The scheduler may pause this thread between two reads, for 100 ms and more on a busy machine. The true difference
-      // of the clocks lies between these bounds: a pause widens them and is never counted, a sleep moves both.
+      // On a busy machine the scheduler may pause this thread between two reads for 100 ms and more. The true difference of
+      // the clocks lies between these bounds. A pause widens them and is never counted; a sleep moves both.
       const before = performance.now()
       const wall = Date.now()
       const after = performance.now()
@@ -61,10 +61,10 @@ export const LONGEST_REQUEST = 5_000
 /** Milliseconds that the last request of a wait or of a withdrawal may take when its time is over. */
 export const LAST_REQUEST = 50
 
-/** Milliseconds that a call waits for an answer of the store when it asks only once: a try, an inspection, a release. */
+/** Milliseconds that a call waits for the store if it makes one attempt: a try, an inspection, a release. */
 export const LONGEST_TRY = 2_000
 
-/** Milliseconds that a withdrawal in the background may keep the process, or `close()`, waiting. */
+/** Milliseconds that a withdrawal in the background may keep the process alive, or `close()` waiting. */
 export const LAST_WITHDRAWAL = 1_000
 
 /** Share of its ttl that a holder gives up for clocks that run at different speeds. */

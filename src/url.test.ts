@@ -42,7 +42,7 @@ test.each(['redis', 'rediss', 'redlock', 'postgres', 'etcd', 'zookeeper'])(
     for (const hosts of ['a:99999', 'user:77777@a:99999', 'a:1,b:99999', '[::1]:99999', 'a:99999/x?prefix=y'])
       await expect(openStore(`${scheme}://${hosts}`)).rejects.toMatchObject({
         code: 'INVALID_ARGUMENT',
-        message: 'there is no port 99999, which the URL of the store names: a port is at most 65535',
+        message: 'the URL of the store has port 99999: a port is at most 65535',
       })
     for (const hosts of ['user:77777/x@a', 'user:77777?x@a', 'user:77777,x@a', 'a:99998,user:77777@b']) {
       const error = await openStore(`${scheme}://${hosts}`).then(

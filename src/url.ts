@@ -65,13 +65,13 @@ export function openerOf(url: string): (url: string) => Promise<Store> {
   throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
 }
 
-/** Names a port that there cannot be. It looks only behind the last @, since before that there may be a password. */
+/** Refuses a port that cannot exist. It looks only after the last @, because a password may come before it. */
 function checkPorts(url: string): void {
   const [, hosts = ''] = /^[^:]*:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?#][^@]*)?$/.exec(url) ?? []
   for (const host of hosts.split(',')) {
     const port = /:(\d+)$/.exec(host)?.[1]
     if (port !== undefined && Number(port) > 65_535)
-      throw invalid(`there is no port ${port}, which the URL of the store names: a port is at most 65535`)
+      throw invalid(`the URL of the store has port ${port}: a port is at most 65535`)
   }
 }
 

@@ -20,7 +20,7 @@ test('using holds while the work runs, resolves to its result, and releases befo
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('F11: work must return a promise or a thenable, and a plain value still is the result', async () => {
+test('F11: the type of work must be a promise or thenable, but a plain value is still returned', async () => {
   const { locks, clock } = stage()
   // @ts-expect-error F11: a plain value may be a forgotten `return`; at run time it is the result
   expect(await locks.using('a', ({ name }) => name)).toBe('a')
@@ -124,7 +124,7 @@ describe('when the lease is lost', () => {
   })
 })
 
-test('F1, S5: a release that fails is an event after 2 s at most, and never hides the result nor the error', async () => {
+test('F1, S5: a failed release is an event after 2 s at most, and hides neither result nor error', async () => {
   const { locks, clock, store } = stage()
   store.rule('release', refused)
   const failed: string[] = []

@@ -9,7 +9,7 @@ export type WarningCode =
   | 'HOLDFAST_EVICTION'
   /** Redlock has an even number of servers. */
   | 'HOLDFAST_EVEN_QUORUM'
-  /** A lease is still renewed although the program lost every reference to it. */
+  /** A lease is still renewed, but the program lost every reference to it. */
   | 'HOLDFAST_LEASE_DROPPED'
   /** The function that makes labels for metrics failed. */
   | 'HOLDFAST_LABELS'
@@ -17,17 +17,17 @@ export type WarningCode =
   | 'HOLDFAST_QUARANTINE'
   /** A password goes to another machine without TLS. */
   | 'HOLDFAST_PASSWORD_IN_CLEAR'
-  /** A claim waits behind a lease of its own locks, perhaps for ever. */
+  /** A call waits for a name that the same locks hold, perhaps for ever. */
   | 'HOLDFAST_SELF_WAIT'
-  /** Redis refuses messages to waiters. */
+  /** Redis refuses to notify waiters. */
   | 'HOLDFAST_WAKES'
 
 // A thread that is started later gets a copy, so that it does not repeat what was warned of.
 const GIVEN = 'holdfast warnings'
 
 /**
- * Warns by `process.emitWarning` and by the event `warning`, once per process for each code and `cause`. The cause tells
- * apart what each deserves a warning of its own, such as a host or a name.
+ * Warns by `process.emitWarning` and by the event `warning`, once per process for each code and `cause`. The cause is what
+ * deserves its own warning, such as a host or a name.
  */
 export function warn(code: WarningCode, message: string, cause = ''): void {
   const given = getEnvironmentData(GIVEN) as ReadonlySet<string> | undefined

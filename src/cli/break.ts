@@ -14,14 +14,14 @@ export function breakLease(args: readonly string[]): Promise<number> {
         : isRun
           ? `${name} is forgotten: the next run with --skip-if-ran-since is not skipped`
           : `${name} is free, and token ${token} outranks its old holder.\n` +
-            'The old holder learns of it at its next renewal and may be at work until then; a resource that checks tokens ' +
+            'The old holder learns of it at its next renewal and may work until then. A resource that checks tokens ' +
             'refuses it once it has seen a higher one.'
     output.print({ name, broken: token !== undefined, token }, text)
     return token === undefined ? EXIT.free : 0
   })
 }
 
-/** Then there is no holder who could be at work. */
+/** Such a lease has no holder that could be working. */
 async function remembersRun(name: string, locks: Locks): Promise<boolean> {
   return name.endsWith(RAN) && (await locks.inspect(name)).holder?.note === RAN_NOTE
 }

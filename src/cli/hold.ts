@@ -134,7 +134,7 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
   }
   if (missing) {
     const hint = /[\s|&;<>]/.test(command)
-      ? `; COMMAND is one program and its arguments; for a line of shell: sh -c '${command.replaceAll("'", "'\\''")}'`
+      ? `; COMMAND is one program and its arguments; for a shell command line use: sh -c '${command.replaceAll("'", "'\\''")}'`
       : ''
     return new Failure(EXIT.notFound, code, `${command}: command not found${hint}`)
   }

@@ -3,7 +3,7 @@
 const { oldNode } = await import('../node-version.ts')
 const problem = oldNode()
 if (problem !== undefined) {
-  // What follows cannot be loaded.
+  // An old Node cannot load the modules below.
   process.stderr.write(`holdfast: ${problem}\n`)
   process.exitCode = 69
 } else if (process.argv[2] === 'supervise' && process.send) {

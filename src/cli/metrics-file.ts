@@ -82,8 +82,8 @@ export class RunRecord {
 }
 
 /**
- * The collector may read at any moment: it finds the old file or the new one. The temporary file has a random name and
- * must not exist yet, so that no link that somebody planted in the folder is followed.
+ * The collector may read at any time: it finds the old file or the new one. The temporary file has a random name and must
+ * not exist yet, so a link that another user planted in the folder is not followed.
  */
 export function replaceFile(path: string, text: string): void {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`)

@@ -11,8 +11,8 @@ const PATIENCE = 1_000
 const LOOPBACK = /^(127(\.\d+){3}|\[?::1\]?|(.+\.)?localhost\.?)$/i
 
 /**
- * Answers `GET /metrics` until it is stopped by what this resolves to. Rejects with a `Failure`. A server on a loopback
- * address answers only requests for a loopback host: a web page whose DNS name changes to 127.0.0.1 must not read them.
+ * Answers `GET /metrics`. Resolves to a function that stops it; rejects with a `Failure`. A server on a loopback address
+ * answers only requests for a loopback host, so a web page whose DNS name changes to 127.0.0.1 cannot read the metrics.
  */
 export async function serveMetrics(at: Address, contentType: string, read: () => string): Promise<() => void> {
   const server = createServer(({ method, url = '', headers }, response) => {

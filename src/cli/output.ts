@@ -60,17 +60,17 @@ export function paint(
   return styleText(format, text, { stream })
 }
 
-// Of all that is invisible only selectors of a glyph are left.
+// All invisible characters except variation selectors.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
 
-/** Shows what a terminal would obey, or not show, as `\u{1b}`. */
+/** Escapes characters that a terminal obeys or does not show, such as `\u{1b}`. */
 export function printable(text: string): string {
   return text.replace(INVISIBLE, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
 /**
- * Hides the passwords of every URL in the text, in linear time. Up to the last `@` of a word, since a password may hold
- * an `@` that nobody encoded.
+ * Hides the passwords of every URL in the text, in linear time. A password ends at the last `@` of a word, because it may
+ * contain an `@` that is not encoded.
  */
 export function mask(text: string): string {
   return text.replace(/\S+/g, maskWord).replace(/([?&]password=)[^\s&#]*/gi, '$1***')
@@ -93,7 +93,7 @@ function stringify(data: unknown, indent?: number): string {
   return json.replace(INVISIBLE, character => (character === '\n' ? character : escaped(character)))
 }
 
-/** As JSON has it: a pair of surrogates for what is above U+FFFF. */
+/** As in JSON: a surrogate pair for a character above U+FFFF. */
 function escaped(character: string): string {
   const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
   return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('')

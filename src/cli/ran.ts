@@ -1,4 +1,4 @@
-/** The lease by which `--skip-if-ran-since` remembers that a run ended well: nobody renews it. */
+/** Ends the name of the lease by which `--skip-if-ran-since` remembers a successful run. Nothing renews that lease. */
 export const RAN = ':ran'
 
 /** Its note. */

@@ -97,7 +97,7 @@ class Watch {
     if (this.#child.pid) report({ pid: this.#child.pid })
     this.#child.on('error', (error: NodeJS.ErrnoException) => this.#fail(error))
     this.#child.on('exit', (code, signal) => void this.#end(code, signal))
-    // A supervisor that was stopped wakes with its timer first, and with deadlines unread in its pipe: `setImmediate`
+    // After a pause of the supervisor its timer runs first, while new deadlines are unread in its pipe. `setImmediate`
     // reads them before the last one is judged.
     this.#timer = setInterval(() => setImmediate(() => this.#check()), TICK)
   }

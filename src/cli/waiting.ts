@@ -2,7 +2,7 @@ import { subscribe } from '../index.ts'
 import { heldBy } from './describe.ts'
 import type { Output } from './output.ts'
 
-/** For programs: when the lease is granted and when it is released. */
+/** Reports to programs when the lease is granted and when it is released. */
 export function reportLease(name: string, output: Output): void {
   subscribe('lease_acquired', ({ lease: { name: acquired, token, owner }, waited }) => {
     if (acquired !== name) return // the lease that remembers a run

@@ -39,7 +39,7 @@ function embedded(output: Output): string {
   const folder = stateFolder()
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    // Made by somebody else, or by hand: who may read what is in it could stop every lease.
+    // Another program or a user may have made it. A user who may read the file in it could stop every lease.
     if ((statSync(folder).mode & 0o077) !== 0) chmodSync(folder, 0o700)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -17,7 +17,7 @@ export type Need =
   | 'close'
   /** One client can be cut off from the server, which goes on. */
   | 'cut'
-  /** What one client sends can be held up, and be delivered later. */
+  /** The requests of one client can be held back and delivered later. */
   | 'delay'
   /** The server can be killed and started again. */
   | 'stop'
@@ -32,12 +32,12 @@ export interface Severable {
   cut(): Promise<Cure>
 }
 
-/** A client whose requests can be held up. */
+/** A client whose requests can be held back. */
 export interface Delayable {
   readonly store: Store
   /**
-   * Holds everything that the client sends from now on. What it returns delivers all of that in order, also what the
-   * client has given up on meanwhile, and lets later requests pass.
+   * Holds back everything that the client sends from now on. The cure delivers it in order, including requests that the
+   * client has given up on meanwhile. Later requests pass.
    */
   delay(): Promise<Cure>
 }

@@ -65,7 +65,7 @@ export class Space implements AsyncDisposable {
     return { client, cut: async () => this.#cured(await severable.cut()) }
   }
 
-  /** A client whose requests can be held up, and how. */
+  /** A client whose requests can be held back, and how. */
   async delayable(): Promise<{ client: Client; delay: () => Promise<Cure> }> {
     const delayable = await needed(this.harness.faults?.delayable?.())
     const client = await this.#connected(delayable.store)

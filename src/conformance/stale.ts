@@ -8,10 +8,10 @@ import type { Cure } from './harness.ts'
 import type { Space } from './space.ts'
 import { inTime, LIMIT, sleep, TooSlow, until } from './timing.ts'
 
-/** Requests that arrive after newer ones of the same claim, and after their limit. */
+/** Requests that arrive after newer ones of the same claim and after their own limit. */
 export const staleCases: Case[] = [
   ...casesOf(
-    // The newer requests are those of another client: all that the first one sends is held up.
+    // Another client sends the newer requests, because everything that the first one sends is held back.
     { needs: ['delay', 'apart'] },
     {
       'R3: a stale renewal never shortens a lease that was extended since': held(
@@ -143,7 +143,7 @@ export const staleCases: Case[] = [
 /** A claim that holds for a short ttl. */
 interface Held {
   readonly space: Space
-  /** The client that acquired it, whose requests can be held up. */
+  /** The client that acquired it, whose requests can be held back. */
   readonly one: Client
   /** Another one. */
   readonly two: Client
@@ -163,7 +163,7 @@ function held(body: (held: Held) => Promise<void>): Case['run'] {
     })
 }
 
-/** Asks for a name; returns what is granted. A refusal may be a rejection. */
+/** Asks for a name and returns the grant. A refusal may be a rejection. */
 function underWay({ store }: Client, claim: Claim): Grant[] {
   const grants: Grant[] = []
   store.acquire(claim, new AbortController().signal).then(
@@ -173,7 +173,7 @@ function underWay({ store }: Client, claim: Claim): Grant[] {
   return grants
 }
 
-/** A request that the core gives up on at its limit; meanwhile something else happens. Resolves after both. */
+/** A request that the core gives up on at its limit, while something else happens. Resolves after both. */
 async function givenUp(
   { store }: Client,
   verb: 'acquire' | 'renew' | 'annotate' | 'break',
@@ -187,7 +187,7 @@ async function givenUp(
     verb === 'break' ? store.break(claim.name, 'test', signal) : store[verb](claim, signal),
   )
   const outcome = stale.then(
-    () => assert.fail('the harness did not hold the request up'),
+    () => assert.fail('the harness did not hold the request back'),
     () => {},
   )
   await Promise.all([outcome, meanwhile()])
@@ -195,7 +195,7 @@ async function givenUp(
   await sleep(sent + 1.1 * limit - performance.now())
 }
 
-/** Looks for a while: nobody says when a request that was given up has arrived. */
+/** Watches for a while, because nothing shows when a request that was given up has arrived. */
 async function always(space: Space, look: () => Promise<void>): Promise<void> {
   const end = performance.now() + space.short
   for (let looks = 0; looks < 10 || performance.now() < end; looks += 1) {
@@ -204,7 +204,7 @@ async function always(space: Space, look: () => Promise<void>): Promise<void> {
   }
 }
 
-/** A late request may leave something for a moment, which its client deletes. */
+/** A late request may briefly leave something, which its client deletes. */
 async function leavesNothing(space: Space, client: Client, name: string): Promise<void> {
   await sleep(space.short)
   await until('nothing is left', async () => (await client.inspect({ name })).length === 0, LIMIT)

@@ -73,7 +73,7 @@ function checkLineage(lineage: unknown): void {
   throw invalid(`the lineage must be a whole number from 0 to ${LAST_LINEAGE}, not ${show(lineage)}`)
 }
 
-/** What a holder shows. Throws `INVALID_ARGUMENT` for what is none, and as `assertNotOver` does. */
+/** What a holder shows. Throws `INVALID_ARGUMENT` if it is not a holder, and throws what `assertNotOver` throws. */
 export function showingOf(holder: Holder, { resource, lineage = 0 }: FenceOptions): Showing {
   if (typeof holder !== 'object' || holder === null)
     throw invalid(`a fence needs a lease, or its { name, token }, not ${show(holder)}`)
@@ -86,8 +86,8 @@ export function showingOf(holder: Holder, { resource, lineage = 0 }: FenceOption
 }
 
 /**
- * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that this process knows to be over. Of a name and a token
- * alone nothing is known here: the resource decides.
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that this process knows to be over. For a bare name and token
+ * this process knows nothing: the resource decides.
  */
 export function assertNotOver(holder: Holder): void {
   if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()

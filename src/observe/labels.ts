@@ -58,7 +58,11 @@ export class Labelling {
   /** An exception in a listener would end the process, for want of a label. */
   #warn(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
-    warn('HOLDFAST_LABELS', `the labels of metrics failed, such leases are counted without them: ${text}`, text)
+    warn(
+      'HOLDFAST_LABELS',
+      `the function that makes metric labels failed, so leases are counted without labels: ${text}`,
+      text,
+    )
   }
 }
 

@@ -98,7 +98,7 @@ function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
   }
 }
 
-/** Of each takeover from a live holder: when that one knew. What was late is excused, or the promise is broken. */
+/** For each takeover from a live holder: when it knew of its loss. A late one is excused, or the promise is broken. */
 function toldOf(margins: readonly number[], overlaps: readonly Overlap[]): string[] {
   const late = margins.filter(margin => margin < 0)
   const inTime = margins.slice(late.length)

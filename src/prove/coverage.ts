@@ -9,7 +9,7 @@ export interface Counts {
   readonly takeovers: number
   /** Losses that were reported to the holder, whether or not another acquired the name. */
   readonly losses: number
-  /** Takeovers from a holder that was alive: it had to know of the loss before. */
+  /** Takeovers from a holder that was alive, and so must know of its loss before. */
   readonly followed: number
   /** Clients that died while they held or asked. */
   readonly deaths: number

@@ -30,7 +30,7 @@ export interface Verdict {
   readonly overlaps: { readonly total: number; readonly excused: number } & Readonly<
     Record<'refused' | 'idle' | 'harmful', number>
   >
-  /** Of takeovers from a live holder: how long before the next grant it knew of its loss, negative if after. */
+  /** For takeovers from a live holder: how long before the next grant it knew of its loss. Negative if after. */
   readonly margins: { readonly count: number; readonly least: number; readonly median: number } | undefined
   /** After how many milliseconds names were had again whose holder died. */
   readonly recoveries: { readonly count: number; readonly longest: number } | undefined

@@ -135,7 +135,7 @@ export class Charges {
 
   async #stop(id: string, charge: Charge | undefined): Promise<void> {
     await charge?.extending
-    if (charge) this.#byLease.delete(charge.lease.handle) // before its end, for it has nothing more to tell
+    if (charge) this.#byLease.delete(charge.lease.handle) // before its end, because it has nothing more to report
     await charge?.lease.end()
     this.#byId.delete(id)
     if (this.#byId.size === 0) this.#pulse.rest()

@@ -199,7 +199,7 @@ describe('the command is ended at once, long before its lease', () => {
   })
 })
 
-test('S7: a supervisor that was stopped alone reads the renewals first, and lets the command run on', async () => {
+test('S7: after only the supervisor was stopped, it reads the renewals first and the command runs on', async () => {
   const first = await beating('first', ['--ttl', '3s'])
   const { supervisor, command } = family(first)
   kill(supervisor, 'SIGSTOP')

@@ -72,11 +72,11 @@ describe('holdfast run ends with', () => {
     expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was given back').toMatchObject({ code: 0 })
   })
 
-  test('F12: 127 says what to do when a line of shell was given as one word', async () => {
+  test('F12: exit code 127 says what to do if a shell command line was given as one word', async () => {
     expect(await holdfast(['run', 'job', '--', "echo 'a' | cat"])).toMatchObject({
       code: 127,
       err:
-        "holdfast: echo 'a' | cat: command not found; COMMAND is one program and its arguments; for a line of shell: " +
+        "holdfast: echo 'a' | cat: command not found; COMMAND is one program and its arguments; for a shell command line use: " +
         "sh -c 'echo '\\''a'\\'' | cat'\n",
     })
   })

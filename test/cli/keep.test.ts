@@ -68,7 +68,7 @@ describe('--skip-if-ran-since', () => {
     expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job:ran', owner: 'alice' }])
   })
 
-  test('F12: break of what remembers a run says that nobody is at work', async () => {
+  test('F12: break of a remembered run does not warn of an old holder', async () => {
     await holdfast(once)
     expect(await holdfast(['break', 'job:ran'])).toMatchObject({
       code: 0,

@@ -152,7 +152,7 @@ test('F12: holdfast run --json reports the grant and the release', async () => {
   ])
 })
 
-test('M7: nothing that another program wrote into the store reaches the terminal as an order', async () => {
+test('M7: text that another program wrote into the store reaches the terminal escaped', async () => {
   await holdfast(['run', 'warm', '--', 'true']) // makes the table
   const evil = '\u001b]0;title\u0007\u001b[2J\u009b8m\u202egnp\u2066\u2028\nnothing is held'
   const database = new DatabaseSync(join(folder, 'leases.db'))

@@ -62,7 +62,7 @@ test.each([
   expect(answer).toBe(status)
 })
 
-test('M3: a link that somebody planted beside the file is not followed', () => {
+test('M3: a link that another user planted next to the file is not followed', () => {
   const victim = join(folder, 'victim')
   writeFileSync(victim, 'as it was')
   symlinkSync(victim, join(folder, `.a.prom.${process.pid}`))

@@ -81,7 +81,7 @@ describe('over Redis', () => {
     expect(err).not.toMatch(/s3cr|word/)
   })
 
-  test('L15: nothing in the list of processes shows the password of HOLDFAST_STORE, and one in --store is warned of', async () => {
+  test('L15: the process list never shows the password of HOLDFAST_STORE, and one in --store causes a warning', async () => {
     const running = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
     await running.says('ready')
     const lines = [running.pid, ...descendants(running.pid)].map(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))

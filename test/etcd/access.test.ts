@@ -83,7 +83,7 @@ describe('with authentication', () => {
     }
   })
 
-  test('a user without rights is refused, and served once it has them; so is a holder that lost them for a while', async () => {
+  test('a user without permissions is refused, and served once it has them; so is a holder that lost them', async () => {
     const [access, role] = [
       { user: 'new', password: 'x' },
       { user: 'new', role: 'holdfast' },
@@ -104,7 +104,7 @@ describe('with authentication', () => {
     expect(await lease.extend()).toBeGreaterThan(0)
   })
 
-  test('S8: a password that is changed and set back is tried again, by who waits and by who holds', async () => {
+  test('S8: while a password is changed and restored, waiter and holder try again', async () => {
     const changed = (password: string): Promise<unknown> =>
       callAsRoot(server, 'auth/user/changepw', { name: user.user, password })
     await using store = storeOf([server], user)

@@ -64,7 +64,7 @@ describe('S12: an answer that makes no sense', () => {
   })
 })
 
-test('whatever the answers are spoiled to, each call grants with a token or rejects with a LeaseError', async () => {
+test('with any malformed answer, each call grants with a token or rejects with a LeaseError', async () => {
   const place = fc.tuple(fc.nat(12), fc.nat(400))
   const piece = fc.constantFrom('null', '5', '-1', '""', '"x"', '[]', '{}', '[{}]', 'true', '')
   await fc.assert(

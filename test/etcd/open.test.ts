@@ -54,7 +54,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
   }
 })
 
-test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [{}, undefined, undefined])
     await etcd({ endpoints: ['127.0.0.1', '[::1]:1', 'etcd-m10', 'etcd-m10:1'], user: 'app', password: 'x', tls })[

@@ -38,7 +38,7 @@ test('L13: a holder whose token cannot rise can be broken, and the name serves a
   await hold(store, second)
 })
 
-test('L13: an advisory lock without a token left is refused alone, and given back', async () => {
+test('L13: an advisory lock without a token left is refused alone, and released', async () => {
   const pool = new Pool({ connectionString: server.url() })
   {
     await using store = advisory(pool, { create: true })

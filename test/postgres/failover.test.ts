@@ -118,7 +118,7 @@ test.each(Object.entries(ends))(
   },
 )
 
-test('a grant that an asynchronous standby missed is lost: its holder is told, and the next token is higher', async () => {
+test('a grant that an asynchronous standby missed is lost: its holder is notified, and the next token is higher', async () => {
   const pair = await startPair()
   const [one, two] = [pair.newLocks(), pair.newLocks()]
   await pair.caughtUp()

@@ -81,7 +81,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
   const wrong: Record<string, RegExp> = {
     'postgres://': /names no host/,
     'postgres:app': /names no host/,
-    'postgres://user:s3cret@host:99999': /no port 99999/,
+    'postgres://user:s3cret@host:99999': /port 99999/,
     'postgres://user:s3cret@ho st': /cannot be read/,
     'postgres://user:s3cret@a:1,b:2/app': /cannot be read/,
     'postgres://user:s3cret@host/app/1': /names two databases/,

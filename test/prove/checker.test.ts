@@ -105,7 +105,7 @@ describe('told in time', () => {
     })
   })
 
-  test('F12: a row that passed although a loss was known late says what excuses that, and each count by its name', () => {
+  test('F12: a row that passed despite a loss that was known late says why, and names each count', () => {
     const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
     const told = (...events: readonly Event[]): readonly string[] | undefined =>
       verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'told')?.seen

@@ -32,7 +32,7 @@ test.each(Object.keys(ENGINES))('the lab starts %s, which gives leases and knows
   }
 })
 
-test('H2: the servers of the lab that can run programs, or are cheap to close, ask for a password', async () => {
+test('H2: the servers of the lab that can run programs, or can easily have one, require a password', async () => {
   const startOf = async (name: string): Promise<Engine> => {
     const engine = await (await ENGINES[name]?.load())?.({ ttl: 1_000, clocks: false })
     if (!engine) throw new Error(`there is no engine ${name}`)

@@ -94,7 +94,7 @@ test('S10: scripts of redlock touch only the keys that they declare', async () =
   expect(commands).toContain('MGET')
 })
 
-test('S10: warns when Redis refuses messages to waiters', async () => {
+test('S10: warns if Redis refuses to notify waiters', async () => {
   await using deaf = await startRedis({ users: ['app on >pw ~* resetchannels +@all'] })
   const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   await using store = storeOf(new Redis({ port: deaf.port, username: 'app', password: 'pw', lazyConnect: true }))

@@ -51,7 +51,7 @@ describe('P1: a key of another type', () => {
     expect((await connections()) - before).toBe(1) // that which asks: the store keeps its own
   })
 
-  test('P1: a line of another type is refused too', async () => {
+  test('P1: a queue of another type is refused too', async () => {
     await hold(store, claimOf('a'))
     await client.set(`${KEY}:line`, 'of another program')
     expect(await failureOf(acquire(store, claimOf('a', { queue: true })))).toMatchObject({
@@ -83,7 +83,7 @@ test('L13: break ends a lease whose token cannot rise, and says how to start aga
   expect(await hold(store, claimOf('a'))).toBeLessThan(BigInt(LAST))
 })
 
-test('L11: a long line is read by pages of at most 1,000 places for each script call', {
+test('L11: a long queue is read in pages of at most 1,000 waiters for each script call', {
   timeout: 30_000,
 }, async () => {
   const names = ['a', 'b']

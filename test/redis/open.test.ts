@@ -60,7 +60,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'redis://': /names no host/,
     'redis:': /names no host/,
     'redis:localhost': /names no host/,
-    'redis://user:s3cret@host:99999': /no port 99999/,
+    'redis://user:s3cret@host:99999': /port 99999/,
     'redis://user:s3cret@ho st': /cannot be read/,
     'redis://user:s3cret@host/zero': /database in the URL of a Redis store must be a number/,
     'redis://user:s3cret@host/1/2': /database in the URL of a Redis store must be a number/,
@@ -174,7 +174,7 @@ describe('the client library', () => {
     expect(stdout).toMatch('half installed')
   })
 
-  describe('M5: in a folder that anybody may have prepared', () => {
+  describe('M5: in a folder that another user may have prepared', () => {
     const prepared = join(home, 'prepared')
     const below = join(prepared, 'sub/folder')
     const planted = join(prepared, 'node_modules/ioredis/index.js')
@@ -200,7 +200,7 @@ describe('the client library', () => {
         const { mode } = statSync(path)
         chmodSync(path, 0o777)
         expect(await attempt('redis', 'ioredis', below)).toMatch(
-          `since others own or may write to ${path}: make it yours`,
+          `because others own or may write to ${path}: let only yourself`,
         )
         chmodSync(path, mode)
       }

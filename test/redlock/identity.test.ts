@@ -57,7 +57,7 @@ test('a replica is refused, of one of the servers or of another', async () => {
   }
 })
 
-test('S9: a server that is given by two addresses is refused by the first call, also while all are in quarantine', async () => {
+test('S9: the first call refuses a server that is listed twice, also while all are in quarantine', async () => {
   await using nodes = await startNodes(2)
   const [one, two] = nodes.servers as [RedisServer, RedisServer]
   const [proxy] = nodes.proxies

@@ -104,7 +104,7 @@ describe('a URL', () => {
     ['redlock://?prefix=a', /names no host/],
     ['redlock://a,b,c#d', /cannot be read/],
     ['redlock://u:s3cret@a,,c', /a host in the URL .* cannot be read/],
-    ['redlock://u:s3cret@a:99999,b,c', /no port 99999/],
+    ['redlock://u:s3cret@a:99999,b,c', /port 99999/],
     ['redlock://u:s3cret@a b,c,d', /a host in the URL .* cannot be read/],
     ['redlock://u:s3cret%@a,b,c', /a % that encodes nothing/],
     ['redlock://u:s3cret@a', /was given 1 client: use redis\(client\) for one server/],

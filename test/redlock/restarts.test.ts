@@ -40,7 +40,7 @@ describe.concurrent('a majority holds, one of it restarts without its data, and 
   })
 })
 
-test('F12: the quarantine of a fresh set of nodes, and an even number of them, are warned of once', async () => {
+test('F12: quarantined fresh nodes, and an even number of them, cause one warning each', async () => {
   await using nodes = await startNodes(4)
   const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   const locks = createLocks(nodes.store(CAUTIOUS), { ttl: 1_000 })

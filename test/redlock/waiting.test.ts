@@ -77,7 +77,7 @@ test.each([
   await locks.close()
 })
 
-test.concurrent('L11: a long queue is read in pages, of which no script reads more than a thousand', async () => {
+test.concurrent('L11: a long queue is read in pages of at most 1,000 waiters', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   await hold(store, claimOf('crowd', { ttl: LONG }))

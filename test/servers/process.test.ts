@@ -84,7 +84,7 @@ test('a missing program is an error that names the package', () => {
   expect(() => findBinary('no-such-server', 'some-package')).toThrow(/no-such-server was not found.*some-package/)
 })
 
-test('a generation of servers that nobody knows is refused', () => {
+test('an unknown generation of servers is refused', () => {
   vi.stubEnv('HOLDFAST_SERVERS', 'newer')
   onTestFinished(() => void vi.unstubAllEnvs())
   expect(() => findBinary('redis-server', 'redis-server')).toThrow(

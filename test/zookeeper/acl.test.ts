@@ -32,7 +32,7 @@ function refusalOf(path: string): object {
 }
 
 describe('M4: with auth', () => {
-  test('a name that was made without is refused until it belongs to the user, to those who wait as well', async () => {
+  test('a name that was created without auth is refused, also to waiters, until it belongs to the user', async () => {
     const chroot = '/before'
     await using open = storeOf(server, { chroot })
     const earlier = claimOf('nightly')
@@ -51,7 +51,7 @@ describe('M4: with auth', () => {
     lease.assertHeld()
   })
 
-  test('a name that was looked at before is looked at again where somebody has replaced it', async () => {
+  test('a name that was checked before is checked again after somebody replaced it', async () => {
     await using store = storeOf(server, { chroot: '/replaced', auth })
     const claim = claimOf('a')
     await hold(store, claim)
@@ -66,7 +66,7 @@ describe('M4: with auth', () => {
     expect(await store.release(next, signal)).toBe('released')
   })
 
-  test('permissions are read once for a name, and others may be let read', async () => {
+  test('permissions are read once for each name, and others may be allowed to read', async () => {
     await using store = storeOf(server, { chroot: '/read', auth })
     await hold(store, claimOf('a'))
     await own.send(setAcl('/read', 'world', 1))

@@ -40,7 +40,7 @@ test('many clients that find the chroot missing make it once, and one of them ho
   }
 })
 
-test('a chroot that is deleted ends its leases, wakes who waits, and is made again', async () => {
+test('a deleted chroot ends its leases, wakes waiters, and is created again', async () => {
   await using store = storeOf(server, { chroot: '/deleted' })
   await using elsewhere = storeOf(server, { chroot: '/deleted' })
   await using locks = createLocks(store, { ttl: 3_000 })
@@ -62,7 +62,7 @@ test('a chroot that is deleted ends its leases, wakes who waits, and is made aga
   connection.end(new Disconnected('over'))
 })
 
-test('a chroot that is deleted again and again fails calls in words, and none for longer than that', async () => {
+test('while a chroot is deleted again and again, calls fail with a message, and only for that long', async () => {
   await using store = storeOf(server, { chroot: '/restless' })
   const connection = await connectionTo(server)
   await hold(store, claimOf('first'))

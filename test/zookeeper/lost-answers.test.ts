@@ -40,7 +40,7 @@ test('a claim whose answer was lost has one node, and the lease that it got by t
   }
 })
 
-test('S12: an answer to a write that makes no sense leaves open whether it was carried out', async () => {
+test('S12: after a malformed answer to a write, its outcome is unknown', async () => {
   let isSpoiling = false
   const spoiling = createServer(client => {
     const target = connect(server)

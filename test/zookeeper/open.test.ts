@@ -80,7 +80,7 @@ describe('options', () => {
   })
 })
 
-test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [true, false, false])
     await zookeeper({

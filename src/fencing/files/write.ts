@@ -8,7 +8,7 @@ import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
 import { type FileFenceOptions, fileFailure, type Place, placeOf, temporaryPrefix } from './place.ts'
 
-/** Lineage, token and something random: what follows the prefix in the name of a temporary file. */
+/** Lineage, token and random text, which follow the prefix in the name of a temporary file. */
 const TEMPORARY = /^(\d{1,10})-(\d{1,19})-[\da-f]{16}$/
 
 /** What a file can be made of. */

@@ -4,15 +4,15 @@ import { compareMarks, type Mark, type Marks, staleToken } from '../mark.ts'
 
 export interface MemoryMarksOptions {
   /**
-   * Resources that are remembered. Without the option `resource` of the fence its clients name them, so they need a limit.
-   * None is ever forgotten: further ones are refused. @default 100,000
+   * How many resources are remembered. Without the option `resource` of the fence, clients choose their names, so they need
+   * a limit. None is ever forgotten: further ones are refused. @default 100,000
    */
   readonly limit?: number | undefined
 }
 
 /**
  * Marks of one process, which end with it: for tests, and for a service that is the only one to write and whose data is
- * in memory too. Behind a restart, an older holder than the last may write again. `raise` of one resource more than
+ * in memory too. After a restart, an older holder than the last may write again. `raise` of one resource more than
  * `limit` rejects `STORE_UNAVAILABLE`.
  * @throws LeaseError INVALID_ARGUMENT
  */
@@ -33,8 +33,8 @@ export function memoryMarks(options: MemoryMarksOptions = {}): Marks {
 }
 
 function full(limit: number): LeaseError {
-  const cure = 'give the fence its resource, or memoryMarks a higher limit'
-  return new LeaseError('STORE_UNAVAILABLE', `${limit} resources have a mark, which is the limit: ${cure}`, {
+  const cure = 'set the option resource of the fence, or a higher limit'
+  return new LeaseError('STORE_UNAVAILABLE', `memoryMarks has reached its limit of ${limit} resources: ${cure}`, {
     retryable: false,
   })
 }

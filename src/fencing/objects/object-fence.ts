@@ -99,7 +99,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
         return false
       }
     }
-    // A lease that ended meanwhile does not say what became of a write that nobody answered; a newer holder's mark does.
+    // The end of the lease does not show what became of an unanswered write. The mark of a newer holder does.
     const changed = (there: Envelope | undefined): Uint8Array | undefined => {
       try {
         return change(there)

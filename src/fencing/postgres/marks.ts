@@ -10,8 +10,8 @@ import type { FenceNames } from './names.ts'
 import { raiseSql } from './sql.ts'
 
 /**
- * The marks of one table. Each call is one statement, limited to 5 s, whose functions and operators are those of PostgreSQL
- * itself: a role that may create in a schema of the path could put its own there.
+ * The marks of one table. Each call is one statement, limited to 5 s. It uses only PostgreSQL's own functions and operators,
+ * because a role that may create in a schema of the path could put its own there.
  */
 export class PostgresMarks implements KeptMarks {
   readonly #connector: Connector

@@ -28,7 +28,7 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     // Whole seconds, and a new leader starts all leases anew.
     bound: { death: 2_000, election: ttl + ELECTION + 2_000 },
     endpoints: members,
-    // etcd makes shorter ones longer, which is worth a look too.
+    // etcd extends shorter ttls, which runs should cover too.
     open: ways => ({ url: `etcd://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?shortestTtl=500` }),
     faults: {
       ...serverFaults(members, { needed: 2, choose, alone }),

@@ -22,7 +22,7 @@ async function start(
   const alone = oneAtATime()
   const endsWithSessions = name === 'postgres-advisory'
   const clock = clocks ? startClock() : undefined
-  // Without one every user of the machine is its superuser, who may run programs as whoever started it.
+  // Without a password every user of the machine is its superuser, and can run programs as the user that started it.
   const server: PostgresServer = await startPostgres({ clock, password: randomBytes(16).toString('hex') })
   const [row] = await server.query<{ server_version: string }>('show server_version')
   return {

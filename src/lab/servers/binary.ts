@@ -5,7 +5,7 @@ import { LeaseError } from '../../errors.ts'
 /** Where `script/setup` unpacks Debian's packages when it may not install them. */
 export const UNPACKED: string = join(import.meta.dirname, '../../../.tools/servers/usr')
 
-/** Where `script/setup --newest-servers` unpacks the newest ones. Programs there find their own libraries. */
+/** Where `script/setup --newest-servers` unpacks the newest servers. Programs there find their own libraries. */
 export const NEWEST: string = join(import.meta.dirname, '../../../.tools/newest/usr')
 
 const GENERATIONS = ['installed', 'newest', 'valkey'] as const
@@ -18,7 +18,7 @@ const HAS_NEWEST: ReadonlySet<string> = new Set(
   'redis-server redis-cli etcd postgres initdb pg_basebackup pgbouncer'.split(' '),
 )
 
-/** By the environment variable HOLDFAST_SERVERS. @default 'installed' */
+/** The value of the environment variable HOLDFAST_SERVERS. @default 'installed' */
 export function chosenGeneration(): Generation {
   const value = process.env.HOLDFAST_SERVERS || 'installed'
   const generation = GENERATIONS.find(known => known === value)
@@ -33,8 +33,8 @@ export interface Binary {
 }
 
 /**
- * A program on `PATH`, else one that `script/setup` unpacked into the checkout; of another generation only what was
- * unpacked for it. Throws naming the Debian package that brings it: a test that needs a missing server fails, it never
+ * A program on `PATH`, else one that `script/setup` unpacked into the checkout. Other generations use only what was
+ * unpacked for them. Throws an error that names the Debian package: a test that needs a missing server fails, it never
  * skips.
  */
 export function findBinary(
@@ -64,7 +64,7 @@ function findNewest(name: string, generation: Generation): Binary {
   throw missingNewest(program)
 }
 
-/** Of a generation that only a checkout has. */
+/** The error for a generation that only a checkout has. */
 export function missingNewest(name: string): LeaseError {
   return new LeaseError('DRIVER_MISSING', `${name} was not found in .tools/newest: run ./script/setup --newest-servers`)
 }

@@ -14,7 +14,7 @@ export interface PgBouncerOptions {
   readonly generation?: Generation | undefined
 }
 
-/** The generations that tests of poolers go through: the installed one, and with the newest servers the newest too. */
+/** The generations that tests of poolers must cover: the installed one, and the newest if the newest servers are chosen. */
 export function poolerGenerations(): readonly Generation[] {
   return chosenGeneration() === 'installed' ? ['installed'] : ['installed', 'newest']
 }

@@ -203,8 +203,8 @@ const JARS =
   'netty-transport netty-transport-native-unix-common netty-transport-native-epoll slf4j-api snappy-java zookeeper'
 
 /**
- * zookeeper.jar names the jars that it needs by absolute paths, where the installed ones are. With the records of another
- * version (zookeeper-jute) nearly every request fails. So all are listed, and zookeeper.jar is the last.
+ * zookeeper.jar names the jars that it needs by absolute paths, which lead to the installed ones. With zookeeper-jute of
+ * another version nearly every request fails. So all jars are listed, and zookeeper.jar is the last.
  */
 function newestClassPath(): string {
   const paths = JARS.split(' ').map(jar => join(NEWEST, `share/java/${jar}.jar`))

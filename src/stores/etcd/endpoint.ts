@@ -35,9 +35,9 @@ export interface Listener {
  */
 const MOST_CONNECTIONS = 32
 
-/** Characters. Of an answer as a whole, but of a stream for each message; 80,000 waiters of one name take as much. */
+/** Characters of a whole answer, or of one message of a stream. 80,000 waiters of one name take as much. */
 const LONGEST_ANSWER = 32 * 1_024 * 1_024
-/** Characters of a refusal, of which no more than 200 are shown. */
+/** Characters of a refusal. At most 200 of them are shown. */
 const LONGEST_REFUSAL = 64 * 1_024
 
 /** One server, over connections of its own that keep no process alive. */
@@ -97,14 +97,14 @@ export class Endpoint {
           else if (!isOver) listener.onMessage(message.result ?? message)
         } catch (error) {
           fail(error as Error)
-          request.destroy() // what else it says need not be read
+          request.destroy() // the rest need not be read
         }
       }
       response.on('data', (chunk: string) => {
         length += chunk.length
         if (isRefused) rest += chunk
         else {
-          // Only the new piece is searched: to search a long line again with every piece takes quadratic time.
+          // Only the new piece is searched. Searching a long line again with every piece would take quadratic time.
           const lines = chunk.split('\n')
           lines[0] = rest + lines[0]
           rest = lines.pop() ?? ''

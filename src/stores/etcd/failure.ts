@@ -1,6 +1,6 @@
 import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
 
-/** Characters of what a server says that are shown. */
+/** How many characters of a server's text are shown. */
 const LONGEST_TEXT = 200
 
 /** What a server answered instead of what it was asked for: the numbers of gRPC, or -1 if it was not etcd's gateway. */
@@ -21,7 +21,7 @@ interface Meaning {
   readonly says: string
 }
 
-const FOREIGN = 'what answered is not etcd, but perhaps a proxy before it'
+const FOREIGN = 'the answer is not from etcd, perhaps from a proxy in front of it'
 
 const meanings: readonly Meaning[] = [
   {
@@ -47,7 +47,7 @@ const meanings: readonly Meaning[] = [
       'which --enable-grpc-gateway=false turns off',
   },
   { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
-  // A proxy says so too of a request that it has passed on.
+  // A proxy also answers this for a request that it has passed on.
   { text: /^HTTP /, code: 'OUTCOME_UNKNOWN', says: FOREIGN },
   {
     text: /database space exceeded/,
@@ -67,10 +67,10 @@ const meanings: readonly Meaning[] = [
   { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve now' },
 ]
 
-/** The numbers of gRPC for errors that mean: it was not, and will not be, carried out. */
+/** The gRPC codes of errors that mean that the request was not, and will not be, carried out. */
 const definite: ReadonlySet<number> = new Set([3, 5, 6, 7, 8, 9, 11, 12, 16])
 
-/** What was said of a login, by the first two of these. */
+/** The refusals of a login. */
 const login = meanings.slice(0, 2)
 
 const certificate = /CERT|ISSUER|SELF_SIGNED|ALTNAME|VERIFY/
@@ -145,13 +145,13 @@ export function failure(error: unknown, sent: boolean): LeaseError {
 
 /** The answer cannot be read; the request may have been carried out all the same. */
 export function senseless(path: string): LeaseError {
-  return new LeaseError('OUTCOME_UNKNOWN', `what etcd answered to ${path} makes no sense`)
+  return new LeaseError('OUTCOME_UNKNOWN', `the answer of etcd to ${path} is malformed`)
 }
 
-/** A login that was good before is perhaps being changed: it is tried again, for as long as the caller waits. */
+/** A login that etcd accepted before may be changing. It is tried again for as long as the caller waits. */
 export function passing(error: unknown): unknown {
   if (!LeaseError.is(error) || !login.some(({ text }) => text.test(textOf(error)))) return error
-  const message = `${error.message}; it took them before, so this may pass`
+  const message = `${error.message}; etcd accepted them before, so this may be temporary`
   return new LeaseError('STORE_UNAVAILABLE', message, { cause: error.cause })
 }
 

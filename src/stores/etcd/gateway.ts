@@ -25,7 +25,7 @@ export class Gateway {
   readonly #endpoints: readonly Endpoint[]
   readonly #user: { readonly name: string; readonly password: string } | undefined
   #token: Promise<string> | undefined
-  /** Was the user ever let in? */
+  /** Did a login ever succeed? */
   #isKnown = false
   /** Index of the endpoint that answered last. */
   #current = 0
@@ -43,8 +43,8 @@ export class Gateway {
   }
 
   /**
-   * Rejects with a `LeaseError` `limit` ms after it left, or when it could not leave for 5 s more: OUTCOME_UNKNOWN also
-   * for an answer that makes no sense.
+   * Rejects with a `LeaseError` `limit` ms after the request was sent, or if it could not be sent for 5 s more. A malformed
+   * answer is OUTCOME_UNKNOWN too.
    */
   async ask<Message>(path: string, body: object, limit: number = LONGEST_REQUEST): Promise<Message> {
     const [answer] = await this.call<Message>(path, JSON.stringify(body), limit)
@@ -207,7 +207,7 @@ class Call {
   #isRepeated = false
   #hasBegun = false
   #isOver = false
-  /** Of the copies the one that leaves most open: it may have been carried out, or at least it left. */
+  /** The least certain failure of the copies: one that may have been carried out, else one that was sent. */
   #failure: LeaseError | undefined
   #patience: NodeJS.Timeout | undefined
   #timeout: NodeJS.Timeout | undefined

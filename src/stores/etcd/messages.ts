@@ -42,7 +42,7 @@ export interface WatchAnswer {
   readonly events?: readonly { readonly type?: 'DELETE'; readonly kv: KeyValue }[]
 }
 
-/** A transaction, as far as its answer depends on it. */
+/** The parts of a transaction on which its answer depends. */
 interface Txn {
   readonly success?: readonly Operation[]
   readonly failure?: readonly Operation[]
@@ -67,7 +67,7 @@ export function isRange(message: unknown): boolean {
   return isNumber(count) && Array.isArray(kvs) && kvs.every(isKeyValue)
 }
 
-/** Does it answer each operation of the transaction? One that was left out would pass for a key that is not there. */
+/** Does it answer each operation of the transaction? A missing answer would look like a missing key. */
 export function isAnswerTo(txn: object, message: unknown): boolean {
   const { success = [], failure = [] } = txn as Txn
   const { succeeded = false, responses = [] } = Object(message) as { succeeded?: unknown; responses?: unknown }

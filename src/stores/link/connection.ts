@@ -10,8 +10,8 @@ const PATIENCE = 1_000
 /** A server that stands still for less is not worth it. */
 const SHORTEST_PATIENCE = 100
 /**
- * Replaced connections that stay open for late answers. Where so many do, one that never answered is not replaced: the
- * server itself hangs, and has a process for each, which stays.
+ * Replaced connections that stay open for late answers. When there are this many, a connection that never answered is not
+ * replaced: the server itself hangs, and keeps a process for each connection.
  */
 const MOST_RETIRED = 2
 /** How often silence is looked for while something is under way. */
@@ -82,14 +82,14 @@ export class Connection<Session extends AnySession> {
     return this.session(patience.patience).then(opened => this.#fly(opened, work, patience))
   }
 
-  /** One that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  /** A session that seems to work. Rejects with a `LeaseError` if none can be opened now. */
   async session(patience?: number): Promise<Session> {
     if (this.#end.signal.aborted) throw closed()
     if (this.#current?.link.isOpen()) return this.#current
     const isJoining = this.#opening !== undefined
     const asked = performance.now()
     return this.#open(patience).catch(error => {
-      // The refusal of an attempt that began before this request may be outdated: the password was corrected meanwhile.
+      // An attempt that began before this request may fail for an old reason, such as a password that is correct now.
       if (isJoining && performance.now() < asked + PATIENCE && !this.#end.signal.aborted) return this.#open(patience)
       throw error
     })
@@ -185,7 +185,7 @@ export class Connection<Session extends AnySession> {
   #replace(session: Session, patience?: number): void {
     if (this.#current !== session || this.#end.signal.aborted) return
     if (this.#proven !== session && this.#retired.size >= MOST_RETIRED) return
-    this.#open(patience).catch(() => {}) // the next request says why
+    this.#open(patience).catch(() => {}) // the next request reports why
   }
 
   #retire(): void {

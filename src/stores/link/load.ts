@@ -9,11 +9,11 @@ export const WHERE =
   'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it'
 
 /**
- * A client library, from where this package is installed; else from the folder that HOLDFAST_DRIVERS names; else from the
- * project of the current folder, if this very package is installed there too (`npm link`, a workspace). Any other
- * current folder is no reason to run code: it may be anybody's. `undefined` if it is not installed.
- * By `require`, which Jest can do without a flag; it loads ECMAScript modules too.
- * @throws LeaseError DRIVER_MISSING if others may write to the one of the current folder
+ * A client library, or `undefined` if it is not installed. It comes from where this package is installed, else from the
+ * folder that HOLDFAST_DRIVERS names. Else it comes from the project of the current folder, if this same package is
+ * installed there too (`npm link`, a workspace). Code of any other current folder is not run: it may belong to anybody.
+ * Uses `require`, which works in Jest without a flag and loads ECMAScript modules too.
+ * @throws LeaseError DRIVER_MISSING if others may write to the library of the current folder
  */
 export function load(name: string): unknown {
   const { HOLDFAST_DRIVERS: chosen } = process.env
@@ -24,10 +24,10 @@ export function load(name: string): unknown {
   if (path === undefined || !hasThisPackage(project)) return undefined
   const open = openToOthers(path)
   if (open === undefined) return loadFrom(project, name)
-  const text = `${name} was not loaded from ${path}, since others own or may write to ${open}`
+  const text = `${name} was not loaded from ${path}, because others own or may write to ${open}`
   throw new LeaseError(
     'DRIVER_MISSING',
-    `${text}: make it yours alone, or set HOLDFAST_DRIVERS to the folder to load from`,
+    `${text}: let only yourself own and write it, or set HOLDFAST_DRIVERS to the folder to load from`,
   )
 }
 
@@ -54,11 +54,11 @@ function hasThisPackage(project: string): boolean {
   return manifest !== undefined && realpathSync(fileURLToPath(import.meta.url)).startsWith(dirname(manifest) + sep)
 }
 
-/** The file, or the first folder above it, by which another user than root may change what is loaded. */
+/** The file, or the first folder above it, through which a user other than you and root could change the library. */
 function openToOthers(path: string): string | undefined {
   const { uid, gid, mode } = statSync(path)
   const others = gid === uid ? 0o002 : 0o022 // a group with the number of its user has no other member
-  const isSticky = (mode & 0o1000) !== 0 // as /tmp: nobody can replace there what is not his own
+  const isSticky = (mode & 0o1000) !== 0 // like /tmp, where users can replace only their own files
   if ((uid !== 0 && uid !== process.geteuid?.()) || (!isSticky && (mode & others) !== 0)) return path
   return path === dirname(path) ? undefined : openToOthers(dirname(path))
 }

@@ -1,11 +1,12 @@
 import type { AnySession } from './connection.ts'
 
-/** Milliseconds between two attempts, at most. */
+/** The longest time between two attempts, in milliseconds. */
 const LONGEST_PAUSE = 1_000
 
 /**
  * Opens a session. While an attempt hangs, another is started in addition: after `patience` ms, then after twice the
- * last pause, up to a second. The first success counts. It fails when the first attempt does, at the latest after 5 s.
+ * last pause, up to a second. The first success counts. The opening fails when the first attempt fails, after 5 s at the
+ * latest.
  */
 export class Opening<Session extends AnySession> {
   readonly session: Promise<Session>
@@ -29,7 +30,7 @@ export class Opening<Session extends AnySession> {
     this.#attempt()
   }
 
-  /** A request waits that has only this patience, in milliseconds. */
+  /** For a waiting request that has only this patience, in milliseconds. */
   hurry(patience: number): void {
     if (patience >= this.#patience) return
     this.#patience = patience
@@ -69,7 +70,7 @@ export class Opening<Session extends AnySession> {
   }
 
   #fail(error: unknown, isFirst: boolean): void {
-    // That a later attempt was refused says more than that the first one hung.
+    // The refusal of a later attempt says more than the first attempt, which hung.
     this.#error ??= error
     if (!isFirst) return
     this.#reject(this.#error)

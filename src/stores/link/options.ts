@@ -1,8 +1,8 @@
 import { invalid } from '../../check.ts'
 
 /**
- * The options of the URL of `store`, such as `an etcd store`; each at most once. No message repeats a value, nor a name
- * that may be the rest of a password with a question mark which nobody encoded.
+ * The options in the URL of `store`, such as `an etcd store`; each at most once. No message repeats a value. Nor does it
+ * repeat a name that may be the rest of a password with a question mark that is not encoded.
  */
 export function optionsOf(query: string, known: Iterable<string>, store: string): URLSearchParams {
   const options = new URLSearchParams(query)
@@ -18,8 +18,8 @@ export function optionsOf(query: string, known: Iterable<string>, store: string)
 }
 
 /**
- * Refuses what was read as the hosts of a URL if it may be a user and the beginning of a password, since what follows has
- * an @: messages about hosts repeat them.
+ * Refuses the hosts of a URL if they may be a user and the beginning of a password, because an @ follows. Messages about
+ * hosts would repeat them.
  */
 export function checkHosts(hosts: string, rest: string, store: string): void {
   const isHost = (host: string): boolean => /^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host)

@@ -5,7 +5,7 @@ import { inTime } from './sql.ts'
 /**
  * A connection whose answers are bound to their requests. Each statement selects a random id in its second column, where
  * its text has `$0`. An answer with another id belongs to another request: pgbouncer 1.18 shifts pipelined answers. The
- * connection is then closed, and the outcome of all that is under way on it is unknown.
+ * connection is then closed, and the outcome of all requests in flight on it is unknown.
  */
 export class BoundLink implements Link {
   readonly #wire: Wire

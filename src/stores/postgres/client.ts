@@ -33,15 +33,15 @@ export type Driver = Opener<Link>
 interface AnyWire extends AnyLink {
   /** Number of the server's process, as told at the login; that of a pooler is made up. */
   readonly pid: number | undefined
-  /** Resolves when messages are heard. */
+  /** Resolves when the subscription is active. */
   listen(channel: string, heard: (message: string) => void): Promise<void>
 }
 
 /** One connection, as a client makes it. */
 export interface Wire extends AnyWire {
   /**
-   * The first row; of several statements, which take no values, of the last one. Rejects if the connection ends before
-   * the answer.
+   * The first row. Of several statements, which take no values, it is that of the last one. Rejects if the connection ends
+   * before the answer.
    */
   firstRow(text: string, values?: readonly string[]): Promise<readonly unknown[] | undefined>
 }
@@ -49,13 +49,13 @@ export interface Wire extends AnyWire {
 /** One connection. */
 export interface Link extends AnyWire {
   /**
-   * The first value of the first row, which has `$0` as its second. Rejects if the answer is another one's, or if the
-   * connection ends before it. For calls of functions by their full names, which set all that they depend on.
+   * The first value of the first row. The second value must be `$0`. Rejects if the answer belongs to another request, or
+   * if the connection ends before it. Use it for calls of functions by their full names, which set all that they depend on.
    */
   ask(text: string, values?: readonly string[]): Promise<unknown>
-  /** The same for any other statement: limited in time, and with no names but those of PostgreSQL itself. */
+  /** The same for any other statement. It is limited in time, and finds only names of PostgreSQL itself. */
   askInTime(text: string, values?: readonly string[]): Promise<unknown>
-  /** From now on a request leaves when the one before is answered. */
+  /** From now on a request is sent only after the one before is answered. */
   takeTurns(): void
 }
 

@@ -3,8 +3,8 @@ import type { Names } from './names.ts'
 import { LAST_TOKEN } from './sql.ts'
 
 /**
- * In: the name, who breaks it, and until when. Frees a name whose token cannot rise, as the function for `break` does not.
- * Not a function as the others are: so nobody has to migrate for it.
+ * Frees a name whose token cannot rise, which the function for `break` does not. Its values are the name, who breaks it,
+ * and until when. It is a statement and not a function, so nobody has to migrate for it.
  */
 export function freeExhausted({ lease }: Names): string {
   return `with freed as (

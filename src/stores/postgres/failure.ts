@@ -51,7 +51,7 @@ const refusals: readonly Refusal[] = [
   },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {
-    // Not 22021: a byte that nobody sent was put into the request by a pooler that mixed up several.
+    // Not 22021: a pooler that mixed up requests puts in bytes that no client sent.
     state: /^(40|53|54|57P03|XX|0A|22(?!021)|23|25|42|55|58)/,
     code: 'STORE_UNAVAILABLE',
     says: 'PostgreSQL cannot serve now',

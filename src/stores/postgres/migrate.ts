@@ -63,7 +63,7 @@ export async function lookAt(link: Link, { lease }: Names): Promise<{ time: numb
   )
   const looked = JSON.parse(String(answer)) as [number, number, number, string, boolean, string | null]
   const [time, pid, version, encoding, isThere, comment] = looked
-  // A pooler stands between, and old ones mix up requests that overlap.
+  // The connection goes through a pooler, and old poolers mix up requests that overlap.
   if (pid !== link.pid) link.takeTurns()
   if (version < OLDEST)
     throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)

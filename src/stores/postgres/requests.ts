@@ -88,7 +88,8 @@ export class Requests {
           }))
           const text = await this.#ask(session.link, JSON.stringify(orders))
           const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
-          if (answers?.length !== requests.length) throw new Error(`${answers?.length} answers came`)
+          if (answers?.length !== requests.length)
+            throw new Error(`PostgreSQL gave ${answers?.length} answers to ${requests.length} requests`)
           session.learn(time, sent)
           return answers
         },

@@ -65,8 +65,8 @@ ${prune(names)}`
 }
 
 /**
- * The beginning of what makes tables. `if not exists` would ask for the right to create schemas also where there is nothing
- * to create.
+ * Creates the schema if it is missing. `create schema if not exists` would need the right to create schemas even if there is
+ * nothing to create.
  */
 export function schemaIfMissing(schema: string): string {
   return `${SAFE_PATH}

@@ -24,12 +24,12 @@ set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
 
-/** Else a role that may create in a schema of the path puts better matches there, which run as whoever runs us. */
+/** Without it a role that may create in a schema of the path could put better matches there, which run with our rights. */
 export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
 
 /**
- * A statement outside of the functions: it waits for a lock as long, and finds no other's functions and operators. All in
- * one message are a transaction, in any mode of a pooler.
+ * A statement outside of the functions. It waits for a lock as long as they do, and finds only functions and operators of
+ * PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
  */
 export function inTime(statement: string, values: readonly string[]): string {
   return `${SAFE_PATH}\nset local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`

@@ -2,15 +2,15 @@ import { isIP } from 'node:net'
 import { invalid, show } from '../../check.ts'
 import { readPemFile } from '../link/pem.ts'
 
-/** What pg and postgres.js hand on to `tls.connect`; `false`: no TLS. */
+/** What pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
 export type Tls = false | Readonly<Record<string, unknown>>
 
-/** The options of a URL about TLS that name files, and what `tls.connect` calls them. */
+/** The TLS options of a URL that name files, and their names in `tls.connect`. */
 const FILES = { sslrootcert: 'ca', sslcert: 'cert', sslkey: 'key' } as const
 
 /**
- * Takes the options about TLS out of a URL. The clients differ in what these mean: with postgres.js `sslmode=require`
- * accepts every certificate. Here a certificate is verified, with the name of the host, unless `no-verify` says otherwise.
+ * Takes the TLS options out of a URL. Their meaning differs between the clients: with postgres.js `sslmode=require` accepts
+ * every certificate. Here the certificate and the host name are verified, unless `sslmode` is `no-verify`.
  * Throws `INVALID_ARGUMENT`.
  */
 export function takeTls(url: URL): Tls {
@@ -25,7 +25,7 @@ export function takeTls(url: URL): Tls {
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const tls = {
     rejectUnauthorized: verifies(mode, source),
-    // Else tls.connect compares the certificate of an address with "localhost".
+    // Without it tls.connect compares the certificate of an address with "localhost".
     host,
     ...(isIP(host) === 0 && { servername: host }),
     ...Object.fromEntries(
@@ -33,7 +33,7 @@ export function takeTls(url: URL): Tls {
     ),
   }
   if (mode === 'disable' && files.length > 0)
-    throw invalid(`${files[0]?.[0]} and sslmode=disable are in one URL of the PostgreSQL store: leave out one of them`)
+    throw invalid(`the URL of the PostgreSQL store has ${files[0]?.[0]} and sslmode=disable: remove one of them`)
   for (const name of ['sslmode', ...Object.keys(FILES)]) options.delete(name)
   return mode !== 'disable' && tls
 }
@@ -41,7 +41,7 @@ export function takeTls(url: URL): Tls {
 function verifies(mode: string, source: string): boolean {
   const known = 'verify-full (or require or verify-ca, which mean the same), no-verify or disable'
   if (mode === 'prefer' || mode === 'allow')
-    throw invalid(`${source} is ${mode}, which goes on without TLS if somebody on the way wants that: write ${known}`)
+    throw invalid(`${source} is ${mode}, which an attacker can downgrade to no TLS: write ${known}`)
   if (!['verify-full', 'verify-ca', 'require', 'no-verify', 'disable'].includes(mode))
     throw invalid(`${source} is ${show(mode)}: write ${known}`)
   return mode !== 'no-verify'

@@ -84,6 +84,6 @@ export interface Broken {
 export interface Sight {
   readonly holder: Holding | undefined
   readonly line: readonly Omit<Holding, 'token' | 'revision'>[]
-  /** Does the queue go on after this page? @default false */
+  /** Does the queue continue after this page? @default false */
   readonly hasMore?: boolean | undefined
 }

@@ -28,7 +28,7 @@ import { renew } from './renewal.ts'
 /** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
 const WAKES_TOGETHER = 30
 
-/** How many node timeouts a claim that does not queue keeps asking for when votes split. */
+/** For how many node timeouts a claim that does not queue asks again when votes split. */
 const TRY_TIMEOUTS = 8
 
 /** Names looked at at once by `inspect`. */
@@ -97,7 +97,7 @@ export class QuorumStore implements Store {
       if (result.kind === 'unavailable') throw this.#unavailable(result.error)
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result
-      // A claim that does not queue asks again here, so that of several tries in the same moment one should hold.
+      // A claim that does not queue asks again here, so that one of several simultaneous tries should succeed.
       if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= tryLimit) return busy
       await pause(clock, busy.retryAfter)
       this.#begin(signal)
@@ -230,7 +230,7 @@ export class QuorumStore implements Store {
     return this.#attempt
   }
 
-  /** A wait for nodes that may have forgotten can take as long as maxTtl, so it is announced once. */
+  /** A wait for nodes that may have forgotten leases can take as long as maxTtl, so a warning says so once. */
   #unavailable(error: LeaseError): LeaseError {
     const { retryAfter } = error
     if (retryAfter !== undefined)
@@ -257,7 +257,7 @@ export class QuorumStore implements Store {
     return recordsOf(name, sights, this.#quorum.majority, failed.length)
   }
 
-  /** The rest of a long queue, a page at a time. A node that fails meanwhile shows what it had. */
+  /** The rest of a long queue, a page at a time. For a node that fails meanwhile, the pages read so far count. */
   async #wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
     const line = [...first.line]
     for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))

@@ -29,9 +29,9 @@ export interface Driver extends Opener<Link> {
   readonly isCluster: boolean
   /** Of a single server, where the client tells it: `host:port`. */
   readonly address?: string | undefined
-  /** Is it one server, to which the client speaks without TLS? @default false */
+  /** Does the client connect to a single server without TLS? @default false */
   readonly isPlain?: boolean
-  /** Of a single server with TLS. */
+  /** The address, if the client connects to a single server with TLS. */
   readonly secure?: Endpoint | undefined
   /** What the caller's client puts before every key; our own connections do not, so we do. */
   readonly keyPrefix: string
@@ -85,7 +85,7 @@ export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
   return driver
 }
 
-/** Clients that look like others and cannot serve, and what to use instead. */
+/** Names clients that look like supported ones but cannot serve, and what to use instead. */
 function unfitFor(client: object): string | undefined {
   if ('keyspaceEvents' in client || /^Redis(Cluster)?Mock$/.test(client.constructor?.name ?? ''))
     return 'ioredis-mock, which does not carry out scripts as Redis does: use memory() of holdfast/memory in tests, or a Redis'

@@ -39,7 +39,7 @@ export class Connection {
     return (await this.#shared.session()).link
   }
 
-  /** The error that a caller sees, of a request for this key that was answered so. */
+  /** The error that a caller sees if a request for this key was answered so. */
   failure(error: unknown, key?: string): LeaseError {
     return this.#failure(error, true, key)
   }
@@ -71,12 +71,12 @@ export class Connection {
   }
 }
 
-/** Waiters that are not told of a release find it out by asking, which may take a third of their ttl. */
+/** Waiters that are not notified of a release find out by asking, which may take a third of their ttl. */
 function warnOfWakes(refused: string): void {
   warn(
     'HOLDFAST_WAKES',
     `Redis refuses to notify waiters, so each may wait up to a third of its ttl longer: ${refused}. Permit PUBLISH in ` +
-      'scripts, for the channels PREFIX:wake:*, or use a server that offers it.',
+      'scripts, for the channels PREFIX:wake:*, or use a server that supports it.',
   )
 }
 

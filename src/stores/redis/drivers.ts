@@ -35,7 +35,7 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
 }
 
 /**
- * A client over ioredis, redis or iovalkey, whichever is installed where `load` looks. `scheme` is for the message of `DRIVER_MISSING`.
+ * A client over ioredis, redis or iovalkey, whichever `load` finds first. `scheme` is for the message of `DRIVER_MISSING`.
  */
 export function clientOf(target: Target, scheme: string): RedisClient {
   if (target.password !== undefined && !target.tls) warnOfClearPassword('Redis', target.host)

@@ -7,7 +7,7 @@ export interface Circumstances {
   /** Has this store had an answer before? Then a refusal is a failover or a change of passwords, not a wrong address. */
   readonly served: boolean
   readonly isCluster: boolean
-  /** Of a `Driver`. */
+  /** `isPlain` of the `Driver`. */
   readonly isPlain?: boolean | undefined
   /** The key of the lease that the request was for. */
   readonly key?: string | undefined
@@ -80,7 +80,7 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
 }
 
-/** What makes one name unusable, while the server serves others. */
+/** Why one name is unusable although the server serves others. */
 function unusable(text: string, key = 'of the lease'): string | undefined {
   const other = format.exec(text)?.[1]
   // What cannot be read although it begins as format 1 does was written by something else.
@@ -94,8 +94,8 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
   const last = exhausted.exec(text)?.[1]
   if (last !== undefined)
     return (
-      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, and see ` +
-      'docs/stores/redis.md for what that means'
+      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, as ` +
+      'docs/stores/redis.md explains'
     )
   if (otherType.test(text))
     return (
@@ -105,7 +105,7 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
   return undefined
 }
 
-/** A port with TLS resets a connection without it. */
+/** A port with TLS resets connections without it. */
 function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
   if (served || !isPlain || !/ECONNRESET|closed|Protocol error|RESP type/i.test(said)) return ''
   return "; perhaps this port speaks TLS: use rediss://, or the client's option tls"

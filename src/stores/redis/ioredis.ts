@@ -101,7 +101,7 @@ function single(client: Single): Driver {
   }
 }
 
-/** Leases that moved with the client would be held twice. */
+/** Leases stay in their database: if they moved with the client, two could hold the same name. */
 function warnOfDatabase(address: string, db: number, selected: number): void {
   warn(
     'HOLDFAST_DATABASE',

@@ -12,12 +12,12 @@ export interface Script {
   readonly touches: Touches
 }
 
-/** Of each verb, what follows the lease key in the other keys that it touches, and the claim's id after `GONE`. */
+/** For each verb, the suffixes of the other keys that it touches. The claim's id follows `GONE`. */
 type Touches = Readonly<Record<string, readonly string[]>>
 
-/** The keys of a name's line. */
+/** The suffixes of the keys of a queue. */
 export const LINE: readonly string[] = [':line', ':lapse', ':waiter']
-/** The key of a tombstone. */
+/** The suffix of a tombstone, before the claim's id. */
 export const GONE = ':gone:'
 
 export interface Parts {

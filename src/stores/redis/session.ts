@@ -2,7 +2,7 @@ import { type Driver, type Link, openLink } from './client.ts'
 import { slotOf } from './keys.ts'
 import { GONE, type Script } from './script.ts'
 
-/** What may follow an id is not part of it. */
+/** Other data may follow the id. */
 const LENGTH_OF_ID = 32
 
 /** One request as the server sees it. */
@@ -23,7 +23,7 @@ export interface Reply {
   /** What else the script says of the server; empty if nothing. */
   readonly state: string
   readonly answers: readonly unknown[]
-  /** Why messages to waiters were refused, if they were. */
+  /** Why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
 }
 

@@ -115,7 +115,7 @@ export class RedisStore implements Store {
     }
   }
 
-  /** A long line is read by pages, in each of which it may have changed. */
+  /** A long queue is read in pages, between which it may change. */
   async #look(name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
     const key = this.#keys.lease(name)
     const records: LeaseRecord[] = []

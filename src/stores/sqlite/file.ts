@@ -112,14 +112,14 @@ export function checkPath(path: string): void {
 }
 
 /**
- * Creates the file, if there is none, for this user alone: whoever may read a file of SQLite may lock it too, and stop all
- * who write. SQLite gives the mode to its -wal and -shm as well. A file that is there keeps its mode.
+ * Creates the file, if it is missing, for this user alone. A user who may read a file of SQLite can also lock it, and so
+ * block every writer. SQLite gives the same mode to its -wal and -shm. A file that exists keeps its mode.
  */
 export function createPrivate(path: string): void {
   try {
     closeSync(openSync(targetOf(path), 'wx', 0o600))
   } catch {
-    // It is there, or SQLite will say what is wrong when it opens it.
+    // It exists, or SQLite reports what is wrong when it opens it.
   }
 }
 

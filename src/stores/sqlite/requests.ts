@@ -28,8 +28,8 @@ interface Entry {
 const BATCH = 256
 
 /**
- * How connections of this thread are kept. A thread that others may stop at any moment opens the file only while a request
- * runs: Node crashed once when a worker was stopped that had its file open.
+ * How connections of this thread are kept. A thread that may be stopped at any time opens the file only while a request
+ * runs: Node crashed once when a worker was stopped while its file was open.
  */
 export const connections: { brief: boolean } = { brief: false }
 

@@ -15,7 +15,7 @@ export interface ZooKeeperOptions extends ShortestTtl {
   readonly chroot?: string | undefined
   /** The node under `chroot` that holds all others. Leases of one chroot and prefix exclude each other. @default 'holdfast' */
   readonly prefix?: string | undefined
-  /** Digest authentication: nobody else can see or change what is made here. Nodes that others may change are refused. */
+  /** Digest authentication: only this user can read or change the nodes. Nodes that others may change are refused. */
   readonly auth?: { readonly user: string; readonly password: string } | undefined
   /** Connect with TLS: `true`, or the options of Node's `tls.connect`, such as `ca`, `cert` and `key`. @default false */
   readonly tls?: boolean | ConnectionOptions | undefined

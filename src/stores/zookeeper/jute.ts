@@ -102,7 +102,7 @@ export class Reader {
     return this.list(() => this.string())
   }
 
-  /** Each element takes 4 bytes at least, so that a length which cannot be true is seen before anything is made. */
+  /** Each element takes at least 4 bytes, so an impossible length is detected before anything is allocated. */
   list<Element>(read: () => Element): Element[] {
     const length = this.int()
     if (length < -1 || length * 4 > this.remaining) throw new Malformed(`a list has a length of ${length}`)

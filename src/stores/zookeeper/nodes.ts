@@ -55,7 +55,7 @@ export class Line {
   readonly nodes: readonly Node[]
   /** The last transaction that broke a lease of the name, or let a waiter hold: who holds by an older one does not yet. */
   readonly mark: bigint
-  /** Of the node of the name and its permissions: never the same again once either was replaced. */
+  /** Changes when the node of the name is replaced or its permissions are set. Never repeats. */
   readonly version: string
   readonly #withdrawn: ReadonlySet<string>
   #byId: Map<string, Node[]> | undefined

@@ -7,10 +7,10 @@ import { type Acl, code, getAcl, READ } from './protocol.ts'
 
 const MOST_NAMES = 10_000
 
-/** With `auth`: makes sure that nobody else may end a lease, by permissions of nodes that were there before it. */
+/** With `auth`: makes sure that the permissions of existing nodes let nobody else end a lease. */
 export class Ownership {
   readonly #settings: Settings
-  /** Version of the node of each name that was found to be this user's. */
+  /** For each name whose node belongs to this user: the version that was checked. */
   readonly #known = new Map<string, string>()
 
   constructor(settings: Settings) {
@@ -18,9 +18,9 @@ export class Ownership {
   }
 
   /**
-   * Rejects INVALID_ARGUMENT if others may change the prefix or the node of the name. `node` is the claim's, made by the
-   * session of `group`; `line` was read after that. While it exists the node of the name cannot be replaced, so what is
-   * read here stays true: only this user may change it.
+   * Rejects INVALID_ARGUMENT if others may change the prefix or the node of the name. `node` is the claim's node, which the
+   * session of `group` created; `line` was read after that. While `node` exists the node of the name cannot be replaced. So
+   * the permissions read here stay true: only this user may change them.
    */
   async check(group: Group, connection: Connection, name: string, node: Node, line: Line): Promise<void> {
     const { ensemble, paths } = this.#settings
@@ -29,7 +29,7 @@ export class Ownership {
     const [own, ...found] = await Promise.all(
       [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
     )
-    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and made by somebody else
+    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and created by somebody else
     const users = new Set(own.acl.map(userOf))
     for (const [index, { acl }] of found.entries()) {
       if (acl.every(entry => entry.permissions === READ || users.has(userOf(entry)))) continue
@@ -48,7 +48,7 @@ function userOf({ scheme, id }: Acl): string {
   return `${scheme}:${id}`
 }
 
-/** As zkCli.sh does, but without the hash of a password. */
+/** In the format of zkCli.sh, but without the hash of a password. */
 function show({ permissions, scheme, id }: Acl): string {
   const letters = 'cdrwa'.replace(/./g, letter => (permissions & (1 << 'rwcda'.indexOf(letter)) ? letter : ''))
   return `${scheme}:${scheme === 'digest' ? id.replace(/:.*/s, '') : id}:${letters}`

@@ -198,10 +198,10 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
         if (isEnd) break
         const step = steps[results.length]
         const isOfStep = type === step?.op || type === failed || (type === created && step?.op === op.create2)
-        if (!isOfStep) throw new Malformed(`a result of type ${type} came where ${step?.op ?? 'none'} was awaited`)
+        if (!isOfStep) throw new Malformed(`a result of type ${type} came where ${step?.op ?? 'none'} was expected`)
         results.push(readDone(from, type, error))
       }
-      // Steps without a result would count as done.
+      // A step without a result would count as done.
       if (results.length < steps.length) throw new Malformed(`${results.length} of ${steps.length} results came`)
       return results
     },

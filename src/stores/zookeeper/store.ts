@@ -198,7 +198,7 @@ export class ZooKeeperStore implements Store {
     try {
       await this.#ownership.check(group, connection, place.name, place.node, line)
     } catch (error) {
-      place.token = undefined // when it asks again it must not pass for a holder
+      place.token = undefined // it must not look like a holder when it asks again
       throw error
     }
   }

@@ -117,7 +117,7 @@ export class Session {
       const orders = requests.map(({ order }, i) => ({ i, ...order }))
       const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(orders)])))
       if (answers?.length !== requests.length) {
-        this.close() // nobody knows what is locked
+        this.close() // which locks are held is unknown
         throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all')
       }
       for (const [i, ...answer] of answers as [number, ...unknown[]][]) requests[i]?.resolve(answer)
@@ -133,7 +133,10 @@ export interface Wishes {
   readonly ttl: number
 }
 
-/** A pooler gives the locks of one client to another: both then believe to hold. So it is where a lock does nothing. */
+/**
+ * Refuses servers whose advisory locks exclude nobody. A pooler gives the locks of one client to another, and both then
+ * believe that they hold. CockroachDB's locks have no effect.
+ */
 async function checkLocks(link: Link): Promise<void> {
   const answer = await link.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
   const [pid, version] = JSON.parse(String(answer)) as [number, string]

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../test/scripted-store.ts'
+import { LeaseError } from './errors.ts'
+import type { HeldLease } from './held-lease.ts'
+import { StoreLocks } from './locks.ts'
+import type { Renewals } from './renewals.ts'
+import type { Claim } from './store.ts'
 
 test('extend renews now, and resolves to what remains', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
@@ -195,4 +200,55 @@ test.each([0, 9, -5, 10.5, Number.NaN, 2_147_483_648, '10s', null])('extend refu
   expect(store.count('renew')).toBe(0)
   expect(lease.ttl).toBe(10_000)
   await expect(lease.extend(undefined)).resolves.toBe(9_898)
+})
+
+test('S1: a renewal that fails while extend waits for it cannot end a longer ttl when it arrives late', async () => {
+  const { locks, other, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  let arrive: () => unknown = () => {}
+  const { promise: failure, reject } = Promise.withResolvers<never>()
+  store.rule('renew', forward => {
+    arrive = forward
+    return failure
+  })
+  await clock.advance(3_333)
+  expect(store.count('renew')).toBe(1)
+  const extension = follow(lease.extend(60_000))
+  store.mend('renew')
+  reject(new LeaseError('OUTCOME_UNKNOWN', 'the connection was reset'))
+  await clock.advance(1_000)
+  await arrive()
+  await clock.advance(12_000)
+  expect(extension.settled).toBe(true)
+  lease.assertHeld()
+  expect(await other.tryAcquire('a')).toBeUndefined()
+})
+
+test.each([
+  ['were stopped', (lease: HeldLease) => lease.stopRenewing()],
+  ['have failed', (lease: HeldLease) => lease.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended'))],
+])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
+  const { clock, store, other } = stage()
+  let held: HeldLease | undefined
+  const renewals: Renewals = {
+    begin(lease) {
+      held = lease
+    },
+    look: () => undefined,
+    renew: async () => undefined,
+    annotated: () => {},
+    stop: async () => true, // one went unanswered
+  }
+  const thread = { ready: async () => {}, renewals: () => renewals, close: async () => {} }
+  const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
+  const lease = await locks.acquire('a')
+  const late = { ...(store.claim as Claim), token: lease.token }
+  end(held as HeldLease)
+  const extension = follow(lease.extend(60_000))
+  await clock.advance(1_000)
+  await store.renew(late, new AbortController().signal)
+  await clock.advance(12_000)
+  expect(extension.settled).toBe(true)
+  lease.assertHeld()
+  expect(await other.tryAcquire('a')).toBeUndefined()
 })

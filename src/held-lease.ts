@@ -21,8 +21,11 @@ const GONE = 'is held no more: it ran out at the store, or was broken'
 
 /** The lease as the core sees it. */
 export class HeldLease {
+  readonly name: string
+  readonly owner: string
   readonly token: bigint
   readonly heldSince: number // the clock's time before the granted request left
+  renewedAt: number
   readonly #core: Core
   readonly #maxHold: number | undefined
   #beats: boolean
@@ -30,16 +33,13 @@ export class HeldLease {
   readonly #controller = new AbortController()
   readonly #lateCopies = new LateCopies()
   #claim: Claim
-  #renewedAt: number
   readonly #deadline: Deadline
   #unsettled: boolean
   #error: LeaseError | undefined
-  /** May the store still hold the name after the loss? */
-  #mayBeHeld = false
+  #mayBeHeld = false // may the store still hold the name after the loss?
   /** Until all renewals that are under way are over. */
   #renewing: Promise<unknown> | undefined
-  /** Calls of `extend` that have not settled. */
-  #extending = 0
+  #extending = 0 // calls of `extend` that have not settled
   readonly #annotations = new Sequence()
   #releasing: Promise<LeaseEnd> | undefined
   readonly #ending = new Ending()
@@ -55,9 +55,11 @@ export class HeldLease {
     this.#maxHold = options.maxHold
     this.#beats = options.heartbeat
     this.#renewals = options.renewals
+    this.name = claim.name
+    this.owner = claim.owner
     this.token = grant.token
     this.heldSince = sent
-    this.#renewedAt = sent
+    this.renewedAt = sent
     const endsAt = sent + (options.maxHold ?? Number.POSITIVE_INFINITY)
     const deadline = sent + grant.ttl - margin(grant.ttl)
     this.#deadline = new Deadline(core.clock, deadline, endsAt, options.background, () => this.#check())
@@ -66,9 +68,8 @@ export class HeldLease {
     this.#entry = core.leases.add(this)
     if (this.#beats) this.#beat = core.heartbeat.join(this)
     // Most leases are released before they need a timer: the first beat comes within a third of the ttl from here.
-    const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl
-    const beatIsSooner = this.#beats && isSoon && options.maxHold === undefined
-    if (!beatIsSooner || !options.background) this.#deadline.watch()
+    const isSoon = waited <= claim.ttl / 3 && grant.ttl >= claim.ttl && options.maxHold === undefined
+    if (!this.#beats || !isSoon || !options.background) this.#deadline.watch()
     this.#renewals?.begin(this)
     this.#stopListening = core.store.onLoss?.(claim, () => {
       // What the heartbeat's thread renews it tells of itself.
@@ -81,20 +82,8 @@ export class HeldLease {
     return this.#handle.get()
   }
 
-  get name(): string {
-    return this.#claim.name
-  }
-
-  get owner(): string {
-    return this.#claim.owner
-  }
-
   get ttl(): number {
     return this.#claim.ttl
-  }
-
-  get renewedAt(): number {
-    return this.#renewedAt
   }
 
   get signal(): AbortSignal {
@@ -121,19 +110,23 @@ export class HeldLease {
 
   async extend(ttl: number = this.ttl): Promise<number> {
     checkTtl(ttl, this.#core.store)
-    if (ttl > this.ttl) await this.#lateCopies.over(this.#core.clock) // a late copy of a renewal would set the shorter ttl again
-    this.#extending += 1
-    try {
-      while (this.#renewing) await this.#renewing
-      this.assertHeld()
-      // The longer term only once it is granted: until then the lease must be renewed as often as before.
-      if (ttl < this.ttl) this.#setTtl(ttl)
-      const failure = await this.#renew(false, ttl)
-      this.assertHeld()
-      if (failure) throw failure
-      return this.remaining
-    } finally {
-      this.#extending -= 1
+    const { clock } = this.#core
+    for (;;) {
+      if (ttl > this.ttl) await this.#lateCopies.over(clock) // a late copy of a renewal would set the shorter ttl again
+      this.#extending += 1
+      try {
+        while (this.#renewing) await this.#renewing
+        this.assertHeld()
+        if (ttl > this.ttl && this.#lateCopies.arePossible(clock)) continue // of one that failed just now
+        // The longer term only once it is granted: until then the lease must be renewed as often as before.
+        if (ttl < this.ttl) this.#setTtl(ttl)
+        const failure = await this.#renew(false, ttl)
+        this.assertHeld()
+        if (failure) throw failure
+        return this.remaining
+      } finally {
+        this.#extending -= 1
+      }
     }
   }
 
@@ -189,7 +182,7 @@ export class HeldLease {
   takeOver(error: LeaseError): void {
     if (this.#check() || this.#releasing) return
     this.#renewals = undefined
-    this.#unsettled = true
+    this.#doubt()
     this.#beats = true
     this.#beat = this.#core.heartbeat.join(this)
     void this.renew()
@@ -231,7 +224,13 @@ export class HeldLease {
   }
 
   async #endRenewals(): Promise<void> {
-    if (await this.#renewals?.stop()) this.#unsettled = true
+    if (await this.#renewals?.stop()) this.#doubt()
+  }
+
+  /** Renewals that were made elsewhere may still arrive. */
+  #doubt(): void {
+    this.#unsettled = true
+    this.#lateCopies.add(this.#core.clock.now(), this.ttl)
   }
 
   /** Answers why it failed; rejects never. Only renewals for one and the same ttl may be under way together. */
@@ -269,10 +268,10 @@ export class HeldLease {
         this.#lose('gone', GONE)
         return undefined
       }
-      if (sent < this.#renewedAt) return undefined // a later one was answered before
+      if (sent < this.renewedAt) return undefined // a later one was answered before
       if (ttl !== this.ttl) this.#setTtl(ttl)
       if (!this.#renewals) {
-        this.#renewedAt = sent
+        this.renewedAt = sent
         this.#deadline.move(sent + grant.ttl - margin(grant.ttl))
       }
       if (!this.#check() && events.heartbeat.hasSubscribers)
@@ -283,7 +282,7 @@ export class HeldLease {
       this.#unsettled = true
       this.#lateCopies.add(sent, ttl)
       pulse?.failed(this.handle, sent)
-      if (this.#renewedAt > sent) return undefined
+      if (this.renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this.handle, error })
       return error

@@ -25,9 +25,14 @@ export class LateCopies {
     this.#until = Math.max(this.#until, sent + requestLimit(ttl))
   }
 
+  /** Can one still be carried out? */
+  arePossible(clock: Clock): boolean {
+    return this.#until > clock.now()
+  }
+
   /** Resolves when none can be carried out any more, or when they matter no more. */
   async over(clock: Clock): Promise<void> {
-    while (this.#until > clock.now()) {
+    while (this.arePossible(clock)) {
       let wake = (): void => {}
       const arm = (end: () => void): void => {
         wake = end

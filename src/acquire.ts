@@ -217,7 +217,7 @@ class Waiting {
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
     if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire of ${JSON.stringify(name)} has waited ${Math.round(waited)} ms and is ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
+    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, which is ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
     const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }

@@ -23,7 +23,7 @@ test('F4: a call that waits inside the work that holds its name is reported afte
   expect(reported).toEqual([{ name: 'f4', owner: 'me', lease, waited: 10_000 }])
   const since = new Date(clock.wall() - 11_000).toISOString()
   const message =
-    `acquire of "f4" has waited 10000 ms and is held by these locks (me) since ${since}; leases are not re-entrant: ` +
+    `acquire has waited 10000 ms for "f4", which is held by these locks (me) since ${since}; leases are not re-entrant: ` +
     'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
   expect(warnings.mock.calls).toEqual([[message, { type: 'HoldfastWarning', code: 'HOLDFAST_SELF_WAIT' }]])
   await clock.advance(60_000)

@@ -6,7 +6,7 @@ import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Cure } from './harness.ts'
 import type { Space } from './space.ts'
-import { inTime, LIMIT, sleep, TooSlow, until } from './timing.ts'
+import { inTime, sleep, TooSlow, until } from './timing.ts'
 
 /** Requests that arrive after newer ones of the same claim and after their own limit. */
 export const staleCases: Case[] = [
@@ -191,8 +191,8 @@ async function givenUp(
     () => {},
   )
   await Promise.all([outcome, meanwhile()])
-  // It may have been given up sooner, and the server's clock may count whole milliseconds.
-  await sleep(sent + 1.1 * limit - performance.now())
+  // It may have failed sooner; and the server's clock may count whole milliseconds.
+  await sleep(Math.max(sent + 1.1 * limit - performance.now(), 0))
 }
 
 /** Watches for a while, because nothing shows when a request that was given up has arrived. */
@@ -207,5 +207,5 @@ async function always(space: Space, look: () => Promise<void>): Promise<void> {
 /** A late request may briefly leave something, which its client deletes. */
 async function leavesNothing(space: Space, client: Client, name: string): Promise<void> {
   await sleep(space.short)
-  await until('nothing is left', async () => (await client.inspect({ name })).length === 0, LIMIT)
+  await until('nothing is left', async () => (await client.inspect({ name })).length === 0, LONGEST_REQUEST)
 }

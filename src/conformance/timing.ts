@@ -1,5 +1,5 @@
 /** Milliseconds within which every request must be answered, on the slowest machine. */
-export const LIMIT = 10_000
+const LIMIT = 10_000
 /** The same for a state that many requests lead to, such as a thousand waiters. */
 const STATE_LIMIT = 30_000
 

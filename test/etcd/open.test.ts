@@ -27,7 +27,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
     'etcd://': /names no host/,
     'etcd:': /cannot be read/,
     'etcd:localhost': /cannot be read/,
-    'etcd://user:s3cret@host:99999': /no port 99999/,
+    'etcd://user:s3cret@host:99999': /port 99999/,
     'etcd://user:s3cret@ho st': /an endpoint of etcd is host:port/,
     'etcd://user:s3cret@a,,b': /an endpoint of etcd is host:port/,
     'etcd://user:s3cret@host/path': /has a path/,

@@ -25,6 +25,7 @@ interface Options {
   readonly port: readonly number[]
   readonly path?: string | false
   readonly socket?: unknown
+  readonly ssl?: boolean | string | object
 }
 
 /** postgres.js. */
@@ -45,6 +46,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   const ends: (() => void)[] = []
   const heard = new Map<string, (message: string) => void>()
   const { options } = client
+  const over = new AbortController()
   // The parsed options of another instance are taken as they are, as postgres.js does for its own listeners.
   const own = factory({
     ...options,
@@ -58,6 +60,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
     connect_timeout: LONGEST_REQUEST / 1_000,
     fetch_types: false,
     onnotice: () => {}, // it would print them
+    ssl: endedBy(over.signal, options.ssl),
     socket: options.socket ?? (async () => (socket = await connectTo(places, signal))),
     onnotify: (channel: string, message: string) => heard.get(channel)?.(message),
     onclose() {
@@ -65,9 +68,13 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
       for (const end of ends) end()
     },
   })
-  // Only then: with TLS it says goodbye on a socket of its own over this one, whose error would end the process.
+  // postgres.js has a socket for TLS over this one. That is destroyed first: what it still writes to a destroyed socket
+  // fails, and by then it has no listener for errors, so that the error would end the process.
   const close = (): void => {
-    const destroy = (): void => void socket?.destroy()
+    const destroy = (): void => {
+      over.abort()
+      socket?.destroy()
+    }
     own.end({ timeout: 0 }).then(destroy, destroy)
   }
   signal.addEventListener('abort', close)
@@ -87,6 +94,13 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   } finally {
     signal.removeEventListener('abort', close)
   }
+}
+
+/** The same TLS options with a signal that destroys the socket. Of `prefer` postgres.js knows only the word. */
+function endedBy(signal: AbortSignal, ssl: Options['ssl']): Options['ssl'] {
+  if (!ssl || ssl === 'prefer') return ssl
+  const isLax = ssl === 'require' || ssl === 'allow'
+  return { ...(typeof ssl === 'object' && ssl), ...(isLax && { rejectUnauthorized: false }), signal }
 }
 
 function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {

@@ -47,7 +47,7 @@ test('a ttl that is too short for the store is refused before anything is starte
   const { code, err } = await holdfast(['prove', '--store', 'etcd://127.0.0.1:1', ...QUICK])
   expect({ code, err }).toMatchObject({
     code: 64,
-    err: expect.stringMatching(/--ttl is 500 ms; over etcd at least 1000/),
+    err: expect.stringMatching(/--ttl is 500 ms; etcd needs at least 1000/),
   })
   expect(err).not.toMatch(/ at .*\.ts/)
 })

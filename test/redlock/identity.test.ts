@@ -61,8 +61,10 @@ test('S9: the first call refuses a server that is listed twice, also while all a
   await using nodes = await startNodes(2)
   const [one, two] = nodes.servers as [RedisServer, RedisServer]
   const [proxy] = nodes.proxies
-  proxy?.down.delay(100) // it says who it is when the others have long answered
-  const locks = createLocks(nodes.store(CAUTIOUS, [one, proxy as { port: number }, two]), { ttl: 1_000 })
+  proxy?.down.delay(50) // it says who it is when the others have long answered
+  const locks = createLocks(nodes.store({ ...CAUTIOUS, maxTtl: 20_000 }, [one, proxy as { port: number }, two]), {
+    ttl: 15_000,
+  })
   const error = await failureOf(locks.tryAcquire('a'))
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/the same server as/) })
   await locks.close()

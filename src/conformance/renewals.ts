@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { LeaseError } from '../errors.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
@@ -57,9 +58,9 @@ export const renewalCases: Case[] = casesOf(
         const client = clients[index % 2 ? 1 : 0]
         const waiting = space.claim({ name: claim.name, queue: true })
         const [renewed, annotated] = await Promise.all([
-          client.renew(claim),
-          client.annotate({ ...claim, note: `${index}` }),
-          client.isRefused(waiting),
+          answer(() => client.renew(claim)),
+          answer(() => client.annotate({ ...claim, note: `${index}` })),
+          answer(() => client.isRefused(waiting)),
         ])
         return [renewed?.token, annotated]
       })
@@ -167,6 +168,17 @@ export const renewalCases: Case[] = casesOf(
     'R10: breaks one name and no other': ['break'],
   },
 )
+
+/** What is answered in the end: a conflict with another request may be rejected, and is then asked for again. */
+async function answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!LeaseError.is(error) || !error.retryable) throw error
+    }
+  }
+}
 
 /** Tokens, over everything that happens to a name. */
 export const tokenCases: Case[] = casesOf(

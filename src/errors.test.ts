@@ -54,7 +54,7 @@ test('an error is written as JSON with the token of its holder as decimal digits
   })
 })
 
-/** `error` as the last of so many causes. */
+/** `error` as the last of `depth` causes. */
 function wrapped(error: unknown, depth: number): unknown {
   return depth === 0 ? error : wrapped(new Error('wrapped', { cause: error }), depth - 1)
 }

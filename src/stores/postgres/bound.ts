@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Sequence } from '../../sequence.ts'
 import type { Link, Wire } from './client.ts'
 import { inTime } from './sql.ts'
 
@@ -9,8 +10,7 @@ import { inTime } from './sql.ts'
  */
 export class BoundLink implements Link {
   readonly #wire: Wire
-  #takesTurns = false
-  #last: Promise<unknown> = Promise.resolve()
+  #turns: Sequence | undefined
 
   constructor(wire: Wire) {
     this.#wire = wire
@@ -29,7 +29,7 @@ export class BoundLink implements Link {
   }
 
   takeTurns(): void {
-    this.#takesTurns = true
+    this.#turns ??= new Sequence()
   }
 
   listen(channel: string, heard: (message: string) => void): Promise<void> {
@@ -50,9 +50,8 @@ export class BoundLink implements Link {
 
   async #send(put: (id: string) => Promise<readonly unknown[] | undefined>): Promise<unknown> {
     const id = randomUUID()
-    const answer = this.#takesTurns ? this.#last.then(() => put(`'${id}'`)) : put(`'${id}'`)
-    this.#last = answer.catch(() => {})
-    const row = await answer
+    const ask = (): Promise<readonly unknown[] | undefined> => put(`'${id}'`)
+    const row = await (this.#turns ? this.#turns.run(ask) : ask())
     if (row?.[1] === id) return row[0]
     this.close()
     throw new Error('the answer belongs to another request: a pooler may have mixed them up')

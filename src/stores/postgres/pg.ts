@@ -1,3 +1,4 @@
+import { Sequence } from '../../sequence.ts'
 import { LONGEST_REQUEST } from '../../time.ts'
 import type { Opener } from '../link/link.ts'
 import type { Wire } from './client.ts'
@@ -75,13 +76,10 @@ function driver(Client: Constructor, options: Config): Opener<Wire> {
 
 function wire(client: Client): Wire {
   let isOpen = true
-  let last: Promise<unknown> = Promise.resolve()
-  const query = (config: object): Promise<Result | Result[]> => {
-    // Versions that cannot pipeline would queue it themselves, and some warn of that.
-    const result = client.pipeline ? client.query(config) : last.then(() => client.query(config))
-    last = result.catch(() => {})
-    return result
-  }
+  const turns = new Sequence()
+  // Versions that cannot pipeline would queue it themselves, and some warn of that.
+  const query = (config: object): Promise<Result | Result[]> =>
+    client.pipeline ? client.query(config) : turns.run(() => client.query(config))
   client.on('end', () => {
     isOpen = false
   })

@@ -88,15 +88,19 @@ test('every metric is there, with its unit and the labels that were mapped', asy
   const point = (name: string, kind: string): unknown =>
     found[name]?.points.find(({ attributes }) => attributes.kind === kind)
   expect(point('holdfast.lease.acquired', 'a')).toMatchObject({ value: 1, attributes: { kind: 'a' } })
-  expect(point('holdfast.lease.acquire_failed', 'a')).toMatchObject({ attributes: { reason: 'ACQUIRE_TIMEOUT' } })
+  expect(point('holdfast.lease.acquire_failures', 'a')).toMatchObject({
+    attributes: { 'error.type': 'ACQUIRE_TIMEOUT' },
+  })
   expect(point('holdfast.lease.lost', 'a')).toMatchObject({ value: 1, attributes: { reason: 'gone' } })
-  expect(point('holdfast.lease.request_failed', 'b')).toMatchObject({ attributes: { request: 'release' } })
-  expect(point('holdfast.lease.heartbeat.latency', 'a')).toMatchObject({ value: { count: 1 } })
+  expect(point('holdfast.requests.failed', 'b')).toMatchObject({
+    attributes: { operation: 'release', 'error.type': 'STORE_UNAVAILABLE' },
+  })
+  expect(point('holdfast.heartbeat.latency', 'a')).toMatchObject({ value: { count: 1 } })
   expect(point('holdfast.lease.margin', 'a')).toMatchObject({
     value: { buckets: { boundaries: METRICS.margin.buckets } },
   })
   expect(point('holdfast.lease.held', 'c')).toMatchObject({ value: 1 })
-  expect(point('holdfast.lease.waiting', 'c')).toMatchObject({ value: 1 })
+  expect(point('holdfast.lease.waiters', 'c')).toMatchObject({ value: 1 })
   expect(point('holdfast.lease.shortest_ttl', 'c')).toMatchObject({ value: 5 })
   expect(point('holdfast.lease.shortest_ttl', 'a')).toBeUndefined()
 

@@ -75,7 +75,7 @@ export class Charges {
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
       subscribe('lease_lost', event => this.#onLost(event)),
       subscribe('batch_sent', event => liveness.isHeard('batch_sent') && tell({ kind: 'batch', event })),
-      subscribe('ghost_refused', event => liveness.isHeard('ghost_refused') && tell({ kind: 'ghost', event })),
+      subscribe('stale_request_refused', event => liveness.isHeard('stale_request_refused') && tell({ kind: 'stale', event })),
     ]
   }
 

@@ -37,7 +37,7 @@ export type News =
   /** A renewal was so slow that the ttl may be too short. */
   | { readonly kind: 'slow'; readonly id: string }
   | { readonly kind: 'batch'; readonly event: LeaseEvents['batch_sent'] }
-  | { readonly kind: 'ghost'; readonly event: LeaseEvents['ghost_refused'] }
+  | { readonly kind: 'stale'; readonly event: LeaseEvents['stale_request_refused'] }
   /** The lease is over. */
   | { readonly kind: 'over'; readonly id: string }
   | { readonly kind: 'extended'; readonly call: number; readonly error: PlainError | undefined }

@@ -139,7 +139,7 @@ export class HeartbeatThread implements Renewer {
 
   #hear(news: Exclude<News, { kind: 'ready' }>): void {
     if (news.kind === 'batch') events.batch_sent.publish(news.event)
-    else if (news.kind === 'ghost') events.ghost_refused.publish(news.event)
+    else if (news.kind === 'stale') events.stale_request_refused.publish(news.event)
     else if (news.kind === 'extended') {
       this.#calls.get(news.call)?.(news.error && leaseError(news.error))
       this.#calls.delete(news.call)

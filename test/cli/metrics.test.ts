@@ -30,7 +30,7 @@ test('--metrics-port serves what happens to the lease while the command runs, an
   const name = '{name="a\\"b"}'
   await until(async () => {
     const found = numbers(await (await fetch(url)).text())
-    return found.get(`lease_held${name}`) === 1 && (found.get(`heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+    return found.get(`holdfast_lease_held${name}`) === 1 && (found.get(`holdfast_heartbeat_latency_seconds_count${name}`) ?? 0) > 0
   }, 'a heartbeat that is counted')
   const response = await fetch(url)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -97,7 +97,7 @@ test('--metrics-file says how the last run went, and remembers those before it',
   const begun = Date.now() / 1_000
   expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'cp a.prom during.prom'])).toMatchObject({ code: 0 })
   const during = readNumbers('during.prom')
-  expect(during.get(`lease_held${name}`)).toBe(1)
+  expect(during.get(`holdfast_lease_held${name}`)).toBe(1)
   expect(during.get(`holdfast_run_start_timestamp_seconds${name}`)).toBeGreaterThanOrEqual(begun)
   expect(during.has(`holdfast_run_end_timestamp_seconds${name}`)).toBe(false)
   const success = readNumbers('a.prom').get(`holdfast_run_success_timestamp_seconds${name}`)
@@ -112,7 +112,7 @@ test('--metrics-file says how the last run went, and remembers those before it',
   expect(after.get(`holdfast_run_success_timestamp_seconds${name}`)).toBe(success)
   expect(after.get(`holdfast_run_end_timestamp_seconds${name}`)).toBeGreaterThan(success as number)
   expect(after.get(`holdfast_run_duration_seconds${name}`)).toBeGreaterThan(0)
-  expect(after.get(`lease_held${name}`)).toBe(0)
+  expect(after.get(`holdfast_lease_held${name}`)).toBe(0)
   expect(readdirSync(folder).filter(each => each.startsWith('.'))).toEqual([])
 })
 
@@ -122,7 +122,7 @@ test('a lease that was lost is an ending of its own, and no series is without th
   expect(await running.ended).toMatchObject({ code: 76 })
   const found = readNumbers('a.prom')
   expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
-  expect(found.get('lease_lost_total{name="a",reason="gone"}')).toBe(1)
+  expect(found.get('holdfast_lease_lost_total{name="a",reason="gone"}')).toBe(1)
   expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
 })
 
@@ -140,9 +140,9 @@ test('what a run leaves behind is not among its leases, and the file of a run th
   expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
   const text = readFileSync(join(folder, 'a.prom'), 'utf8')
   const found = numbers(text)
-  expect(found.get('lease_acquired_total{name="a"}')).toBe(1)
-  expect(found.get('lease_held{name="a"}')).toBe(0)
-  expect(found.has('lease_shortest_ttl_seconds{name="a"}')).toBe(false)
+  expect(found.get('holdfast_lease_acquired_total{name="a"}')).toBe(1)
+  expect(found.get('holdfast_lease_held{name="a"}')).toBe(0)
+  expect(found.has('holdfast_lease_shortest_ttl_seconds{name="a"}')).toBe(false)
   expect(text).not.toContain('a:ran')
 })
 
@@ -193,8 +193,8 @@ describe('elect', () => {
     running.kill('SIGTERM')
     await running.ended
     const found = readNumbers('a.prom')
-    expect(found.get('lease_held{name="service"}')).toBe(0)
-    expect(found.get('lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
+    expect(found.get('holdfast_lease_held{name="service"}')).toBe(0)
+    expect(found.get('holdfast_lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
     expect([...found.keys()].filter(series => !/^(lease|heartbeat)_\w+\{name="service"/.test(series))).toEqual([])
   })
 

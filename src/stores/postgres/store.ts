@@ -4,7 +4,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { LONGEST_REQUEST, requestLimit } from '../../time.ts'
 import { askAgainAfter, pollAfter } from '../line.ts'
 import { Connection } from '../link/connection.ts'
-import { tellGhost } from '../link/ghost.ts'
+import { reportStaleRequest } from '../link/stale-request.ts'
 import type { Wakes } from '../link/wakes.ts'
 import { annotate } from './annotate.ts'
 import type { Driver } from './client.ts'
@@ -76,7 +76,7 @@ export class PostgresStore implements Store {
     const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
     const [kind, token] = answer
     if (kind === 'gone') {
-      tellGhost('postgres', 'withdrawn')
+      reportStaleRequest('postgres', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
     if (kind === 'busy') return this.#busy(claim, answer, ears !== undefined && ears === this.#wakes?.ears)

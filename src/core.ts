@@ -1,5 +1,5 @@
 import { LoopDelay } from './advice/loop-delay.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldLease } from './held-lease.ts'
 import type { List } from './list.ts'
@@ -26,7 +26,7 @@ export interface Core extends Environment {
   readonly store: Store
   readonly heartbeat: Heartbeat
   /** Hears of each renewal that this thread makes, if given. */
-  readonly pulse?: Pick<Pulse, 'answered' | 'failed'>
+  readonly pulse?: Pick<RenewalStatistics, 'answered' | 'failed'>
   /** Those that are held here. */
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is lost or its release begins. */

@@ -1,5 +1,5 @@
 import type { Acquired } from './acquire.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { HeldLease } from './held-lease.ts'
 import type { Claim, Grant } from './store.ts'
 
@@ -36,4 +36,4 @@ export interface Renewer {
 }
 
 /** Opens a renewer, which tells `pulse` what it sees; called when the first lease asks for it. */
-export type OpenRenewer = (pulse: Pulse) => Promise<Renewer>
+export type OpenRenewer = (pulse: RenewalStatistics) => Promise<Renewer>

@@ -134,19 +134,19 @@ const mappers: readonly [string, () => unknown, string][] = [
   ['returns an invalid label', () => ({ 'a-b': 1 }), '"a-b" cannot be a label'],
 ]
 
-test.each(mappers)(
-  'a labels function that %s breaks no lease and warns once',
-  async (_, labels, text) => {
-    const metrics = measure({ labels: labels as never })
-    const warned = once(process, 'warning')
-    const { locks } = stage()
-    await locks.using('a', async () => {})
-    await locks.using('b', async () => {})
-    const [warning] = await warned
-    expect(warning).toMatchObject({ code: 'HOLDFAST_LABELS', message: expect.stringContaining(text) })
-    expect(moved(metrics.text())).toMatchObject({ holdfast_lease_acquired_total: 2, holdfast_lease_hold_duration_seconds_count: 2 })
-  },
-)
+test.each(mappers)('a labels function that %s breaks no lease and warns once', async (_, labels, text) => {
+  const metrics = measure({ labels: labels as never })
+  const warned = once(process, 'warning')
+  const { locks } = stage()
+  await locks.using('a', async () => {})
+  await locks.using('b', async () => {})
+  const [warning] = await warned
+  expect(warning).toMatchObject({ code: 'HOLDFAST_LABELS', message: expect.stringContaining(text) })
+  expect(moved(metrics.text())).toMatchObject({
+    holdfast_lease_acquired_total: 2,
+    holdfast_lease_hold_duration_seconds_count: 2,
+  })
+})
 
 test('wrong options are refused', () => {
   const untyped = leaseMetrics as (...given: unknown[]) => unknown
@@ -167,7 +167,10 @@ test('the gauges do not include earlier leases and waits, also when these end', 
   expect(numbers(metrics.text()).get('holdfast_lease_waiters')).toBe(0)
   expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(1)
   await next.release()
-  expect(moved(metrics.text())).toMatchObject({ holdfast_lease_acquired_total: 1, holdfast_lease_hold_duration_seconds_count: 1 })
+  expect(moved(metrics.text())).toMatchObject({
+    holdfast_lease_acquired_total: 1,
+    holdfast_lease_hold_duration_seconds_count: 1,
+  })
   expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(0)
 })
 

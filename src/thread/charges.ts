@@ -1,4 +1,4 @@
-import { isSlow } from '../advice/pulse.ts'
+import { isSlow } from '../advice/renewal-statistics.ts'
 import type { Core, Environment } from '../core.ts'
 import { LeaseError } from '../errors.ts'
 import { type LeaseEvents, subscribe } from '../events.ts'
@@ -75,7 +75,10 @@ export class Charges {
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
       subscribe('lease_lost', event => this.#onLost(event)),
       subscribe('batch_sent', event => liveness.isHeard('batch_sent') && tell({ kind: 'batch', event })),
-      subscribe('stale_request_refused', event => liveness.isHeard('stale_request_refused') && tell({ kind: 'stale', event })),
+      subscribe(
+        'stale_request_refused',
+        event => liveness.isHeard('stale_request_refused') && tell({ kind: 'stale', event }),
+      ),
     ]
   }
 

@@ -1,4 +1,4 @@
-import type { SharedPulse } from '../advice/pulse.ts'
+import type { SharedStatistics } from '../advice/renewal-statistics.ts'
 import { LeaseError, type LeaseErrorCode } from '../errors.ts'
 import type { LeaseEvents } from '../events.ts'
 import type { Claim } from '../store.ts'
@@ -9,7 +9,7 @@ export interface Assignment {
   readonly url: string
   /** Of a `Liveness`. */
   readonly liveness: SharedArrayBuffer
-  readonly pulse: SharedPulse
+  readonly pulse: SharedStatistics
 }
 
 /** From the main thread. `id` is that of the claim. */

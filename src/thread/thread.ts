@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import type { Acquired } from '../acquire.ts'
-import type { Pulse } from '../advice/pulse.ts'
+import type { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import { LeaseError } from '../errors.ts'
 import { events } from '../events.ts'
 import type { RenewalOptions, Renewals, Renewer } from '../renewals.ts'
@@ -23,7 +23,7 @@ const START_LIMIT = 10_000
  */
 export class HeartbeatThread implements Renewer {
   readonly clock: Clock
-  readonly pulse: Pulse
+  readonly pulse: RenewalStatistics
   readonly #url: string
   readonly #liveness = new Liveness()
   readonly #proof: Proof
@@ -35,7 +35,7 @@ export class HeartbeatThread implements Renewer {
   #starting: Promise<void> | undefined
   #end: LeaseError | undefined
 
-  constructor(url: string, clock: Clock, pulse: Pulse) {
+  constructor(url: string, clock: Clock, pulse: RenewalStatistics) {
     this.#url = url
     this.clock = clock
     this.pulse = pulse

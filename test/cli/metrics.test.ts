@@ -30,7 +30,10 @@ test('--metrics-port serves what happens to the lease while the command runs, an
   const name = '{name="a\\"b"}'
   await until(async () => {
     const found = numbers(await (await fetch(url)).text())
-    return found.get(`holdfast_lease_held${name}`) === 1 && (found.get(`holdfast_heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+    return (
+      found.get(`holdfast_lease_held${name}`) === 1 &&
+      (found.get(`holdfast_heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+    )
   }, 'a heartbeat that is counted')
   const response = await fetch(url)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')

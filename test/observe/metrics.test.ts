@@ -201,7 +201,11 @@ test('a waiter is counted until it acquires the name or gives up, for whatever r
   expect(read('holdfast_lease_oldest_wait_seconds')).toBeGreaterThan(0.04)
   await lease.release()
   await served
-  expect([read('holdfast_lease_waiters'), read('holdfast_lease_oldest_wait_seconds'), read('holdfast_lease_held')]).toEqual([0, 0, 1])
+  expect([
+    read('holdfast_lease_waiters'),
+    read('holdfast_lease_oldest_wait_seconds'),
+    read('holdfast_lease_held'),
+  ]).toEqual([0, 0, 1])
 })
 
 test('a release that the store does not confirm ends the hold, and is counted once', async () => {
@@ -209,7 +213,11 @@ test('a release that the store does not confirm ends the hold, and is counted on
   await whileLocked(async () => {
     expect(await lease.release()).toBe('unknown')
   })
-  expect([read('holdfast_lease_release_failures_total'), read('holdfast_lease_held'), read('holdfast_lease_hold_duration_seconds_count')]).toEqual([1, 0, 1])
+  expect([
+    read('holdfast_lease_release_failures_total'),
+    read('holdfast_lease_held'),
+    read('holdfast_lease_hold_duration_seconds_count'),
+  ]).toEqual([1, 0, 1])
   expect(read('holdfast_requests_failed_total{operation="release"')).toBeGreaterThan(1)
 })
 

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
-import { Unresponsiveness } from '../advice/unresponsiveness.ts'
+import { Unresponsiveness } from '../core/advice/unresponsiveness.ts'
 import type { Lease, LeaseError } from '../index.ts'
 
 /** Milliseconds between two renewals, if answers come sooner. */

@@ -1,0 +1,20 @@
+/** Stable codes of warnings. docs/errors.md explains each. */
+export type WarningCode =
+  /** A Redis client selected another database after its store was created. */
+  | 'HOLDFAST_DATABASE'
+  /** Redis may evict leases when its memory is full. */
+  | 'HOLDFAST_EVICTION'
+  /** Redlock has an even number of servers. */
+  | 'HOLDFAST_EVEN_QUORUM'
+  /** A lease is still renewed, but the program dropped every reference to it. */
+  | 'HOLDFAST_LEASE_DROPPED'
+  /** The `labels` function of the metrics failed. */
+  | 'HOLDFAST_LABELS'
+  /** A majority of the servers of Redlock is in quarantine, so no leases are granted for now. */
+  | 'HOLDFAST_QUARANTINE'
+  /** A password is sent to another machine without TLS. */
+  | 'HOLDFAST_PASSWORD_IN_CLEAR'
+  /** A call waits for a name that the same locks hold, perhaps forever. */
+  | 'HOLDFAST_SELF_WAIT'
+  /** Redis refuses to notify waiters. */
+  | 'HOLDFAST_WAKES'

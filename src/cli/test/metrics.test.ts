@@ -157,7 +157,7 @@ test('who does not get the name writes nothing', async () => {
   expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('as it was\n')
 })
 
-test('a file that can no longer be written is told once, and changes nothing for the command', async () => {
+test('a file that can no longer be written warns once, and changes nothing for the command', async () => {
   mkdirSync(join(folder, 'sub'))
   const args = ['run', 'a', '--metrics-file', 'sub/a.prom', '--', 'sh', '-c', 'rm -r sub; echo ran']
   const { code, out, err } = await holdfast(args)
@@ -168,11 +168,11 @@ test('a file that can no longer be written is told once, and changes nothing for
 describe('elect', () => {
   const job = ['--', 'sh', '-c', 'echo up; exec sleep 60']
 
-  test('serves from its start on: who waits is seen to wait, then to lead', async () => {
+  test('serves from its start on: a candidate shows as waiter, then as holder', async () => {
     const candidate = (port: number): Running => start(['elect', 'service', '--metrics-port', `${port}`, ...job])
     const shown = async (port: number): Promise<(number | undefined)[]> => {
       const found = numbers(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
-      return ['held', 'waiting'].map(state => found.get(`lease_${state}{name="service"}`))
+      return ['held', 'waiters'].map(state => found.get(`holdfast_lease_${state}{name="service"}`))
     }
     const [first, second] = [await freePort(), await freePort()]
     const leader = candidate(first)
@@ -190,7 +190,7 @@ describe('elect', () => {
     await expect(shown(first)).rejects.toThrow('fetch failed')
   })
 
-  test('its file has all terms, and no runs: a service that goes on for weeks is no job that failed to succeed', async () => {
+  test('its file counts all terms, and no runs, because a service is not a job', async () => {
     const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
     await running.says(/(up\n){3}/)
     running.kill('SIGTERM')
@@ -198,7 +198,7 @@ describe('elect', () => {
     const found = readNumbers('a.prom')
     expect(found.get('holdfast_lease_held{name="service"}')).toBe(0)
     expect(found.get('holdfast_lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
-    expect([...found.keys()].filter(series => !/^(lease|heartbeat)_\w+\{name="service"/.test(series))).toEqual([])
+    expect([...found.keys()].filter(series => !/^holdfast_(?!runs?_)\w+\{name="service"/.test(series))).toEqual([])
   })
 
   test('whoever cannot have the port does not compete for the name', async () => {

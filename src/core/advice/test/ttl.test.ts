@@ -57,7 +57,7 @@ describe('over SQLite', () => {
     expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
   })
 
-  test('people read the percentiles, a histogram, the advice and what it cannot know', async () => {
+  test('the text has the percentiles, a histogram, the advice and its limits', async () => {
     const { out, err } = await holdfast(['ttl', '--for', '5s'])
     expect(err).toBe('holdfast: 5 s of at most 10 renewals a second; Ctrl-C ends it sooner\n')
     for (const line of [
@@ -91,14 +91,14 @@ describe('over SQLite', () => {
     expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
   })
 
-  test('too few heartbeats are told, and no ttl is advised', async () => {
+  test('too few heartbeats are reported, and no ttl is advised', async () => {
     const { code, out } = await holdfast(['ttl', '--for', '1s'])
     expect(code).toBe(2)
     expect(out).toMatch(/^Too few heartbeats to advise a ttl: \d+ were answered, and 20 are needed\.$/m)
     expect(out).not.toContain('Take a ttl')
   })
 
-  test('a process that stood still for a second saw a late event loop, and a longer ttl is advised', async () => {
+  test('a process that was paused for a second measures a loop delay, and a longer ttl is advised', async () => {
     const running = start(['ttl', '--for', '5s', '--json'])
     await running.tells('measuring')
     await pass(500)
@@ -208,7 +208,7 @@ describe('over the five servers of a Redlock', () => {
     expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')
   })
 
-  test('without a majority it says why of each node, and has not claimed a name that it would have to take back', async () => {
+  test('without a majority it gives the reason of each node, and has not claimed a name', async () => {
     for (const server of nodes.servers.slice(1)) await server.kill()
     const { code, out, err } = await holdfast(['ttl', '--store', url])
     expect({ code, out }).toEqual({ code: 69, out: '' })

@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { conformance, excludedCases } from '../src/conformance/index.ts'
@@ -46,7 +46,7 @@ describe('the table of harnesses', () => {
   test('has a harness for every store', () => {
     const stores = Object.keys(manifest.exports)
       .map(path => basename(path))
-      .filter(name => globSync(`src/stores/{${name}.ts,${name}/index.ts}`, { cwd: root }).length > 0)
+      .filter(name => existsSync(join(root, `src/stores/${name}/index.ts`)))
     expect(stores).toContain('memory')
     expect(stores.filter(store => !all.some(harness => harness.store === store))).toEqual([])
   })

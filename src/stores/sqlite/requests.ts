@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { failure, isBusy, isFull } from './failure.ts'
 import { File } from './file.ts'
 import type { Leases } from './leases.ts'

@@ -21,7 +21,7 @@ declare
   _wrong text[];
   _answers json;
 ${BEGIN}
-  -- Names that are free and for which nobody waits: nearly always that is all there is to do.
+  -- Names that are free and have no waiters: nearly always there is nothing else to do.
   with asked as materialized (
     select a.*, l.token from ${orders} join ${lease} l on l.name = a.name
     where a.until >= _time and l.token < ${LAST_TOKEN} and (l.id is null or l.expires_at <= _now)
@@ -39,7 +39,7 @@ ${BEGIN}
   select json_agg(json_build_array('held', token::text) order by i), array_agg(name), min(until)
   into _answers, _names, _until from taken;
   if cardinality(_names) = json_array_length(_orders) and _until >= extract(epoch from clock_timestamp()) * 1000 then
-    -- What was done meanwhile is seen from here on, such as that a claim was withdrawn.
+    -- From here on, concurrent changes are visible, such as the withdrawal of a claim.
     perform from ${line} where name = any (_names);
     if not found then
       ${DURABLE}
@@ -108,8 +108,8 @@ ${BEGIN}
   else
     ${FORGETFUL}
   end if;
-  -- The clock was set back since these were written: nothing lasts longer than its ttl from now. By _now it may seem so
-  -- of what was granted since, while this process stood still.
+  -- The clock was set back after these were written: nothing lasts longer than its ttl from now. Leases that were granted
+  -- while this process was paused may also look so by _now.
   if _future is not null then
     update ${lease} l set expires_at = clock_timestamp() + ${ms('l.ttl')} from (
       select name from ${lease} where name = any (_future) and expires_at > clock_timestamp() + ${ms('ttl')}
@@ -138,8 +138,8 @@ ${BEGIN}
       left join ${lease} l on l.name = a.name
       left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
     ) found;
-    -- Withdrawn, or its time over, while it was on its way to a row that somebody else had locked. What a later request of
-    -- the same claim was granted before this one arrived stays.
+    -- Withdrawn, or stale, while it waited for a row that another transaction had locked. A grant to a later request of
+    -- the same claim, before this one arrived, stays.
     exit when _wrong is null;
     update ${lease} l set id = null, ttl = 0, expires_at = _now
     from ${orders} where l.name = any (_wrong) and l.name = a.name and l.id = a.id;

@@ -3,11 +3,10 @@ import type { Names } from './names.ts'
 const TIME = 'extract(epoch from clock_timestamp()) * 1000'
 
 /**
- * In: `[{i, name, id, note, until}]`; out: `[time, answer …]`. Not a function as the others are: so nobody has to migrate
- * for it.
+ * In: `[{i, name, id, note, until}]`; out: `[time, answer …]`. A statement and not a function, so it needs no migration.
  *
- * What is read here is as it was when the statement began, so what is gone was so by then. What is written is judged by
- * the clock once its row is locked.
+ * Reads see the state at the start of the statement: a lease that is lost was lost by then. Writes are judged by the clock
+ * once their row is locked.
  */
 export function annotate({ lease }: Names): string {
   return `with asked as materialized (

@@ -4,7 +4,7 @@ import { LAST_TOKEN } from './sql.ts'
 
 /**
  * Frees a name whose token cannot rise, which the function for `break` does not. Its values are the name, who breaks it,
- * and until when. It is a statement and not a function, so nobody has to migrate for it.
+ * and the deadline. A statement and not a function, so it needs no migration.
  */
 export function freeExhausted({ lease }: Names): string {
   return `with freed as (
@@ -18,7 +18,7 @@ select count(*), $0, (
 ) from freed`
 }
 
-/** Of a name that nobody can be granted any more. `also`: what was done all the same. */
+/** The error for a name that cannot be granted any more. `also`: what was done all the same. */
 export function exhausted(also = ''): LeaseError {
   const message =
     `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written${also}. End ` +

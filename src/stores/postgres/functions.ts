@@ -2,7 +2,7 @@ import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
 
-/** For how long a name that is no longer used keeps its last token. */
+/** For how long an unused name keeps its last token. */
 const MEMORY = '24 hours'
 
 /** In: `[{i, name, id, ttl, until}]`. */
@@ -22,7 +22,7 @@ ${BEGIN}
     where a.until >= _time and l.id = a.id and l.expires_at > _now
     order by l.name for no key update of l skip locked
   ), renewed as (
-    -- Now that the row is locked: by _now it might end sooner than by a later request that was carried out before.
+    -- By the clock after the lock: by _now, the lease might end sooner than by a later request that was carried out first.
     update ${lease} l set ttl = o.ttl, expires_at = clock_timestamp() + ${ms('o.ttl')} from own o where l.name = o.name
     returning o.i, l.token
   )
@@ -76,7 +76,7 @@ ${BEGIN}
 
   if cardinality(_done) < _count then
     _rest := array(select i from ${orders} where i <> all (_done));
-    -- Neither held nor waited for: it may be on its way. The row is there to be locked, by this and by that.
+    -- Neither holder nor waiter: its request may still arrive. Both requests lock the row of the name.
     insert into ${lease} (name, token, ttl, expires_at)
     select distinct name, 0, 0, to_timestamp(0) from ${orders} where i = any (_rest) order by name
     on conflict (name) do nothing;
@@ -147,8 +147,8 @@ end $holdfast$;`
 }
 
 /**
- * Wakes the first of the line that listens. If that did not ask just now it may stand still: so the first of another
- * process is told to ask when the turns before it are over.
+ * Wakes the first waiter that has a channel. If it has not asked recently it may be paused: so the first waiter of another
+ * process is told to ask after the grace periods before it.
  */
 export function wake({ line, call }: Names): string {
   return `
@@ -176,7 +176,7 @@ begin
 end $holdfast$;`
 }
 
-/** Looks at so many names after one, forgets what is idle for long, and answers where to go on. */
+/** Deletes idle rows among the next `_count` names, and answers where to continue. */
 export function prune({ lease, line, call }: Names): string {
   return `
 create or replace function ${call('prune')}(_after text, _count integer) returns text ${SETTINGS}

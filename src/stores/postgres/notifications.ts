@@ -24,6 +24,6 @@ async function checkDirect(connection: PostgresConnection): Promise<void> {
   const pid = Number(await connection.askInTime('select pg_backend_pid()::text, $0'))
   if (connection.pid === undefined || connection.pid === pid) return
   const message =
-    'messages cannot be heard through a pooler: give the option direct a client that connects to PostgreSQL itself'
+    'notifications do not pass through a pooler: give the option direct a client that connects to PostgreSQL itself'
   throw new LeaseError('INVALID_ARGUMENT', message)
 }

@@ -4,14 +4,14 @@ import { FORMAT, type Names } from './names.ts'
 import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
 
 /**
- * The tables and functions, for the names that were chosen; can be carried out again and again. A batch of requests is
- * one call of one function, so that it works in any mode of a pooler. What holds in all of them:
+ * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
+ * it works in any mode of a pooler. In all functions:
  *
- * - Each statement of a function has a snapshot of its own: what was locked in one is looked at in the next.
- * - A row of a lease is locked `for update` to take or break it, which a guard (`for key share`) holds up, and `for no
- *   key update` to renew or release it, which a guard does not. Nobody waits for either: `skip locked`.
- * - A claim that loses writes nothing, so that it costs neither WAL nor a sync of the disk.
- * - Time is read once, when the function begins: no later than anything that follows from it.
+ * - Each statement has its own snapshot: rows that one statement locked are read by the next.
+ * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
+ *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`.
+ * - A claim that loses writes nothing, so it costs neither WAL nor a disk sync.
+ * - Time is read once, at the start: no later than anything that depends on it.
  */
 export function schemaSql(names: Names): string {
   const { schema, lease, line } = names

@@ -1,15 +1,15 @@
-/** What the functions have in common. */
+/** What the functions share. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
 const LOCK_TIMEOUT = 'lock_timeout = 1000'
 
 /**
- * A request that waits for a lock, such as for a table that somebody rewrites, is over before it is missed: its server
- * process would wait on without end, and with each try another would join it, until no connection is left for anybody.
+ * A request that waits for a lock, such as for a table that is being rewritten, ends before its client gives up. Otherwise
+ * its server process would wait for ever, each retry would add another, and no connection would be left.
  *
- * Plans that do not depend on how full the tables were when they were made, no other's operators, and nothing compiled,
- * which takes longer than a request may: the costs by which PostgreSQL decides on that are not those of these plans.
+ * Plans must not depend on how full the tables were when they were planned. No operators of other schemas are found, and
+ * nothing is compiled (JIT): that takes longer than a request may, and PostgreSQL misjudges its cost for these plans.
  */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
@@ -22,11 +22,11 @@ set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
 
-/** Without it a role that may create in a schema of the path could put better matches there, which run with our rights. */
+/** Without it, a role that may create objects in a schema of the path could add better matches, which run with our rights. */
 export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
 
 /**
- * A statement outside of the functions. It waits for a lock as long as they do, and finds only functions and operators of
+ * A statement outside the functions. It waits for a lock as long as they do, and finds only functions and operators of
  * PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
  */
 export function inTime(statement: string, values: readonly string[]): string {
@@ -51,7 +51,7 @@ export const NOW: string = `_now constant timestamptz := clock_timestamp();
   _time constant double precision := extract(epoch from _now) * 1000;`
 export const FLOOR: string = '_floor constant bigint := floor(_time * 1000);'
 
-/** So many milliseconds. */
+/** An interval of milliseconds. */
 export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
@@ -61,7 +61,7 @@ export function since(moment: string): string {
   return `extract(epoch from ${moment} - _now) * 1000`
 }
 
-/** A text with its values in it. */
+/** A statement with its values written into it. */
 export function withValues(text: string, values: readonly string[]): string {
   return text.replace(/\$(\d)/g, (place, i) => {
     const value = values[i - 1]
@@ -69,7 +69,7 @@ export function withValues(text: string, values: readonly string[]): string {
   })
 }
 
-/** As a literal that means the same with `standard_conforming_strings` on and off. */
+/** A literal that means the same with `standard_conforming_strings` on and off. */
 export function literal(value: string): string {
   return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

@@ -5,7 +5,7 @@ import { invalid } from '../../contract/check.ts'
 const OPEN = ':{:'
 const CLOSE = '}'
 
-/** The keys of one store. Those of a name begin with its `lease` key, share a hash tag, and collide with no other's. */
+/** The keys of one store. Those of a name begin with its `lease` key, share a hash tag, and collide with no other name's. */
 export class Keys {
   readonly prefix: string
 
@@ -15,7 +15,7 @@ export class Keys {
       throw invalid(`the prefix ${JSON.stringify(prefix)} has a pair of braces with nothing between: remove it`)
   }
 
-  /** The key of the lease itself; the others append `:state`, `:line` and so on, which have no closing brace. */
+  /** The key of the lease itself. The others append `:line`, `:lapse` and so on, which have no closing brace. */
   lease(name: string): string {
     return this.prefix + OPEN + name + CLOSE
   }

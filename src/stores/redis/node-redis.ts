@@ -134,7 +134,7 @@ function pool(client: Client): RedisDriver {
     failure: () => undefined,
     call,
     masters: async () => [call],
-    subscribe: () => Promise.reject(new Error('a pool hears no messages')),
+    subscribe: () => Promise.reject(new Error('a pool cannot subscribe')),
     onEnd: () => {},
     close: () => {},
   }

@@ -10,8 +10,8 @@ export interface Endpoint {
 }
 
 /**
- * Does `open`, which hangs if the port does not speak TLS: Redis waits for the end of what it takes for a command. After
- * that time a plain PING on another connection tells, and this rejects.
+ * Runs `open`, which hangs if the port does not speak TLS: Redis waits for the end of what it takes for a command. After
+ * 250 ms a plain PING on another connection finds out, and this rejects.
  */
 export async function unlessPlain<Opened>(
   { host, port }: Endpoint,

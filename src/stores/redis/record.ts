@@ -3,29 +3,29 @@ import type { LeaseRecord } from '../../contract/store.ts'
 interface Details {
   readonly owner: string
   readonly note: string
-  /** Which of the notes of a claim it is, where servers may differ: the highest is the latest. */
+  /** The number of the note, where servers may differ: the highest is the latest. */
   readonly revision: number
 }
 
-/** What people may read of a claim, as one text without a line break that the script passes on unread. */
+/** What people may read of a claim: a text without line breaks, which the script does not interpret. */
 export function detailsOf({ owner, note }: Omit<Details, 'revision'>, revision?: number): string {
   return JSON.stringify(revision === undefined ? [owner, note] : [owner, note, revision])
 }
 
-/** The holder that the script tells of: `token details`. */
+/** The holder, from `token details`. */
 export function holderOf(name: string, lease: string, remaining: number): LeaseRecord {
   const token = lease.slice(0, lease.indexOf(' '))
   const { owner, note } = read(lease, 1)
   return { name, state: 'held', token: BigInt(token), owner, note, remaining }
 }
 
-/** The waiter that a line tells of: `channel asked details`. */
+/** A waiter, from `channel asked details`. */
 export function waiterOf(name: string, waiter: string, remaining: number, position: number): LeaseRecord {
   const { owner, note } = read(waiter, 2)
   return { name, state: 'waiting', owner, note, remaining, position }
 }
 
-/** The details after so many words. What another program wrote there is no reason to fail. */
+/** The details after a number of words. What another program wrote there is no reason to fail. */
 export function read(text: string, words: number): Details {
   let start = 0
   for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1

@@ -3,7 +3,7 @@ import { TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Wire } from './client.ts'
 
-/** Milliseconds for which a name that is no longer used keeps its last token. */
+/** Milliseconds for which an unused name keeps its last token. */
 export const MEMORY = 86_400_000
 
 /** A program that a server runs as one step. */
@@ -33,8 +33,8 @@ export interface Parts {
 }
 
 /**
- * A script to which all is said that a store wants of a server: a list of requests in, the server's time and an answer
- * to each out. A request that fails fails alone. `docs/format.md` describes the keys and the requests.
+ * The one script that a store calls: a list of requests in, the server's time and an answer to each out. A request that
+ * fails fails alone. `docs/format.md` describes the keys and the requests.
  *
  * What every acquire and release goes through is written for speed: 3 us each, of which a command takes 0.3 to 0.5, a
  * number made into text 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer than `SET` and
@@ -80,7 +80,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local floor = time[1] * 1000000 + time[2]
 local floorText = time[1] .. sub('00000' .. time[2], -6)
 
--- Of each ttl, when a lease of this moment ends; always 13 digits.
+-- By ttl: when a lease that is granted now ends, always in 13 digits.
 local terms = {}
 local function endOf(ttl)
   local ends = terms[ttl]
@@ -91,8 +91,8 @@ local function endOf(ttl)
   return ends
 end
 
--- A server that is full refuses such a command as the first write of a script only. So a name that is there can still
--- be written there, and leases can be renewed and released.
+-- A server that is out of memory refuses such a command only as the first write of a script. So a name that exists can
+-- still be written, and leases can be renewed and released.
 local function put(key, ...)
   local done = redis.pcall(...)
   if type(done) == 'table' and done.err then
@@ -103,7 +103,7 @@ local function put(key, ...)
   end
 end
 
--- A name is remembered for so long; for longer if the clock was ahead when its token was given.
+-- Keeps a name for LIFE ms; for longer if the clock was ahead when its token was granted.
 local function remember(key, token, life)
   if tonumber(token) > floor then life = math.ceil(token / 1000) - now + life end
   call('PEXPIRE', key, life)
@@ -115,7 +115,7 @@ local function write(key, value, token, life, state, rest)
   remember(key, token, life)
 end
 
--- Writes in place how the name stands, of a width that never changes: when it falls free, and is there a line?
+-- Writes the state of a name in place, at a fixed width: when it falls free, and whether there is a queue.
 local function mark(key, state) put(key, 'SETRANGE', key, '2', state) end
 
 -- The value of a name, and another. MGET shows a key of another type as missing, which GET refuses.
@@ -124,8 +124,8 @@ local function read(key, other)
   return found[1] or call('GET', key), found[2]
 end
 
--- What a name's value says: is it held, and until when, or since when is it free; has it a line ('1'); the last token;
--- the ttl of who holds it or held it last, and where in the value the id and details begin.
+-- Reads a name's value: is it held; until when, or since when is it free; is there a queue ('1'); the last token; the ttl
+-- of the current or last holder; and where in the value the id and details begin.
 local function parse(key, value)
   if not value then return false, 0, '0', '0' end
   local ends, state, line, token, ttl, start = match(value, '^1 ([^ ]+) ([^ ]+) ([01]) ([^ ]+) ([^ ]+) ()')
@@ -141,7 +141,7 @@ local function parse(key, value)
   return held and now < ends, ends, line, token, ttl, start
 end
 
--- Writes the details that begin there anew, and leaves all before them as it is.
+-- Replaces the details that begin at START, and leaves everything before them as it is.
 local function describe(key, value, start, details)
   put(key, 'SETRANGE', key, start - 1, details .. rep(' ', #value + 1 - start - #details))
 end
@@ -162,7 +162,7 @@ local function leave(key, ids)
   return call('ZREM', key .. ':line', unpack(ids)) > 0
 end
 
--- Takes the places that lapsed out of the line.
+-- Removes lapsed waiters from the queue.
 local function lapse(key)
   local ids = call('ZRANGEBYSCORE', key .. ':lapse', '-inf', now, 'LIMIT', 0, 1000)
   if #ids > 0 then leave(key, ids) end
@@ -176,14 +176,14 @@ local function queue(key, id, isNew, ttl, details)
   end
   call('ZADD', key .. ':lapse', now + lifetime, id)
   call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
-  -- A second longer than the last place, so that none of the three is missed while there is one.
+  -- A second longer than the last waiter, so that all three keys exist while there is one.
   if call('PTTL', key .. ':lapse') < lifetime + 1000 then
     for _, kind in ipairs({ ':line', ':lapse', ':waiter' }) do call('PEXPIRE', key .. kind, lifetime + 2000) end
   end
 end
 
--- Wakes the first of the line whose process listens. If that did not ask just now it may stand still: so the first of
--- another process is told to ask when the turns before it are over. In a cluster, receivers are counted on one node only.
+-- Wakes the first waiter whose process is subscribed. If it has not asked recently it may be paused: so the first waiter
+-- of another process is told to ask after the grace periods before it. A cluster counts receivers on one node only.
 local function wake(key)
   lapse(key)
   local ids = call('ZRANGE', key .. ':line', 0, 9)
@@ -204,14 +204,14 @@ end
 `
 
 const carryOut = (first: number, head: string): string => `
--- Requests for the same, one after the other, share the telling of it.
+-- Equal requests, one after the other, share a line of parameters.
 local answers = { ${head} }
 for at = ${first}, #ARGV, 2 do
   local verb, width, deadline, ttl, life, queues, rest = match(
     ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
   )
   local ids = ARGV[at + 1]
-  -- Late: the sender has given up. The time goes along, so that it can correct its idea of it.
+  -- Late: the sender has given up. It gets the time with the answer, and corrects its estimate of it.
   local late = deadline ~= '0' and now > tonumber(deadline)
   for from = 1, #ids, width do
     local fine, result = true, 'late'

@@ -4,7 +4,7 @@ import { GONE, LINE, type Script, scriptOf } from './script.ts'
 export const script: Script = scriptOf({
   touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE },
   verbs: `
--- The same claim again, from now.
+-- Extends the lease of the same claim, from now.
 local function prolong(key, value, line, token, granted, start, ttl, life)
   local state = endOf(ttl) .. ' held ' .. line
   if granted ~= ttl then return write(key, value, token, life, state, ttl .. ' ' .. sub(value, start)) end
@@ -17,7 +17,7 @@ local function acquire(key, id, ttl, life, queues, details)
   if gone then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
   if held and isOf(id, value, start) then
-    -- A late copy of the request must not shorten what was renewed for longer since.
+    -- A stale copy of the request must not shorten what a renewal has extended since.
     if ends - now <= tonumber(ttl) then prolong(key, value, line, token, granted, start, ttl, life) end
     return '+' .. token
   end
@@ -73,7 +73,7 @@ local function breakLease(key)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '0' end
-  -- Without a higher token the lease is ended all the same.
+  -- If no higher token is left, the lease ends all the same.
   local fine, new = pcall(nextToken, token)
   if fine then token = new end
   write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
@@ -82,10 +82,10 @@ local function breakLease(key)
   return '+' .. token
 end
 
--- Places that all requests of one call may read: a long line must not block the server.
+-- Waiters that all requests of one call may read: a long queue must not block the server.
 local room = 1000
 
--- Places after AFTER, and where the next page begins, if there is one.
+-- The holder, the waiters after AFTER, and where the next page begins if there is one.
 local function inspect(key, _, _, _, _, after)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)

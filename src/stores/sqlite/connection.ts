@@ -41,12 +41,12 @@ export class Connection {
     return identity(this.#path) === this.#identity
   }
 
-  /** What `work` reads is of one moment. It takes no lock that others would wait for. */
+  /** `work` reads one snapshot. It takes no lock that others would wait for. */
   read<T>(work: (leases: Leases) => T): T {
     return this.#transaction('begin', work)
   }
 
-  /** All of `work` or nothing. It gets the lock first, so that what it reads, and the time too, is current. */
+  /** All of `work` or nothing. It takes the lock first, so that what it reads is current, and the time too. */
   write<T>(work: (leases: Leases) => T): T {
     return this.#transaction('begin immediate', work)
   }
@@ -92,9 +92,9 @@ function identity(path: string): string | undefined {
 }
 
 function prepare(database: DatabaseSync, path: string): void {
-  // Its own handler sleeps longer and longer, in the main thread: it starved one of two processes for 3 s of 3 s.
+  // SQLite's own handler sleeps longer and longer, in the main thread: it starved one of two processes for 3 s.
   database.exec('pragma busy_timeout = 0')
-  database.exec('begin') // one look, or it is half of before and half of after another process has filled the file
+  database.exec('begin') // one snapshot: another process may be filling the file
   const isReady = checkFormat(database, path) // first, so that nothing is written to another application's database
   database.exec('commit')
   const mode = database.prepare('pragma journal_mode = wal').get()?.journal_mode
@@ -110,7 +110,7 @@ function prepare(database: DatabaseSync, path: string): void {
   database.exec('commit')
 }
 
-/** False for a database that is empty still. */
+/** False for a database that is still empty. */
 function checkFormat(database: DatabaseSync, path: string): boolean {
   const application = number(database, 'pragma application_id')
   const version = number(database, 'pragma user_version')

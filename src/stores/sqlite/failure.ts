@@ -18,7 +18,7 @@ function resultCode(error: unknown): number | undefined {
   return typeof code === 'number' ? code & 0xff : undefined
 }
 
-/** Somebody else has the lock: try again soon. */
+/** Another connection has the lock: try again soon. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED || code === PROTOCOL
@@ -51,7 +51,7 @@ export function failure(error: unknown, path: string): unknown {
     const cure = 'stop all that use it and move it away together with its -wal and -shm; a new one is then made'
     return unavailable(`${file} is damaged or no SQLite database (${said}): ${cure}`, error, false)
   }
-  return unavailable(`${file} cannot be read or written (${said}): see to the disk or a quota`, error, true)
+  return unavailable(`${file} cannot be read or written (${said}): check the disk and quotas`, error, true)
 }
 
 /** Why the file cannot be used by this user, in a sentence; `undefined` if nothing is wrong with the permissions. */

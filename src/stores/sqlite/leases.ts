@@ -25,7 +25,7 @@ interface Place {
   readonly lapses: number
 }
 
-/** What a claim finds. */
+/** The state of a name as a claim finds it. */
 interface Situation {
   readonly lease: Lease | undefined
   readonly isHeld: boolean
@@ -34,7 +34,7 @@ interface Situation {
   readonly ahead: number
 }
 
-/** Some of the records that were asked for. */
+/** A page of the requested records. */
 export interface Page {
   readonly records: LeaseRecord[]
   readonly next: string | undefined
@@ -43,10 +43,10 @@ export interface Page {
 /** Names read at once: a few ms. */
 const PAGE = 200
 
-/** Rows looked at for each new lease, in turn: idle names are thereby swept away as fast as new ones come. */
+/** Rows checked for each new lease, in rotation: idle names are deleted as fast as new ones arrive. */
 const SWEPT = 2
 
-/** Milliseconds for which a freed name is shown to those who wait for a wake; later ones ask by themselves. */
+/** Milliseconds for which a freed name wakes its waiters; after that they ask by themselves. */
 const NEWS = 10_000
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
@@ -76,7 +76,7 @@ export class Leases {
     const situation = this.#look(claim, now)
     const { lease, isHeld, place, ahead } = situation
     if (isHeld && lease?.id === claim.id) {
-      const ttl = Math.max(claim.ttl, lease.expires - now) // a late copy must not undo a longer renewal
+      const ttl = Math.max(claim.ttl, lease.expires - now) // a stale copy must not undo a longer renewal
       return this.#renewed(lease, ttl, now)
     }
     if (!isHeld && mayTake(now, freeSince(lease), ahead)) {
@@ -142,12 +142,12 @@ export class Leases {
     return { records, next: last && `${last.name}\u0001` } // no name has a control character, so none is between
   }
 
-  /** The names that were let go of lately, and since when. */
+  /** The names that were freed recently, and when. */
   freed(now: number): { name: string; expires: number }[] {
     return this.#sql.freed.all(now - NEWS) as { name: string; expires: number }[]
   }
 
-  /** The ids of those whose turn it is to take a name that is free since then. */
+  /** The ids of the waiters that may take a name that is free since then. */
   due(name: string, since: number, now: number): string[] {
     const turns = Math.floor((now - since) / TURN) + 1
     const places = this.#sql.line.all(name, now, Math.max(turns, 0)) as unknown as Place[]
@@ -194,7 +194,7 @@ export class Leases {
     }
   }
 
-  /** Drops lapsed places, and shortens what lasts longer than it may because the wall clock was set back. */
+  /** Drops lapsed places, and shortens leases that last longer than their ttl because the wall clock was set back. */
   #tidy(name: string, now: number): void {
     this.#sql.deleteLapsed.run(name, now)
     this.#sql.shorten.run(now, name, now)
@@ -252,7 +252,7 @@ function holder({ name, owner, token, note, expires }: Lease, now: number): Leas
   return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
 }
 
-/** Or will be free from then on, if nobody renews. */
+/** Since when the name is free, or from when it will be if nobody renews. */
 function freeSince(lease: Lease | undefined): number {
   return lease?.expires ?? Number.NEGATIVE_INFINITY
 }

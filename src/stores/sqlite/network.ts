@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-// Names as the kernel shows them. Not here: those on which locks and shared memory work for all that can see them
-// (9p and virtiofs inside one guest, clustered block storage).
+// Names as the kernel shows them, without file systems on which locks and shared memory work for all users (9p and
+// virtiofs inside one guest, clustered block storage).
 const NETWORK = new Set([
   ...['nfs', 'nfs4', 'cifs', 'smb3', 'smbfs', 'ncpfs', 'afs', 'coda', 'ceph', 'lustre', 'beegfs', 'gpfs', 'orangefs'],
   ...['fuse.sshfs', 'fuse.glusterfs', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.s3fs', 'fuse.gcsfuse', 'fuse.rclone'],

@@ -3,15 +3,15 @@ import { LONGEST_REQUEST } from '../../../contract/time.ts'
 import { LONGEST_DELAY } from '../../../contract/timers.ts'
 import type { Session } from './session.ts'
 
-/** A key that somebody in this process has, wants, or gives back. */
+/** A key that a claim of this process asks for, holds, or releases. */
 export interface Holding {
   claim: Claim
   readonly key: string
   state: 'asked' | 'held' | 'leaving'
-  /** What asking for it came to, once that is known. */
+  /** The answer to the request that asked for it. */
   answer: Promise<Grant | Busy> | undefined
   session: Session | undefined
-  /** Does the server say so? `undefined`: nobody knows. */
+  /** Has the server locked it? `undefined`: unknown. */
   isLocked: boolean | undefined
   token: bigint
   /** By `performance.now()`. */
@@ -22,8 +22,8 @@ export interface Holding {
 }
 
 /**
- * Who in this process has which key, one claim each. A lease that is not renewed is given back when its ttl is over,
- * although its session goes on; should this process be too busy for that, it is late.
+ * The keys of this process, each with the one claim that has it. A lease that is not renewed is released when its ttl is
+ * over, although its session goes on; late if this process is too busy.
  */
 export class Holdings {
   readonly #giveBack: (holding: Holding) => void
@@ -53,7 +53,7 @@ export class Holdings {
     return this.held(holding.key, holding.claim.id) === holding
   }
 
-  /** Nobody else has the key until `take` has settled; it then holds, or is given back. */
+  /** No other claim gets the key until `take` has settled; it is then held, or released. */
   ask(claim: Claim, key: string, take: (holding: Holding) => Promise<Grant | Busy>): Promise<Grant | Busy> {
     const holding: Holding = {
       claim,
@@ -93,7 +93,7 @@ export class Holdings {
 
   /** Calls `onIdle` as soon as nothing is held. */
   onceIdle(onIdle: () => void): void {
-    // What was only asked for is wanted no more.
+    // A key that was only asked for is not needed any more.
     if ([...this.#holdings.values()].every(({ state }) => state === 'asked')) onIdle()
     else this.#onIdle = onIdle
   }

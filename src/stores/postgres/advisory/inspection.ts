@@ -10,7 +10,7 @@ const LAST = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [name: string, token: string, owner: string, note: string, ttl: number]
 
-/** Those who hold. How long they still do is known to them alone: at most their ttl. */
+/** Holders. Only their own process knows how much of the ttl remains, so the whole ttl is shown. */
 export async function* inspection(
   session: Session,
   { tokens }: Names,

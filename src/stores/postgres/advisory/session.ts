@@ -9,7 +9,7 @@ import { prepare, unusable } from '../migrate.ts'
 import type { Names } from '../names.ts'
 import { LAST_TOKEN } from '../sql.ts'
 
-/** The first version that ends a session which is silent. */
+/** The first version that ends idle sessions. */
 const ENDS_SESSIONS = 140_000
 
 const LARGEST = 256
@@ -21,12 +21,12 @@ interface Request {
   reject(reason: unknown): void
 }
 
-/** A statement for which requests gather; it gets them as JSON with their places `i`, and answers a list by these. */
+/** A statement that requests share. It gets them as JSON, numbered `i`, and answers a list of `[i, answer …]`. */
 export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'note' | 'ping'
 
 /**
- * The one connection of a store, whose end frees all that it holds. Never in a transaction, where the server would not
- * count its silence.
+ * The one connection of a store, whose end frees all that it holds. It is never in a transaction, where the server would
+ * not count it as idle.
  */
 export class Session {
   readonly #connection: PostgresConnection
@@ -42,7 +42,7 @@ export class Session {
     connection.onEnd(() => this.#lose())
   }
 
-  /** `onLost` is told once, when the connection has ended by itself or was closed. */
+  /** Calls `onLost` once, when the connection has ended by itself or was closed. */
   static async open(
     driver: PostgresDriver,
     { names, create, ttl }: AdvisoryStoreOptions,
@@ -87,7 +87,7 @@ export class Session {
       return await within(this.#connection.ask(text, values))
     } catch (error) {
       const known = failure(error, true)
-      // Nobody knows what it did, so nobody knows what is locked.
+      // Its outcome is unknown, so it is unknown what is locked.
       if (known.code === 'OUTCOME_UNKNOWN') this.close()
       throw known
     }
@@ -146,7 +146,7 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
   )
 }
 
-/** All below the ttl, so that nothing that the server does for us keeps it from ending a session that is silent. */
+/** All are below the ttl, so that nothing that the server does for us keeps it from ending an idle session. */
 function settings(ttl: number, version: number): string {
   const most = Math.max(Math.floor(ttl / 3), 1)
   const seconds = Math.max(Math.floor(ttl / 3_000), 1)

@@ -92,7 +92,7 @@ export class AdvisoryStore implements Store {
     })
   }
 
-  /** What is still held is given back when its ttl is over, for work may go on that relies on it. */
+  /** Leases that are still held are released when their ttl is over, since work may still rely on them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort()
     this.#holdings.onceIdle(() => this.#session?.close())
@@ -102,7 +102,7 @@ export class AdvisoryStore implements Store {
     this.#checkTtl(claim.ttl)
     if (this.#holdings.isWithdrawn(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
     const key = this.#keyOf(claim.name)
-    // The server would give a session the same lock twice, whoever asks in it: so this decides first.
+    // The server would grant a session the same lock twice, so this process decides first.
     for (;;) {
       const other = this.#holdings.of(key)
       if (!other) return this.#holdings.ask(claim, key, holding => this.#take(holding, signal))
@@ -125,7 +125,7 @@ export class AdvisoryStore implements Store {
     const asked = performance.now()
     const checkTime = (): void => {
       if (performance.now() > asked + requestLimit(ttl))
-        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is given back')
+        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is released')
     }
     try {
       const session = await this.#open()
@@ -151,7 +151,7 @@ export class AdvisoryStore implements Store {
     }
   }
 
-  /** Any statement shows the server that the session lives; a lease of which none is heard ends by a timer here. */
+  /** Any statement shows the server that the session is alive. A lease that is not renewed ends by a timer here. */
   async #refresh(
     holding: Holding,
     { name, ttl }: Claim,
@@ -159,7 +159,7 @@ export class AdvisoryStore implements Store {
     mayShorten = true,
   ): Promise<Grant | undefined> {
     const sent = performance.now()
-    // A late copy of the request that acquired it must not shorten what a renewal has made longer since.
+    // A stale copy of the request that acquired it must not shorten what a renewal has extended since.
     const isNew = ttl !== holding.claim.ttl && (mayShorten || sent + ttl > holding.expires)
     await holding.session?.put(isNew ? 'ttl' : 'ping', isNew ? { name, ttl } : {}, signal)
     if (!this.#holdings.isHeld(holding)) return undefined
@@ -167,7 +167,7 @@ export class AdvisoryStore implements Store {
     return { held: true, token: holding.token, ttl }
   }
 
-  /** Exactly once for each lock that was had. */
+  /** Exactly once for each lock that was granted. */
   #unlock(holding: Holding): Promise<void> {
     holding.state = 'leaving'
     holding.left ??= this.#sendUnlock(holding)
@@ -178,7 +178,7 @@ export class AdvisoryStore implements Store {
     const { key, session } = holding
     try {
       const [wasOurs] = (await session?.put('unlock', { key }, NEVER)) ?? []
-      // What was certainly locked was not: so nothing is certain in this session.
+      // A lock that was certainly granted is missing, so nothing is certain in this session.
       if (wasOurs !== true && holding.isLocked) session?.close()
     } catch (error) {
       session?.close()
@@ -240,7 +240,7 @@ export class AdvisoryStore implements Store {
 type LastGrant = [token: string | null, owner: string, note: string, ttl: number]
 
 function busyWith({ name }: Claim, [token, owner, note, ttl]: LastGrant): Busy {
-  // Who it is has not said so yet, if nobody has.
+  // The new holder may not have published its details yet.
   const holder: LeaseRecord | undefined =
     token === null ? undefined : { name, state: 'held', token: BigInt(token), owner, note, remaining: ttl }
   return { held: false, retryAfter: poll(), holder }

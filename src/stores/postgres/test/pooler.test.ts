@@ -73,7 +73,7 @@ describe.each(poolerGenerations())('pgbouncer (%s)', generation => {
     await acquire(store, waiter)
     expect(await failureOf(store.watch?.(waiter, () => {}, signal) as Promise<void>)).toMatchObject({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/cannot be heard through a pooler: give the option direct/),
+      message: expect.stringMatching(/do not pass through a pooler: give the option direct/),
     })
     expect(await acquire(store, waiter)).toMatchObject({ held: false, retryAfter: expect.closeTo(30, -2) })
     const locks = createLocks(store)

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Connection } from './connection.ts'
+import { Connections } from './connections.ts'
+import { type Request, Requests, StaleRequest } from './requests.ts'
+
+const { signal } = new AbortController()
+
+interface Named extends Request {
+  readonly name: string
+  resolve(answer: string): void
+}
+
+const connection: Connection = { onEnd: () => {}, isOpen: () => true, close: () => {} }
+
+/** Requests that a server answers by its script: for each round trip, what it answers to all of it. */
+function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: string[][] = []) {
+  const connections = new Connections({
+    open: async () => connection,
+    failure: error => new LeaseError('OUTCOME_UNKNOWN', String(error)),
+    judge: () => 'keep',
+  })
+  const requests = new Requests<Connection, Named, string>({
+    store: 'redis',
+    engine: 'Redis',
+    connections,
+    largest: 2,
+    worthSending: 2,
+    async send(_, all) {
+      trips.push(all.map(({ name }) => name))
+      const answer = script.shift() ?? 'done'
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+    settle(request, reply) {
+      if (reply === 'stale' || reply === 'locked') return reply
+      request.resolve(reply)
+      return undefined
+    },
+  })
+  return (name: string, until = performance.now() + 60_000): Promise<string> =>
+    new Promise((resolve, reject) => requests.add({ name, until, signal, resolve, reject }))
+}
+
+test('requests of one turn share round trips, up to the largest', async () => {
+  const trips: string[][] = []
+  const put = requestsOver([], trips)
+  await Promise.all(['a', 'b', 'c'].map(name => put(name)))
+  expect(trips).toEqual([['a', 'b'], ['c']])
+})
+
+test('a request that was refused as stale although it has time left is asked again', async () => {
+  const trips: string[][] = []
+  expect(await requestsOver(['stale', 'stale'], trips)('a')).toBe('done')
+  expect(trips).toEqual([['a'], ['a'], ['a']])
+})
+
+test('a request that is stale by our clock too is rejected, with an unknown outcome', async () => {
+  const refused = requestsOver(['stale'])('a', performance.now())
+  await expect(refused).rejects.toBeInstanceOf(StaleRequest)
+  await expect(refused).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+})
+
+test('a request that found its row locked is asked again', async () => {
+  expect(await requestsOver(['locked'])('a')).toBe('done')
+})
+
+test('a round trip that fails rejects all its requests, and the next one leaves', async () => {
+  const put = requestsOver([new Error('cut')])
+  await expect(Promise.all([put('a'), put('b')])).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect(await put('c')).toBe('done')
+})

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../contract/errors.ts'
+import { isLease } from '../contract/record.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
 import { createLocks, type Locks } from '../core/locks.ts'
 import type { LocksDefaults } from '../core/options.ts'
@@ -69,7 +70,7 @@ export class Client {
   inspect(query: Query): Promise<LeaseRecord[]> {
     return within('inspect', async signal => {
       const records: LeaseRecord[] = []
-      for await (const record of this.store.inspect(query, signal)) records.push(record)
+      for await (const record of this.store.inspect(query, signal)) if (isLease(record)) records.push(record)
       return records
     })
   }

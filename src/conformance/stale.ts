@@ -181,7 +181,7 @@ async function givenUp(
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<void> {
   const ttl = verb === 'break' ? Number.POSITIVE_INFINITY : claim.ttl
-  const limit = (verb === 'acquire' ? store.acquireLimit?.(ttl) : undefined) ?? requestLimit(ttl)
+  const limit = requestLimit(ttl, verb === 'acquire' ? store.guarantees.acquireShare : undefined)
   const sent = performance.now()
   const stale = request<unknown>(systemClock(), limit, signal =>
     verb === 'break' ? store.break(claim.name, 'test', signal) : store[verb](claim, signal),

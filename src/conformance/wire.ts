@@ -1,4 +1,4 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../contract/store.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 
@@ -64,7 +64,7 @@ export class Wire implements Store {
     return this.#exchange('release', signal => this.#store.release(key, signal))
   }
 
-  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {
     return this.#store.inspect(query, signal)
   }
 

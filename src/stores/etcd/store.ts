@@ -6,7 +6,7 @@ import { Changes } from './changes.ts'
 import { Direct } from './direct.ts'
 import { Exits } from './exits.ts'
 import type { Gateway } from './gateway.ts'
-import { guarantees } from './guarantees.ts'
+import { guarantees, SWEEP } from './guarantees.ts'
 import { records } from './inspection.ts'
 import { Keys, leaseOf, secondsOf } from './keys.ts'
 import { Leases, orMissing } from './leases.ts'
@@ -19,12 +19,6 @@ import { before, join, situation, situationOf, take } from './txn.ts'
 
 /** Milliseconds after which a waiter asks again for whom no watch listens. */
 const POLL = 1_000
-
-/** Every so many milliseconds etcd looks for leases whose time is over. */
-const SWEEP = 500
-
-/** Milliseconds: one and a half election timeouts, as etcd has them by default. */
-const USUAL_LEAST_TTL = 2_000
 
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
@@ -56,10 +50,6 @@ export class EtcdStore implements Store {
     this.#direct = new Direct(gateway, keys, shared, leases, clock)
     this.#exits = new Exits({ gateway, keys, shared, leases, direct: this.#direct })
     this.#changes = new Changes(gateway, keys, shared, leases)
-  }
-
-  takeover(ttl: number): number {
-    return Math.max(secondsOf(ttl) * 1_000, USUAL_LEAST_TTL) + 2 * SWEEP
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

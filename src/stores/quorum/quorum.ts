@@ -141,3 +141,8 @@ export class Quorum {
     return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter, retryable })
   }
 }
+
+/** A judge of `poll` that settles once every node has answered or failed. */
+export function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
+  return tally.pending === 0 ? tally : undefined
+}

@@ -14,15 +14,14 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { DRIFT, LONGEST_REQUEST } from '../../contract/time.ts'
+import { DRIFT, requestLimit } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { closed } from '../shared/closed.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
-import { recordsOf } from './holdings.ts'
-import type { Broken, Member, Sight } from './member.ts'
-import type { Node } from './node.ts'
-import { Quorum, type Tally } from './quorum.ts'
+import { inspect } from './inspection.ts'
+import type { Broken, Member } from './member.ts'
+import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
 
 /** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
@@ -31,9 +30,6 @@ const WAKES_TOGETHER = 30
 /** For how many node timeouts a claim that does not queue asks again when votes split. */
 const TRY_TIMEOUTS = 8
 
-/** Names looked at at once by `inspect`. */
-const PAGE = 100
-
 export interface QuorumOptions {
   readonly kind: string
   readonly guarantees: Guarantees
@@ -41,8 +37,6 @@ export interface QuorumOptions {
   readonly nodeTimeout: number
   /** Milliseconds: no claim may last longer, for then a node that forgot it votes again. */
   readonly maxTtl: number
-  /** Milliseconds that it may take to acquire for a ttl. */
-  readonly acquireLimit: (ttl: number) => number
   /** Share of the ttl that is given up for clocks of different speeds. */
   readonly drift: number
   readonly environment?: Environment | undefined
@@ -71,16 +65,12 @@ export class QuorumStore implements Store {
     if (options.guarantees.waiting === 'pushed') this.watch = (key, wake, signal) => this.#watch(key, wake, signal)
   }
 
-  acquireLimit(ttl: number): number {
-    return this.#options.acquireLimit(ttl)
-  }
-
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#begin(signal)
     this.#checkTtl(claim.ttl)
     const { clock } = this.#environment
     const started = clock.now()
-    const limit = this.acquireLimit(claim.ttl)
+    const limit = requestLimit(claim.ttl, this.guarantees.acquireShare)
     const tryLimit = Math.min(limit, TRY_TIMEOUTS * this.#options.nodeTimeout)
     for (;;) {
       const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
@@ -160,14 +150,9 @@ export class QuorumStore implements Store {
     })
   }
 
-  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord> {
     this.#begin(signal)
-    const names = 'name' in query ? [query.name] : await this.#names(query.prefix)
-    while (names.length > 0) {
-      this.#begin(signal)
-      const page = await Promise.all(names.splice(0, PAGE).map(name => this.#look(name)))
-      yield* page.flat()
-    }
+    yield* inspect(this.#quorum, query, () => this.#begin(signal))
   }
 
   async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
@@ -186,12 +171,6 @@ export class QuorumStore implements Store {
     // A majority must have that token, so that the next holder's is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
-  }
-
-  async nodes(signal: AbortSignal): Promise<readonly NodeRecord[]> {
-    this.#begin(signal)
-    await this.#quorum.poll(member => member.look(' ', 0), whenAll)
-    return this.#quorum.nodes.map(node => node.record)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -248,35 +227,6 @@ export class QuorumStore implements Store {
     return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
   }
 
-  async #look(name: string): Promise<LeaseRecord[]> {
-    const tally = await this.#quorum.poll(member => member.look(name, 0), whenAll)
-    const { counted, quarantined, failed } = tally
-    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
-    const pages = [...counted, ...quarantined]
-    const sights = await Promise.all(pages.map(({ node, value }) => this.#wholeQueue(node, name, value)))
-    return recordsOf(name, sights, this.#quorum.majority, failed.length)
-  }
-
-  /** The rest of a long queue, a page at a time. For a node that fails meanwhile, the pages read so far count. */
-  async #wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
-    const line = [...first.line]
-    for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))
-      page = await node
-        .ask(member => member.look(name, line.length))
-        .then(
-          ({ value }) => value,
-          () => undefined,
-        )
-    return { holder: first.holder, line }
-  }
-
-  async #names(prefix: string): Promise<string[]> {
-    const tally = await this.#quorum.poll(member => member.names(prefix), whenAll, { timeout: LONGEST_REQUEST })
-    const { counted, quarantined, failed } = tally
-    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
-    return [...new Set([...counted, ...quarantined].flatMap(({ value }) => value))].sort()
-  }
-
   async #raise(name: string, token: number): Promise<void> {
     const tally = await this.#quorum.poll(member => member.raise(name, token), whenAll)
     if (tally.count(isRaised => isRaised) >= this.#quorum.majority) return
@@ -284,10 +234,6 @@ export class QuorumStore implements Store {
     const message = 'the lease was broken, and another was granted meanwhile: break the name again to outrank that too'
     throw new LeaseError('OUTCOME_UNKNOWN', message)
   }
-}
-
-function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
-  return tally.pending === 0 ? tally : undefined
 }
 
 function tooLong(elapsed: number, limit: number): LeaseError {

@@ -1,6 +1,5 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import type { RedisClient } from '../redis/client.ts'
@@ -84,21 +83,26 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
       String(clients.length),
     )
   const identities = new Identities()
-  const acquireLimit = (ttl: number): number => Math.min(LONGEST_REQUEST, ttl * elapsedLimit)
   const members = drivers.map((driver, index) => {
     const name = driver.address ?? `node ${index + 1}`
-    return new RedisMember(driver, { name, prefix, maxTtl: trustRestarted ? 0 : maxTtl, acquireLimit, identities })
+    return new RedisMember(driver, {
+      name,
+      prefix,
+      maxTtl: trustRestarted ? 0 : maxTtl,
+      acquireShare: elapsedLimit,
+      identities,
+    })
   })
   const canListen = drivers.every(driver => driver.canListen)
   const store = new QuorumStore(members, {
     kind: `redlock of ${clients.length}`,
     guarantees: {
       ...guaranteesOf(clients.length, canListen, trustRestarted),
+      acquireShare: elapsedLimit,
       longestUnattended: trustRestarted ? undefined : maxTtl,
     },
     nodeTimeout,
     maxTtl: trustRestarted ? Number.POSITIVE_INFINITY : maxTtl,
-    acquireLimit,
     drift,
   })
   return withShortestTtl(store, shortestTtl)

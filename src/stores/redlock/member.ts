@@ -32,7 +32,7 @@ export interface RedisMemberOptions {
   /** Milliseconds for which a server that may have forgotten leases gives none; 0: it may be trusted. */
   readonly maxTtl: number
   /** Milliseconds that it may take to acquire for a ttl. */
-  readonly acquireLimit: (ttl: number) => number
+  readonly acquireShare: number
   readonly identities: Identities
 }
 
@@ -62,12 +62,12 @@ export class RedisMember implements Member {
     const ears = this.#wakes.ears
     const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
     const read = (text: string): Vote | undefined => voteOf(text, ears !== undefined && ears === this.#wakes.ears)
-    return this.#ask({ name, id, verb: 'vote', wishes }, read, this.#options.acquireLimit(ttl))
+    return this.#ask({ name, id, verb: 'vote', wishes }, read, requestLimit(ttl, this.#options.acquireShare))
   }
 
   commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
     const wishes = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
-    return this.#ask({ name, id, verb: 'commit', wishes }, isDone, this.#options.acquireLimit(ttl))
+    return this.#ask({ name, id, verb: 'commit', wishes }, isDone, requestLimit(ttl, this.#options.acquireShare))
   }
 
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 import { Expired, failure } from './failure.ts'
 import type { Asked, Group, Held, Place, Settings } from './group.ts'
 import { Groups } from './groups.ts'
-import { guarantees } from './guarantees.ts'
+import { guaranteesOf } from './guarantees.ts'
 import { heldBy, leaseOf, lookAt, namesFrom, recordsOf } from './looking.ts'
 import type { Line, Node } from './nodes.ts'
 import { Ownership } from './ownership.ts'
@@ -15,15 +15,12 @@ import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
 import { Wakes } from './wakes.ts'
 
-/** Milliseconds: `tickTime` as ZooKeeper comes; it ends sessions at ticks, and grants none shorter than two. */
-const USUAL_TICK = 2_000
-
 /** Names looked at by one request of `inspect`. */
 const PAGE = 500
 
 export class ZooKeeperStore implements Store {
   readonly kind = 'zookeeper'
-  readonly guarantees: Guarantees = guarantees
+  readonly guarantees: Guarantees
   readonly #settings: Settings
   readonly #groups: Groups
   readonly #turns: Turns
@@ -35,6 +32,7 @@ export class ZooKeeperStore implements Store {
 
   /** `shortestSession`: milliseconds. */
   constructor(settings: Settings, shortestSession: number) {
+    this.guarantees = guaranteesOf(shortestSession)
     this.#settings = settings
     this.#turns = new Turns(settings.clock)
     this.#ownership = new Ownership(settings)
@@ -42,10 +40,6 @@ export class ZooKeeperStore implements Store {
       wake: (id, delay) => this.#wakes.wake(id, delay),
       lose: id => this.#losses.get(id)?.(),
     })
-  }
-
-  takeover(ttl: number): number {
-    return Math.max(this.#groups.sessionFor(ttl), 2 * USUAL_TICK) + USUAL_TICK
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

@@ -5,20 +5,20 @@ import { type Keys, leaseOf, secondsOf } from './keys.ts'
 import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { annotated, idOf } from './record.ts'
-import { granted, type Shared, termOf, vanished } from './shared.ts'
+import { granted, type Requests, termOf, vanished } from './requests.ts'
 import { madeAt, onLease, unchanged } from './txn.ts'
 
 /** What changes while a name is held. The key stays, and with it the token. */
 export class Changes {
   readonly #gateway: Gateway
   readonly #keys: Keys
-  readonly #shared: Shared
+  readonly #requests: Requests
   readonly #leases: Leases
 
-  constructor(gateway: Gateway, keys: Keys, shared: Shared, leases: Leases) {
+  constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases) {
     this.#gateway = gateway
     this.#keys = keys
-    this.#shared = shared
+    this.#requests = requests
     this.#leases = leases
   }
 
@@ -32,8 +32,8 @@ export class Changes {
     const compare = [madeAt(found.key, found.create_revision), onLease(found.key, found.lease)]
     const { succeeded, header } = await this.#gateway.txn({ compare, success: [put] }, limit)
     if (!succeeded) throw vanished()
-    const { tenancy } = this.#leases.known(id) ?? {}
-    if (tenancy) tenancy.isOver = true
+    const { loan } = this.#leases.known(id) ?? {}
+    if (loan) loan.isOver = true
     this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
     // A release by another store of the claim, such as that of the heartbeat's thread, must not find the old one.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
@@ -44,7 +44,7 @@ export class Changes {
   async note({ name, id, note, ttl }: Claim, signal: AbortSignal): Promise<boolean> {
     const limit = requestLimit(ttl)
     for (;;) {
-      const { found } = await this.#shared.look(this.#keys.held(name), limit)
+      const { found } = await this.#requests.look(this.#keys.held(name), limit)
       if (!found || idOf(found) !== id) return false
       signal.throwIfAborted()
       const put = { request_put: { key: found.key, value: annotated(found, note), ignore_lease: true } }

@@ -28,7 +28,7 @@ export class Keys {
     return base64(`${this.#prefix}${name}${TAB}line${TAB}${id}`)
   }
 
-  line(name: string): Range {
+  queue(name: string): Range {
     return startingWith(`${this.#prefix}${name}${TAB}line${TAB}`)
   }
 

@@ -1,8 +1,8 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
+import type { PooledLease } from './lease-pool.ts'
 import type { Header, KeyValue, TxnAnswer } from './messages.ts'
 import { encode } from './record.ts'
-import type { Spare } from './spares.ts'
 
 /** How a claim finds its name. */
 export interface Situation {
@@ -10,7 +10,7 @@ export interface Situation {
   /** Its own place in line. */
   readonly place: KeyValue | undefined
   /** How many are in line: all, or those before the revision that was asked about. */
-  readonly line: number
+  readonly waiting: number
   /** Was it withdrawn before? */
   readonly isGone: boolean
 }
@@ -50,14 +50,14 @@ export function onLease(key: string, lease = '0'): object {
 }
 
 /** Takes the name if it is free and nobody waits; else says who left the lease last. */
-export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare, 'lease' | 'mark'>): object {
+export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<PooledLease, 'lease' | 'mark'>): object {
   const { name, id } = claim
   const [held, left] = [keys.held(name), keys.left(lease)]
   return {
     compare: [
       absent({ key: keys.gone(id) }),
       absent({ key: held }),
-      absent(keys.line(name)),
+      absent(keys.queue(name)),
       unchanged({ key: left, mod_revision: mark }),
     ],
     success: [{ request_put: { key: held, value: encode(claim), lease } }],
@@ -65,7 +65,7 @@ export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare
   }
 }
 
-/** Deletes a key on a spare lease, and says at that lease who `left` it; else says who did last. */
+/** Deletes a key on a pooled lease, and says at that lease who `left` it; else says who did last. */
 export function leave(keys: Keys, condition: object, { key, lease, left }: Departure): object {
   const mark = keys.left(lease)
   return {
@@ -101,7 +101,7 @@ export function join(keys: Keys, claim: Claim, lease: string): object {
     success: [
       { request_put: { key: place, value: encode(claim), lease } },
       { request_range: { key: held } },
-      { request_range: { ...keys.line(name), count_only: true } },
+      { request_range: { ...keys.queue(name), count_only: true } },
     ],
   }
 }
@@ -125,22 +125,24 @@ export function situation(keys: Keys, { name, id }: Claim, revision?: string): o
     { request_range: { key: keys.gone(id), count_only: true } },
     { request_range: { key: keys.held(name) } },
     { request_range: { key: keys.place(name, id) } },
-    { request_range: revision === undefined ? { ...keys.line(name), count_only: true } : before(keys, name, revision) },
+    {
+      request_range: revision === undefined ? { ...keys.queue(name), count_only: true } : before(keys, name, revision),
+    },
   ]
 }
 
 /** Those in line before a revision. To count them is not offered. */
 export function before(keys: Keys, name: string, revision: string): object {
-  return { ...keys.line(name), max_create_revision: (BigInt(revision) - 1n).toString(), keys_only: true }
+  return { ...keys.queue(name), max_create_revision: (BigInt(revision) - 1n).toString(), keys_only: true }
 }
 
 /** What was read last in a transaction. */
 export function situationOf({ responses = [] }: TxnAnswer, isBefore = false): Situation {
-  const [gone, held, place, line] = responses.slice(-4).map(({ response_range = {} }) => response_range)
+  const [gone, held, place, waiting] = responses.slice(-4).map(({ response_range = {} }) => response_range)
   return {
     isGone: Number(gone?.count ?? 0) > 0,
     held: held?.kvs?.[0],
     place: place?.kvs?.[0],
-    line: isBefore ? (line?.kvs?.length ?? 0) : Number(line?.count ?? 0),
+    waiting: isBefore ? (waiting?.kvs?.length ?? 0) : Number(waiting?.count ?? 0),
   }
 }

@@ -1,55 +1,55 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { type Clock, TURN } from '../../contract/time.ts'
 import { mayTake } from '../shared/queue.ts'
-import { failure } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { KeyValue, WatchAnswer } from './messages.ts'
-import type { Beat } from './shared.ts'
+import type { KeepAlive } from './requests.ts'
+import { openWatch, type Watch } from './watch.ts'
 
-/** A claim of this process in the line of a name. */
+/** A claim of this process in the queue of a name. */
 export interface Waiter {
   readonly lease: string
-  /** The create revision of its place. */
+  /** The create revision of its key in the queue. */
   readonly revision: string
-  /** What its lease was last granted, which is how long it keeps its place, and when that was asked for. */
-  beat: Beat
+  /** The last keepalive of its lease, for whose ttl it keeps its position, and when that was sent. */
+  beat: KeepAlive
   beatAt: number
-  /** How many stood before it when it last asked the server, and since when the name is free if it was then. */
+  /** As of its last request: the waiters ahead of it, and since when the name is free, if it is. */
   ahead: number
   freeSince: number | undefined
   askedAt: number
 }
 
-/** Is the name free, as far as is known, and the turn come of those before this one? */
+/** May the waiter take the name: is it free as far as is known, and the grace period of those ahead over? */
 export function isTurn({ freeSince, ahead }: Waiter, now: number): boolean {
   return freeSince !== undefined && mayTake(now, freeSince, ahead)
 }
 
-/** How a name stands, as far as its watch has heard. */
+/** The state of a name, as far as its watch has reported it. */
 export interface View {
   readonly held: KeyValue | undefined
   readonly freeSince: number
   readonly ahead: number
 }
 
-/** Milliseconds before a watch is opened again; random, and doubled by each failure up to the longest. */
+/** Milliseconds before a watch is opened again. */
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2_000
 
-/** Milliseconds that a watch may be behind what the server answered; then it must have missed something. */
+/** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
 const LONGEST_LAG = 1_000
 
-/** Milliseconds for which a name is watched on when nobody here waits for it any more. */
+/** Milliseconds for which the watch of a name stays open after the last waiter here has left. */
 const LINGER = 2_000
 
 /**
- * The line of one name, followed by one watch however many wait here: who holds, and who waits in what order. It is a
- * hint; a grant is the server's alone. A wake is for the first of the waiters, and for the first of this process when
- * those before it have not taken their turns.
+ * The holder and the queue of one name, followed by one watch for all waiters of this process: over HTTP/1.1 each watch
+ * is a connection. It is a hint: only the server grants. It wakes the first waiter, and the first of this process when
+ * the grace periods of those ahead are over.
  */
-export class Line {
+export class Queue {
   readonly waiters: Map<string, Waiter> = new Map()
   readonly #gateway: Gateway
   readonly #keys: Keys
@@ -58,18 +58,20 @@ export class Line {
   readonly #onEnd: () => void
   readonly #wakes = new Map<string, Wake>()
   #opening: Promise<void> | undefined
-  #endStream: (() => void) | undefined
+  #watch: Watch | undefined
+  /** Events of former watches do not count. */
+  #attempt: object | undefined
   #isReady = false
   #revision = 0n
   #held: KeyValue | undefined
   #freeSince = 0
-  /** The ids in line, in order, and the create revisions of their places. */
-  #places = new Map<string, string>()
-  /** Who was told that the name is free. */
-  #told: string | undefined
+  /** The ids in the queue, in order, and the create revisions of their keys. */
+  #positions = new Map<string, string>()
+  /** The waiter that was last woken. */
+  #woken: string | undefined
   #lingering: NodeJS.Timeout | undefined
   #again: NodeJS.Timeout | undefined
-  /** Until the turn of the first of this process comes, if those before it do not take theirs. */
+  /** Until the first waiter of this process may take the name although others are ahead. */
   #turn: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -85,19 +87,16 @@ export class Line {
     return this.#isReady
   }
 
-  /**
-   * `undefined`: nobody here knows of this place, so the server must be asked. There may be fewer before it by now, and
-   * never more.
-   */
+  /** `undefined`: this position is not known here, so ask the server. Fewer may be ahead of it by now, never more. */
   view(id: string, revision: string): View | undefined {
-    if (!this.#isReady || this.#places.get(id) !== revision) return undefined
+    if (!this.#isReady || this.#positions.get(id) !== revision) return undefined
     return { held: this.#held, freeSince: this.#freeSince, ahead: this.#aheadOf(id) }
   }
 
-  /** Has the watch heard all that the server says? One that stays behind is opened anew. */
+  /** Has the watch reported what the server just answered? A watch that keeps lagging is replaced. */
   agrees(held: KeyValue | undefined, waiting: number): boolean {
     if (!this.#isReady) return false
-    if (held?.create_revision === this.#held?.create_revision && waiting === this.#places.size) return true
+    if (held?.create_revision === this.#held?.create_revision && waiting === this.#positions.size) return true
     const before = this.#revision
     const look = (): void => {
       if (this.#isReady && this.#revision === before) this.#lose()
@@ -108,16 +107,16 @@ export class Line {
 
   join(id: string, waiter: Waiter): void {
     this.waiters.set(id, waiter)
-    this.open().catch(() => {}) // whoever watches hears of it
+    this.open().catch(() => {}) // `watch` rejects with it
   }
 
-  /** It holds, was withdrawn, or is about to join anew; who watches for it stops that by the signal. */
+  /** The claim holds, was withdrawn, or is about to join again. Its watch ends by its signal. */
   leave(id: string): void {
     this.waiters.delete(id)
     this.#linger()
   }
 
-  /** Resolves once it is followed; from then until `signal` aborts, `wake` is called as a hint. */
+  /** Resolves once the watch is open. From then until `signal` aborts, `wake` is called as a hint. */
   async watch(id: string, wake: Wake, signal: AbortSignal): Promise<void> {
     this.#wakes.set(id, wake)
     const forget = (): void => {
@@ -132,11 +131,11 @@ export class Line {
       throw error
     }
     if (signal.aborted) forget()
-    this.#told = undefined
-    this.#tell()
+    this.#woken = undefined
+    this.#wakeNext()
   }
 
-  /** Resolves once it is followed. */
+  /** Resolves once the watch is open. */
   open(): Promise<void> {
     if (this.#opening) return this.#opening
     const opening = this.#open().catch(error => {
@@ -152,7 +151,7 @@ export class Line {
     this.#isReady = false
     clearTimeout(this.#lingering)
     clearTimeout(this.#turn)
-    this.#endStream?.()
+    this.#watch?.end()
     this.#wakes.clear()
   }
 
@@ -163,106 +162,75 @@ export class Line {
     const sorted = kvs.toSorted((a, b) => (BigInt(a.create_revision) < BigInt(b.create_revision) ? -1 : 1))
     this.#held = undefined
     this.#freeSince = this.#clock.now()
-    this.#places = new Map()
+    this.#positions = new Map()
     for (const found of sorted) this.#put(found)
     const next = BigInt(header.revision) + 1n
     this.#revision = next - 1n
-    await this.#follow({ ...range, start_revision: next.toString() })
-    if (this.#isOver) return this.end()
-    if (!this.#endStream) throw new LeaseError('OUTCOME_UNKNOWN', 'the watch ended as it began')
-    this.#isReady = true
-    this.#told = undefined
-    this.#tell()
-  }
-
-  #follow(create_request: object): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const onSilence = (): void => {
-      end()
-      fail(new LeaseError('OUTCOME_UNKNOWN', 'etcd did not open the watch in time'))
-    }
-    const timeout = setTimeout(onSilence, LONGEST_REQUEST).unref()
-    let isOver = false
-    const fail = (error: Error): void => {
-      isOver = true
-      clearTimeout(timeout)
-      reject(failure(error, true))
-      if (this.#endStream !== end) return
-      this.#endStream = undefined
-      if (this.#isReady) this.#lose()
-    }
-    let end = (): void => {}
-    const opened = this.#gateway.stream(
-      'watch',
-      { create_request },
+    const attempt = {}
+    this.#attempt = attempt
+    const watch = await openWatch(
+      this.#gateway,
+      { ...range, start_revision: next.toString() },
       {
-        onMessage: message => {
-          const { created, canceled, compact_revision, events = [], header } = message as WatchAnswer
-          if (canceled) {
-            end()
-            fail(
-              new Error(compact_revision ? `revisions up to ${compact_revision} are compacted` : 'the watch was ended'),
-            )
-          } else if (created) {
-            clearTimeout(timeout)
-            resolve()
-          } else if (this.#endStream === end) this.#hear(events, BigInt(header.revision))
+        onEvents: (events, revision) => {
+          if (this.#attempt === attempt) this.#apply(events, revision)
         },
-        onEnd: () => fail(new Error('the watch ended')),
-        onFailure: fail,
+        onEnd: () => {
+          if (this.#attempt === attempt && this.#isReady) this.#lose()
+        },
       },
     )
-    opened.then(giveUp => {
-      end = giveUp
-      if (isOver || this.#isOver) giveUp()
-      else this.#endStream = giveUp
-    }, fail)
-    return promise
+    if (watch.isOver()) throw new LeaseError('OUTCOME_UNKNOWN', 'the watch ended as it began')
+    this.#watch = watch
+    if (this.#isOver) return this.end()
+    this.#isReady = true
+    this.#woken = undefined
+    this.#wakeNext()
   }
 
-  #hear(events: WatchAnswer['events'] = [], revision: bigint): void {
+  #apply(events: NonNullable<WatchAnswer['events']>, revision: bigint): void {
     for (const { type, kv } of events) {
       if (type === 'DELETE') this.#remove(kv.key)
       else this.#put(kv)
     }
     this.#revision = revision
-    this.#tell()
+    this.#wakeNext()
   }
 
   #put(found: KeyValue): void {
     const { id } = this.#keys.parse(found.key)
-    if (id !== undefined) this.#places.set(id, found.create_revision)
+    if (id !== undefined) this.#positions.set(id, found.create_revision)
     else {
       this.#held = found
-      this.#told = undefined
-      // Since then it was held: when it falls free again the turns of those before them begin anew.
+      this.#woken = undefined
+      // When the name falls free again, the grace periods begin anew.
       for (const waiter of this.waiters.values()) waiter.freeSince = undefined
     }
   }
 
   #remove(key: string): void {
     const { id } = this.#keys.parse(key)
-    if (id !== undefined) this.#places.delete(id)
+    if (id !== undefined) this.#positions.delete(id)
     else {
       this.#held = undefined
       this.#freeSince = this.#clock.now()
     }
   }
 
-  #tell(): void {
+  #wakeNext(): void {
     clearTimeout(this.#turn)
     if (this.#held || !this.#isReady) return
     let ahead = 0
-    for (const id of this.#places.keys()) {
+    for (const id of this.#positions.keys()) {
       const wake = this.#wakes.get(id)
       if (wake) {
-        const whom = `${ahead} ${id}`
-        if (this.#told === whom) return
+        const next = `${ahead} ${id}`
+        if (this.#woken === next) return
         const delay = this.#freeSince + ahead * TURN - this.#clock.now()
         if (ahead > 0 && delay > 0) {
-          this.#turn = setTimeout(() => this.#tell(), delay).unref()
+          this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
         } else {
-          this.#told = whom
+          this.#woken = next
           wake()
         }
         return
@@ -273,20 +241,20 @@ export class Line {
 
   #aheadOf(id: string): number {
     let ahead = 0
-    for (const other of this.#places.keys()) {
+    for (const other of this.#positions.keys()) {
       if (other === id) break
       ahead += 1
     }
     return ahead
   }
 
-  /** What was said meanwhile is lost: all is read anew. */
+  /** Events were lost: the watch is opened again, and everything read again. */
   #lose(): void {
     this.#isReady = false
     this.#opening = undefined
-    const end = this.#endStream
-    this.#endStream = undefined
-    end?.()
+    this.#attempt = undefined
+    this.#watch?.end()
+    this.#watch = undefined
     this.#openAgain(SHORTEST_PAUSE)
   }
 
@@ -299,7 +267,7 @@ export class Line {
     this.#again = setTimeout(again, pause * (0.5 + Math.random() / 2)).unref()
   }
 
-  /** Ends some time after nobody here needs it. Claims that ask no more have lapsed. */
+  /** Ends some time after the last waiter here. Claims that no longer ask have lapsed. */
   #linger(): void {
     if (this.#lingering) return
     const look = (): void => {

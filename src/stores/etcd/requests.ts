@@ -5,7 +5,7 @@ import type { Keys } from './keys.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
 
 /** What a keepalive says: the ttl in ms, 0 if there is no such lease, and the term of the leader that renewed it. */
-export interface Beat {
+export interface KeepAlive {
   readonly ttl: number
   readonly term: number
 }
@@ -33,25 +33,25 @@ const MOST_BEATS = 16
 const MOST_READS = 60
 
 /** What many claims ask for in one turn of the event loop, in few requests. */
-export class Shared {
-  readonly #beats: Joined<Beat>
-  readonly #sights: Joined<Sight>
-  readonly #surveys: Joined<Survey>
+export class Requests {
+  readonly #beats: Batched<KeepAlive>
+  readonly #sights: Batched<Sight>
+  readonly #surveys: Batched<Survey>
 
   constructor(gateway: Gateway, keys: Keys) {
-    this.#beats = new Joined(MOST_BEATS, async (leases, limit) => {
+    this.#beats = new Batched(MOST_BEATS, async (leases, limit) => {
       const body = leases.map(ID => JSON.stringify({ ID })).join('\n')
       const answers = await gateway.call<LeaseAnswer>('lease/keepalive', body, limit)
       return new Map(answers.map(({ header, ID, TTL = 0 }) => [ID, { ttl: Number(TTL) * 1_000, term: termOf(header) }]))
     })
-    this.#sights = new Joined(MOST_READS, async (wanted, limit) => {
+    this.#sights = new Batched(MOST_READS, async (wanted, limit) => {
       const { header, responses = [] } = await gateway.txn({ success: wanted.map(readOf) }, limit)
       const term = termOf(header)
       return new Map(wanted.map((key, index) => [key, { found: responses[index]?.response_range?.kvs?.[0], term }]))
     })
-    this.#surveys = new Joined(MOST_READS, async (names, limit) => {
-      const line = (name: string): object => ({ request_range: { ...keys.line(name), count_only: true } })
-      const success = names.flatMap(name => [readOf(keys.held(name)), line(name)])
+    this.#surveys = new Batched(MOST_READS, async (names, limit) => {
+      const count = (name: string): object => ({ request_range: { ...keys.queue(name), count_only: true } })
+      const success = names.flatMap(name => [readOf(keys.held(name)), count(name)])
       const { responses = [] } = await gateway.txn({ success }, limit)
       const answers = responses.map(({ response_range = {} }) => response_range)
       return new Map(
@@ -64,7 +64,7 @@ export class Shared {
   }
 
   /** Renews a lease for its ttl. */
-  keepAlive(lease: string, limit: number): Promise<Beat> {
+  keepAlive(lease: string, limit: number): Promise<KeepAlive> {
     return this.#beats.ask(lease, limit)
   }
 
@@ -88,7 +88,7 @@ export function termOf(header: Header): number {
 }
 
 /** The lease as it was granted, if what renewed it was the leader of the term in which a majority confirmed who holds. */
-export function granted(revision: string, { ttl, term }: Beat, confirmed: number): Grant {
+export function granted(revision: string, { ttl, term }: KeepAlive, confirmed: number): Grant {
   if (ttl === 0) throw vanished()
   if (term >= confirmed) return { held: true, token: BigInt(revision), ttl }
   const message = 'the leader of the etcd cluster changed, and what the old one answered is void: it is asked again'
@@ -108,7 +108,7 @@ interface Asked<Answer> {
 }
 
 /** Joins the questions of one turn of the event loop. Those for the same share their answer. */
-class Joined<Answer> {
+class Batched<Answer> {
   readonly #most: number
   readonly #send: (keys: string[], limit: number) => Promise<Map<string, Answer>>
   #waiting = new Map<string, Asked<Answer>>()

@@ -16,7 +16,7 @@ interface Entry {
 const LARGEST = 64
 
 /** Transactions of which each is for itself: those that come while others are under way share a request and a write. */
-export class JoinedTxns {
+export class BatchedTransactions {
   readonly #gateway: Gateway
   readonly #batch: Batch<Entry>
 

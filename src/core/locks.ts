@@ -179,7 +179,9 @@ export class StoreLocks implements Locks {
 
   async inspect(name: string): Promise<NameState> {
     checkName(name)
-    return stateOf(name, await Array.fromAsync(this.#records({ name })))
+    const records: (LeaseRecord | NodeRecord)[] = []
+    for await (const record of this.#records({ name })) records.push(record)
+    return stateOf(name, records)
   }
 
   async *list(prefix = ''): AsyncIterable<LeaseRecord> {

@@ -1,12 +1,8 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { afterReads, patienceFor } from '../shared/timeouts.ts'
 import type { Listener } from './endpoint.ts'
 import { failure, isFinal, Refusal } from './failure.ts'
-
-/** Milliseconds of silence after which the next endpoint is asked too, unless the request has less time. */
-const PATIENCE = 1_000
-/** A server that stands still for less is not worth it. */
-const SHORTEST_PATIENCE = 100
 
 interface Attempt {
   readonly at: number
@@ -15,14 +11,14 @@ interface Attempt {
 }
 
 export interface Course {
-  /** Sends a copy to the next endpoint; `undefined` if all have had theirs. */
+  /** Sends a copy to the next endpoint. `undefined`: all have had one. */
   next(listener: Listener): Attempt | undefined
   answered(at: number, messages: readonly unknown[]): void
   failed(error: LeaseError): void
   silent(at: number): void
 }
 
-/** One request and its copies. The first answer counts, or the last failure. */
+/** One request and its copies, to one endpoint after another. The first answer counts, or the last failure. */
 export class Call {
   readonly #limit: number
   readonly #course: Course
@@ -30,10 +26,10 @@ export class Call {
   #isRepeated = false
   #hasBegun = false
   #isOver = false
-  /** The least certain failure of the copies: one that may have been carried out, else one that was sent. */
+  /** The least certain failure of the copies: of one that may have been carried out, if there is such a copy. */
   #failure: LeaseError | undefined
-  #patience: NodeJS.Timeout | undefined
-  #timeout: NodeJS.Timeout | undefined
+  #stopWaiting: () => void = () => {}
+  #stopTimeout: () => void = () => {}
 
   constructor(limit: number, course: Course) {
     this.#limit = limit
@@ -45,7 +41,7 @@ export class Call {
     this.#next()
   }
 
-  /** Nothing was sent there yet, so it goes elsewhere. */
+  /** Moves a copy that still waits for a connection to this endpoint. */
   leave(at: number): void {
     for (const attempt of this.#attempts) {
       if (attempt.at !== at || attempt.isStarted || !this.#next()) continue
@@ -67,10 +63,9 @@ export class Call {
   }
 
   #endWithin(limit: number): void {
-    clearTimeout(this.#timeout)
+    this.#stopTimeout()
     const error = failure(new Error(`nothing within ${Math.round(limit)} ms`), true)
-    // What came in while the event loop was blocked is read before it counts as missing.
-    this.#timeout = setTimeout(() => void setImmediate(() => this.fail(error)), limit).unref()
+    this.#stopTimeout = afterReads(limit, () => this.fail(error))
   }
 
   #next(): boolean {
@@ -87,20 +82,19 @@ export class Call {
     return true
   }
 
-  /** Time counts from when it leaves: many that wait for a connection say nothing about the server. */
+  /** The limit counts from when the request leaves: a queue for connections says nothing about the server. */
   #begin(attempt: Attempt | undefined): void {
     if (this.#isOver || !attempt || attempt.isStarted) return
     attempt.isStarted = true
     if (!this.#hasBegun) this.#endWithin(this.#limit)
     this.#hasBegun = true
-    const onSilence = (): void => {
+    const tryNext = (): void => {
       if (this.#isOver) return
       this.#course.silent(attempt.at)
       if (this.#next()) this.#isRepeated = true
     }
-    const patience = Math.max(Math.min(PATIENCE, this.#limit / 3), SHORTEST_PATIENCE)
-    clearTimeout(this.#patience)
-    this.#patience = setTimeout(onSilence, patience).unref()
+    this.#stopWaiting()
+    this.#stopWaiting = afterReads(patienceFor(this.#limit / 3), tryNext)
   }
 
   #answer(attempt: Attempt | undefined, messages: readonly unknown[]): void {
@@ -129,7 +123,7 @@ export class Call {
   #end(): void {
     this.#isOver = true
     this.#attempts.clear()
-    clearTimeout(this.#patience)
-    clearTimeout(this.#timeout)
+    this.#stopWaiting()
+    this.#stopTimeout()
   }
 }

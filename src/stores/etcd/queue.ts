@@ -1,4 +1,5 @@
 import { LeaseError } from '../../contract/errors.ts'
+import { backoff, type Pauses } from '../../contract/request.ts'
 import type { Wake } from '../../contract/store.ts'
 import { type Clock, TURN } from '../../contract/time.ts'
 import { mayTake } from '../shared/queue.ts'
@@ -35,8 +36,7 @@ export interface View {
 }
 
 /** Milliseconds before a watch is opened again. */
-const SHORTEST_PAUSE = 50
-const LONGEST_PAUSE = 2_000
+const PAUSES: Pauses = [50, 2_000]
 
 /** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
 const LONGEST_LAG = 1_000
@@ -255,16 +255,16 @@ export class Queue {
     this.#attempt = undefined
     this.#watch?.end()
     this.#watch = undefined
-    this.#openAgain(SHORTEST_PAUSE)
+    this.#openAgain(1)
   }
 
-  #openAgain(pause: number): void {
+  #openAgain(failures: number): void {
     const again = (): void => {
       if (this.#isOver || this.#gateway.isClosed) return
-      this.open().catch(() => this.#openAgain(Math.min(pause * 2, LONGEST_PAUSE)))
+      this.open().catch(() => this.#openAgain(failures + 1))
     }
     clearTimeout(this.#again)
-    this.#again = setTimeout(again, pause * (0.5 + Math.random() / 2)).unref()
+    this.#again = setTimeout(again, backoff(failures, Math.random, PAUSES)).unref()
   }
 
   /** Ends some time after the last waiter here. Claims that no longer ask have lapsed. */

@@ -4,6 +4,7 @@ import { List } from '../../contract/list.ts'
 import { storeError } from '../../contract/request.ts'
 import type { NodeRecord } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
+import { FlightTimer } from '../shared/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
 /** Milliseconds for which the first request to a node may take longer, to connect. */
@@ -44,9 +45,7 @@ export class Node {
   #probeAt = 0
   #owed = 0
   readonly #waiting = new List<Waiting>()
-  /** When it is looked for silence. */
-  #lookAt = Number.POSITIVE_INFINITY
-  #stopTimer: () => void = () => {}
+  readonly #timer: FlightTimer
   #answeredAt = Number.NEGATIVE_INFINITY
   /** The clock's time from which on its answers count. */
   #votesAt = 0
@@ -58,6 +57,12 @@ export class Node {
     this.member = member
     this.#clock = clock
     this.#timeout = timeout
+    const now = (): number => clock.now()
+    this.#timer = new FlightTimer(
+      at => this.#check(at),
+      (delay, action) => afterReads(clock, delay, action),
+      now,
+    )
   }
 
   get name(): string {
@@ -108,8 +113,9 @@ export class Node {
         this.#fail(error)
         reject(error)
       }
-      const entry = this.#waiting.add({ sent: this.#clock.now(), limit, giveUp })
-      this.#watch(limit)
+      const sent = this.#clock.now()
+      const entry = this.#waiting.add({ sent, limit, giveUp })
+      this.#timer.watch(sent + limit)
       const land = (): void => {
         this.#waiting.remove(entry)
         if (owed) this.#owed -= 1
@@ -132,30 +138,16 @@ export class Node {
     })
   }
 
-  /** One timer for all that is under way, set anew for what is given up sooner. */
-  #watch(delay: number): void {
-    const at = this.#clock.now() + delay
-    if (at >= this.#lookAt) return
-    this.#lookAt = at
-    this.#stopTimer()
-    // Answers that came while the event loop was blocked are read before they count as missing.
-    const isOver = (): void => {
-      this.#stopTimer = this.#clock.after(0, () => this.#lookForSilence(), true)
-    }
-    this.#stopTimer = this.#clock.after(delay, isOver, true)
-  }
-
-  #lookForSilence(): void {
-    this.#lookAt = Number.POSITIVE_INFINITY
-    const now = this.#clock.now()
+  /** Gives up the requests that are overdue at `now`, and returns when the next one is. */
+  #check(now: number): number {
     let soonest = Number.POSITIVE_INFINITY
     for (const request of this.#waiting.values()) {
-      // With thousands under way one may wait long for its turn, at a node that answers all the time.
-      const left = Math.max(request.sent, this.#answeredAt) + request.limit - now
-      if (left > 0) soonest = Math.min(soonest, left)
+      // With thousands in flight, one may wait long although the node answers all the time.
+      const due = Math.max(request.sent, this.#answeredAt) + request.limit
+      if (due > now) soonest = Math.min(soonest, due)
       else request.giveUp()
     }
-    if (soonest < Number.POSITIVE_INFINITY) this.#watch(soonest)
+    return soonest
   }
 
   #serve(votesIn: number): void {
@@ -184,6 +176,18 @@ export class Node {
     this.#probeAt = this.#clock.now() + PROBE_INTERVAL
     if (events.node_failed.hasSubscribers) events.node_failed.publish({ node: this.name, error })
   }
+}
+
+/** As `afterReads` of the shared timeouts, on a clock that simulations move. */
+function afterReads(clock: Clock, delay: number, action: () => void): () => void {
+  let stop = clock.after(
+    delay,
+    () => {
+      stop = clock.after(0, action, true)
+    },
+    true,
+  )
+  return () => stop()
 }
 
 /** Why the answers of a node do not count. */

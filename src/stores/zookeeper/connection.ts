@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
 import {
@@ -56,7 +57,7 @@ export class Connection {
   /** When the server last sent anything. */
   #heardAt = 0
   #error: Error | undefined
-  #timer: NodeJS.Timeout | undefined
+  readonly #timer = new FlightTimer(now => this.#check(now))
   #corked = false
 
   private constructor(socket: Socket, patience: number, lastZxid: bigint) {
@@ -82,17 +83,13 @@ export class Connection {
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
     return new Promise((resolve, reject) => {
-      const late = setTimeout(
-        () => setImmediate(() => connection.end(new Disconnected(`no answer within ${Math.round(patience)} ms`))),
-        patience,
-      )
-      late.unref()
+      const stopTimeout = afterReads(patience, () => connection.end(noAnswer(patience)))
       connection.onEnd = () => {
-        clearTimeout(late)
+        stopTimeout()
         reject(connection.#error as Error)
       }
       connection.#onHandshake = from => {
-        clearTimeout(late)
+        stopTimeout()
         const { timeout, id, password } = readHandshake(from)
         if (timeout <= 0) {
           connection.end(new Expired('the server does not know the session any more'))
@@ -124,7 +121,7 @@ export class Connection {
       const sent = performance.now()
       this.#flights.push({ xid, sent, land: from => resolve(request.read(from)), fail: reject })
       this.#write(to => request.write(to.int(xid).int(request.op)))
-      this.#watch()
+      this.#timer.watch(sent + this.#patience)
     })
   }
 
@@ -137,7 +134,7 @@ export class Connection {
   end(error: Error): void {
     if (this.#error) return
     this.#error = error
-    clearTimeout(this.#timer)
+    this.#timer.stop()
     this.#socket.destroy()
     for (const { fail } of this.#flights.splice(0)) fail(error)
     this.#tellIdle()
@@ -215,22 +212,19 @@ export class Connection {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** One timer for all that is under way. Answers that came while the event loop was blocked are read before they count as missing. */
-  #watch(): void {
-    if (this.#timer || this.#flights.length === 0 || this.#error) return
-    const look = (): void => {
-      this.#timer = undefined
-      if (this.#silentSince() + this.#patience <= performance.now())
-        this.end(new Disconnected(`no answer within ${Math.round(this.#patience)} ms`))
-      this.#watch()
-    }
-    const delay = Math.max(this.#silentSince() + this.#patience - performance.now(), 1)
-    this.#timer = setTimeout(() => setImmediate(look), delay)
-    this.#timer.unref()
+  /** Ends the connection if an answer is overdue, else returns when the next one is. */
+  #check(now: number): number {
+    const due = this.#silentSince() + this.#patience
+    if (due <= now) this.end(noAnswer(this.#patience))
+    return this.#error ? Number.POSITIVE_INFINITY : due
   }
 
-  /** Much at once takes long, but not long without an answer to any of it. */
+  /** Many requests at once take long, but there are answers meanwhile. */
   #silentSince(): number {
     return Math.max(this.#flights[0]?.sent ?? Number.POSITIVE_INFINITY, this.#heardAt)
   }
+}
+
+function noAnswer(limit: number): Disconnected {
+  return new Disconnected(new NoAnswer(limit).message)
 }

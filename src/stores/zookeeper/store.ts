@@ -1,6 +1,7 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
+import { Waiters } from '../shared/waiters.ts'
 import { annotate } from './annotate.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'
@@ -13,7 +14,6 @@ import type { Line, Node } from './nodes.ts'
 import { Ownership } from './ownership.ts'
 import { MOST_TRIES, restless } from './tries.ts'
 import { Turns } from './turns.ts'
-import { Wakes } from './wakes.ts'
 
 /** Names looked at by one request of `inspect`. */
 const PAGE = 500
@@ -25,7 +25,7 @@ export class ZooKeeperStore implements Store {
   readonly #groups: Groups
   readonly #turns: Turns
   readonly #ownership: Ownership
-  readonly #wakes = new Wakes()
+  readonly #waiters = new Waiters()
   /** What to call when the lease of a claim is over. */
   readonly #losses = new Map<string, () => void>()
   #isClosed = false
@@ -37,7 +37,7 @@ export class ZooKeeperStore implements Store {
     this.#turns = new Turns(settings.clock)
     this.#ownership = new Ownership(settings)
     this.#groups = new Groups(settings, shortestSession, {
-      wake: (id, delay) => this.#wakes.wake(id, delay),
+      wake: (id, delay) => this.#waiters.notify(id, delay),
       lose: id => this.#losses.get(id)?.(),
     })
   }
@@ -66,7 +66,7 @@ export class ZooKeeperStore implements Store {
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    return this.#guard(signal, async () => this.#wakes.add(id, wake, signal))
+    return this.#guard(signal, async () => void this.#waiters.add(id, wake, signal))
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
@@ -87,7 +87,7 @@ export class ZooKeeperStore implements Store {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    this.#wakes.clear()
+    this.#waiters.clear()
     await this.#groups.close()
   }
 

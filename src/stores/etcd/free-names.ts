@@ -6,11 +6,11 @@ import type { Keys } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
 import { type Outcome, takeIfFree } from './txn.ts'
 
-/** Takes names that are free: the claims that come while others are under way share a transaction. */
+/** Acquires free names. Claims that arrive while others are in flight share a transaction. */
 export class FreeNames {
   readonly #keys: Keys
   readonly #txns: BatchedTransactions
-  /** By name: two cannot be in one transaction, nor learn from its revision which of them came first. */
+  /** By name. One transaction cannot serve two claims of a name: they would get the same revision, and so token. */
   readonly #underWay = new Map<string, Promise<Outcome>>()
 
   constructor(gateway: Gateway, keys: Keys) {
@@ -18,7 +18,7 @@ export class FreeNames {
     this.#txns = new BatchedTransactions(gateway)
   }
 
-  /** `undefined`: nothing was asked, as another claim of this process takes the name just now. */
+  /** `undefined`: no request was sent, because another claim of this process is acquiring the name. */
   async take(
     claim: Claim,
     pooled: Pick<PooledLease, 'lease' | 'mark'>,

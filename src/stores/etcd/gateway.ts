@@ -13,14 +13,14 @@ export interface Access {
 }
 
 /**
- * The JSON gateway of a cluster. Requests go to one endpoint until it fails or falls silent, then to the next: every
- * request may be repeated, since it names its claim, its lease or the revision that it means.
+ * The JSON gateway of a cluster. Requests go to one endpoint until it fails or stops responding, then to the next. Every
+ * request may be repeated: it names its claim, its lease or the revision that it refers to.
  */
 export class Gateway {
   readonly #endpoints: readonly Endpoint[]
   readonly #user: { readonly name: string; readonly password: string } | undefined
   #token: Promise<string> | undefined
-  /** Did a login ever succeed? */
+  /** Has a login succeeded? */
   #isKnown = false
   /** Index of the endpoint that answered last. */
   #current = 0
@@ -38,8 +38,8 @@ export class Gateway {
   }
 
   /**
-   * Rejects with a `LeaseError` `limit` ms after the request was sent, or if it could not be sent for 5 s more. A malformed
-   * answer is OUTCOME_UNKNOWN too.
+   * Rejects with a `LeaseError` `limit` ms after the request was sent, or if it could not be sent within 5 s. A malformed
+   * answer is OUTCOME_UNKNOWN.
    */
   async ask<Message>(path: string, body: object, limit: number = LONGEST_REQUEST): Promise<Message> {
     const [answer] = await this.call<Message>(path, JSON.stringify(body), limit)
@@ -58,7 +58,7 @@ export class Gateway {
     return answer
   }
 
-  /** As `ask`, for requests of several messages, one after the other in the body. */
+  /** As `ask`, with several messages in one body. */
   async call<Message>(path: string, body: string, limit: number): Promise<readonly Message[]> {
     for (let isFirst = true; ; isFirst = false) {
       const token = this.#user && this.#logIn()
@@ -74,7 +74,7 @@ export class Gateway {
     }
   }
 
-  /** Opens an answer without an end; rejects as `ask` does if it cannot be opened. */
+  /** Opens a stream of messages. Resolves to a function that ends it, or rejects as `ask` does. */
   async stream(path: string, body: object, listener: Listener): Promise<() => void> {
     const token = this.#user && (await this.#logIn())
     if (this.#closed) throw closed()
@@ -116,7 +116,7 @@ export class Gateway {
     for (const endpoint of this.#endpoints) endpoint.close()
   }
 
-  /** Resolves to '' where the server has no users, as etcd's own client does. */
+  /** Resolves to '' if the server has no authentication, as etcd's own client does. */
   #logIn(): Promise<string> {
     this.#token ??= this.#newToken().catch(error => {
       this.#token = undefined
@@ -166,7 +166,7 @@ export class Gateway {
     })
   }
 
-  /** Asks another endpoint from now on, and hears nothing more from this one. */
+  /** Uses another endpoint from now on, and ends the streams of this one. */
   #leave(at: number): void {
     if (this.#current !== at || this.#closed || this.#endpoints.length === 1) return
     this.#current = (at + 1) % this.#endpoints.length

@@ -19,7 +19,7 @@ export interface ReleasesOptions {
   readonly uncontended: Uncontended
 }
 
-/** How claims end, by themselves or by others. */
+/** Ends claims: by their release, or by a break. */
 export class Releases {
   readonly #gateway: Gateway
   readonly #keys: Keys
@@ -40,7 +40,7 @@ export class Releases {
     if (await this.#uncontended.leave(key, signal)) return 'released'
     const known = this.#leases.known(id)
     let mayBeDone = false
-    // A lease of another store is for that to end.
+    // Only the store that granted a pooled lease may revoke it.
     if (known && (known.loan?.isOver === false || !isPooled(known.lease))) {
       if (known.loan) known.loan.isOver = true
       try {
@@ -63,13 +63,13 @@ export class Releases {
     if (!found) return undefined
     signal.throwIfAborted()
     const same = madeAt(key, found.create_revision)
-    // The lease and the key end in one; of a claim without a lease, or on a new one by now, the key is deleted.
+    // Revoking the lease deletes the key. If the key has no lease, or a new one by now, the transaction deletes it.
     const ended = await this.#end(found, same, `broken ${found.create_revision}`)
     const { succeeded, header } = await this.#gateway.txn(deletion(same, key))
     return succeeded ? BigInt(header.revision) : ended
   }
 
-  /** Ends what there is of a claim, also if this store does not know it; else it is refused when it arrives. */
+  /** Ends a claim that this store may not know. If there is nothing of it, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     for (;;) {
       const [held, place] = await Promise.all([
@@ -92,12 +92,12 @@ export class Releases {
     }
   }
 
-  /** Ends the lease that a key is on or, if others may be on it later, takes the key from it; see `Leases.endOf`. */
+  /** Revokes the lease of a key, or removes the key from a pooled lease. Resolves as `Leases.endOf`. */
   async #end(found: KeyValue, condition: object, left: string): Promise<bigint | undefined> {
     const { key, lease } = found
     if (!isPooled(lease)) return this.#leases.endOf(found)
     const answer = await this.#gateway.txn(leave(this.#keys, condition, { key, lease, left })).catch(error => {
-      if (!isFull(error)) return orMissing(error) // else the key alone can go
+      if (!isFull(error)) return orMissing(error) // the caller deletes the key alone
     })
     const at = answer && leftAt(outcomeOf(answer), left)
     return at === undefined ? undefined : BigInt(at)

@@ -19,8 +19,8 @@ import { Waiting } from './waiting.ts'
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /**
- * A name is held by whoever made the key `held`, on the etcd lease of its claim. Who does not get it makes a key in the
- * line, on that lease as well, and takes the name in the order of these keys.
+ * The claim that created the key `held` holds the name, for as long as the etcd lease of that key lasts. A claim that
+ * waits creates a key in the queue, on its own lease, and takes the name in the order of these keys.
  */
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
@@ -35,7 +35,7 @@ export class EtcdStore implements Store {
   readonly #clock: Clock
   readonly #waiting: Waiting
 
-  /** By `clock` a waiter's lease ages, so it must count the time for which the machine sleeps. */
+  /** `clock` must count the time for which the machine sleeps: the leases of waiters age by it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
     this.#gateway = gateway
     this.#clock = clock
@@ -77,7 +77,7 @@ export class EtcdStore implements Store {
       if (known?.loan) known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
       return granted(found.create_revision, beat, term)
     }
-    // Acquired through another store, such as that of the main thread.
+    // The claim was acquired through another store, such as that of the main thread.
     if (!known && isPooled(found.lease) && secondsAsked(found) === seconds) {
       const current = await this.#requests.keepAlive(found.lease, limit)
       this.#leases.know(id, { lease: found.lease, seconds })
@@ -118,10 +118,10 @@ export class EtcdStore implements Store {
     this.#gateway.close()
   }
 
-  /** What can be answered without writing: a try that loses costs no write. */
+  /** Answers a busy claim from a read alone, so that a try that loses costs no write. */
   async #lookFirst(claim: Claim): Promise<Busy | undefined> {
     const { held, waiting } = await this.#requests.survey(claim.name, requestLimit(claim.ttl))
-    if (held && idOf(held) === claim.id) return undefined // which finds out more
+    if (held && idOf(held) === claim.id) return undefined // `#enter` recovers it
     return held || waiting > 0 ? this.#waiting.busy(claim, held, waiting) : undefined
   }
 
@@ -131,7 +131,7 @@ export class EtcdStore implements Store {
     const settled = await this.#settle(claim)
     if (settled) return settled
     signal.throwIfAborted()
-    // Not if others of this process wait: then it is most likely not free.
+    // If others of this process wait, the name is most likely not free.
     const taken = queue && this.#waiting.knows(name) ? undefined : await this.#uncontended.take(claim, signal)
     if (taken) return taken
     signal.throwIfAborted()
@@ -166,7 +166,7 @@ export class EtcdStore implements Store {
       this.#leases.drop(id, lease)
       return refused
     }
-    // It was in line before, by a request whose answer was lost or through another store, and others may be behind it.
+    // It is in the queue already, by a request whose answer was lost or through another store. Others may be behind it.
     const { place } = found
     if (!place) throw vanished()
     const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
@@ -177,13 +177,13 @@ export class EtcdStore implements Store {
     )
   }
 
-  /** What became of a request for the claim, on a lease that is not its own, that was not answered. */
+  /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */
   async #settle(claim: Claim): Promise<Grant | undefined> {
     const known = this.#leases.known(claim.id)
     if (!known?.loan) return undefined
     const held = await this.#recover(claim)
     if (held) return held
-    // It may arrive still, but not once its lease has ended.
+    // It may still arrive, but has no effect once its lease is revoked.
     known.loan.isOver = true
     await this.#leases.revoke(known.lease).catch(orMissing)
     this.#leases.forget(claim.id)
@@ -195,7 +195,7 @@ export class EtcdStore implements Store {
     return found && idOf(found) === claim.id ? this.#again(claim, found, term) : undefined
   }
 
-  /** A holder that asks again, whose lease is never shortened by that. */
+  /** A holder asks again. That never shortens its lease. */
   async #again(claim: Claim, found: KeyValue, confirmed: number, place?: KeyValue): Promise<Grant> {
     const { id, ttl } = claim
     if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place.key } }] })

@@ -10,10 +10,10 @@ import { type Leases, orMissing } from './leases.ts'
 import { granted, type Requests, termOf, vanished } from './requests.ts'
 import { leave, leftAt, madeAt } from './txn.ts'
 
-/** A lease that was kept alive for its last tenth needs no keepalive now: the renewals of the claim begin soon enough. */
+/** A lease that was kept alive within this share of its ttl needs no keepalive: the renewals of the claim start soon enough. */
 const FRESH = 1 / 10
 
-/** Claims that find their names free: they are on pooled leases, and share the two writes that are left to them. */
+/** Acquires free names with pooled leases. Acquire and release are then one write each, which many claims share. */
 export class Uncontended {
   readonly #keys: Keys
   readonly #requests: Requests
@@ -21,7 +21,7 @@ export class Uncontended {
   readonly #clock: Clock
   readonly #freeNames: FreeNames
   readonly #releases: BatchedTransactions
-  /** Names that claims which would wait for them are taking. */
+  /** Names that a queueing claim of this process is acquiring. */
   readonly #taken = new Set<string>()
 
   constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases, clock: Clock) {
@@ -33,10 +33,10 @@ export class Uncontended {
     this.#releases = new BatchedTransactions(gateway)
   }
 
-  /** `undefined`: the name is not free, or others wait for it or take it just now, or the claim was withdrawn. */
+  /** `undefined`: the name is not free, has waiters, is being acquired just now, or the claim was withdrawn. */
   async take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const { name, queue } = claim
-    // A crowd that comes at once makes no lease each for the one name that only the first can have.
+    // Of many simultaneous claims for one name, only the first needs a lease.
     if (!queue) return this.#take(claim, signal)
     if (this.#taken.has(name)) return undefined
     this.#taken.add(name)
@@ -47,7 +47,7 @@ export class Uncontended {
     }
   }
 
-  /** Ends what the claim holds by `take`. False if that is not known any more, or the lease must go. */
+  /** Releases what the claim holds by `take`. False if this is unknown here, or if the lease must be revoked. */
   async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     const { lease = '', seconds = 0, loan } = this.#leases.known(id) ?? {}
     if (!loan || loan.isOver || loan.revision === undefined) return false
@@ -77,7 +77,7 @@ export class Uncontended {
       if (signal.aborted) this.#leases.giveBack(id, seconds, loan)
       signal.throwIfAborted()
       const beating = this.#keepAlive(pooled, requestLimit(ttl))
-      beating.catch(() => {}) // told below
+      beating.catch(() => {}) // awaited below
       try {
         const outcome = await this.#freeNames.take(claim, pooled, signal)
         if (outcome?.succeeded) {
@@ -91,10 +91,10 @@ export class Uncontended {
         }
         const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
         if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
-        else this.#leases.evict(id, loan) // it has ended, or another store has taken from it what was on it
+        else this.#leases.evict(id, loan) // it ended, or another store removed its key
         if (isAsItWas || isNew) return undefined
       } catch (error) {
-        // It had ended, as in a cluster that stood still, and not by a release of the claim.
+        // The lease expired, such as while the cluster hung. No release of the claim revoked it.
         if (isNew || loan.isOver || !isLeaseMissing(error)) throw error
         loan.isOver = true
       }

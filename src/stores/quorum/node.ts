@@ -7,19 +7,19 @@ import type { Clock } from '../../contract/time.ts'
 import { FlightTimer } from '../shared/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
-/** Milliseconds for which the first request to a node may take longer, to connect. */
+/** Extra milliseconds for the first request to a node, to connect. */
 const TO_CONNECT = 1_000
 
-/** Milliseconds between two tries of a node that did not answer: all others are spared the wait for it. */
+/** Milliseconds between probes of an unresponsive node. Other requests do not wait for it. */
 const PROBE_INTERVAL = 100
 
-/** Withdrawals that a node is sent although it does not answer: whatever it was told before may still be carried out. */
+/** Withdrawals sent to a node although it does not answer: it may still carry out earlier requests. */
 const MOST_OWED = 1_000
 
 export interface AskOptions {
-  /** Must it reach the node, whether that answers or not? @default false */
+  /** Send the request even if the node does not respond. @default false */
   readonly owed?: boolean
-  /** Milliseconds of silence. @default the node's */
+  /** Milliseconds without an answer after which the node counts as unresponsive. @default the node's */
   readonly timeout?: number
 }
 
@@ -29,7 +29,7 @@ interface Waiting {
   giveUp(): void
 }
 
-/** A member, how it does, and for how long it is waited for. */
+/** A member, its state, and its timeout. Unresponsiveness is tracked per node, not per request. */
 export class Node {
   readonly member: Member
   /** Resolves when the node first answers or fails. */
@@ -37,17 +37,17 @@ export class Node {
   #resolveKnown: () => void
   readonly #clock: Clock
   readonly #timeout: number
-  /** Has it ever answered? */
+  /** The node has answered at least once. */
   #hasServed = false
   #failure: LeaseError | undefined
-  /** What a request is answered that is not sent because of the failure. */
+  /** The error of requests that are not sent because of the failure. */
   #refused: LeaseError | undefined
   #probeAt = 0
   #owed = 0
   readonly #waiting = new List<Waiting>()
   readonly #timer: FlightTimer
   #answeredAt = Number.NEGATIVE_INFINITY
-  /** The clock's time from which on its answers count. */
+  /** The time, by the clock, from which its answers count. */
   #votesAt = 0
 
   constructor(member: Member, clock: Clock, timeout: number) {
@@ -69,7 +69,7 @@ export class Node {
     return this.member.name
   }
 
-  /** Why it can never serve as it is set up. */
+  /** A permanent mistake in the configuration of the node. */
   get refusal(): LeaseError | undefined {
     const failure = this.#failure
     if (!failure || failure.retryable || this.#hasServed) return undefined
@@ -85,13 +85,13 @@ export class Node {
   }
 
   /**
-   * Rejects with a `LeaseError`: at once while it is known not to answer, else when its time is over. What is `owed` is
-   * sent all the same.
+   * Rejects with a `LeaseError`: at once while the node is known to be unresponsive, otherwise after the timeout. A request
+   * that is `owed` is sent in any case.
    */
   ask<Value>(put: (member: Member) => Promise<Answer<Value>>, options: AskOptions = {}): Promise<Answer<Value>> {
     const refused = this.#refused
     if (!refused || this.#mayProbe()) return this.#put(put, options)
-    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // nobody waits for it
+    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // its result is not awaited
     return Promise.reject(refused)
   }
 
@@ -123,7 +123,7 @@ export class Node {
       put(this.member).then(
         answer => {
           land()
-          // What the server itself did not answer tells nothing of it.
+          // An answer that did not come from the server says nothing about it.
           if (answer.votesIn !== undefined) this.#serve(answer.votesIn)
           resolve(answer)
         },

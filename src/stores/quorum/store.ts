@@ -24,25 +24,25 @@ import type { Broken, Member } from './member.ts'
 import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
 
-/** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
+/** After the first wake of a waiter, the milliseconds to wait for those of a majority. */
 const WAKES_TOGETHER = 30
 
-/** For how many node timeouts a claim that does not queue asks again when votes split. */
+/** How many node timeouts a claim that does not queue spends on retries when votes split. */
 const TRY_TIMEOUTS = 8
 
 export interface QuorumOptions {
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Milliseconds for which a node is waited for. */
+  /** Milliseconds after which a node counts as unresponsive. */
   readonly nodeTimeout: number
-  /** Milliseconds: no claim may last longer, for then a node that forgot it votes again. */
+  /** The longest ttl in milliseconds. A node that lost its votes votes again after as long. */
   readonly maxTtl: number
-  /** Share of the ttl that is given up for clocks of different speeds. */
+  /** Share of the ttl that is given up because clocks run at different speeds. */
   readonly drift: number
   readonly environment?: Environment | undefined
 }
 
-/** A store made of independent members, of which a majority decides. */
+/** A store of independent members. A majority decides. */
 export class QuorumStore implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
@@ -75,7 +75,7 @@ export class QuorumStore implements Store {
     for (;;) {
       const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
       const result = await attempt.run()
-      // A node that has not connected yet may be one that must never vote, such as a server that is listed twice.
+      // A node that has not connected yet may be one that must never vote, such as a server listed twice.
       if (result.kind === 'unavailable') await this.#quorum.known()
       const elapsed = clock.now() - started
       const { refusal } = this.#quorum
@@ -87,7 +87,7 @@ export class QuorumStore implements Store {
       if (result.kind === 'unavailable') throw this.#unavailable(result.error)
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result
-      // A claim that does not queue asks again here, so that one of several simultaneous tries should succeed.
+      // A claim that does not queue tries again here, so that one of several simultaneous tries succeeds.
       if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= tryLimit) return busy
       await pause(clock, busy.retryAfter)
       this.#begin(signal)
@@ -99,7 +99,7 @@ export class QuorumStore implements Store {
     this.#checkTtl(claim.ttl)
     const token = await renew(this.#quorum, claim)
     if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
-    // What a minority still holds for it would only be in the way of others.
+    // Votes that a minority still has for it would only block others.
     for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
     return undefined
   }
@@ -118,7 +118,7 @@ export class QuorumStore implements Store {
       if (tally.counted.length - found > size - majority) return { answer: 'gone' }
       if (tally.pending > 0) return undefined
       if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
-      // Nodes that may have forgotten count in no majority, but now none of all holds it.
+      // Quarantined nodes count in no majority. But now no node holds it.
       return { answer: found > 0 || tally.quarantined.some(({ value }) => value) ? 'released' : 'gone' }
     }
     return (await this.#quorum.poll(member => member.release(key), judge, { owed: true })).answer
@@ -134,7 +134,7 @@ export class QuorumStore implements Store {
       if (isMajority) heard.clear()
       wake(isMajority ? delay : Math.max(delay, WAKES_TOGETHER))
     }
-    // What hears has a connection of its own, which says nothing of how the node does.
+    // Subscriptions have their own connection, whose failures say nothing about the node.
     await new Promise<void>((resolve, reject) => {
       let armed = 0
       let failed = 0
@@ -163,7 +163,7 @@ export class QuorumStore implements Store {
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
-    // A node that holds it no more may know of a higher token than those that do.
+    // A node that no longer holds it may know a higher token than those that do.
     const tokens = tally.counted.map(({ value }) =>
       Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
     )
@@ -194,9 +194,10 @@ export class QuorumStore implements Store {
   }
 
   /**
-   * Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. No two
-   * attempts of a claim have the same, whatever the clock does: one that is given up takes back what it and earlier ones
-   * got. All that begin in one turn of the event loop share one, which then stands once in a request for many of them.
+   * The number of an attempt, in microseconds. It is the floor of its token, so that nodes that missed earlier grants
+   * still vote with the same one. No two attempts of a claim share a number, whatever the clock does: an attempt that is
+   * given up takes back its votes and those of earlier attempts. Claims of one turn of the event loop share a number,
+   * which a joint request then carries once.
    */
   #nextAttempt(): number {
     if (this.#attempt === undefined) {
@@ -209,7 +210,7 @@ export class QuorumStore implements Store {
     return this.#attempt
   }
 
-  /** A wait for nodes that may have forgotten leases can take as long as maxTtl, so a warning says so once. */
+  /** Quarantines can take as long as maxTtl, so a warning says so once. */
   #unavailable(error: LeaseError): LeaseError {
     const { retryAfter } = error
     if (retryAfter !== undefined)
@@ -222,7 +223,7 @@ export class QuorumStore implements Store {
     return error
   }
 
-  /** Of this the core gives up what `margin` says: then the drift and 2 ms are gone. */
+  /** The core subtracts its `margin` from this. What is left is the ttl without the drift and 2 ms. */
   #granted(ttl: number): number {
     return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
   }

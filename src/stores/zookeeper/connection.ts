@@ -19,13 +19,13 @@ export interface Server {
   readonly port: number
 }
 
-/** How servers are reached. */
+/** How to reach the servers. */
 export interface Way {
   readonly tls: ConnectionOptions | undefined
   readonly auth: { readonly user: string; readonly password: string } | undefined
 }
 
-/** Bytes. The children of one node with 300,000 of them; a server's own limit is 1 MB unless it was raised. */
+/** Bytes: a node with 300,000 children. The server's own limit is 1 MB by default. */
 const LONGEST_FRAME = 32 * 1_024 * 1_024
 
 interface Flight {
@@ -35,17 +35,17 @@ interface Flight {
   fail(error: Error): void
 }
 
-/** One connection to one server, for one session. Requests are carried out, and answered, in the order in which they left. */
+/** One connection to one server, for one session. The server carries out and answers requests in order. */
 export class Connection {
-  /** Of the session, as the server has it now. */
+  /** The id of the session at the server. */
   id = 0n
   password: Uint8Array = new Uint8Array(16)
   /** Milliseconds that the server granted. */
   timeout = 0
   lastZxid: bigint
-  /** Told the path of a watched node that changed or went. */
+  /** Called with the path of a watched node that changed or was deleted. */
   onEvent: (path: string) => void = () => {}
-  /** Told once, after all requests that were under way have failed. */
+  /** Called once, after all requests in flight have failed. */
   onEnd: () => void = () => {}
   readonly #socket: Socket
   readonly #frames = new Frames(LONGEST_FRAME)
@@ -54,7 +54,7 @@ export class Connection {
   readonly #onIdle: (() => void)[] = []
   #onHandshake: ((from: Reader) => void) | undefined
   #xid = 0
-  /** When the server last sent anything. */
+  /** When the server last sent something. */
   #heardAt = 0
   #error: Error | undefined
   readonly #timer = new FlightTimer(now => this.#check(now))
@@ -72,13 +72,13 @@ export class Connection {
   }
 
   /**
-   * Connects within `patience` ms, and from then on ends when an answer takes longer. Rejects `Expired` if the session
-   * is over, `Disconnected` for anything else.
+   * Connects within `patience` ms. The connection ends when a later answer takes longer. Rejects `Expired` if the session
+   * is over, otherwise `Disconnected`.
    */
   static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
     const { tls, auth } = way
     const target = { host: server.host, port: server.port }
-    // An address is not to be a server name (RFC 6066): Node warns of it. The certificate is compared with it all the same.
+    // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
@@ -109,7 +109,7 @@ export class Connection {
     return this.#error === undefined
   }
 
-  /** Rejects `Refused` with the error that the server named, or `Disconnected` if nobody knows what became of it. */
+  /** Rejects `Refused` with the server's error, or `Disconnected` if the outcome is unknown. */
   send<Answer>(request: Request<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#error) {
@@ -125,12 +125,12 @@ export class Connection {
     })
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no request is in flight. */
   async idle(): Promise<void> {
     while (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
   }
 
-  /** Idempotent. What is under way is rejected with `error`. */
+  /** Idempotent. Requests in flight reject with `error`. */
   end(error: Error): void {
     if (this.#error) return
     this.#error = error
@@ -141,7 +141,7 @@ export class Connection {
     this.onEnd()
   }
 
-  /** A server that does not want a connection closes it before it said anything. */
+  /** A server that refuses a connection closes it without a word. */
   #whyEnded(error?: NodeJS.ErrnoException): string {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
     if (error?.code?.startsWith('ERR_SSL'))
@@ -151,7 +151,7 @@ export class Connection {
     return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or expects something else of TLS)'
   }
 
-  /** What is written in one turn of the event loop leaves together. */
+  /** Requests of one turn of the event loop leave together. */
   #write(write: (to: Writer) => void): void {
     if (!this.#corked) {
       this.#corked = true
@@ -201,7 +201,7 @@ export class Connection {
     if (flight?.xid !== xid) throw new Malformed(`answer ${xid} came where ${flight?.xid ?? 'none'} was awaited`)
     if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
     else if (error === code.sessionMoved) this.end(new Disconnected('the session went to another server'))
-    // The results of a transaction come also when it failed.
+    // A failed transaction has results too.
     else if (error === 0 || from.remaining > 0) flight.land(from)
     else flight.fail(new Refused(error))
     this.#flights.shift()

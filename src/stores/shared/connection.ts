@@ -24,6 +24,7 @@ export async function openConnection<Opened extends Connection>(
   first: (connection: Opened) => Promise<void>,
   closing: AbortSignal,
 ): Promise<Opened> {
+  closing.throwIfAborted()
   const late = new AbortController()
   const lateness = new Promise<never>((_, reject) => {
     const error = new Error(`not connected within ${LONGEST_REQUEST} ms`)
@@ -33,7 +34,6 @@ export async function openConnection<Opened extends Connection>(
   const giveUp = (): void => late.abort()
   const timer = setTimeout(giveUp, LONGEST_REQUEST).unref()
   closing.addEventListener('abort', giveUp)
-  if (closing.aborted) giveUp()
   let connection: Opened | undefined
   try {
     const opening = driver.open(late.signal)

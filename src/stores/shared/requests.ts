@@ -15,7 +15,7 @@ export interface Request {
 
 export interface RequestsOptions<Opened extends Connection, Own extends Request, Reply> {
   /** The engine, for events and messages: `redis` and `Redis`. */
-  readonly store: LeaseEvents['ghost_refused']['store']
+  readonly store: string
   readonly engine: string
   readonly connections: Connections<Opened>
   /** The largest number of requests in one round trip. */
@@ -42,11 +42,8 @@ export class StaleRequest extends LeaseError {
 }
 
 /** Reports that a server refused a request that came late, or one of a claim that was withdrawn. */
-export function reportStale(
-  store: LeaseEvents['ghost_refused']['store'],
-  reason: LeaseEvents['ghost_refused']['reason'],
-): void {
-  if (events.ghost_refused.hasSubscribers) events.ghost_refused.publish({ store, reason })
+export function reportStale(store: string, reason: LeaseEvents['stale_request_refused']['reason']): void {
+  if (events.stale_request_refused.hasSubscribers) events.stale_request_refused.publish({ store, reason })
 }
 
 /**

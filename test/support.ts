@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../src/contract/store.ts'
+import { isLease } from '../src/contract/record.ts'
+import type { Busy, Claim, Grant, LeaseRecord, NodeRecord, Query, Store } from '../src/contract/store.ts'
 
 /** Never aborts. */
 export const signal: AbortSignal = new AbortController().signal
@@ -19,8 +20,20 @@ export async function hold(store: Store, claim: Claim): Promise<bigint> {
   return answer.token
 }
 
-export function look(store: Store, query: Query): Promise<LeaseRecord[]> {
-  return Array.fromAsync(store.inspect(query, signal))
+/** The leases and waiters that the store shows. */
+export async function look(store: Store, query: Query): Promise<LeaseRecord[]> {
+  return (await Array.fromAsync(store.inspect(query, signal))).filter(isLease)
+}
+
+/** The state of the servers that the store is made of, also if too few of them answer for a lease. */
+export async function nodesOf(store: Store): Promise<NodeRecord[]> {
+  const nodes: NodeRecord[] = []
+  try {
+    for await (const record of store.inspect({ name: ' ' }, signal)) if (!isLease(record)) nodes.push(record)
+  } catch (error) {
+    if (nodes.length === 0) throw error
+  }
+  return nodes
 }
 
 /** What it rejects with. */

@@ -1,4 +1,4 @@
-import { TURN } from '../contract/time.ts'
+import { TURN, takeoverTime } from '../contract/time.ts'
 import { leastTtl, tolerance } from '../core/advice/least-ttl.ts'
 import type { Store } from '../index.ts'
 import { formatDuration } from './duration.ts'
@@ -88,7 +88,7 @@ function advise({ p99, worst }: { p99: number; worst: number }, measurement: Mea
     heartbeat: Math.round(ttl / 3),
     tolerates: Math.floor(tolerance(ttl)),
     // Its last renewal, and then the request of whoever waits, may take as long as the worst did.
-    takeover: Math.ceil((store.takeover?.(ttl) ?? ttl) + TURN + 2 * worst),
+    takeover: Math.ceil(takeoverTime(ttl, store.guarantees.takeover) + TURN + 2 * worst),
   }))
   return { leastTtl: least, reason, ttl, heartbeat: Math.round(ttl / 3), choices }
 }

@@ -1,20 +1,20 @@
 import type { Need } from './harness.ts'
 import type { Space } from './space.ts'
 
-/** One thing that must be true of every store that has what it needs. */
+/** A statement that must be true of every store with what the case needs. */
 export interface Case {
   /** A sentence about behaviour. */
   readonly name: string
   readonly needs?: readonly Need[] | undefined
-  /** Must nothing else run in this process or on this server meanwhile? */
+  /** Nothing else may run in this process or on this server meanwhile. */
   readonly alone?: boolean | undefined
   run(space: Space): Promise<void>
 }
 
-/** What cases have in common. */
+/** What several cases share. */
 export type Traits = Omit<Case, 'name' | 'run'>
 
-/** A list of cases from their names and bodies, and what some of them need besides. */
+/** Builds cases from their names and bodies, and what some of them need in addition. */
 export function casesOf<Bodies extends Record<string, Case['run']>>(
   traits: Traits,
   bodies: Bodies,

@@ -1,23 +1,24 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../contract/errors.ts'
+import { isLease } from '../contract/record.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
 import { createLocks, type Locks } from '../core/locks.ts'
 import type { LocksDefaults } from '../core/options.ts'
 import { sleep, within } from './timing.ts'
 
-/** A watch that a case has armed. */
+/** A watch of a case. */
 export interface Watch {
-  /** How often it was told to ask at once. */
+  /** The number of wakes without a delay. */
   readonly wakes: number
-  /** When else it was told to ask, in milliseconds. */
+  /** The delays of the other wakes, in milliseconds. */
   readonly delays: readonly number[]
   stop(): void
 }
 
-/** Milliseconds: requests of a shorter ttl are asked again when they fail, as the core does, for it leaves them little time. */
+/** Milliseconds. Requests of a shorter ttl have little time, so a failed one is sent again, as the core does. */
 const BRIEF = 3_000
 
-/** One store, asked directly: every answer must come within 10 s. */
+/** Puts requests to one store directly. Every answer must come within 10 s. */
 export class Client {
   readonly store: Store
 
@@ -29,14 +30,14 @@ export class Client {
     return asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
   }
 
-  /** Acquires what must be had. */
+  /** Acquires a name that must be free. */
   async hold(claim: Claim): Promise<Grant> {
     const answer = await this.acquire(claim)
     if (!answer.held) assert.fail(`${claim.owner} should hold ${claim.name}, but it is held by ${who(answer)}`)
     return answer
   }
 
-  /** Acquires what must not be had. */
+  /** Tries to acquire a name that must be busy. */
   async isRefused(claim: Claim): Promise<Busy> {
     const answer = await this.acquire(claim)
     if (answer.held) assert.fail(`${claim.owner} holds ${claim.name} and should not`)
@@ -69,7 +70,7 @@ export class Client {
   inspect(query: Query): Promise<LeaseRecord[]> {
     return within('inspect', async signal => {
       const records: LeaseRecord[] = []
-      for await (const record of this.store.inspect(query, signal)) records.push(record)
+      for await (const record of this.store.inspect(query, signal)) if (isLease(record)) records.push(record)
       return records
     })
   }

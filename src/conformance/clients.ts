@@ -3,7 +3,7 @@ import type { Claim, Store } from '../contract/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { within } from './timing.ts'
 
-/** Many requests at once, requests that nobody waits for any more, and the end of a client. */
+/** Many parallel requests, requests that were given up, and the end of a client. */
 export const clientCases: Case[] = [
   ...casesOf(
     {},

@@ -146,7 +146,7 @@ export const faultCases: Case[] = [
         const locks = await space.locks({ ttl: space.long })
         const lease = await locks.acquire(space.name())
         for (const jump of [space.long / 2, -space.long / 2, -3_600_000, 3_600_000]) {
-          if (jump > space.long) await lease.extend(4 * jump) // else it runs out by the server's clock
+          if (jump > space.long) await lease.extend(4 * jump) // otherwise it expires by the server's clock
           await space.jump(jump)
           await lease.extend(space.long)
           const other = await locks.acquire(space.name())
@@ -160,7 +160,7 @@ export const faultCases: Case[] = [
   ),
 ]
 
-/** What must be true when the server dies, and when it only stands still. */
+/** What must be true when the server dies, and when it only hangs. */
 function outages(fault: 'stop' | 'pause'): Case[] {
   const down = fault === 'stop' ? 'dead' : 'stopped'
   return casesOf(
@@ -217,7 +217,7 @@ function outages(fault: 'stop' | 'pause'): Case[] {
         await (await waiting).release()
       },
     },
-    // Where it does not outlive its connection, it is lost with the server.
+    // A lease that does not outlive its connection is lost with the server.
     fault === 'stop'
       ? { [`answers the result of work whose lease cannot be released as the server is ${down}`]: ['apart'] }
       : {},
@@ -225,12 +225,12 @@ function outages(fault: 'stop' | 'pause'): Case[] {
 }
 
 interface Lost {
-  /** By `performance.now()`; infinite until the signal aborts. */
+  /** By `performance.now()`. `Infinity` until the signal aborts. */
   at: number
   readonly wire: Wire
 }
 
-/** A lease that was renewed at least once, and when its signal aborts. */
+/** A lease that was renewed at least once, and when its signal aborted. */
 async function holding(
   space: Space,
   client: Client,
@@ -247,13 +247,13 @@ async function holding(
   return { lease, lost, locks }
 }
 
-/** The signal aborted before a ttl had passed since the last good request left. */
+/** The signal aborted within a ttl of the last good request. */
 function inTimeFor({ at, wire }: Lost, ttl: number): void {
   const after = at - wire.lastGood
   assert.ok(after < ttl, `the signal aborted ${after} ms after the last good request left, of ${ttl}`)
 }
 
-/** What it rejects with, if it does. */
+/** The error of the rejection, if any. */
 function settled(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => undefined,
@@ -261,7 +261,7 @@ function settled(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-/** What it resolves to without anything else that takes time. */
+/** The result, if it settles within this turn of the event loop. */
 function soon(promise: Promise<unknown>): Promise<unknown> {
   const late = new Promise(resolve => setImmediate(() => resolve(new Error('not at once'))))
   return Promise.race([promise, late])

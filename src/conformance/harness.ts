@@ -9,30 +9,30 @@ export type Need =
   | 'line'
   /** Waiters are woken at a release (`guarantees.waiting`). */
   | 'watch'
-  /** A lease is apart from the client that acquired it: others renew and release it, and it outlives that client. */
+  /** A lease is independent of the client that acquired it: others can renew and release it, and it outlives that client. */
   | 'apart'
   /** A lease can be broken. */
   | 'break'
-  /** Each store that is opened has something of its own to close. */
+  /** Each open store has its own resources to close. */
   | 'close'
   /** One client can be cut off from the server, which goes on. */
   | 'cut'
-  /** The requests of one client can be held back and delivered later. */
+  /** The requests of one client can be delayed. */
   | 'delay'
   /** The server can be killed and started again. */
   | 'stop'
-  /** The server can be made to stand still; what is sent meanwhile arrives when it goes on. */
+  /** The server can be made to hang. What is sent meanwhile arrives when it continues. */
   | 'pause'
   /** The clock of the server can be set forward and back. */
   | 'jump'
 
-/** A client that can be cut off alone: from then on requests and replies are lost, and no error tells of it. */
+/** A client that can be cut off alone. Requests and replies are then lost without an error. */
 export interface Severable {
   readonly store: Store
   cut(): Promise<Cure>
 }
 
-/** A client whose requests can be held back. */
+/** A client whose requests can be delayed. */
 export interface Delayable {
   readonly store: Store
   /**
@@ -42,11 +42,11 @@ export interface Delayable {
   delay(): Promise<Cure>
 }
 
-/** Ways to hurt the server, as far as a harness has them. All clients must find it again after the cure. */
+/** The faults that a harness provides. All clients must reach the server again after the cure. */
 export interface Faults {
   severable?(): Promise<Severable>
   delayable?(): Promise<Delayable>
-  /** The server dies: requests fail or are not answered. It may forget everything. */
+  /** The server dies: requests fail or are not answered. It may lose its data. */
   stop?(): Promise<Cure>
   pause?(): Promise<Cure>
   /** Sets the server's clock forward by `ms`, or back. */
@@ -56,7 +56,7 @@ export interface Faults {
 /** A store under test. */
 export interface Harness {
   readonly name: string
-  /** A new client of the same server and the same names each time, as another process would have. */
+  /** Opens a new client of the same server and names, like another process. */
   open(): Promise<Store>
   readonly faults?: Faults | undefined
   /**

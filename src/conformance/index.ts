@@ -39,13 +39,13 @@ export interface NamedCase {
   readonly group: string
   /** A sentence about behaviour, after the rule of the contract (`src/contract/store.ts`) that it checks, such as `R4: `. */
   readonly name: string
-  /** Must it be the only one that runs in this process and against this server? The others may run side by side. */
+  /** The case must run alone in this process and against this server. Other cases may run in parallel. */
   readonly alone: boolean
-  /** Resolves when the store behaves so; takes up to some ten seconds on a slow machine. */
+  /** Resolves when the store behaves so. Takes up to about ten seconds on a slow machine. */
   run(): Promise<void>
 }
 
-/** A test that a harness cannot run, and why, as the harness says. */
+/** A case that a harness cannot run, and the reason that the harness gives. */
 export interface ExcludedCase {
   readonly group: string
   readonly name: string
@@ -53,11 +53,11 @@ export interface ExcludedCase {
   readonly why: string
 }
 
-/** What a test runner offers: Vitest, Jest, Mocha and `node:test` all do. */
+/** The functions of a test runner, as Vitest, Jest, Mocha and `node:test` have them. */
 export interface Runner {
   readonly describe: (name: string, body: () => void) => unknown
   readonly test: (name: string, body: () => Promise<void>) => unknown
-  /** For the cases that may run side by side, which come first; such as Vitest's `test.concurrent`. @default test */
+  /** For the cases that may run in parallel, such as Vitest's `test.concurrent`. They come first. @default test */
   readonly concurrent?: (name: string, body: () => Promise<void>) => unknown
 }
 
@@ -78,7 +78,7 @@ export function conformance(harness: Harness, runner: Runner): void {
   })
 }
 
-/** The cases that a store with this harness must pass, for runners of another kind. */
+/** The cases that a store with this harness must pass, for other runners. */
 export function conformanceCases(harness: Harness): NamedCase[] {
   checkHarness(harness)
   return allCases()
@@ -94,7 +94,7 @@ export function conformanceCases(harness: Harness): NamedCase[] {
     }))
 }
 
-/** The cases that do not apply to this harness, by what it says that it lacks. */
+/** The cases that do not apply to this harness, because of what it lacks. */
 export function excludedCases(harness: Harness): ExcludedCase[] {
   checkHarness(harness)
   return allCases().flatMap(({ group, name, needs = [] }) => {

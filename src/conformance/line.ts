@@ -6,7 +6,7 @@ import type { Client } from './client.ts'
 import type { Space } from './space.ts'
 import { inTime, sleep, TooSlow, until } from './timing.ts'
 
-/** Waiting, in a store that serves waiters in the order in which they came. */
+/** The queue, in a store that serves waiters first come, first served. */
 export const lineCases: Case[] = [
   ...casesOf(
     { needs: ['line'] },
@@ -115,7 +115,7 @@ export const lineCases: Case[] = [
       },
     },
   ),
-  // Who comes while it is another's turn is seen only within that turn.
+  // A claim that comes during the grace period of another is seen only within that period.
   ...casesOf(
     { needs: ['line'], alone: true },
     {
@@ -223,9 +223,9 @@ export const watchCases: Case[] = casesOf(
       const { clients, holder, waiters } = await lineOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
-      await sleep(TURN) // a head that asked just now may be trusted to be there
+      await sleep(TURN) // a first waiter that asked just now counts as alive
       await clients[1].release(holder)
-      // At once, and to come when the turn of the head is over; or when it is.
+      // At once with a delay for the end of the grace period, or at its end.
       await until('the next is told', () => watches[1].wakes + watches[1].delays.length > 0)
       await followUntilHeld(clients[1], second)
       for (const watch of watches) watch.stop()
@@ -255,7 +255,7 @@ interface Line {
   readonly answers: readonly Busy[]
 }
 
-/** A name that is held, and `count` waiters, by turns of two clients: the first is of `clients[0]`. */
+/** A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. */
 async function lineOf(space: Space, count: number, ttl: number = space.long): Promise<Line> {
   const clients = await space.pair()
   const holder = space.claim({ ttl })
@@ -271,12 +271,12 @@ async function lineOf(space: Space, count: number, ttl: number = space.long): Pr
   return { clients, holder, waiters, answers }
 }
 
-/** What is answered after the head's turn is over says nothing of the order. */
+/** An answer after the grace period of the first waiter proves nothing about the order. */
 function inTurn(since: number): void {
   if (performance.now() - since >= TURN) throw new TooSlow('the turn was over before all were answered')
 }
 
-/** Asks when told to, as the core does, until it holds. */
+/** Asks as told, like the core, until it holds. */
 async function followUntilHeld(client: Client, claim: Claim): Promise<void> {
   await until(`${claim.owner} holds ${claim.name}`, async () => {
     const answer = await client.acquire(claim)

@@ -6,14 +6,14 @@ import { Client } from './client.ts'
 import type { Cure, Harness } from './harness.ts'
 import { until } from './timing.ts'
 
-/** What one case works with; all of it is given back when the case is over. */
+/** The clients and names of one case. They are released when the case is over. */
 export class Space implements AsyncDisposable {
   readonly harness: Harness
-  /** Milliseconds: of a lease that shall run out while the case looks on. */
+  /** Milliseconds: the ttl of a lease that expires during the case. */
   readonly short: number
-  /** Milliseconds: of a lease that must not run out on the slowest machine. */
+  /** Milliseconds: the ttl of a lease that must not expire on the slowest machine. */
   readonly long: number
-  /** Milliseconds: how long after its ttl a lease must be had by who waits for it. */
+  /** Milliseconds after its ttl within which a waiter must hold the name. */
   readonly latest: number
   readonly #clients: Client[] = []
   readonly #claims: Claim[] = []
@@ -23,7 +23,7 @@ export class Space implements AsyncDisposable {
   constructor(harness: Harness) {
     this.harness = harness
     const scale = harness.scale ?? 1
-    // A request has a third of it; a small machine with much to do stands still for 100 ms now and then.
+    // A request gets a third of it. A small busy machine hangs for 100 ms now and then.
     this.short = Math.round(450 * scale)
     this.long = Math.round(30_000 * scale)
     this.latest = Math.round(1_500 * scale)
@@ -37,28 +37,28 @@ export class Space implements AsyncDisposable {
     return this.harness.lacks?.break === undefined
   }
 
-  /** A client of its own, which has been answered once: to connect may take longer than a short ttl leaves. */
+  /** A new client, connected: connecting may take longer than a short ttl allows. */
   async client(): Promise<Client> {
     return this.#connected(await this.harness.open())
   }
 
-  /** Two clients of the same server, as of two processes. */
+  /** Two clients of the same server, like two processes. */
   async pair(): Promise<[Client, Client]> {
     return Promise.all([this.client(), this.client()])
   }
 
-  /** Names to hold, through a client of their own. */
+  /** Locks with a client of their own. */
   async locks(defaults: LocksDefaults = {}): Promise<Locks> {
     return this.manage((await this.client()).locks(defaults))
   }
 
-  /** These are closed with the case. */
+  /** Closes these locks with the case. */
   manage(locks: Locks): Locks {
     this.#locks.push(locks)
     return locks
   }
 
-  /** A client that can be cut off, and the knife. */
+  /** A client that can be cut off, and how. */
   async severable(): Promise<{ client: Client; cut: () => Promise<Cure> }> {
     const severable = await needed(this.harness.faults?.severable?.())
     const client = await this.#connected(severable.store)
@@ -77,7 +77,7 @@ export class Space implements AsyncDisposable {
     return this.#cured(await needed(this.harness.faults?.stop?.()))
   }
 
-  /** Makes the server stand still until the cure. */
+  /** Makes the server hang until the cure. */
   async pause(): Promise<Cure> {
     return this.#cured(await needed(this.harness.faults?.pause?.()))
   }
@@ -87,12 +87,12 @@ export class Space implements AsyncDisposable {
     await needed(this.harness.faults?.jump?.(ms))
   }
 
-  /** A name that nobody else uses. */
+  /** A unique name. */
   name(label = 'case'): string {
     return `${label}-${randomBytes(6).toString('hex')}`
   }
 
-  /** A new claim to a new name, or as wished: for the long ttl, and not queueing. */
+  /** A new claim to a new name, with the long ttl and without queueing, unless the parameters say otherwise. */
   claim(wishes: Partial<Claim> = {}): Claim {
     const claim: Claim = {
       name: wishes.name ?? this.name(),
@@ -110,7 +110,7 @@ export class Space implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const cure of this.#cures.splice(0)) await cure()
     await Promise.all(this.#locks.map(locks => locks.close({ grace: 0 })))
-    await this.#withdrawAll().catch(() => {}) // the ttl ends them; what matters was seen
+    await this.#withdrawAll().catch(() => {}) // their ttl ends them
     await Promise.all(this.#clients.map(({ store }) => store[Symbol.asyncDispose]()))
   }
 

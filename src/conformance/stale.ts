@@ -173,7 +173,7 @@ function underWay({ store }: Client, claim: Claim): Grant[] {
   return grants
 }
 
-/** A request that the core gives up on at its limit, while something else happens. Resolves after both. */
+/** Sends a request that is given up at its limit, while `meanwhile` runs. Resolves after both. */
 async function givenUp(
   { store }: Client,
   verb: 'acquire' | 'renew' | 'annotate' | 'break',
@@ -181,7 +181,7 @@ async function givenUp(
   meanwhile: () => Promise<void> = async () => {},
 ): Promise<void> {
   const ttl = verb === 'break' ? Number.POSITIVE_INFINITY : claim.ttl
-  const limit = (verb === 'acquire' ? store.acquireLimit?.(ttl) : undefined) ?? requestLimit(ttl)
+  const limit = requestLimit(ttl, verb === 'acquire' ? store.guarantees.acquireShare : undefined)
   const sent = performance.now()
   const stale = request<unknown>(systemClock(), limit, signal =>
     verb === 'break' ? store.break(claim.name, 'test', signal) : store[verb](claim, signal),
@@ -191,11 +191,11 @@ async function givenUp(
     () => {},
   )
   await Promise.all([outcome, meanwhile()])
-  // It may have failed sooner; and the server's clock may count whole milliseconds.
+  // It may have failed sooner, and the server's clock may count whole milliseconds.
   await sleep(Math.max(sent + 1.1 * limit - performance.now(), 0))
 }
 
-/** Watches for a while, because nothing shows when a request that was given up has arrived. */
+/** Checks for a while, because nothing shows when the stale request arrives. */
 async function always(space: Space, look: () => Promise<void>): Promise<void> {
   const end = performance.now() + space.short
   for (let looks = 0; looks < 10 || performance.now() < end; looks += 1) {
@@ -204,7 +204,7 @@ async function always(space: Space, look: () => Promise<void>): Promise<void> {
   }
 }
 
-/** A late request may briefly leave something, which its client deletes. */
+/** A stale request may briefly leave something, which its client deletes. */
 async function leavesNothing(space: Space, client: Client, name: string): Promise<void> {
   await sleep(space.short)
   await until('nothing is left', async () => (await client.inspect({ name })).length === 0, LONGEST_REQUEST)

@@ -1,9 +1,9 @@
 /** Milliseconds within which every request must be answered, on the slowest machine. */
 const LIMIT = 10_000
-/** The same for a state that many requests lead to, such as a thousand waiters. */
+/** The same for a state that takes many requests, such as a thousand waiters. */
 const STATE_LIMIT = 30_000
 
-/** What `ask` answers; rejects after 10 s. */
+/** Resolves to the answer of `ask`, or rejects after 10 s. */
 export async function within<Answer>(what: string, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
   const controller = new AbortController()
   let timer: NodeJS.Timeout | undefined
@@ -18,7 +18,7 @@ export async function within<Answer>(what: string, ask: (signal: AbortSignal) =>
   }
 }
 
-/** Looks again and again until `condition` answers something true; rejects after `limit` ms. */
+/** Polls until `condition` resolves to something true. Rejects after `limit` ms. */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
@@ -37,12 +37,12 @@ export function sleep(ms: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, ms))
 }
 
-/** Thrown by an attempt that came too late to show anything. */
+/** An attempt was too late to prove anything. */
 export class TooSlow extends Error {}
 
 /**
- * For what can only be seen in time: repeats an attempt that was `TooSlow`, or that failed while this process stood
- * still for more than `patience` ms, so that a busy machine proves nothing wrong. Each attempt takes fresh names.
+ * For timed behaviour: repeats an attempt that was `TooSlow`, or that failed while this process hung for more than
+ * `patience` ms. So a busy machine proves nothing wrong. Each attempt uses new names.
  */
 export async function inTime<T>(patience: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 8; ; tries -= 1) {
@@ -58,7 +58,7 @@ export async function inTime<T>(patience: number, attempt: () => Promise<T>): Pr
   }
 }
 
-/** The longest time for which the event loop of this process did not turn. */
+/** The longest stall of the event loop of this process. */
 class Stalls {
   longest = 0
   #last = performance.now()

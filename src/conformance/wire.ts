@@ -1,21 +1,21 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store } from '../contract/store.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 
 /** May hold a request or a reply back, or lose it by rejecting. */
 type Hook = (verb: Verb) => Promise<void> | void
 
-/** What went over a wire. */
+/** A request and its answer. */
 export interface Exchange {
   readonly verb: Verb
   /** By `performance.now()`, before the request left. */
   readonly sent: number
-  /** False while the answer has not come, and if it was lost. */
+  /** False until the answer arrives, and if it was lost. */
   answered: boolean
   answer: Grant | Busy | boolean | 'released' | 'gone' | undefined
 }
 
-/** A way to a store on which requests and replies are seen, held back and lost, whatever the core gives up meanwhile. */
+/** A network to a store: it records requests and replies, delays and loses them, even if the core gives up meanwhile. */
 export class Wire implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
@@ -32,18 +32,18 @@ export class Wire implements Store {
     if (store.watch) this.watch = store.watch.bind(store)
   }
 
-  /** When the last request left whose answer said that a lease is held. */
+  /** When the last request was sent whose answer was a grant. */
   get lastGood(): number {
     const good = this.exchanges.findLast(({ answer }) => typeof answer === 'object' && answer.held)
     return good?.sent ?? Number.NEGATIVE_INFINITY
   }
 
-  /** How many requests of this kind left, whatever became of them. */
+  /** The number of requests of this kind that were sent. */
   sent(verb: Verb): number {
     return this.exchanges.filter(exchange => exchange.verb === verb).length
   }
 
-  /** How many of them were answered. */
+  /** The number of those that were answered. */
   answered(verb: Verb): number {
     return this.exchanges.filter(exchange => exchange.verb === verb && exchange.answered).length
   }
@@ -64,7 +64,7 @@ export class Wire implements Store {
     return this.#exchange('release', signal => this.#store.release(key, signal))
   }
 
-  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {
     return this.#store.inspect(query, signal)
   }
 
@@ -91,13 +91,13 @@ export class Wire implements Store {
   }
 }
 
-/** A hook that holds back what passes until it is opened. */
+/** A hook that holds back messages until it is opened. */
 export function gate(): { hook: Hook; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { hook: () => promise, open: resolve }
 }
 
-/** A hook that loses the first that passes. */
+/** A hook that loses the first message. */
 export function loseFirst(verb: Verb): Hook {
   let lost = false
   return passing => {

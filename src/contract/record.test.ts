@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { recordToJSON, stateOf, visible } from './record.ts'
-import type { LeaseRecord } from './store.ts'
+import type { LeaseRecord, NodeRecord } from './store.ts'
 
 const holder: LeaseRecord = { name: 'a', state: 'held', owner: 'o', note: 'n', token: 2n ** 63n, remaining: 12.6 }
 const waiter: LeaseRecord = { name: 'a', state: 'waiting', owner: 'w', note: '', remaining: 3, position: 0 }
@@ -23,6 +23,11 @@ test('the state of a name is its holder and its waiters in order', () => {
   expect(stateOf('a', [holder, waiter, second])).toEqual({ name: 'a', holder, waiters: [waiter, second] })
   expect(stateOf('a', [waiter])).toEqual({ name: 'a', holder: undefined, waiters: [waiter] })
   expect(stateOf('a', [])).toEqual({ name: 'a', holder: undefined, waiters: [] })
+})
+
+test('the servers of a store are no leases, whatever their names', () => {
+  const node: NodeRecord = { name: 'a', state: 'quarantined', remaining: 3, reason: 'restarted' }
+  expect(stateOf('a', [node, holder, waiter])).toEqual({ name: 'a', holder, waiters: [waiter], nodes: [node] })
 })
 
 test('M8: longer texts of other programs are clipped to 255 bytes, between two characters', () => {

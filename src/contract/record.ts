@@ -1,22 +1,30 @@
 import type { LeaseRecord, NodeRecord } from './store.ts'
 
-/** All about one name. */
+/** The holder of one name, its waiters, and the servers that decide. */
 export interface NameState {
   readonly name: string
   readonly holder: LeaseRecord | undefined
-  /** In order; empty where the store keeps no line. */
+  /** In order. Empty where the store has no queue. */
   readonly waiters: readonly LeaseRecord[]
-  /** The servers that decide about it, where they are several. */
+  /** The servers of the store, if it is made of several. */
   readonly nodes?: readonly NodeRecord[]
 }
 
-/** The state of `name` from the records of its holder and waiters. */
-export function stateOf(name: string, records: readonly LeaseRecord[]): NameState {
+/** The state of `name` from what `inspect` of a store shows. */
+export function stateOf(name: string, records: readonly (LeaseRecord | NodeRecord)[]): NameState {
+  const leases = records.filter(isLease)
+  const nodes = records.filter(record => !isLease(record))
   return {
     name,
-    holder: records.find(record => record.state === 'held'),
-    waiters: records.filter(record => record.state === 'waiting'),
+    holder: leases.find(({ state }) => state === 'held'),
+    waiters: leases.filter(({ state }) => state === 'waiting'),
+    ...(nodes.length > 0 && { nodes }),
   }
+}
+
+/** Is this a lease or a waiter, and not a server? */
+export function isLease(record: LeaseRecord | NodeRecord): record is LeaseRecord {
+  return record.state === 'held' || record.state === 'waiting'
 }
 
 /** In bytes of UTF-8: the most that `checkText` accepts. */

@@ -1,7 +1,7 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on the rules below and on nothing else. A case of `holdfast/conformance` that checks a rule
- * begins with its number.
+ * core's. The core relies on rules R1 to R13 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
+ * with its number.
  *
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
  *     keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
@@ -11,10 +11,10 @@
  * R2. No request waits for a name. `acquire` answers `Busy` at once. The answer says when to ask again, and who holds the
  *     name if the store can tell. A claim that does not queue leaves nothing behind.
  *
- * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `acquireLimit(ttl)` for
- *     `acquire`, `requestLimit(ttl)` for `renew` and `annotate`, 5 s for `break`. The core waits no longer. What must have
- *     the last word it sends after the limit of what it overrides. A request that reaches the server after its limit has
- *     no effect, or only effects that do no harm:
+ * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `requestLimit(ttl)` for
+ *     `acquire` (by `guarantees.acquireShare`), `renew` and `annotate`, 5 s for `break`. The core waits no longer. To
+ *     override a request, it sends the next one after the limit of the first. A request that reaches the server after its
+ *     limit has no effect, or only effects that do no harm:
  *     - A stale `acquire` of a withdrawn claim is refused (R4). That of another claim leaves at most a lease or a waiter
  *       that ends with its ttl, as if its process had died.
  *     - A stale `renew` never shortens a lease, undoes a later renewal or revives a lease.
@@ -44,7 +44,7 @@
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
  *     queue never overtakes. A waiter keeps its position if it asks no later than it was told to. A waiter that stops
- *     asking delays the next one by a limited time (see `stores/line.ts`), and its entry lapses.
+ *     asking delays the next one by at most its grace period (`TURN`), and its entry lapses.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
@@ -55,7 +55,8 @@
  *
  * R11. Names are compared byte by byte, and every string that the core accepts is a name. `inspect` shows the leases and
  *      waiters of exactly one name, or of all names that begin with the prefix. It shows each once, and none that has
- *      ended.
+ *      ended. A store made of several servers shows the state of each server first, also if too few of them answer; the
+ *      iteration then rejects.
  *
  * R12. A store that has `onLoss` calls `lost` when it finds out by itself that a lease is gone before its time, such as
  *      with a session. It does so at most once, and not after it was called off. Other losses are found by renewals.
@@ -70,37 +71,37 @@ export interface Claim {
   readonly name: string
   /** 128 random bits, in hexadecimal. */
   readonly id: string
-  /** Who asks, for people to read; it decides nothing. */
+  /** The process that asks, for people to read. It decides nothing. */
   readonly owner: string
   /** Milliseconds that a grant lasts unless it is renewed. */
   readonly ttl: number
   /** Free text of the holder, visible to all. */
   readonly note: string
-  /** May the claim join the line of waiters? Without it a busy answer leaves nothing behind. */
+  /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
-  /** What it was granted, once it holds: a store of several servers mends by it what one of them has lost. */
+  /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
   readonly token?: bigint | undefined
 }
 
-/** The claim holds the name for `ttl` ms, counted by the server, and `token` outranks every earlier holder's. */
+/** The claim holds the name for `ttl` ms by the server's clock. `token` outranks every earlier holder's. */
 export interface Grant {
   readonly held: true
   readonly token: bigint
-  /** Milliseconds as the server granted them (R6); it may be more than was asked for. */
+  /** Milliseconds, as the server granted them (R6). It may be more than the claim asked for. */
   readonly ttl: number
 }
 
-/** Another claim holds the name, or stands before this one in line. */
+/** Another claim holds the name, or is ahead of this one in the queue. */
 export interface Busy {
   readonly held: false
-  /** Ask again after this many milliseconds if nothing woke the claim before. */
+  /** Ask again after this many milliseconds unless a wake comes first. */
   readonly retryAfter: number
-  /** How many waiters stand before this claim, where the store keeps a line. */
+  /** The number of waiters ahead of this claim, where the store has a queue. */
   readonly ahead?: number | undefined
   readonly holder?: LeaseRecord | undefined
   /**
-   * Since before this request the store hears who wakes the claim, and keeps what it hears until `watch`: then the claim
-   * need not be asked again after that. @default false
+   * The store subscribed to wakes of this claim before the request, and keeps them until `watch` is called. The core then
+   * need not ask again after `watch`. @default false
    */
   readonly listens?: boolean | undefined
 }
@@ -108,51 +109,55 @@ export interface Busy {
 /** A hint to a waiter: ask again after `delay` ms. @default at once */
 export type Wake = (delay?: number) => void
 
-/** What anybody may see of a lease or of a waiter. */
+/** A lease or a waiter, as anybody may see it. */
 export interface LeaseRecord {
   readonly name: string
   readonly state: 'held' | 'waiting'
   readonly owner: string
-  /** Of a holder only. */
+  /** Only for a holder. */
   readonly token?: bigint | undefined
   readonly note: string
-  /** Milliseconds until the lease, or the place in line, lapses unless it is renewed. */
+  /** Milliseconds until the lease, or the position in the queue, lapses unless it is renewed. */
   readonly remaining: number
-  /** Of a waiter only: 0 is the next to hold. */
+  /** Only for a waiter: 0 is the next to hold. */
   readonly position?: number | undefined
 }
 
-/** What anybody may see of one of the servers that a store is made of. */
+/** One of the servers that a store is made of. */
 export interface NodeRecord {
   /** Its address. */
   readonly name: string
-  /** `quarantined`: it may have forgotten leases, and votes in `remaining` ms. `unavailable`: it does not answer. */
+  /** `quarantined`: it may have lost leases, and votes again in `remaining` ms. `unavailable`: it does not answer. */
   readonly state: 'serving' | 'quarantined' | 'unavailable'
-  /** Milliseconds; of a quarantined one. */
+  /** Milliseconds. Only for a quarantined server. */
   readonly remaining?: number | undefined
   /** Why it does not serve. */
   readonly reason?: string | undefined
 }
 
-/** What an engine promises, as data: printed by the docs and the command line, checked by the fault lab. */
+/** What an engine promises, as data. The core computes limits from it, and the docs print it. */
 export interface Guarantees {
-  /** Who shares the names: one process, one machine, or all that reach the server. */
+  /** Which processes share the names: one process, those of one machine, or all that reach the server. */
   readonly scope: 'process' | 'machine' | 'network'
-  /** When two holders can believe in the same lease at once, in a sentence; fencing then decides. */
+  /** When two holders can believe that they hold the same lease, in a sentence. Fencing then decides. */
   readonly exclusion: string
   /** What keeps tokens rising, in a sentence. */
   readonly token: string
-  /** Are waiters served in the order in which they came? */
+  /** Does the store serve waiters in the order in which they came? */
   readonly order: 'first come, first served' | 'not promised'
-  /** Does a waiter hear of a release, or does it ask again and again? */
+  /** Does the store notify waiters of a release, or do they poll? */
   readonly waiting: 'pushed' | 'polled'
   /** The shortest ttl in milliseconds that locks accept over this store. Its option `shortestTtl` sets another. */
   readonly shortestTtl: number
   /**
-   * The longest ttl in milliseconds for which a lease lasts although its process is gone; 0 where all leases end with
-   * its connection. @default any ttl
+   * The longest ttl in milliseconds for which a lease outlives its process. 0 if leases end with the connection.
+   * @default any ttl
    */
   readonly longestUnattended?: number | undefined
+  /** Share of the ttl that an `acquire` may take, up to 5 s (R3). @default 1/3 */
+  readonly acquireShare?: number | undefined
+  /** How soon the next waiter follows a holder that died. @default after the ttl */
+  readonly takeover?: Takeover | undefined
   /** The clock that decides when a lease has ended. */
   readonly clock: string
   /** What survives a restart or a failover of the server, in a sentence. */
@@ -161,10 +166,24 @@ export interface Guarantees {
   readonly limits: readonly string[]
 }
 
-/** The names to look at: exactly one, or all that begin alike. */
+/**
+ * How long after the last renewal of a holder that died the next waiter holds, at most: the ttl times `factor`, rounded
+ * up to a multiple of `step`, at least `least`, plus `extra`. Durations are milliseconds. It holds for a cluster whose
+ * leader stays, with the default settings of its servers.
+ */
+export interface Takeover {
+  /** @default 1 */
+  readonly factor?: number
+  /** @default 1 */
+  readonly step?: number
+  readonly least: number
+  readonly extra: number
+}
+
+/** The names to look at: exactly one, or all with the same prefix. */
 export type Query = { readonly name: string } | { readonly prefix: string }
 
-/** Names a claim without its wishes. */
+/** Identifies a claim without its parameters. */
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>
 
 /**
@@ -176,14 +195,7 @@ export interface Store extends AsyncDisposable {
   /** For people, such as `sqlite` or `redis cluster`. */
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Milliseconds that a request to acquire for this ttl may take (R3). @default requestLimit(ttl), min(5,000, ttl / 3) */
-  acquireLimit?(ttl: number): number
-  /**
-   * Milliseconds after its last renewal within which a holder of this ttl that died is followed, in a cluster whose
-   * leader stays and with the usual settings of its servers. @default the ttl
-   */
-  takeover?(ttl: number): number
-  /** Asks for the name; does the claim hold it now? R1 to R3, R5, R6, R8. */
+  /** Requests the name, and says whether the claim holds it now. R1 to R3, R5, R6, R8. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
   /** Makes the lease last `ttl` from now. `undefined`: the lease is certainly gone. R3, R5, R6. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
@@ -198,13 +210,14 @@ export interface Store extends AsyncDisposable {
   onLoss?(key: ClaimKey, lost: () => void): () => void
   /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9). */
   watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
-  /** Holders, each followed by its waiters in order where the store has a queue (R11). */
-  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord>
+  /**
+   * The servers of the store if it is made of several, then the holders, each followed by its waiters in order where the
+   * store has a queue (R11).
+   */
+  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord>
   /**
    * Frees the name. Answers the token that now outranks the old holder, or `undefined` if nobody held the name (R10).
    * `by` decides nothing.
    */
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined>
-  /** How its servers are, if it is made of several. */
-  nodes?(signal: AbortSignal): Promise<readonly NodeRecord[]>
 }

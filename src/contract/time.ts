@@ -1,3 +1,4 @@
+import type { Takeover } from './store.ts'
 import { Timers } from './timers.ts'
 
 /**
@@ -50,30 +51,40 @@ export function systemClock(): Clock {
   }
 }
 
-/** No request of a claim with this ttl is waited for longer, and none may be carried out later. */
-export function requestLimit(ttl: number): number {
-  return Math.min(LONGEST_REQUEST, ttl / 3)
+/**
+ * Milliseconds that a request of a claim with this ttl may take. The core waits no longer, and the server does not carry
+ * it out later (R3). `share`: `guarantees.acquireShare`, for an `acquire`.
+ */
+export function requestLimit(ttl: number, share: number = 1 / 3): number {
+  return Math.min(LONGEST_REQUEST, ttl * share)
 }
 
-/** Milliseconds; thereby also the least time for which a withdrawn claim must be remembered. */
+/** Milliseconds between the last renewal of a holder that died and the next holder, at most. @default the ttl */
+export function takeoverTime(ttl: number, takeover: Takeover | undefined): number {
+  if (!takeover) return ttl
+  const { factor = 1, step = 1, least, extra } = takeover
+  return Math.max(Math.ceil((ttl * factor) / step) * step, least) + extra
+}
+
+/** Milliseconds. A store remembers a withdrawn claim for at least as long (R4). */
 export const LONGEST_REQUEST = 5_000
 
-/** Milliseconds that the last request of a wait or of a withdrawal may take when its time is over. */
+/** Milliseconds that the last request of a wait or of a withdrawal gets when the time is up. */
 export const LAST_REQUEST = 50
 
-/** Milliseconds that a call waits for the store if it makes one attempt: a try, an inspection, a release. */
+/** Milliseconds that a call with one attempt waits for the store: a try, an inspection, a release. */
 export const LONGEST_TRY = 2_000
 
-/** Milliseconds that a withdrawal in the background may keep the process alive, or `close()` waiting. */
+/** Milliseconds for which a withdrawal in the background keeps the process alive, or `close()` waits for it. */
 export const LAST_WITHDRAWAL = 1_000
 
-/** Share of its ttl that a holder gives up for clocks that run at different speeds. */
+/** Share of its ttl that a holder gives up because clocks run at different speeds. */
 export const DRIFT = 0.01
 
-/** What a holder gives up of its ttl: for drift, and 2 ms. */
+/** Milliseconds that a holder gives up of its ttl: the drift and 2 ms. */
 export function margin(ttl: number): number {
   return ttl * DRIFT + 2
 }
 
-/** Grace period, in milliseconds: a released name is offered to the first waiter alone for so long, then to the second too. */
+/** Grace period in milliseconds: after a release, only the first waiter may take the name; then the second may too. */
 export const TURN = 100

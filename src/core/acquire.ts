@@ -110,7 +110,7 @@ class Waiting {
     const { clock, store } = this.#core
     const left = this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
     const { ttl } = this.#claim
-    const limit = Math.min(store.acquireLimit?.(ttl) ?? requestLimit(ttl), left)
+    const limit = Math.min(requestLimit(ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }

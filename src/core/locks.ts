@@ -4,9 +4,9 @@ import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
-import { type NameState, stateOf } from '../contract/record.ts'
+import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, pause, request } from '../contract/request.ts'
-import type { Claim, LeaseRecord, Query, Store } from '../contract/store.ts'
+import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
 import { LAST_WITHDRAWAL, LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Election, type ElectionOptions, StoreElection } from '../recipes/election.ts'
@@ -180,17 +180,14 @@ export class StoreLocks implements Locks {
 
   async inspect(name: string): Promise<NameState> {
     checkName(name)
-    const records: LeaseRecord[] = []
+    const records: (LeaseRecord | NodeRecord)[] = []
     for await (const record of this.#records({ name })) records.push(record)
-    const { store } = this
-    if (!store.nodes) return stateOf(name, records)
-    const nodes = await request(this.#core.clock, this.#requestLimit(), async signal => store.nodes?.(signal) ?? [])
-    return { ...stateOf(name, records), nodes }
+    return stateOf(name, records)
   }
 
   async *list(prefix = ''): AsyncIterable<LeaseRecord> {
     checkText(prefix, 'the prefix of names')
-    yield* this.#records({ prefix })
+    for await (const record of this.#records({ prefix })) if (isLease(record)) yield record
   }
 
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {
@@ -293,7 +290,7 @@ export class StoreLocks implements Locks {
     return thread
   }
 
-  #records(query: Query): AsyncIterable<LeaseRecord> {
+  #records(query: Query): AsyncIterable<LeaseRecord | NodeRecord> {
     this.#assertOpen()
     return look(this.#core, query, this.#requestLimit())
   }

@@ -1,13 +1,17 @@
-import { visible } from '../contract/record.ts'
+import { isLease, visible } from '../contract/record.ts'
 import { request } from '../contract/request.ts'
-import type { LeaseRecord, Query } from '../contract/store.ts'
+import type { LeaseRecord, NodeRecord, Query } from '../contract/store.ts'
 import type { Core } from './core.ts'
 
-/** What the store has of these names. `limit`: milliseconds that it may take for each. */
-export async function* look({ store, clock }: Core, query: Query, limit: number): AsyncIterable<LeaseRecord> {
+/** What the store shows of these names. `limit`: milliseconds that each record may take. */
+export async function* look(
+  { store, clock }: Core,
+  query: Query,
+  limit: number,
+): AsyncIterable<LeaseRecord | NodeRecord> {
   const controller = new AbortController()
-  let records: AsyncIterator<LeaseRecord> | undefined
-  const next = async (): Promise<IteratorResult<LeaseRecord>> => {
+  let records: AsyncIterator<LeaseRecord | NodeRecord> | undefined
+  const next = async (): Promise<IteratorResult<LeaseRecord | NodeRecord>> => {
     records ??= store.inspect(query, controller.signal)[Symbol.asyncIterator]()
     return records.next()
   }
@@ -15,7 +19,7 @@ export async function* look({ store, clock }: Core, query: Query, limit: number)
     for (;;) {
       const { done, value } = await request(clock, limit, next)
       if (done) return
-      yield visible(value)
+      yield isLease(value) ? visible(value) : value
     }
   } finally {
     controller.abort()

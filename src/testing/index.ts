@@ -1,6 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../contract/store.ts'
 import { type Locks, StoreLocks } from '../core/locks.ts'
 import type { CloseOptions, LeaseOptions, LocksDefaults } from '../core/options.ts'
 import { memory } from '../stores/memory/index.ts'
@@ -137,7 +137,7 @@ class StagedStore implements Store {
     return this.#reached().watch?.(key, wake, signal)
   }
 
-  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  async *inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {
     yield* this.#reached().inspect(query, signal)
   }
 

@@ -1,16 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { LeaseError } from '../../src/contract/errors.ts'
-import type {
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  Guarantees,
-  LeaseRecord,
-  Query,
-  Store,
-  Wake,
-} from '../../src/contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import type { StoreHarness } from './harness.ts'
@@ -110,7 +100,7 @@ class Reached implements Store {
     return this.#reach(LONGEST_REQUEST, async store => store.watch?.(key, heard, signal))
   }
 
-  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  async *inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {
     yield* await this.#reach(LONGEST_REQUEST, async store => store.inspect(query, signal))
   }
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Claim, LeaseRecord } from '../../src/contract/store.ts'
+import type { Claim } from '../../src/contract/store.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import { VirtualClock } from '../../src/testing/clock.ts'
+import { look } from '../support.ts'
 import { Reference } from './reference.ts'
 
 const { signal } = new AbortController()
@@ -55,8 +56,7 @@ test('the memory store answers as the rules of the line say, whatever is asked i
 
       async function seesTheSame(): Promise<void> {
         for (const looked of ['a', 'b']) {
-          const records: LeaseRecord[] = []
-          for await (const record of store.inspect({ name: looked }, signal)) records.push(record)
+          const records = await look(store, { name: looked })
           const seen = records.map(({ state, owner, position }) => [state, owner, position])
           expect(seen).toEqual(reference.records(looked, clock.now()))
         }

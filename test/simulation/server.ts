@@ -1,4 +1,5 @@
 import { LeaseError } from '../../src/contract/errors.ts'
+import { isLease } from '../../src/contract/record.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../../src/contract/store.ts'
 import type { Clock } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
@@ -127,9 +128,7 @@ export class Server {
   }
 
   async inspect(query: Query, signal: AbortSignal): Promise<LeaseRecord[]> {
-    const records: LeaseRecord[] = []
-    for await (const record of this.#store.inspect(query, signal)) records.push(record)
-    return records
+    return (await Array.fromAsync(this.#store.inspect(query, signal))).filter(isLease)
   }
 
   #isLate(deadline: number): boolean {

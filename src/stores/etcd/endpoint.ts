@@ -2,15 +2,15 @@ import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { Refusal } from './failure.ts'
 
-/** How to speak TLS. Texts or buffers in PEM, as `tls.connect` takes them. */
+/** Options for TLS: PEM text or buffers, as for `tls.connect`. */
 export interface EtcdTls {
-  /** The authorities to trust. @default those of Node */
+  /** Trusted authorities. @default those of Node */
   readonly ca?: string | Buffer | readonly (string | Buffer)[] | undefined
-  /** What this client shows, where the server asks for it (mutual TLS). */
+  /** The certificate of this client, for mutual TLS. */
   readonly cert?: string | Buffer | undefined
   readonly key?: string | Buffer | undefined
   readonly passphrase?: string | undefined
-  /** The name that the certificate of the server must have. @default the host of the endpoint */
+  /** The name in the certificate of the server. @default the host of the endpoint */
   readonly servername?: string | undefined
 }
 
@@ -19,28 +19,28 @@ export interface Address {
   readonly port: number
 }
 
-/** What becomes of one request: messages, then an end; or a failure at any time. */
+/** Receives the answer to one request: messages, then an end; or a failure at any time. */
 export interface Listener {
-  /** It has a connection: until then it waits for one of those before it. */
+  /** The request has a connection. Until then it waits for a free one. */
   onStart?(): void
   onMessage(message: unknown): void
   onEnd(): void
-  /** `sent`: it may have been carried out. */
+  /** `sent`: the request may have been carried out. */
   onFailure(error: Error, sent: boolean): void
 }
 
 /**
- * Connections to one server. HTTP 1.1 has one request at a time on each; 32 keep a server at work, and so many that
- * wait for a server which stands still are no load to it.
+ * Connections to one server. HTTP/1.1 carries one request at a time on each. 32 keep a server busy, and are no load when
+ * it hangs and they all wait.
  */
 const MOST_CONNECTIONS = 32
 
-/** Characters of a whole answer, or of one message of a stream. 80,000 waiters of one name take as much. */
+/** Characters of an answer, or of one message of a stream: as long as the queue of one name with 80,000 waiters. */
 const LONGEST_ANSWER = 32 * 1_024 * 1_024
-/** Characters of a refusal. At most 200 of them are shown. */
+/** Characters of an error response. Messages show at most 200 of them. */
 const LONGEST_REFUSAL = 64 * 1_024
 
-/** One server, over connections of its own that keep no process alive. */
+/** One server, over its own connections. They do not keep the process alive. */
 export class Endpoint {
   readonly label: string
   readonly #target: object
@@ -60,7 +60,7 @@ export class Endpoint {
     this.#streams = new Agent()
   }
 
-  /** Answers how to give it up. `isStream`: the answer has no end, so it has a connection of its own. */
+  /** Returns a function that gives the request up. `isStream`: the answer has no end and needs its own connection. */
   post(path: string, body: string, token: string | undefined, listener: Listener, isStream = false): () => void {
     const headers = {
       'content-type': 'application/json',
@@ -132,7 +132,7 @@ export class Endpoint {
     }
   }
 
-  /** A server that hangs up on the first request may do so because of TLS, and says nothing. */
+  /** A server that closes the connection at the first request may expect TLS, or none. It does not say so. */
   #explained(error: Error): Error {
     if (this.#hasServed || !/hang up|disconnected before secure|ECONNRESET/.test(error.message)) return error
     const hint = this.#isSecure ? 'does not speak TLS: etcd://' : 'speaks TLS: etcds://'
@@ -145,7 +145,7 @@ export class Endpoint {
   }
 }
 
-/** Its socket keeps no process alive, and from the moment at which it is connected the request may be carried out. */
+/** Lets the process end despite the socket. Once it is connected, the request may be carried out. */
 function onConnected(request: ClientRequest, connected: () => void): void {
   request.once('socket', socket => {
     socket.unref()
@@ -161,12 +161,12 @@ function refusalOfBody(status: number | undefined, body: string): Refusal {
     if (refusal.code !== -1) return refusal
     text = refusal.message
   } catch {
-    // No JSON: it is not etcd's.
+    // No JSON, so it does not come from etcd.
   }
   return new Refusal(-1, `HTTP ${status}${text && `: ${text}`}`)
 }
 
-/** Of one answer `{ error: text, code }` or `{ message, code }`, and in streams `{ error: { message, grpc_code } }`. */
+/** Parses `{ error: text, code }` or `{ message, code }`, in streams `{ error: { message, grpc_code } }`. */
 function refusalOf(body: object): Refusal {
   const { error } = body as { error?: unknown }
   const { message, code, grpc_code } = (typeof error === 'object' ? error : body) as Record<string, unknown>

@@ -1,12 +1,12 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
-/** How many characters of a server's text are shown. */
+/** Characters of a server's text that messages show. */
 const LONGEST_TEXT = 200
 
-/** What a server answered instead of what it was asked for: the numbers of gRPC, or -1 if it was not etcd's gateway. */
+/** An error response: a gRPC code, or -1 if it did not come from etcd's gateway. */
 export class Refusal extends Error {
   readonly code: number
-  /** Did an earlier copy of the request go unanswered, so that it may have been carried out? */
+  /** An earlier copy of the request was not answered and may have been carried out. */
   isRepeated = false
 
   constructor(code: number, text: string) {
@@ -47,7 +47,7 @@ const meanings: readonly Meaning[] = [
       'which --enable-grpc-gateway=false turns off',
   },
   { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
-  // A proxy also answers this for a request that it has passed on.
+  // A proxy also answers this for a request that it has forwarded.
   { text: /^HTTP /, code: 'OUTCOME_UNKNOWN', says: FOREIGN },
   {
     text: /database space exceeded/,
@@ -67,26 +67,26 @@ const meanings: readonly Meaning[] = [
   { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve now' },
 ]
 
-/** The gRPC codes of errors that mean that the request was not, and will not be, carried out. */
+/** The gRPC codes that mean that the request was not and will not be carried out. */
 const definite: ReadonlySet<number> = new Set([3, 5, 6, 7, 8, 9, 11, 12, 16])
 
-/** The refusals of a login. */
+/** Errors of a login. */
 const login = meanings.slice(0, 2)
 
 const certificate = /CERT|ISSUER|SELF_SIGNED|ALTNAME|VERIFY/
 const alert = /ALERT/
 
-/** Is this refusal the answer to a second copy of a request, which the first may have made true? */
+/** Is this the error of a repeated request, which the first copy may have caused? */
 export function isRepetition(error: unknown): boolean {
   return LeaseError.is(error) && error.cause instanceof Refusal && error.cause.isRepeated
 }
 
-/** Has the lease ended, or was it revoked? */
+/** Has the lease expired, or was it revoked? */
 export function isLeaseMissing(error: unknown): boolean {
   return textOf(error).includes('requested lease not found')
 }
 
-/** Has it no room, so that it deletes and nothing else? */
+/** Is the server out of space, so that it only deletes? */
 export function isFull(error: unknown): boolean {
   return textOf(error).includes('database space exceeded')
 }
@@ -96,12 +96,12 @@ export function isDuplicate(error: unknown): boolean {
   return textOf(error).includes('duplicate key')
 }
 
-/** Is there such a lease already? */
+/** Does the lease exist already? */
 export function isLeaseThere(error: unknown): boolean {
   return textOf(error).includes('lease already exists')
 }
 
-/** Did the server refuse who asks, as it does when a token is old? */
+/** Did the server reject the token, as it does with an old one? */
 export function isTokenOld(error: unknown): boolean {
   return /invalid auth token|revision of auth store is old|user name is empty/.test(textOf(error))
 }
@@ -111,14 +111,14 @@ export function isAuthOff(error: unknown): boolean {
 }
 
 /**
- * Would another server say the same? One without a leader, or one that is about to end, speaks for itself alone, and so
+ * Would another server answer the same? A server without a leader, or one that shuts down, answers for itself only. So
  * does what is not etcd.
  */
 export function isFinal(error: unknown): boolean {
   return error instanceof Refusal && ![-1, 4, 13, 14].includes(error.code)
 }
 
-/** The error that a caller sees of a request that left, if `sent`. No message has a password: none is in an error. */
+/** The error for the caller. `sent`: the request had left. Messages contain no password, because errors do not. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const { message, code } = error as Error & { code?: unknown }
@@ -143,12 +143,12 @@ export function failure(error: unknown, sent: boolean): LeaseError {
     : new LeaseError('STORE_UNAVAILABLE', `etcd cannot be reached: ${text}`, { cause })
 }
 
-/** The answer cannot be read; the request may have been carried out all the same. */
+/** The answer is malformed. The request may have been carried out. */
 export function senseless(path: string): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', `the answer of etcd to ${path} is malformed`)
 }
 
-/** A login that etcd accepted before may be changing. It is tried again for as long as the caller waits. */
+/** A login that worked before may be changing just now. It is retried for as long as the caller waits. */
 export function passing(error: unknown): unknown {
   if (!LeaseError.is(error) || !login.some(({ text }) => text.test(textOf(error)))) return error
   const message = `${error.message}; etcd accepted them before, so this may be temporary`

@@ -1,8 +1,8 @@
-import type { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
+import { Call } from './call.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
-import { failure, isAuthOff, isFinal, isTokenOld, passing, Refusal, senseless } from './failure.ts'
+import { isAuthOff, isFinal, isTokenOld, passing, senseless } from './failure.ts'
 import { hasHeader, isAnswerTo, isRange, type RangeAnswer, type TxnAnswer } from './messages.ts'
 
 export interface Access {
@@ -12,20 +12,15 @@ export interface Access {
   readonly password?: string | undefined
 }
 
-/** Milliseconds of silence after which the next endpoint is asked too, unless the request has less time. */
-const PATIENCE = 1_000
-/** A server that stands still for less is not worth it. */
-const SHORTEST_PATIENCE = 100
-
 /**
- * The JSON gateway of a cluster. Requests go to one endpoint until it fails or falls silent, then to the next: every
- * request may be repeated, since it names its claim, its lease or the revision that it means.
+ * The JSON gateway of a cluster. Requests go to one endpoint until it fails or stops responding, then to the next. Every
+ * request may be repeated: it names its claim, its lease or the revision that it refers to.
  */
 export class Gateway {
   readonly #endpoints: readonly Endpoint[]
   readonly #user: { readonly name: string; readonly password: string } | undefined
   #token: Promise<string> | undefined
-  /** Did a login ever succeed? */
+  /** Has a login succeeded? */
   #isKnown = false
   /** Index of the endpoint that answered last. */
   #current = 0
@@ -43,8 +38,8 @@ export class Gateway {
   }
 
   /**
-   * Rejects with a `LeaseError` `limit` ms after the request was sent, or if it could not be sent for 5 s more. A malformed
-   * answer is OUTCOME_UNKNOWN too.
+   * Rejects with a `LeaseError` `limit` ms after the request was sent, or if it could not be sent within 5 s. A malformed
+   * answer is OUTCOME_UNKNOWN.
    */
   async ask<Message>(path: string, body: object, limit: number = LONGEST_REQUEST): Promise<Message> {
     const [answer] = await this.call<Message>(path, JSON.stringify(body), limit)
@@ -63,7 +58,7 @@ export class Gateway {
     return answer
   }
 
-  /** As `ask`, for requests of several messages, one after the other in the body. */
+  /** As `ask`, with several messages in one body. */
   async call<Message>(path: string, body: string, limit: number): Promise<readonly Message[]> {
     for (let isFirst = true; ; isFirst = false) {
       const token = this.#user && this.#logIn()
@@ -79,7 +74,7 @@ export class Gateway {
     }
   }
 
-  /** Opens an answer without an end; rejects as `ask` does if it cannot be opened. */
+  /** Opens a stream of messages. Resolves to a function that ends it, or rejects as `ask` does. */
   async stream(path: string, body: object, listener: Listener): Promise<() => void> {
     const token = this.#user && (await this.#logIn())
     if (this.#closed) throw closed()
@@ -121,7 +116,7 @@ export class Gateway {
     for (const endpoint of this.#endpoints) endpoint.close()
   }
 
-  /** Resolves to '' where the server has no users, as etcd's own client does. */
+  /** Resolves to '' if the server has no authentication, as etcd's own client does. */
   #logIn(): Promise<string> {
     this.#token ??= this.#newToken().catch(error => {
       this.#token = undefined
@@ -171,7 +166,7 @@ export class Gateway {
     })
   }
 
-  /** Asks another endpoint from now on, and hears nothing more from this one. */
+  /** Uses another endpoint from now on, and ends the streams of this one. */
   #leave(at: number): void {
     if (this.#current !== at || this.#closed || this.#endpoints.length === 1) return
     this.#current = (at + 1) % this.#endpoints.length
@@ -183,130 +178,4 @@ export class Gateway {
 interface Stream {
   readonly at: number
   fail(): void
-}
-
-interface Attempt {
-  readonly at: number
-  readonly giveUp: () => void
-  isStarted?: boolean
-}
-
-interface Course {
-  /** Sends a copy to the next endpoint; `undefined` if all have had theirs. */
-  next(listener: Listener): Attempt | undefined
-  answered(at: number, messages: readonly unknown[]): void
-  failed(error: LeaseError): void
-  silent(at: number): void
-}
-
-/** One request and its copies. The first answer counts, or the last failure. */
-class Call {
-  readonly #limit: number
-  readonly #course: Course
-  readonly #attempts = new Set<Attempt>()
-  #isRepeated = false
-  #hasBegun = false
-  #isOver = false
-  /** The least certain failure of the copies: one that may have been carried out, else one that was sent. */
-  #failure: LeaseError | undefined
-  #patience: NodeJS.Timeout | undefined
-  #timeout: NodeJS.Timeout | undefined
-
-  constructor(limit: number, course: Course) {
-    this.#limit = limit
-    this.#course = course
-  }
-
-  start(): void {
-    this.#endWithin(LONGEST_REQUEST + this.#limit)
-    this.#next()
-  }
-
-  /** Nothing was sent there yet, so it goes elsewhere. */
-  leave(at: number): void {
-    for (const attempt of this.#attempts) {
-      if (attempt.at !== at || attempt.isStarted || !this.#next()) continue
-      this.#attempts.delete(attempt)
-      attempt.giveUp()
-      return
-    }
-  }
-
-  fail(error: LeaseError): void {
-    if (this.#isOver) return
-    const attempts = [...this.#attempts]
-    this.#end()
-    for (const { at, giveUp } of attempts) {
-      giveUp()
-      this.#course.silent(at)
-    }
-    this.#course.failed(error)
-  }
-
-  #endWithin(limit: number): void {
-    clearTimeout(this.#timeout)
-    const error = failure(new Error(`nothing within ${Math.round(limit)} ms`), true)
-    // What came in while the event loop was blocked is read before it counts as missing.
-    this.#timeout = setTimeout(() => void setImmediate(() => this.fail(error)), limit).unref()
-  }
-
-  #next(): boolean {
-    let attempt: Attempt | undefined
-    const messages: unknown[] = []
-    attempt = this.#course.next({
-      onStart: () => this.#begin(attempt),
-      onMessage: message => void messages.push(message),
-      onEnd: () => this.#answer(attempt, messages),
-      onFailure: (error, sent) => this.#bear(attempt, error, sent),
-    })
-    if (!attempt) return false
-    this.#attempts.add(attempt)
-    return true
-  }
-
-  /** Time counts from when it leaves: many that wait for a connection say nothing about the server. */
-  #begin(attempt: Attempt | undefined): void {
-    if (this.#isOver || !attempt || attempt.isStarted) return
-    attempt.isStarted = true
-    if (!this.#hasBegun) this.#endWithin(this.#limit)
-    this.#hasBegun = true
-    const onSilence = (): void => {
-      if (this.#isOver) return
-      this.#course.silent(attempt.at)
-      if (this.#next()) this.#isRepeated = true
-    }
-    const patience = Math.max(Math.min(PATIENCE, this.#limit / 3), SHORTEST_PATIENCE)
-    clearTimeout(this.#patience)
-    this.#patience = setTimeout(onSilence, patience).unref()
-  }
-
-  #answer(attempt: Attempt | undefined, messages: readonly unknown[]): void {
-    if (this.#isOver || !attempt) return
-    this.#attempts.delete(attempt)
-    const left = [...this.#attempts]
-    this.#end()
-    for (const { giveUp } of left) giveUp()
-    this.#course.answered(attempt.at, messages)
-  }
-
-  #bear(attempt: Attempt | undefined, error: Error, sent: boolean): void {
-    if (this.#isOver || !attempt) return
-    this.#attempts.delete(attempt)
-    const failed = failure(error, sent)
-    if (!this.#failure || (sent && this.#failure.code !== 'OUTCOME_UNKNOWN')) this.#failure = failed
-    if (!isFinal(error)) {
-      if (sent) this.#isRepeated = true
-      this.#course.silent(attempt.at)
-      if (this.#next() || this.#attempts.size > 0) return
-    }
-    if (error instanceof Refusal) error.isRepeated = this.#isRepeated
-    this.fail(isFinal(error) ? failed : this.#failure)
-  }
-
-  #end(): void {
-    this.#isOver = true
-    this.#attempts.clear()
-    clearTimeout(this.#patience)
-    clearTimeout(this.#timeout)
-  }
 }

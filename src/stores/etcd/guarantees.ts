@@ -1,5 +1,11 @@
 import type { Guarantees } from '../../contract/store.ts'
 
+/** Milliseconds between two searches of etcd for leases that ended. */
+export const SWEEP = 500
+
+/** Milliseconds: one and a half election timeouts of 1 s, the default of etcd. */
+const LEAST_TTL = 2_000
+
 /** What an etcd cluster promises. */
 export const guarantees: Guarantees = {
   scope: 'network',
@@ -10,6 +16,7 @@ export const guarantees: Guarantees = {
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 1_000,
+  takeover: { step: 1_000, least: LEAST_TTL, extra: 2 * SWEEP },
   clock: 'the monotonic clock of the leader of the etcd cluster',
   durability:
     'every grant and release is on the disks of a majority before it is answered; renewals are in the memory of the leader',

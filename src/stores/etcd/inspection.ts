@@ -7,10 +7,10 @@ import { holderOf, waiterOf } from './record.ts'
 /** Keys read at once. */
 const PAGE = 1_000
 
-/** What remains of a lease is asked for each holder alone, for so many at once. */
+/** Parallel requests for the remaining time, one for each holder. */
 const AT_ONCE = 50
 
-/** Holders, each followed by its waiters in order. `remaining` answers 0 for a lease that has ended. */
+/** Holders, each followed by its waiters in order. `remaining` resolves to 0 for a lease that has ended. */
 export async function* records(
   gateway: Gateway,
   keys: Keys,
@@ -27,7 +27,7 @@ export async function* records(
     const last = kvs.at(-1)
     key = more && last ? after(last.key) : undefined
     rest = [...rest, ...kvs]
-    // The last name may go on with the next page.
+    // The last name may continue on the next page.
     const open = key === undefined || !last ? undefined : keys.parse(last.key).name
     const isWhole = (found: KeyValue): boolean => keys.parse(found.key).name !== open
     const whole = rest.filter(isWhole)
@@ -55,12 +55,12 @@ async function* recordsOf(
       if (name !== last) [last, position] = [name, 0]
       const ms = left[index]
       if (id !== undefined) yield waiterOf(name, found, position++)
-      else if (ms) yield holderOf(name, found, ms) // else it ended since the keys were read
+      else if (ms) yield holderOf(name, found, ms) // otherwise it ended after the keys were read
     }
   }
 }
 
-/** The names as etcd sorts them; of each the holder, then the line in the order of its create revisions. */
+/** Names as etcd sorts them; for each the holder, then the queue in the order of create revisions. */
 function sort(keys: Keys, all: readonly KeyValue[]): readonly KeyValue[] {
   const byName = Map.groupBy(all, found => keys.parse(found.key).name)
   const order = ({ key, create_revision }: KeyValue): bigint =>

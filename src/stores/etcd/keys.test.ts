@@ -15,7 +15,7 @@ test('the keys of a name are in its ranges, and no others', () => {
   const [held, place] = [keys.held('a'), keys.place('a', '1')]
   expect([held, place].map(text)).toEqual(['holdfast\ta\theld', 'holdfast\ta\tline\t1'])
   expect([held, place].map(key => isIn(keys.all('a'), key))).toEqual([true, true])
-  expect([held, place].map(key => isIn(keys.line('a'), key))).toEqual([false, true])
+  expect([held, place].map(key => isIn(keys.queue('a'), key))).toEqual([false, true])
   for (const other of ['a/b', 'a ', 'ab', 'b', 'a held', 'a\u0080', '\u{10ffff}'])
     for (const key of [keys.held(other), keys.place(other, '1'), keys.gone('a')])
       expect(isIn(keys.all('a'), key)).toBe(false)

@@ -6,8 +6,8 @@ export interface Range {
   readonly range_end: string
 }
 
-// Neither prefixes nor names have control characters, so that no key of one name or prefix is another's, and the line
-// of `a` does not contain that of `a/b`.
+// Neither prefixes nor names have control characters, so no two names or prefixes share a key, and the
+// queue of `a` does not contain that of `a/b`.
 const TAB = '\t'
 
 /** The keys of one store, in base64 as the gateway wants them. */
@@ -18,42 +18,42 @@ export class Keys {
     this.#prefix = prefix + TAB
   }
 
-  /** Is there while somebody holds the name; its create revision is the token. */
+  /** Exists while the name is held. Its create revision is the token. */
   held(name: string): string {
     return base64(`${this.#prefix}${name}${TAB}held`)
   }
 
-  /** The place in line of a claim; the order of create revisions is the line. */
+  /** A claim in the queue. The order of create revisions is the order of the queue. */
   place(name: string, id: string): string {
     return base64(`${this.#prefix}${name}${TAB}line${TAB}${id}`)
   }
 
-  line(name: string): Range {
+  queue(name: string): Range {
     return startingWith(`${this.#prefix}${name}${TAB}line${TAB}`)
   }
 
-  /** The holder and the line. */
+  /** The holder and the queue. */
   all(name: string): Range {
     return startingWith(`${this.#prefix}${name}${TAB}`)
   }
 
-  /** Those of all names that begin with `start`. */
+  /** The keys of all names that begin with `start`. */
   names(start: string): Range {
     const range = startingWith(this.#prefix + start)
-    return start === '' ? { ...range, key: base64(`${this.#prefix} `) } : range // after the claims that are gone
+    return start === '' ? { ...range, key: base64(`${this.#prefix} `) } : range // after the tombstones
   }
 
-  /** That a claim was withdrawn before it arrived: the name of none is empty. */
+  /** The tombstone of a withdrawn claim. It has an empty name, which no lease has. */
   gone(id: string): string {
     return base64(this.#prefix + TAB + id)
   }
 
-  /** Written when a claim leaves a lease that others may be on later; says whose that was. */
+  /** Says which claim left a pooled lease last. */
   left(lease: string): string {
     return base64(`${this.#prefix}${TAB}left${TAB}${lease}`)
   }
 
-  /** What `held`, or `place` and so with an id, made. */
+  /** Parses a key of `held`, or of `place`, which has an id. */
   parse(key: string): { readonly name: string; readonly id: string | undefined } {
     const [name = '', , id] = Buffer.from(key, 'base64').toString().slice(this.#prefix.length).split(TAB)
     return { name, id }
@@ -66,9 +66,9 @@ export function after(key: string): string {
 }
 
 /**
- * The etcd lease of a claim: the same for each request of the claim, so that a repeated one is the same claim, and
- * another for another ttl, which etcd cannot change. What is held at the revision `changed` moves to a lease that it
- * never was on: a late request that ends a former one must not find it there again.
+ * The id of the etcd lease of a claim. It is the same in each request of the claim, which makes them idempotent. Another
+ * ttl needs another lease, since etcd cannot change it. A key of the revision `changed` moves to a lease that it never
+ * had: a stale request that revokes a former lease must not delete it.
  */
 export function leaseOf(id: string, seconds: number, changed?: string): string {
   const text = changed === undefined ? `${id} ${seconds}` : `${id} ${seconds} ${changed}`
@@ -76,7 +76,7 @@ export function leaseOf(id: string, seconds: number, changed?: string): string {
   return ((bits >> 1n) | 1n).toString() // neither negative nor 0, which means none
 }
 
-/** The ttl in the whole seconds that etcd counts in. */
+/** The ttl in seconds, rounded up, as etcd counts. */
 export function secondsOf(ttl: number): number {
   return Math.ceil(ttl / 1_000)
 }

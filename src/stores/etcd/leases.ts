@@ -3,43 +3,43 @@ import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.t
 import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'
+import { LeasePool, type Loan, newPooledId } from './lease-pool.ts'
 import type { KeyValue, LeaseAnswer } from './messages.ts'
-import type { Beat, Shared } from './shared.ts'
-import { newSpare, Spares, type Tenancy } from './spares.ts'
+import type { KeepAlive, Requests } from './requests.ts'
 
-/** Those that are forgotten above this cost their release a request more. */
+/** Claims remembered. A forgotten one costs its release one more request. */
 const MOST_KNOWN = 100_000
 
-/** At the end of the store so many are revoked, and waited for so many milliseconds. */
+/** How many pooled leases `end` revokes, and for how many milliseconds it waits. */
 const [MOST_ENDED, SOON] = [100, 200]
 
-/** Milliseconds: a crowd that meets one holder asks once for what remains of its lease. */
+/** Milliseconds for which claims share one answer about the remaining time of a lease. */
 const FRESH = 200
 
-/** The lease on which a claim is, or is about to be. */
+/** The lease that a claim uses, or is about to use. */
 export interface Known {
   readonly lease: string
-  /** Of the ttl that was asked for. */
+  /** Its ttl, as requested. */
   readonly seconds: number
-  /** If it is a spare one of this store. */
-  readonly tenancy?: Tenancy
+  /** If it is a pooled lease of this store. */
+  readonly loan?: Loan
 }
 
-/** The leases of etcd, each of one claim at a time. */
+/** The etcd leases of the claims of this store. A lease serves one claim at a time. */
 export class Leases {
   readonly #gateway: Gateway
-  readonly #shared: Shared
+  readonly #requests: Requests
   readonly #clock: Clock
   readonly #known = new Map<string, Known>()
-  readonly #spares: Spares
+  readonly #pool: LeasePool
   #tombstones: { readonly lease: Promise<string>; readonly until: number } | undefined
   #asked: { readonly lease: string; readonly at: number; readonly answer: Promise<number> } | undefined
 
-  constructor(gateway: Gateway, shared: Shared, clock: Clock) {
+  constructor(gateway: Gateway, requests: Requests, clock: Clock) {
     this.#gateway = gateway
-    this.#shared = shared
+    this.#requests = requests
     this.#clock = clock
-    this.#spares = new Spares(clock)
+    this.#pool = new LeasePool(clock)
   }
 
   know(id: string, known: Known): void {
@@ -55,35 +55,35 @@ export class Leases {
     this.#known.delete(id)
   }
 
-  /** A lease that no claim is on, for this one; with `isNew`, one that none was on. */
-  async let(id: string, ttl: number, isNew: boolean): Promise<Tenancy> {
+  /** Lends the claim a lease from the pool. With `isNew`, or from an empty pool, it grants a new one. */
+  async lend(id: string, ttl: number, isNew: boolean): Promise<Loan> {
     const seconds = secondsOf(ttl)
-    let spare = isNew ? undefined : this.#spares.take(seconds)
-    if (!spare) {
-      const [lease, beatAt] = [newSpare(), this.#clock.now()]
-      spare = { lease, mark: '0', beat: await this.grant(lease, ttl, requestLimit(ttl)), beatAt }
+    let pooled = isNew ? undefined : this.#pool.take(seconds)
+    if (!pooled) {
+      const [lease, beatAt] = [newPooledId(), this.#clock.now()]
+      pooled = { lease, mark: '0', beat: await this.grant(lease, ttl, requestLimit(ttl)), beatAt }
     }
-    const tenancy = { spare, revision: undefined, isOver: false }
-    this.know(id, { lease: spare.lease, seconds, tenancy })
-    return tenancy
+    const loan = { pooled, revision: undefined, isOver: false }
+    this.know(id, { lease: pooled.lease, seconds, loan })
+    return loan
   }
 
-  /** Nothing of the claim is on it, or not any more since `mark`. */
-  giveBack(id: string, seconds: number, tenancy: Tenancy, mark: string = tenancy.spare.mark): void {
-    if (!this.#end(id, tenancy)) return
-    const spare = { ...tenancy.spare, mark }
-    if (!this.#spares.give(seconds, spare)) this.#revokeSoon(spare.lease)
+  /** Returns a lease to the pool. The claim has no key on it, or none since `mark`. */
+  giveBack(id: string, seconds: number, loan: Loan, mark: string = loan.pooled.mark): void {
+    if (!this.#end(id, loan)) return
+    const pooled = { ...loan.pooled, mark }
+    if (!this.#pool.give(seconds, pooled)) this.#revokeSoon(pooled.lease)
   }
 
-  /** Revokes it, if nobody has before. */
-  evict(id: string, tenancy: Tenancy): void {
-    if (this.#end(id, tenancy)) this.#revokeSoon(tenancy.spare.lease)
+  /** Revokes a lease instead of returning it, unless its loan is over. */
+  evict(id: string, loan: Loan): void {
+    if (this.#end(id, loan)) this.#revokeSoon(loan.pooled.lease)
   }
 
-  /** Ends those that no claim is on, as far as that can be done soon; the others end by themselves. */
+  /** Revokes pooled leases as far as that is quick. The others expire. */
   async end(): Promise<void> {
-    const spares = this.#spares.clear().slice(-MOST_ENDED)
-    const ending = Promise.allSettled(spares.map(({ lease }) => this.revoke(lease)))
+    const last = this.#pool.clear().slice(-MOST_ENDED)
+    const ending = Promise.allSettled(last.map(({ lease }) => this.revoke(lease)))
     let timer: NodeJS.Timeout | undefined
     const soon = new Promise<void>(resolve => {
       timer = setTimeout(resolve, SOON)
@@ -92,30 +92,30 @@ export class Leases {
     clearTimeout(timer)
   }
 
-  /** Makes the lease, or renews it if it is there. */
-  async grant(lease: string, ttl: number, limit: number): Promise<Beat> {
+  /** Grants the lease, or renews it if it exists. */
+  async grant(lease: string, ttl: number, limit: number): Promise<KeepAlive> {
     for (;;) {
       try {
         const body = { ID: lease, TTL: secondsOf(ttl) }
         const { TTL } = await this.#gateway.ask<LeaseAnswer>('lease/grant', body, limit)
-        // A majority has it, so that whoever leads gives it at least its ttl from now on.
+        // A majority has the grant, so any leader gives it at least its ttl from now on.
         return { ttl: Number(TTL) * 1_000, term: Number.POSITIVE_INFINITY }
       } catch (error) {
         if (!isLeaseThere(error)) throw error
-        const beat = await this.#shared.keepAlive(lease, limit)
+        const beat = await this.#requests.keepAlive(lease, limit)
         if (beat.ttl > 0) return beat // else it ended just now
       }
     }
   }
 
-  /** Ends the lease, and with it what is on it; resolves to the revision of that. */
+  /** Revokes the lease, which deletes its keys. Resolves to the revision of that. */
   async revoke(lease: string): Promise<bigint> {
     const { header } = await this.#gateway.ask<LeaseAnswer>('lease/revoke', { ID: lease })
     return BigInt(header.revision)
   }
 
   /**
-   * Ends the lease that a key is on; resolves to a revision between the key's and that of the next one there, or to
+   * Revokes the lease of a key. Resolves to a revision above the key's and below that of the next key there, or to
    * `undefined` if the lease had ended before.
    */
   async endOf({ lease = '0', create_revision }: KeyValue): Promise<bigint | undefined> {
@@ -123,18 +123,18 @@ export class Leases {
       return await this.revoke(lease)
     } catch (error) {
       if (!isLeaseMissing(error)) throw error
-      // A copy whose answer was lost has ended it, which took a revision.
+      // An earlier copy, whose answer was lost, has revoked it. That took a revision.
       return isRepetition(error) ? BigInt(create_revision) + 1n : undefined
     }
   }
 
-  /** Revokes a lease with nothing on it; if that fails it ends by itself. */
+  /** Revokes a lease without keys. If that fails, it expires. */
   drop(id: string, lease: string): void {
     this.forget(id)
     this.#revokeSoon(lease)
   }
 
-  /** Milliseconds that remain of a lease, rounded up to a second; 0 of one that ended. */
+  /** Milliseconds that remain of a lease, rounded up to a second. 0 if it has ended. */
   remaining(lease: string): Promise<number> {
     const now = this.#clock.now()
     if (this.#asked?.lease !== lease || now > this.#asked.at + FRESH)
@@ -142,7 +142,7 @@ export class Leases {
     return this.#asked.answer
   }
 
-  /** A lease for what must be remembered as long as a request may be under way. */
+  /** The lease for tombstones, which last for as long as a request may be in flight. */
   async tombstones(): Promise<string> {
     const now = this.#clock.now()
     if (!this.#tombstones || now > this.#tombstones.until) {
@@ -157,10 +157,10 @@ export class Leases {
     return this.#tombstones.lease
   }
 
-  #end(id: string, tenancy: Tenancy): boolean {
-    if (tenancy.isOver) return false
-    tenancy.isOver = true
-    if (this.#known.get(id)?.tenancy === tenancy) this.forget(id)
+  #end(id: string, loan: Loan): boolean {
+    if (loan.isOver) return false
+    loan.isOver = true
+    if (this.#known.get(id)?.loan === loan) this.forget(id)
     return true
   }
 
@@ -177,7 +177,7 @@ export class Leases {
   }
 }
 
-/** In place of an error that says that the lease is gone. */
+/** Swallows the error that the lease does not exist. */
 export function orMissing(error: unknown): undefined {
   if (!isLeaseMissing(error)) throw error
 }

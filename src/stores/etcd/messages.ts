@@ -1,4 +1,4 @@
-/** What the gateway answers, as far as it is read. Numbers of 64 bits are strings; what is 0 or false is left out. */
+/** Answers of the gateway, as far as they are used. 64-bit numbers are strings. Fields that are 0 or false are missing. */
 export interface Header {
   readonly revision: string
   readonly raft_term: string
@@ -42,7 +42,7 @@ export interface WatchAnswer {
   readonly events?: readonly { readonly type?: 'DELETE'; readonly kv: KeyValue }[]
 }
 
-/** The parts of a transaction on which its answer depends. */
+/** The parts of a transaction that determine the shape of its answer. */
 interface Txn {
   readonly success?: readonly Operation[]
   readonly failure?: readonly Operation[]
@@ -67,7 +67,7 @@ export function isRange(message: unknown): boolean {
   return isNumber(count) && Array.isArray(kvs) && kvs.every(isKeyValue)
 }
 
-/** Does it answer each operation of the transaction? A missing answer would look like a missing key. */
+/** Does the message answer each operation of the transaction? A missing answer would look like a missing key. */
 export function isAnswerTo(txn: object, message: unknown): boolean {
   const { success = [], failure = [] } = txn as Txn
   const { succeeded = false, responses = [] } = Object(message) as { succeeded?: unknown; responses?: unknown }

@@ -5,7 +5,7 @@ import type { KeyValue } from './messages.ts'
 
 const FORMAT = 1
 
-/** `ttl` as it was asked for, in ms; it decides nothing. */
+/** `ttl`: as requested, in ms. It decides nothing. */
 export function encode({ id, owner, note, ttl }: Claim): string {
   return base64({ format: FORMAT, id, owner, note, ttl })
 }
@@ -15,7 +15,7 @@ export function annotated(found: KeyValue, note: string): string {
   return base64({ ...read(found), note })
 }
 
-/** Whose claim it is. Throws for what another version wrote. */
+/** The id of the claim. Throws if another version wrote the value. */
 export function idOf(found: KeyValue): string {
   const { format, id } = read(found)
   if (format === FORMAT) return String(id)
@@ -30,20 +30,20 @@ export function holderOf(name: string, found: KeyValue, remaining: number): Leas
   return { name, state: 'held', owner, token: BigInt(found.create_revision), note, remaining }
 }
 
-/** What remains of its place is not asked for, which would be a request for each: it is less than this. */
+/** The remaining time would cost a request for each waiter. It is at most this. */
 export function waiterOf(name: string, found: KeyValue, position: number): LeaseRecord {
   const { owner, note } = detailsOf(found)
   const remaining = secondsAsked(found) * 1_000
   return { name, state: 'waiting', owner, note, remaining, position }
 }
 
-/** What another program wrote there is no reason to fail for those who only look. */
+/** Inspection does not fail for what another program wrote. */
 function detailsOf(found: KeyValue): Pick<Claim, 'owner' | 'note'> {
   const { owner, note } = read(found)
   return { owner: typeof owner === 'string' ? owner : '', note: typeof note === 'string' ? note : '' }
 }
 
-/** Of the ttl that was asked for first, rounded up. */
+/** The first ttl that the claim asked for, in seconds, rounded up. */
 export function secondsAsked(found: KeyValue): number {
   const { ttl } = read(found)
   return secondsOf(typeof ttl === 'number' ? ttl : 0)

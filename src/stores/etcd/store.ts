@@ -1,75 +1,62 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
-import { askAgainAfter } from '../shared/queue.ts'
 import { Changes } from './changes.ts'
-import { Direct } from './direct.ts'
-import { Exits } from './exits.ts'
 import type { Gateway } from './gateway.ts'
 import { guarantees } from './guarantees.ts'
 import { records } from './inspection.ts'
 import { Keys, leaseOf, secondsOf } from './keys.ts'
+import { isPooled } from './lease-pool.ts'
 import { Leases, orMissing } from './leases.ts'
-import { isTurn, Line, type Waiter } from './line.ts'
 import type { KeyValue } from './messages.ts'
-import { holderOf, idOf, secondsAsked } from './record.ts'
-import { type Beat, granted, Shared, termOf, vanished } from './shared.ts'
-import { isSpare } from './spares.ts'
-import { before, join, situation, situationOf, take } from './txn.ts'
-
-/** Milliseconds after which a waiter asks again for whom no watch listens. */
-const POLL = 1_000
-
-/** Every so many milliseconds etcd looks for leases whose time is over. */
-const SWEEP = 500
-
-/** Milliseconds: one and a half election timeouts, as etcd has them by default. */
-const USUAL_LEAST_TTL = 2_000
+import { idOf, secondsAsked } from './record.ts'
+import { Releases } from './release.ts'
+import { granted, Requests, termOf, vanished } from './requests.ts'
+import { before, join, situation, situationOf } from './txn.ts'
+import { Uncontended } from './uncontended.ts'
+import { Waiting } from './waiting.ts'
 
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 /**
- * A name is held by whoever made the key `held`, on the etcd lease of its claim. Who does not get it makes a key in the
- * line, on that lease as well, and takes the name in the order of these keys.
+ * The claim that created the key `held` holds the name, for as long as the etcd lease of that key lasts. A claim that
+ * waits creates a key in the queue, on its own lease, and takes the name in the order of these keys.
  */
 export class EtcdStore implements Store {
   readonly kind = 'etcd'
   readonly guarantees: Guarantees = guarantees
   readonly #gateway: Gateway
   readonly #keys: Keys
-  readonly #shared: Shared
+  readonly #requests: Requests
   readonly #leases: Leases
-  readonly #direct: Direct
-  readonly #exits: Exits
+  readonly #uncontended: Uncontended
+  readonly #releases: Releases
   readonly #changes: Changes
   readonly #clock: Clock
-  readonly #lines = new Map<string, Line>()
+  readonly #waiting: Waiting
 
-  /** By `clock` a waiter's lease ages, so it must count the time for which the machine sleeps. */
+  /** `clock` must count the time for which the machine sleeps: the leases of waiters age by it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
     this.#gateway = gateway
     this.#clock = clock
     this.#keys = new Keys(prefix)
-    this.#shared = new Shared(gateway, this.#keys)
-    this.#leases = new Leases(gateway, this.#shared, clock)
-    const [keys, shared, leases] = [this.#keys, this.#shared, this.#leases]
-    this.#direct = new Direct(gateway, keys, shared, leases, clock)
-    this.#exits = new Exits({ gateway, keys, shared, leases, direct: this.#direct })
-    this.#changes = new Changes(gateway, keys, shared, leases)
-  }
-
-  takeover(ttl: number): number {
-    return Math.max(secondsOf(ttl) * 1_000, USUAL_LEAST_TTL) + 2 * SWEEP
+    this.#requests = new Requests(gateway, this.#keys)
+    this.#leases = new Leases(gateway, this.#requests, clock)
+    const [keys, requests, leases] = [this.#keys, this.#requests, this.#leases]
+    this.#uncontended = new Uncontended(gateway, keys, requests, leases, clock)
+    this.#releases = new Releases({ gateway, keys, requests, leases, uncontended: this.#uncontended })
+    this.#changes = new Changes(gateway, keys, requests, leases)
+    this.#waiting = new Waiting({ gateway, keys, requests, leases, clock })
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#assertWanted(signal)
-    const waiter = this.#lines.get(claim.name)?.waiters.get(claim.id)
-    if (waiter) return this.#askAgain(claim, waiter, signal)
+    const answer = await this.#waiting.askAgain(claim, signal)
+    if (answer) return answer
     if (!claim.queue) {
-      const answer = await this.#lookFirst(claim)
+      const busy = await this.#lookFirst(claim)
       signal.throwIfAborted()
-      if (answer) return answer
+      if (busy) return busy
     }
     return this.#enter(claim, signal)
   }
@@ -81,18 +68,18 @@ export class EtcdStore implements Store {
     const known = this.#leases.known(id)
     const lease = known?.lease ?? leaseOf(id, seconds)
     const [beat, { found, term }] = await Promise.all([
-      known === undefined || known.seconds === seconds ? this.#shared.keepAlive(lease, limit) : undefined,
-      this.#shared.look(this.#keys.held(name), limit),
+      known === undefined || known.seconds === seconds ? this.#requests.keepAlive(lease, limit) : undefined,
+      this.#requests.look(this.#keys.held(name), limit),
     ])
     if (!found || idOf(found) !== id) return undefined
     signal.throwIfAborted()
     if (beat && found.lease === lease) {
-      if (known?.tenancy) known.tenancy.spare = { ...known.tenancy.spare, beat, beatAt }
+      if (known?.loan) known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
       return granted(found.create_revision, beat, term)
     }
-    // Acquired through another store, such as that of the main thread.
-    if (!known && isSpare(found.lease) && secondsAsked(found) === seconds) {
-      const current = await this.#shared.keepAlive(found.lease, limit)
+    // The claim was acquired through another store, such as that of the main thread.
+    if (!known && isPooled(found.lease) && secondsAsked(found) === seconds) {
+      const current = await this.#requests.keepAlive(found.lease, limit)
       this.#leases.know(id, { lease: found.lease, seconds })
       return granted(found.create_revision, current, term)
     }
@@ -106,13 +93,13 @@ export class EtcdStore implements Store {
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
-    this.#lines.get(name)?.leave(id)
-    return this.#exits.release({ name, id }, signal)
+    this.#waiting.leave(name, id)
+    return this.#releases.release({ name, id }, signal)
   }
 
   async watch({ name, id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     this.#assertWanted(signal)
-    await this.#line(name).watch(id, wake, signal)
+    await this.#waiting.watch(name, id, wake, signal)
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
@@ -122,21 +109,20 @@ export class EtcdStore implements Store {
 
   async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     this.#assertWanted(signal)
-    return this.#exits.break(name, signal)
+    return this.#releases.break(name, signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const line of this.#lines.values()) line.end()
-    this.#lines.clear()
+    this.#waiting.end()
     if (!this.#gateway.isClosed) await this.#leases.end()
     this.#gateway.close()
   }
 
-  /** What can be answered without writing: a try that loses costs no write. */
+  /** Answers a busy claim from a read alone, so that a try that loses costs no write. */
   async #lookFirst(claim: Claim): Promise<Busy | undefined> {
-    const { held, waiting } = await this.#shared.survey(claim.name, requestLimit(claim.ttl))
-    if (held && idOf(held) === claim.id) return undefined // which finds out more
-    return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : undefined
+    const { held, waiting } = await this.#requests.survey(claim.name, requestLimit(claim.ttl))
+    if (held && idOf(held) === claim.id) return undefined // `#enter` recovers it
+    return held || waiting > 0 ? this.#waiting.busy(claim, held, waiting) : undefined
   }
 
   async #enter(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -145,13 +131,13 @@ export class EtcdStore implements Store {
     const settled = await this.#settle(claim)
     if (settled) return settled
     signal.throwIfAborted()
-    // Not if others of this process wait: then it is most likely not free.
-    const taken = queue && this.#lines.has(name) ? undefined : await this.#direct.take(claim, signal)
+    // If others of this process wait, the name is most likely not free.
+    const taken = queue && this.#waiting.knows(name) ? undefined : await this.#uncontended.take(claim, signal)
     if (taken) return taken
     signal.throwIfAborted()
     if (!queue) {
-      const { held, waiting } = await this.#shared.survey(name, limit)
-      if (!held || idOf(held) !== id) return held || waiting > 0 ? this.#busy(claim, held, waiting, undefined) : refused
+      const { held, waiting } = await this.#requests.survey(name, limit)
+      if (!held || idOf(held) !== id) return held || waiting > 0 ? this.#waiting.busy(claim, held, waiting) : refused
       const recovered = await this.#recover(claim)
       if (recovered) return recovered
       throw vanished()
@@ -162,10 +148,13 @@ export class EtcdStore implements Store {
     const beat = await this.#leases.grant(lease, ttl, limit)
     signal.throwIfAborted()
     const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
-    const [, held, line] = responses.map(({ response_range = {} }) => response_range)
+    const [, held, queued] = responses.map(({ response_range = {} }) => response_range)
     if (succeeded) {
-      const found = { held: held?.kvs?.[0], ahead: Number(line?.count ?? 1) - 1 }
-      return this.#wait(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)
+      const found = { held: held?.kvs?.[0], ahead: Number(queued?.count ?? 1) - 1 }
+      return (
+        (await this.#waiting.join(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)) ??
+        this.#enter(claim, signal)
+      )
     }
     const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
     const found = situationOf(answer)
@@ -177,160 +166,49 @@ export class EtcdStore implements Store {
       this.#leases.drop(id, lease)
       return refused
     }
-    // It was in line before, by a request whose answer was lost or through another store, and others may be behind it.
+    // It is in the queue already, by a request whose answer was lost or through another store. Others may be behind it.
     const { place } = found
     if (!place) throw vanished()
     const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
     const known = { lease, revision: place.create_revision, beat, beatAt }
-    return this.#wait(claim, known, { held: found.held, ahead: kvs.length }, signal)
+    return (
+      (await this.#waiting.join(claim, known, { held: found.held, ahead: kvs.length }, signal)) ??
+      this.#enter(claim, signal)
+    )
   }
 
-  /** What became of a request for the claim, on a lease that is not its own, that was not answered. */
+  /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */
   async #settle(claim: Claim): Promise<Grant | undefined> {
     const known = this.#leases.known(claim.id)
-    if (!known?.tenancy) return undefined
+    if (!known?.loan) return undefined
     const held = await this.#recover(claim)
     if (held) return held
-    // It may arrive still, but not once its lease has ended.
-    known.tenancy.isOver = true
+    // It may still arrive, but has no effect once its lease is revoked.
+    known.loan.isOver = true
     await this.#leases.revoke(known.lease).catch(orMissing)
     this.#leases.forget(claim.id)
     return undefined
   }
 
   async #recover(claim: Claim): Promise<Grant | undefined> {
-    const { found, term } = await this.#shared.look(this.#keys.held(claim.name), requestLimit(claim.ttl))
+    const { found, term } = await this.#requests.look(this.#keys.held(claim.name), requestLimit(claim.ttl))
     return found && idOf(found) === claim.id ? this.#again(claim, found, term) : undefined
   }
 
-  async #wait(
-    claim: Claim,
-    known: Pick<Waiter, 'lease' | 'revision' | 'beat' | 'beatAt'>,
-    { held, ahead }: { held: KeyValue | undefined; ahead: number },
-    signal: AbortSignal,
-  ): Promise<Grant | Busy> {
-    signal.throwIfAborted() // nobody would take it from the line again
-    const line = this.#line(claim.name)
-    const now = this.#clock.now()
-    const waiter: Waiter = { ...known, ahead, freeSince: held ? undefined : now, askedAt: now }
-    line.join(claim.id, waiter)
-    return isTurn(waiter, now) ? this.#askAgain(claim, waiter, signal) : this.#busy(claim, held, ahead, waiter, line)
-  }
-
-  async #askAgain(claim: Claim, waiter: Waiter, signal: AbortSignal): Promise<Grant | Busy> {
-    const { name, id, ttl } = claim
-    const line = this.#line(name)
-    const limit = requestLimit(ttl)
-    const { lease, revision } = waiter
-    waiter.askedAt = this.#clock.now()
-    const view = line.view(id, revision)
-    if (view) waiter.ahead = view.ahead
-    if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
-    const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
-    const beating = this.#keepPlace(waiter, isWoken, limit)
-    beating.catch(() => {}) // told below
-    if (!isWoken) {
-      const state = await this.#look(claim, waiter, line)
-      if (typeof state === 'object' && (await beating).ttl > 0) return state
-      signal.throwIfAborted()
-    }
-    const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision), limit)
-    const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
-    if (answer?.succeeded) {
-      line.leave(id)
-      return granted(answer.header.revision, beat, termOf(answer.header))
-    }
-    const state = beat.ttl > 0 ? await this.#look(claim, waiter, line) : 'gone'
-    if (typeof state === 'object') return state
-    // Somebody held it for a moment: the claim is still the next.
-    if (state === 'turn') return this.#busy(claim, undefined, waiter.ahead, waiter, line)
-    // Its place has lapsed or it was withdrawn, or it holds by a request whose answer was lost.
-    line.leave(id)
-    signal.throwIfAborted()
-    return this.#enter(claim, signal)
-  }
-
-  /** One that is about to hold, and was kept alive just now, has no time for that: its renewals begin soon enough. */
-  async #keepPlace(waiter: Waiter, isWoken: boolean, limit: number): Promise<Beat> {
-    const { beat, beatAt, askedAt } = waiter
-    const age = askedAt - beatAt
-    if (isWoken && age < beat.ttl / 10) return { ...beat, ttl: Math.floor(beat.ttl - age) }
-    waiter.beat = await this.#shared.keepAlive(waiter.lease, limit)
-    waiter.beatAt = askedAt
-    return waiter.beat
-  }
-
-  /**
-   * How a waiter stands: read, not written, for the watch may be a little behind. It is to wait, or it is its turn, or
-   * it has no place any more.
-   */
-  async #look(claim: Claim, waiter: Waiter, line: Line): Promise<Busy | 'turn' | 'gone'> {
-    const { name, id, ttl } = claim
-    const limit = requestLimit(ttl)
-    let { held, waiting } = await this.#shared.survey(name, limit)
-    const view = line.agrees(held, waiting) ? line.view(id, waiter.revision) : undefined
-    if (view) waiter.ahead = view.ahead
-    else {
-      const read = { success: situation(this.#keys, claim, waiter.revision) }
-      const found = situationOf(await this.#gateway.txn(read, limit), true)
-      if (found.isGone || found.place?.create_revision !== waiter.revision) return 'gone'
-      waiter.ahead = found.line
-      held = found.held
-    }
-    if (held && idOf(held) === id) return 'gone'
-    const now = this.#clock.now()
-    waiter.freeSince = held ? undefined : (waiter.freeSince ?? now)
-    return isTurn(waiter, now) ? 'turn' : this.#busy(claim, held, waiter.ahead, waiter, line)
-  }
-
-  /** A holder that asks again, whose lease is never shortened by that. */
+  /** A holder asks again. That never shortens its lease. */
   async #again(claim: Claim, found: KeyValue, confirmed: number, place?: KeyValue): Promise<Grant> {
     const { id, ttl } = claim
     if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place.key } }] })
     const { lease = '0', create_revision: revision } = found
     const beatAt = this.#clock.now()
-    const beat = await this.#shared.keepAlive(lease, requestLimit(ttl))
+    const beat = await this.#requests.keepAlive(lease, requestLimit(ttl))
     if (beat.ttl < ttl && beat.ttl > 0) return this.#changes.ttl(claim, found)
     const known = this.#leases.known(id)
-    if (known?.lease === lease && known.tenancy?.isOver === false) {
-      known.tenancy.spare = { ...known.tenancy.spare, beat, beatAt }
-      known.tenancy.revision = revision
+    if (known?.lease === lease && known.loan?.isOver === false) {
+      known.loan.pooled = { ...known.loan.pooled, beat, beatAt }
+      known.loan.revision = revision
     } else this.#leases.know(id, { lease, seconds: secondsOf(beat.ttl) })
     return granted(revision, beat, confirmed)
-  }
-
-  async #busy(
-    { name, ttl, queue }: Claim,
-    held: KeyValue | undefined,
-    ahead: number,
-    waiter: Waiter | undefined,
-    line?: Line,
-  ): Promise<Busy> {
-    const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
-    const now = this.#clock.now()
-    const freeAt = held ? now + Math.max(remaining, SWEEP) : (waiter?.freeSince ?? now)
-    const turn = askAgainAfter(now, freeAt, ahead, waiter?.beat.ttl ?? ttl, queue)
-    // A third of what its place lasts from when that was asked for, however long the answer took.
-    const lapse = waiter ? Math.max(waiter.beatAt + waiter.beat.ttl / 3 - now, 1) : turn
-    return {
-      held: false,
-      retryAfter: Math.min(turn, lapse, line && !line.isReady ? POLL : turn),
-      ahead,
-      listens: line?.isReady,
-      holder: held && holderOf(name, held, Math.max(remaining, 1)),
-    }
-  }
-
-  #line(name: string): Line {
-    let line = this.#lines.get(name)
-    if (!line) {
-      const made = new Line(this.#gateway, this.#keys, name, this.#clock, () => {
-        if (this.#lines.get(name) === made) this.#lines.delete(name)
-      })
-      line = made
-      this.#lines.set(name, made)
-    }
-    return line
   }
 
   #assertWanted(signal: AbortSignal): void {

@@ -1,28 +1,28 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
+import type { PooledLease } from './lease-pool.ts'
 import type { Header, KeyValue, TxnAnswer } from './messages.ts'
 import { encode } from './record.ts'
-import type { Spare } from './spares.ts'
 
-/** How a claim finds its name. */
+/** The state of a name, as one claim reads it. */
 export interface Situation {
   readonly held: KeyValue | undefined
-  /** Its own place in line. */
+  /** Its own key in the queue. */
   readonly place: KeyValue | undefined
-  /** How many are in line: all, or those before the revision that was asked about. */
-  readonly line: number
-  /** Was it withdrawn before? */
+  /** The number of waiters: all, or those before the revision that was asked for. */
+  readonly waiting: number
+  /** Was the claim withdrawn? */
   readonly isGone: boolean
 }
 
 export interface Departure {
   readonly key: string
   readonly lease: string
-  /** The id of the claim, or what else took it from the lease. */
+  /** The id of the claim that leaves, or the break that removed it. */
   readonly left: string
 }
 
-/** What became of one of several transactions, and what its failure found. */
+/** The result of one of several transactions, and the value that it read if it failed. */
 export interface Outcome {
   readonly succeeded: boolean
   readonly header: Header
@@ -35,7 +35,7 @@ function encodeText(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-/** Nothing is there, or nothing in the range. */
+/** There is no such key, or none in the range. */
 export function absent(target: Target): object {
   return { ...target, target: 'CREATE', result: 'EQUAL', create_revision: '0' }
 }
@@ -44,20 +44,20 @@ export function unchanged({ key, mod_revision }: Pick<KeyValue, 'key' | 'mod_rev
   return { key, target: 'MOD', result: 'EQUAL', mod_revision }
 }
 
-/** The key is on this lease; without one, on none. */
+/** The key has this lease. Without `lease`: none. */
 export function onLease(key: string, lease = '0'): object {
   return { key, target: 'LEASE', result: 'EQUAL', lease }
 }
 
-/** Takes the name if it is free and nobody waits; else says who left the lease last. */
-export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare, 'lease' | 'mark'>): object {
+/** Acquires the name if it is free and has no waiters. Otherwise reads which claim left the lease last. */
+export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<PooledLease, 'lease' | 'mark'>): object {
   const { name, id } = claim
   const [held, left] = [keys.held(name), keys.left(lease)]
   return {
     compare: [
       absent({ key: keys.gone(id) }),
       absent({ key: held }),
-      absent(keys.line(name)),
+      absent(keys.queue(name)),
       unchanged({ key: left, mod_revision: mark }),
     ],
     success: [{ request_put: { key: held, value: encode(claim), lease } }],
@@ -65,7 +65,7 @@ export function takeIfFree(keys: Keys, claim: Claim, { lease, mark }: Pick<Spare
   }
 }
 
-/** Deletes a key on a spare lease, and says at that lease who `left` it; else says who did last. */
+/** Deletes a key on a pooled lease and records who `left` it. Otherwise reads which claim left it last. */
 export function leave(keys: Keys, condition: object, { key, lease, left }: Departure): object {
   const mark = keys.left(lease)
   return {
@@ -79,36 +79,36 @@ export function outcomeOf({ header, succeeded = false, responses }: TxnAnswer): 
   return { succeeded, header, found: responses?.[0]?.response_range?.kvs?.[0] }
 }
 
-/** The mod revision at which `left` has left the lease, by this request or by a copy of it. */
+/** The mod revision at which `left` left the lease, by this request or a copy of it. */
 export function leftAt({ succeeded, header, found }: Outcome, left: string): string | undefined {
   if (succeeded) return header.revision
   return found?.value === encodeText(left) ? found.mod_revision : undefined
 }
 
-/** The key was made at this revision, and not since. */
+/** The key was created at this revision. */
 export function madeAt(key: string, create_revision: string): object {
   return { key, target: 'CREATE', result: 'EQUAL', create_revision }
 }
 
-/** Takes a place in line, and says who holds and how many are in line then. Fails if it has one, or holds. */
+/** Joins the queue, and reads the holder and the length of the queue. Fails if the claim is in the queue, or holds. */
 export function join(keys: Keys, claim: Claim, lease: string): object {
   const { name, id } = claim
   const [held, place] = [keys.held(name), keys.place(name, id)]
-  // If its key is on another lease this is found out by what is read.
+  // If the claim holds with another lease, the reads show it.
   const isNotMine = { key: held, target: 'LEASE', result: 'NOT_EQUAL', lease }
   return {
     compare: [absent({ key: keys.gone(id) }), absent({ key: place }), isNotMine],
     success: [
       { request_put: { key: place, value: encode(claim), lease } },
       { request_range: { key: held } },
-      { request_range: { ...keys.line(name), count_only: true } },
+      { request_range: { ...keys.queue(name), count_only: true } },
     ],
   }
 }
 
 /**
- * Takes the name if it is free and the claim has kept its place. Whose turn it is was found out before: nobody ever
- * comes before a place, and to have it compared etcd would read the whole line, 1.4 ms of 1,000 waiters.
+ * Takes the name if it is free and the claim is still in the queue. That the claim is next was read before: nobody can
+ * ever get ahead of it. To compare it here, etcd would read the whole queue: 1.4 ms for 1,000 waiters.
  */
 export function take(keys: Keys, claim: Claim, lease: string, revision: string): object {
   const { name, id } = claim
@@ -119,28 +119,30 @@ export function take(keys: Keys, claim: Claim, lease: string, revision: string):
   }
 }
 
-/** Reads, for `situationOf`: of the line those before `revision`, or only how many. */
+/** Reads for `situationOf`: the waiters before `revision`, or the length of the queue. */
 export function situation(keys: Keys, { name, id }: Claim, revision?: string): object[] {
   return [
     { request_range: { key: keys.gone(id), count_only: true } },
     { request_range: { key: keys.held(name) } },
     { request_range: { key: keys.place(name, id) } },
-    { request_range: revision === undefined ? { ...keys.line(name), count_only: true } : before(keys, name, revision) },
+    {
+      request_range: revision === undefined ? { ...keys.queue(name), count_only: true } : before(keys, name, revision),
+    },
   ]
 }
 
-/** Those in line before a revision. To count them is not offered. */
+/** The waiters before a revision. etcd cannot count them. */
 export function before(keys: Keys, name: string, revision: string): object {
-  return { ...keys.line(name), max_create_revision: (BigInt(revision) - 1n).toString(), keys_only: true }
+  return { ...keys.queue(name), max_create_revision: (BigInt(revision) - 1n).toString(), keys_only: true }
 }
 
-/** What was read last in a transaction. */
+/** The last reads of a transaction. */
 export function situationOf({ responses = [] }: TxnAnswer, isBefore = false): Situation {
-  const [gone, held, place, line] = responses.slice(-4).map(({ response_range = {} }) => response_range)
+  const [gone, held, place, waiting] = responses.slice(-4).map(({ response_range = {} }) => response_range)
   return {
     isGone: Number(gone?.count ?? 0) > 0,
     held: held?.kvs?.[0],
     place: place?.kvs?.[0],
-    line: isBefore ? (line?.kvs?.length ?? 0) : Number(line?.count ?? 0),
+    waiting: isBefore ? (waiting?.kvs?.length ?? 0) : Number(waiting?.count ?? 0),
   }
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { all } from '../../../test/scripted-store.ts'
+import { look } from '../../../test/support.ts'
 import type { Busy, Claim, Grant, Store } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { memory } from './index.ts'
@@ -66,7 +67,7 @@ test('waiters are let in one after the other, a turn apart, and a claim that doe
   await clock.advance(1)
   expect(await put(claim('a', '4', { ttl: 60_000 }))).toMatchObject({ held: false, ahead: 2 })
   expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: true })
-  expect((await all(store.inspect({ name: 'a' }, signal))).map(({ owner }) => owner)).toEqual(['3', '2', '4'])
+  expect((await look(store, { name: 'a' })).map(({ owner }) => owner)).toEqual(['3', '2', '4'])
 })
 
 test('the turns of the line count from when the lease ran out, not from when somebody asked', async () => {

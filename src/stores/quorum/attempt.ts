@@ -8,28 +8,28 @@ import type { Answer, Holding, Member, Vote } from './member.ts'
 import type { Node } from './node.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
-/** Milliseconds, at random between these, before a claim asks again when nobody had a majority. */
+/** Milliseconds, random between these, before a claim asks again when nobody got a majority. */
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [50, 150]
 
 type Ballot = Vote | undefined
 
 export type Result =
   | { readonly kind: 'won'; readonly token: number }
-  /** Another has a majority, or nobody has, which is a `tie`. */
+  /** `busy`: another claim has a majority. `tie`: nobody has. */
   | { readonly kind: 'busy' | 'tie'; readonly busy: Busy }
   | { readonly kind: 'unavailable'; readonly error: LeaseError }
 
 /**
- * One attempt of a claim to get the votes of a majority, with a token that outranks all that a majority gave before: the
- * highest of those that the votes came with, which a majority must then hold as well (Attiya, Bar-Noy, Dolev 1995:
- * "Sharing memory robustly in message-passing systems"). An attempt may fail, so that it needs no consensus.
+ * One attempt of a claim to get the votes of a majority. Its token outranks all that a majority gave before: it is the
+ * highest token of the votes, which is then written back to a majority (Attiya, Bar-Noy, Dolev 1995: "Sharing memory
+ * robustly in message-passing systems"). An attempt may fail, so it needs no consensus.
  */
 export class Attempt {
   readonly #quorum: Quorum
   readonly #claim: Claim
   readonly #number: number
   #tally: Tally<Ballot> | undefined
-  /** What came after enough was known: to be taken back as well, should the attempt not be won after all. */
+  /** Votes that came after the poll was settled. They are taken back too if the attempt is not won. */
   readonly #late: [Node, Ballot, LeaseError | undefined][] = []
   #isConceded = false
 
@@ -40,7 +40,7 @@ export class Attempt {
     this.#number = number
   }
 
-  /** What it did not win it has given back, or tries to. */
+  /** If it does not win, it gives back its votes. */
   async run(): Promise<Result> {
     const tally = await this.#vote()
     this.#tally = tally
@@ -58,7 +58,7 @@ export class Attempt {
     return result
   }
 
-  /** Gives all votes back, also those that may have been given and were not heard of. Waits for the nodes that answer. */
+  /** Gives back all votes, also those whose answers were lost. Waits for the nodes that answer. */
   async concede(): Promise<void> {
     this.#isConceded = true
     const { counted, failed } = this.#tally ?? { counted: [], failed: [] }
@@ -76,7 +76,7 @@ export class Attempt {
       if (granted + tally.pending >= majority) return undefined
       const counted = tally.counted.length
       if (counted < majority && counted + tally.pending >= majority) return undefined
-      // Lost. Whether to another that holds, or to nobody, decides when to ask again.
+      // Lost. When to ask again depends on whether another claim has a majority.
       const most = mostHeld(tally).length
       return most >= majority || most + tally.pending < majority ? tally : undefined
     }
@@ -88,7 +88,7 @@ export class Attempt {
     })
   }
 
-  /** Only at those whose votes were counted: a vote that was not may have come after somebody else's was taken back. */
+  /** Only at nodes whose votes were counted: another vote may have come after that of a rival was taken back. */
   async #commit(tally: Tally<Ballot>, token: number): Promise<boolean> {
     const { majority } = this.#quorum
     const seen = new Map<Member, number>()
@@ -135,7 +135,7 @@ export class Attempt {
       return { held: false, retryAfter: Math.min(pause * (1 + ahead), placeLifetime(ttl) / 3), ahead, listens }
     }
     const { owner, note } = latest(held) as Holding
-    // The name is free when so many of these votes have lapsed that with those that are free they are a majority.
+    // The name is free when the lapsed votes and the free ones are a majority.
     const lapses = busy.map(({ holder }) => holder.remaining).sort((a, b) => a - b)
     const remaining = lapses[majority - tally.count(isGranted) - 1] ?? 0
     return {
@@ -158,7 +158,7 @@ function highest({ counted }: Tally<Ballot>): number {
   return highest
 }
 
-/** What is said of the one other who has the most votes. */
+/** The holdings of the rival that has the most votes. */
 function mostHeld({ counted }: Tally<Ballot>): readonly Holding[] {
   return mostAlike(counted.flatMap(({ value }) => (value?.kind === 'busy' ? [value.holder] : [])))
 }

@@ -1,7 +1,7 @@
 import type { LeaseRecord } from '../../contract/store.ts'
 import type { Holding, Sight } from './member.ts'
 
-/** Those of the claim that most of them are of. */
+/** The holdings of the claim that has the most. */
 export function mostAlike(holdings: readonly Holding[]): readonly Holding[] {
   const byId = new Map<string, Holding[]>()
   let most: Holding[] = []
@@ -14,7 +14,7 @@ export function mostAlike(holdings: readonly Holding[]): readonly Holding[] {
   return most
 }
 
-/** The token that most of them have: of a lease that is a majority's, whatever votes came to it besides. */
+/** The token that most of them have. It is that of the lease, whatever other votes the claim got. */
 export function commonToken(holdings: readonly { readonly token: number }[]): number {
   const counts = new Map<number, number>()
   let common = 0
@@ -26,17 +26,17 @@ export function commonToken(holdings: readonly { readonly token: number }[]): nu
   return common
 }
 
-/** The one whose note is the latest: nodes may have missed it. */
+/** The holding with the latest note. Nodes may have missed it. */
 export function latest(holdings: readonly Holding[]): Holding | undefined {
   return holdings.toSorted((a, b) => b.revision - a.revision)[0]
 }
 
-/** What is known of a name from what the nodes say, of which so many are `missing`. */
+/** The records of a name from the answers of the nodes. `missing` nodes did not answer. */
 export function recordsOf(name: string, sights: readonly Sight[], majority: number, missing: number): LeaseRecord[] {
   const held = mostAlike(sights.flatMap(({ holder }) => holder ?? []))
   const holder = latest(held)
   const records: LeaseRecord[] = []
-  // With nodes missing it may be a lease: better to show one that is none than to hide one.
+  // With nodes missing it may be a lease. Better show a vote too many than hide a lease.
   if (holder && held.length + missing >= majority) {
     const { owner, note } = holder
     const remaining = held.map(each => each.remaining).sort((a, b) => b - a)[majority - 1] ?? holder.remaining
@@ -45,7 +45,7 @@ export function recordsOf(name: string, sights: readonly Sight[], majority: numb
   return [...records, ...waiters(name, sights, records.length > 0 ? holder?.id : undefined)]
 }
 
-/** Each line is of one node only: the places are those of the mean. */
+/** Each node has its own queue. Positions are those of the mean. */
 function waiters(name: string, sights: readonly Sight[], holder: string | undefined): LeaseRecord[] {
   const byId = new Map<string, { places: number[]; record: LeaseRecord }>()
   for (const { line } of sights) {

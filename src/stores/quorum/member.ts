@@ -2,37 +2,37 @@ import type { LeaseError } from '../../contract/errors.ts'
 import type { Claim, ClaimKey, LeaseRecord, Wake } from '../../contract/store.ts'
 
 /**
- * One of the independent servers that a quorum is made of. It decides alone, and never waits. What it grants is a vote;
- * a lease is what a majority has voted for. Tokens are numbers below 2^53 here. Calls reject as those of a `Store` do.
+ * One of the independent servers of a quorum. It decides alone and never waits. It grants votes. A claim with the votes of
+ * a majority has the lease. Tokens are numbers below 2^53 here. Calls reject as those of a `Store` do.
  */
 export interface Member {
   /** Its address, for people. */
   readonly name: string
   /**
-   * Votes for the claim if the name is free or the claim's own, with a token of at least `attempt` and above all that it
-   * gave before. `undefined` if it may have forgotten votes: then it casts none. `attempt` is in microseconds.
+   * Votes for the claim if the name is free or the claim has its vote, with a token of at least `attempt` and above all
+   * that it gave before. `undefined` if it may have lost votes: then it casts none. `attempt` is in microseconds.
    */
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>>
-  /** Raises the token of its vote to `token`, if it is this claim's still and of the token `seen`. */
+  /** Raises the token of its vote to `token`, if the vote is still of this claim and has the token `seen`. */
   commit(claim: Claim, seen: number, token: number): Promise<Answer<boolean>>
   /**
-   * `restore`: vote for the claim again if it has forgotten it and given nobody a higher token; with its note, of a
-   * revision below those of `annotate`, and above that of a vote.
+   * `restore`: votes for the claim again if it lost the vote and gave nobody a higher token. The note then has a revision
+   * below those of `annotate`, and above that of a vote.
    */
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>>
-  /** Changes the note of its vote to the claim's, unless it has one of this `revision` or a higher one. As `renew` else. */
+  /** Writes the claim's note to its vote, unless that has this `revision` or a higher one. Otherwise as `renew`. */
   annotate(claim: Claim, revision: number): Promise<Answer<Renewal>>
-  /** Takes its vote back and the claim out of its line; true if there was any of that. Wakes the first of the line. */
+  /** Takes back its vote and removes the claim from its queue. True if there was either. Wakes the first waiter. */
   release(key: ClaimKey): Promise<Answer<boolean>>
-  /** Takes its vote back that this attempt or an earlier one got, and refuses those of them that come later. */
+  /** Takes back a vote of this attempt or an earlier one, and refuses such votes that come later. */
   concede(key: ClaimKey, attempt: number): Promise<Answer<boolean>>
-  /** Frees the name; its last token, raised to at least `floor` if it was held. */
+  /** Frees the name. Answers its last token, raised to at least `floor` if it was held. */
   break(name: string, floor: number): Promise<Answer<Broken>>
-  /** Raises the last token of a name that is free to `token`; is it that high now? */
+  /** Raises the last token of a free name to `token`. True if it is that high now. */
   raise(name: string, token: number): Promise<Answer<boolean>>
   /** The holder, and a page of the queue that begins after `from` waiters. */
   look(name: string, from: number): Promise<Answer<Sight>>
-  /** All names that begin so and are voted or waited for. */
+  /** All names with the prefix that have a vote or waiters. */
   names(prefix: string): Promise<Answer<readonly string[]>>
   /** As `watch` of a `Store`. */
   watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
@@ -41,10 +41,10 @@ export interface Member {
   close(): void
 }
 
-/** What a member says, and whether that counts. */
+/** The answer of a member, and whether it counts. */
 export interface Answer<Value> {
   readonly value: Value
-  /** Milliseconds until its answers count in a majority, as it may have forgotten; 0: they do. `undefined`: not known. */
+  /** Milliseconds until its answers count in a majority: it may have lost votes. 0: they count. `undefined`: unknown. */
   readonly votesIn: number | undefined
 }
 
@@ -53,23 +53,23 @@ export type Vote =
   | {
       readonly kind: 'busy'
       readonly holder: Holding
-      /** Waiters before this one, in the line of this member. */
+      /** Waiters ahead of this one, in the queue of this member. */
       readonly ahead: number
       /** As of a `Busy`. */
       readonly listens: boolean
     }
   | { readonly kind: 'withdrawn' }
 
-/** Whom a member has voted for. */
+/** The claim that has the vote of a member. */
 export interface Holding extends Pick<LeaseRecord, 'owner' | 'note' | 'remaining'> {
   readonly id: string
   readonly token: number
-  /** Of the note: the highest is that of the latest. */
+  /** Of the note. The highest is the latest. */
   readonly revision: number
 }
 
 export interface Renewal {
-  /** `free`: nobody's, and it could be the claim's again. `lost`: another's, or another's since. */
+  /** `free`: no claim has the vote, and it can be restored. `lost`: another claim has it, or had it since. */
   readonly state: 'held' | 'free' | 'lost'
   /** Of its vote, if that is held. */
   readonly token: number
@@ -80,7 +80,7 @@ export interface Broken {
   readonly token: number
 }
 
-/** All about one name at one member. */
+/** What a member knows of one name. */
 export interface Sight {
   readonly holder: Holding | undefined
   readonly line: readonly Omit<Holding, 'token' | 'revision'>[]

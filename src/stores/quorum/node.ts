@@ -4,21 +4,22 @@ import { List } from '../../contract/list.ts'
 import { storeError } from '../../contract/request.ts'
 import type { NodeRecord } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
+import { FlightTimer } from '../shared/timeouts.ts'
 import type { Answer, Member } from './member.ts'
 
-/** Milliseconds for which the first request to a node may take longer, to connect. */
+/** Extra milliseconds for the first request to a node, to connect. */
 const TO_CONNECT = 1_000
 
-/** Milliseconds between two tries of a node that did not answer: all others are spared the wait for it. */
+/** Milliseconds between probes of an unresponsive node. Other requests do not wait for it. */
 const PROBE_INTERVAL = 100
 
-/** Withdrawals that a node is sent although it does not answer: whatever it was told before may still be carried out. */
+/** Withdrawals sent to a node although it does not answer: it may still carry out earlier requests. */
 const MOST_OWED = 1_000
 
 export interface AskOptions {
-  /** Must it reach the node, whether that answers or not? @default false */
+  /** Send the request even if the node does not respond. @default false */
   readonly owed?: boolean
-  /** Milliseconds of silence. @default the node's */
+  /** Milliseconds without an answer after which the node counts as unresponsive. @default the node's */
   readonly timeout?: number
 }
 
@@ -28,7 +29,7 @@ interface Waiting {
   giveUp(): void
 }
 
-/** A member, how it does, and for how long it is waited for. */
+/** A member, its state, and its timeout. Unresponsiveness is tracked per node, not per request. */
 export class Node {
   readonly member: Member
   /** Resolves when the node first answers or fails. */
@@ -36,19 +37,17 @@ export class Node {
   #resolveKnown: () => void
   readonly #clock: Clock
   readonly #timeout: number
-  /** Has it ever answered? */
+  /** The node has answered at least once. */
   #hasServed = false
   #failure: LeaseError | undefined
-  /** What a request is answered that is not sent because of the failure. */
+  /** The error of requests that are not sent because of the failure. */
   #refused: LeaseError | undefined
   #probeAt = 0
   #owed = 0
   readonly #waiting = new List<Waiting>()
-  /** When it is looked for silence. */
-  #lookAt = Number.POSITIVE_INFINITY
-  #stopTimer: () => void = () => {}
+  readonly #timer: FlightTimer
   #answeredAt = Number.NEGATIVE_INFINITY
-  /** The clock's time from which on its answers count. */
+  /** The time, by the clock, from which its answers count. */
   #votesAt = 0
 
   constructor(member: Member, clock: Clock, timeout: number) {
@@ -58,13 +57,19 @@ export class Node {
     this.member = member
     this.#clock = clock
     this.#timeout = timeout
+    const now = (): number => clock.now()
+    this.#timer = new FlightTimer(
+      at => this.#check(at),
+      (delay, action) => afterReads(clock, delay, action),
+      now,
+    )
   }
 
   get name(): string {
     return this.member.name
   }
 
-  /** Why it can never serve as it is set up. */
+  /** A permanent mistake in the configuration of the node. */
   get refusal(): LeaseError | undefined {
     const failure = this.#failure
     if (!failure || failure.retryable || this.#hasServed) return undefined
@@ -80,13 +85,13 @@ export class Node {
   }
 
   /**
-   * Rejects with a `LeaseError`: at once while it is known not to answer, else when its time is over. What is `owed` is
-   * sent all the same.
+   * Rejects with a `LeaseError`: at once while the node is known to be unresponsive, otherwise after the timeout. A request
+   * that is `owed` is sent in any case.
    */
   ask<Value>(put: (member: Member) => Promise<Answer<Value>>, options: AskOptions = {}): Promise<Answer<Value>> {
     const refused = this.#refused
     if (!refused || this.#mayProbe()) return this.#put(put, options)
-    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // nobody waits for it
+    if (options.owed && this.#owed < MOST_OWED) this.#put(put, options).catch(() => {}) // its result is not awaited
     return Promise.reject(refused)
   }
 
@@ -108,8 +113,9 @@ export class Node {
         this.#fail(error)
         reject(error)
       }
-      const entry = this.#waiting.add({ sent: this.#clock.now(), limit, giveUp })
-      this.#watch(limit)
+      const sent = this.#clock.now()
+      const entry = this.#waiting.add({ sent, limit, giveUp })
+      this.#timer.watch(sent + limit)
       const land = (): void => {
         this.#waiting.remove(entry)
         if (owed) this.#owed -= 1
@@ -117,7 +123,7 @@ export class Node {
       put(this.member).then(
         answer => {
           land()
-          // What the server itself did not answer tells nothing of it.
+          // An answer that did not come from the server says nothing about it.
           if (answer.votesIn !== undefined) this.#serve(answer.votesIn)
           resolve(answer)
         },
@@ -132,30 +138,16 @@ export class Node {
     })
   }
 
-  /** One timer for all that is under way, set anew for what is given up sooner. */
-  #watch(delay: number): void {
-    const at = this.#clock.now() + delay
-    if (at >= this.#lookAt) return
-    this.#lookAt = at
-    this.#stopTimer()
-    // Answers that came while the event loop was blocked are read before they count as missing.
-    const isOver = (): void => {
-      this.#stopTimer = this.#clock.after(0, () => this.#lookForSilence(), true)
-    }
-    this.#stopTimer = this.#clock.after(delay, isOver, true)
-  }
-
-  #lookForSilence(): void {
-    this.#lookAt = Number.POSITIVE_INFINITY
-    const now = this.#clock.now()
+  /** Gives up the requests that are overdue at `now`, and returns when the next one is. */
+  #check(now: number): number {
     let soonest = Number.POSITIVE_INFINITY
     for (const request of this.#waiting.values()) {
-      // With thousands under way one may wait long for its turn, at a node that answers all the time.
-      const left = Math.max(request.sent, this.#answeredAt) + request.limit - now
-      if (left > 0) soonest = Math.min(soonest, left)
+      // With thousands in flight, one may wait long although the node answers all the time.
+      const due = Math.max(request.sent, this.#answeredAt) + request.limit
+      if (due > now) soonest = Math.min(soonest, due)
       else request.giveUp()
     }
-    if (soonest < Number.POSITIVE_INFINITY) this.#watch(soonest)
+    return soonest
   }
 
   #serve(votesIn: number): void {
@@ -184,6 +176,18 @@ export class Node {
     this.#probeAt = this.#clock.now() + PROBE_INTERVAL
     if (events.node_failed.hasSubscribers) events.node_failed.publish({ node: this.name, error })
   }
+}
+
+/** As `afterReads` of the shared timeouts, on a clock that simulations move. */
+function afterReads(clock: Clock, delay: number, action: () => void): () => void {
+  let stop = clock.after(
+    delay,
+    () => {
+      stop = clock.after(0, action, true)
+    },
+    true,
+  )
+  return () => stop()
 }
 
 /** Why the answers of a node do not count. */

@@ -3,12 +3,12 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Answer, Member } from './member.ts'
 import { type AskOptions, Node, quarantine } from './node.ts'
 
-/** What the nodes have said so far to one question. */
+/** The answers of the nodes to one request, so far. */
 export class Tally<Value> {
-  /** How many have not. */
+  /** How many nodes have not answered yet. */
   pending: number
   readonly counted: { readonly node: Node; readonly value: Value }[] = []
-  /** Those whose answers count in no majority. */
+  /** Answers that count in no majority. */
   readonly quarantined: { readonly node: Node; readonly value: Value; readonly votesIn: number }[] = []
   readonly failed: { readonly node: Node; readonly error: LeaseError }[] = []
 
@@ -16,7 +16,7 @@ export class Tally<Value> {
     this.pending = size
   }
 
-  /** How many of those that count say so. */
+  /** The number of counted answers for which `is` holds. */
   count(is: (value: Value) => boolean): number {
     let count = 0
     for (const { value } of this.counted) if (is(value)) count += 1
@@ -25,16 +25,16 @@ export class Tally<Value> {
 }
 
 export interface PollOptions<Value> extends AskOptions {
-  /** Only these are asked. @default all */
+  /** The nodes to ask. @default all */
   readonly nodes?: readonly Node[]
-  /** Is told each answer that comes after the question is settled, and `undefined` if none came. */
+  /** Called with each answer that comes after the poll is settled, or with `undefined` and an error. */
   readonly late?: (node: Node, value: Value | undefined, error?: LeaseError) => void
 }
 
-/** The nodes, and how many of them are a majority. */
+/** The nodes, and the size of a majority. */
 export class Quorum {
   readonly nodes: readonly Node[]
-  /** Any two sets of so many nodes have one in common. */
+  /** Any two sets of this many nodes overlap. */
   readonly majority: number
   readonly environment: Environment
   readonly #told = new Set<Promise<unknown>>()
@@ -49,20 +49,20 @@ export class Quorum {
     return this.nodes.length
   }
 
-  /** Why a node can never serve as it is set up: a mistake that people should hear of, whatever the others can do. */
+  /** A permanent mistake in the configuration of a node. It is reported even if the others are a majority. */
   get refusal(): LeaseError | undefined {
     for (const { refusal } of this.nodes) if (refusal) return refusal
     return undefined
   }
 
-  /** Resolves when each node has answered or failed at least once since it was first asked. */
+  /** Resolves when each node has answered or failed at least once. */
   async known(): Promise<void> {
     await Promise.all(this.nodes.map(({ known }) => known))
   }
 
   /**
-   * Puts a question to all nodes at once and settles as soon as `judge` does, which is called after each answer; it must
-   * settle once none is pending. Rejects with what `judge` throws.
+   * Sends a request to all nodes in parallel, and calls `judge` after each answer. Resolves with its first result, which it
+   * must return once none is pending, or rejects with what it throws.
    */
   poll<Value, Result extends object>(
     put: (member: Member) => Promise<Answer<Value>>,
@@ -103,7 +103,7 @@ export class Quorum {
     })
   }
 
-  /** Tells a node what must reach it whether it answers or not. Resolves when it did, or when its time is over. */
+  /** Sends a request that must reach the node even if it is unresponsive. Resolves when it answers, or after the timeout. */
   tell(node: Node, put: (member: Member) => Promise<Answer<unknown>>): Promise<unknown> {
     const told: Promise<unknown> = node.ask(put, { owed: true }).then(
       () => this.#told.delete(told),
@@ -113,15 +113,15 @@ export class Quorum {
     return told
   }
 
-  /** Resolves when nobody is being told anything. */
+  /** Resolves when no such request is in flight. */
   async settled(): Promise<void> {
     await Promise.all(this.#told)
   }
 
-  /** Too few nodes answered that count. Names each node's reason; the cause holds an error of each. */
+  /** The error for too few answers that count. It names the reason of each node; the cause has an error of each. */
   unavailable({ pending, counted, quarantined, failed }: Tally<unknown>): LeaseError {
     for (const { error } of failed) if (error.code === 'CLOSED') return error
-    // Those that are known not to answer say so at once, before the others have.
+    // Nodes known to be unresponsive fail at once, before the others have answered.
     const missing = this.majority - counted.length - pending
     const sooner = quarantined.map(({ votesIn }) => votesIn).sort((a, b) => a - b)
     const retryAfter = sooner.length >= missing ? sooner[missing - 1] : undefined
@@ -140,4 +140,9 @@ export class Quorum {
     const retryable = errors.length === 0 || errors.some(error => error.retryable)
     return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter, retryable })
   }
+}
+
+/** A judge of `poll` that settles once every node has answered or failed. */
+export function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
+  return tally.pending === 0 ? tally : undefined
 }

@@ -8,9 +8,9 @@ export const isHeld = ({ state }: Renewal): boolean => state === 'held'
 export const isFree = ({ state }: Renewal): boolean => state === 'free'
 
 /**
- * Renews the votes of a claim; answers its token, or `undefined` if it has certainly lost its majority. Rejects if nobody
- * knows. A node that has forgotten its vote, as after a restart, is asked to vote for it again, or a majority would
- * wear away (redsync#149); but what no node knows any more has run out, and stays so.
+ * Renews the votes of a claim. Resolves to its token, or to `undefined` if it has certainly lost its majority. Rejects if
+ * that is unknown. A node that lost its vote, such as by a restart, is asked to vote again: otherwise the majority would
+ * wear away (redsync#149). A lease that no node knows has expired, and is not restored.
  */
 export async function renew(quorum: Quorum, claim: Claim): Promise<number | undefined> {
   const { majority, size } = quorum
@@ -24,7 +24,7 @@ export async function renew(quorum: Quorum, claim: Claim): Promise<number | unde
     const held = tally.count(isHeld)
     isHolding = held >= majority
     if (isHolding) return tally
-    // Nodes that forgot it may answer before the one that knows it still, of which they could have it again.
+    // Nodes that lost the vote may answer first. Keep listening, so that it can be restored.
     const free = claim.token === undefined ? 0 : tally.count(isFree)
     const canRestore = held > 0 && held + free >= majority && held + tally.pending < majority
     return canRestore || held + free + tally.pending < majority || tally.pending === 0 ? tally : undefined

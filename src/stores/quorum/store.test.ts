@@ -13,7 +13,6 @@ function storeOf(members: readonly ScriptedMember[], clock: VirtualClock): Quoru
     guarantees: guaranteesOf(3, true, true),
     nodeTimeout: NODE_TIMEOUT,
     maxTtl: 60_000,
-    acquireLimit: ttl => ttl / 3,
     drift: 0.01,
     environment: { clock, random: () => 0.5 },
   })

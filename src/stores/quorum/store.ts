@@ -14,41 +14,35 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { DRIFT, LONGEST_REQUEST } from '../../contract/time.ts'
+import { DRIFT, requestLimit } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { closed } from '../shared/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
-import { recordsOf } from './holdings.ts'
-import type { Broken, Member, Sight } from './member.ts'
-import type { Node } from './node.ts'
-import { Quorum, type Tally } from './quorum.ts'
+import { inspect } from './inspection.ts'
+import type { Broken, Member } from './member.ts'
+import { Quorum, type Tally, whenAll } from './quorum.ts'
 import { renew } from './renewal.ts'
 
-/** Milliseconds in which a majority should wake a waiter; after the first wake it asks then, should the others not come. */
+/** After the first wake of a waiter, the milliseconds to wait for those of a majority. */
 const WAKES_TOGETHER = 30
 
-/** For how many node timeouts a claim that does not queue asks again when votes split. */
+/** How many node timeouts a claim that does not queue spends on retries when votes split. */
 const TRY_TIMEOUTS = 8
-
-/** Names looked at at once by `inspect`. */
-const PAGE = 100
 
 export interface QuorumOptions {
   readonly kind: string
   readonly guarantees: Guarantees
-  /** Milliseconds for which a node is waited for. */
+  /** Milliseconds after which a node counts as unresponsive. */
   readonly nodeTimeout: number
-  /** Milliseconds: no claim may last longer, for then a node that forgot it votes again. */
+  /** The longest ttl in milliseconds. A node that lost its votes votes again after as long. */
   readonly maxTtl: number
-  /** Milliseconds that it may take to acquire for a ttl. */
-  readonly acquireLimit: (ttl: number) => number
-  /** Share of the ttl that is given up for clocks of different speeds. */
+  /** Share of the ttl that is given up because clocks run at different speeds. */
   readonly drift: number
   readonly environment?: Environment | undefined
 }
 
-/** A store made of independent members, of which a majority decides. */
+/** A store of independent members. A majority decides. */
 export class QuorumStore implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
@@ -71,21 +65,17 @@ export class QuorumStore implements Store {
     if (options.guarantees.waiting === 'pushed') this.watch = (key, wake, signal) => this.#watch(key, wake, signal)
   }
 
-  acquireLimit(ttl: number): number {
-    return this.#options.acquireLimit(ttl)
-  }
-
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     this.#begin(signal)
     this.#checkTtl(claim.ttl)
     const { clock } = this.#environment
     const started = clock.now()
-    const limit = this.acquireLimit(claim.ttl)
+    const limit = requestLimit(claim.ttl, this.guarantees.acquireShare)
     const tryLimit = Math.min(limit, TRY_TIMEOUTS * this.#options.nodeTimeout)
     for (;;) {
       const attempt = new Attempt(this.#quorum, claim, this.#nextAttempt())
       const result = await attempt.run()
-      // A node that has not connected yet may be one that must never vote, such as a server that is listed twice.
+      // A node that has not connected yet may be one that must never vote, such as a server listed twice.
       if (result.kind === 'unavailable') await this.#quorum.known()
       const elapsed = clock.now() - started
       const { refusal } = this.#quorum
@@ -97,7 +87,7 @@ export class QuorumStore implements Store {
       if (result.kind === 'unavailable') throw this.#unavailable(result.error)
       if (result.kind === 'won') throw tooLong(elapsed, limit)
       const { busy } = result
-      // A claim that does not queue asks again here, so that one of several simultaneous tries should succeed.
+      // A claim that does not queue tries again here, so that one of several simultaneous tries succeeds.
       if (result.kind === 'busy' || claim.queue || elapsed + busy.retryAfter >= tryLimit) return busy
       await pause(clock, busy.retryAfter)
       this.#begin(signal)
@@ -109,7 +99,7 @@ export class QuorumStore implements Store {
     this.#checkTtl(claim.ttl)
     const token = await renew(this.#quorum, claim)
     if (token !== undefined) return { held: true, token: BigInt(token), ttl: this.#granted(claim.ttl) }
-    // What a minority still holds for it would only be in the way of others.
+    // Votes that a minority still has for it would only block others.
     for (const node of this.#quorum.nodes) void this.#quorum.tell(node, member => member.release(claim))
     return undefined
   }
@@ -128,7 +118,7 @@ export class QuorumStore implements Store {
       if (tally.counted.length - found > size - majority) return { answer: 'gone' }
       if (tally.pending > 0) return undefined
       if (tally.failed.length > 0) throw this.#quorum.unavailable(tally)
-      // Nodes that may have forgotten count in no majority, but now none of all holds it.
+      // Quarantined nodes count in no majority. But now no node holds it.
       return { answer: found > 0 || tally.quarantined.some(({ value }) => value) ? 'released' : 'gone' }
     }
     return (await this.#quorum.poll(member => member.release(key), judge, { owed: true })).answer
@@ -144,7 +134,7 @@ export class QuorumStore implements Store {
       if (isMajority) heard.clear()
       wake(isMajority ? delay : Math.max(delay, WAKES_TOGETHER))
     }
-    // What hears has a connection of its own, which says nothing of how the node does.
+    // Subscriptions have their own connection, whose failures say nothing about the node.
     await new Promise<void>((resolve, reject) => {
       let armed = 0
       let failed = 0
@@ -160,14 +150,9 @@ export class QuorumStore implements Store {
     })
   }
 
-  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord> {
     this.#begin(signal)
-    const names = 'name' in query ? [query.name] : await this.#names(query.prefix)
-    while (names.length > 0) {
-      this.#begin(signal)
-      const page = await Promise.all(names.splice(0, PAGE).map(name => this.#look(name)))
-      yield* page.flat()
-    }
+    yield* inspect(this.#quorum, query, () => this.#begin(signal))
   }
 
   async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
@@ -178,7 +163,7 @@ export class QuorumStore implements Store {
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
     if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
-    // A node that holds it no more may know of a higher token than those that do.
+    // A node that no longer holds it may know a higher token than those that do.
     const tokens = tally.counted.map(({ value }) =>
       Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),
     )
@@ -186,12 +171,6 @@ export class QuorumStore implements Store {
     // A majority must have that token, so that the next holder's is higher.
     if (tally.count(broken => broken.token >= token) < majority) await this.#raise(name, token)
     return BigInt(token)
-  }
-
-  async nodes(signal: AbortSignal): Promise<readonly NodeRecord[]> {
-    this.#begin(signal)
-    await this.#quorum.poll(member => member.look(' ', 0), whenAll)
-    return this.#quorum.nodes.map(node => node.record)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -215,9 +194,10 @@ export class QuorumStore implements Store {
   }
 
   /**
-   * Microseconds; the floor of its token, so that nodes which missed earlier grants still vote with the same one. No two
-   * attempts of a claim have the same, whatever the clock does: one that is given up takes back what it and earlier ones
-   * got. All that begin in one turn of the event loop share one, which then stands once in a request for many of them.
+   * The number of an attempt, in microseconds. It is the floor of its token, so that nodes that missed earlier grants
+   * still vote with the same one. No two attempts of a claim share a number, whatever the clock does: an attempt that is
+   * given up takes back its votes and those of earlier attempts. Claims of one turn of the event loop share a number,
+   * which a joint request then carries once.
    */
   #nextAttempt(): number {
     if (this.#attempt === undefined) {
@@ -230,7 +210,7 @@ export class QuorumStore implements Store {
     return this.#attempt
   }
 
-  /** A wait for nodes that may have forgotten leases can take as long as maxTtl, so a warning says so once. */
+  /** Quarantines can take as long as maxTtl, so a warning says so once. */
   #unavailable(error: LeaseError): LeaseError {
     const { retryAfter } = error
     if (retryAfter !== undefined)
@@ -243,38 +223,9 @@ export class QuorumStore implements Store {
     return error
   }
 
-  /** Of this the core gives up what `margin` says: then the drift and 2 ms are gone. */
+  /** The core subtracts its `margin` from this. What is left is the ttl without the drift and 2 ms. */
   #granted(ttl: number): number {
     return ttl * ((1 - this.#options.drift) / (1 - DRIFT))
-  }
-
-  async #look(name: string): Promise<LeaseRecord[]> {
-    const tally = await this.#quorum.poll(member => member.look(name, 0), whenAll)
-    const { counted, quarantined, failed } = tally
-    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
-    const pages = [...counted, ...quarantined]
-    const sights = await Promise.all(pages.map(({ node, value }) => this.#wholeQueue(node, name, value)))
-    return recordsOf(name, sights, this.#quorum.majority, failed.length)
-  }
-
-  /** The rest of a long queue, a page at a time. For a node that fails meanwhile, the pages read so far count. */
-  async #wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
-    const line = [...first.line]
-    for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))
-      page = await node
-        .ask(member => member.look(name, line.length))
-        .then(
-          ({ value }) => value,
-          () => undefined,
-        )
-    return { holder: first.holder, line }
-  }
-
-  async #names(prefix: string): Promise<string[]> {
-    const tally = await this.#quorum.poll(member => member.names(prefix), whenAll, { timeout: LONGEST_REQUEST })
-    const { counted, quarantined, failed } = tally
-    if (failed.length > this.#quorum.size - this.#quorum.majority) throw this.#quorum.unavailable(tally)
-    return [...new Set([...counted, ...quarantined].flatMap(({ value }) => value))].sort()
   }
 
   async #raise(name: string, token: number): Promise<void> {
@@ -284,10 +235,6 @@ export class QuorumStore implements Store {
     const message = 'the lease was broken, and another was granted meanwhile: break the name again to outrank that too'
     throw new LeaseError('OUTCOME_UNKNOWN', message)
   }
-}
-
-function whenAll<Value>(tally: Tally<Value>): Tally<Value> | undefined {
-  return tally.pending === 0 ? tally : undefined
 }
 
 function tooLong(elapsed: number, limit: number): LeaseError {

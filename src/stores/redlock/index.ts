@@ -1,6 +1,5 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import type { RedisClient } from '../redis/client.ts'
@@ -15,21 +14,21 @@ export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } 
 export interface RedlockOptions extends ShortestTtl {
   /** As of `redis`: what all keys and channels begin with. The same wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
-  /** Milliseconds for which a node is waited for; the first time it may need another second to connect. @default 50 */
+  /** Milliseconds after which a node counts as unresponsive. The first request has another second to connect. @default 50 */
   readonly nodeTimeout?: number | undefined
   /**
-   * Milliseconds: the longest ttl of any claim, and for how long a node that may have forgotten leases gives none, counted
-   * from its start, or from when it was found without its data. The same wherever these names are used. @default 30,000
+   * Milliseconds: the longest ttl of any claim. A node that may have lost leases gives none for as long, counted from its
+   * start or from when its data was found missing. Use the same value wherever these names are used. @default 30,000
    */
   readonly maxTtl?: number | undefined
   /**
-   * Ask nodes for leases as soon as they have started? Only if they forget nothing that they acknowledged (`appendfsync
-   * always`), or for throw-away tests; a ttl is then not limited. @default false
+   * Trust nodes right after their start. Only if they never lose what they acknowledged (`appendfsync always`), or for
+   * throw-away tests. The ttl is then not limited. @default false
    */
   readonly trustRestarted?: boolean | undefined
-  /** Share of the ttl that an acquire may take; what it took is gone from the lease. Up to 1. @default 1/3 */
+  /** Share of the ttl that an acquire may take, up to 1. The lease is shorter by the time it took. @default 1/3 */
   readonly elapsedLimit?: number | undefined
-  /** Share of the ttl, beside 2 ms, that is given up for clocks of different speeds: from 0.01 up to 0.5. @default 0.01 */
+  /** Share of the ttl, in addition to 2 ms, that is given up for clock drift: 0.01 to 0.5. @default 0.01 */
   readonly drift?: number | undefined
 }
 
@@ -48,10 +47,10 @@ const HIGHEST_DRIFT = 0.5
 
 /**
  * Leases by a majority of independent Redis or Valkey servers (Redlock, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/),
- * with fencing tokens. A client for each server; an odd number from three on is best, of which less than half may fail.
- * The clients themselves are neither configured nor closed, as with `redis`.
+ * with fencing tokens. Pass one client for each server. Best is an odd number, three or more; less than half may fail.
+ * As with `redis`, the clients are neither configured nor closed.
  *
- * A server that was started, or has lost its data, gives no lease for `maxTtl`: so does a fresh set of servers, unless
+ * A server that was started or lost its data gives no lease for `maxTtl`, and so does a fresh set of servers, unless
  * `trustRestarted` is set. Throws `INVALID_ARGUMENT` for fewer than two clients, a client twice, or one of a cluster. Servers
  * that are one and the same, or replicas, are refused with `INVALID_ARGUMENT` by the calls that find it out.
  */
@@ -84,21 +83,26 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
       String(clients.length),
     )
   const identities = new Identities()
-  const acquireLimit = (ttl: number): number => Math.min(LONGEST_REQUEST, ttl * elapsedLimit)
   const members = drivers.map((driver, index) => {
     const name = driver.address ?? `node ${index + 1}`
-    return new RedisMember(driver, { name, prefix, maxTtl: trustRestarted ? 0 : maxTtl, acquireLimit, identities })
+    return new RedisMember(driver, {
+      name,
+      prefix,
+      maxTtl: trustRestarted ? 0 : maxTtl,
+      acquireShare: elapsedLimit,
+      identities,
+    })
   })
   const canListen = drivers.every(driver => driver.canListen)
   const store = new QuorumStore(members, {
     kind: `redlock of ${clients.length}`,
     guarantees: {
       ...guaranteesOf(clients.length, canListen, trustRestarted),
+      acquireShare: elapsedLimit,
       longestUnattended: trustRestarted ? undefined : maxTtl,
     },
     nodeTimeout,
     maxTtl: trustRestarted ? Number.POSITIVE_INFINITY : maxTtl,
-    acquireLimit,
     drift,
   })
   return withShortestTtl(store, shortestTtl)

@@ -16,22 +16,22 @@ import { StaleRequest } from '../shared/requests.ts'
 import { type Identities, identityOf } from './identity.ts'
 import { PAGE, script } from './script.ts'
 
-/** What a withdrawal says of a claim that is unknown: for how long it is refused. */
+/** In a withdrawal: for how long an unknown claim is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
 
-/** Of a note that a node is given again. Notes that were changed since are later, and that which got the vote is earlier. */
+/** The revision of a restored note: above that of the vote, below those of later changes. */
 const RESTORED = 1
 
-/** Nobody calls a request to a node off: what is sent is sent, and the majority decides. */
+/** Requests to a node are never cancelled: the majority decides. */
 const never = new AbortController().signal
 
 export interface RedisMemberOptions {
   readonly name: string
   readonly prefix: string
-  /** Milliseconds for which a server that may have forgotten leases gives none; 0: it may be trusted. */
+  /** Milliseconds for which a server that may have lost leases gives none. 0: it is trusted. */
   readonly maxTtl: number
-  /** Milliseconds that it may take to acquire for a ttl. */
-  readonly acquireLimit: (ttl: number) => number
+  /** Share of the ttl that an acquire may take. */
+  readonly acquireShare: number
   readonly identities: Identities
 }
 
@@ -58,12 +58,12 @@ export class RedisMember implements Member {
     const { subscription } = this.#notifications
     const parameters = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
     const read = (text: string): Vote | undefined => voteOf(text, this.#notifications.covers(subscription))
-    return this.#ask({ name, id, verb: 'vote', parameters }, read, this.#options.acquireLimit(ttl))
+    return this.#ask({ name, id, verb: 'vote', parameters }, read, requestLimit(ttl, this.#options.acquireShare))
   }
 
   commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
     const parameters = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
-    return this.#ask({ name, id, verb: 'commit', parameters }, isDone, this.#options.acquireLimit(ttl))
+    return this.#ask({ name, id, verb: 'commit', parameters }, isDone, requestLimit(ttl, this.#options.acquireShare))
   }
 
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
@@ -108,7 +108,7 @@ export class RedisMember implements Member {
   }
 
   isAnswer(failure: LeaseError): boolean {
-    // What is wrong with one name (its format, its tokens) is nothing that others should wait for.
+    // An error of one name (its format, its tokens) does not concern other names.
     return failure instanceof StaleRequest || (failure.code === 'STORE_UNAVAILABLE' && !failure.retryable)
   }
 
@@ -117,7 +117,7 @@ export class RedisMember implements Member {
     this.#notifications.close()
   }
 
-  /** `limit`: milliseconds after which the server refuses it. @default never */
+  /** `limit`: milliseconds after which the server refuses the request. @default never */
   #ask<Value>(
     { name, id, verb, parameters }: Omit<Question, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
@@ -130,7 +130,7 @@ export class RedisMember implements Member {
     })
   }
 
-  /** A server cannot restart under a connection that never connects again, so that this holds as long as that does. */
+  /** The connection never reconnects, and a server cannot restart under it. So this holds as long as the connection. */
   async #prepare(wire: Wire, now: number): Promise<Preamble> {
     const { maxTtl, identities } = this.#options
     const asked = performance.now()
@@ -146,7 +146,7 @@ export class RedisMember implements Member {
   }
 }
 
-/** The id, and what the claim was granted. */
+/** The id, and the token that the claim was granted. */
 function withToken({ id, token = 0n }: ClaimKey): string {
   return id + token.toString().padStart(16, '0')
 }

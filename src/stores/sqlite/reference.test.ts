@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { array, asyncProperty, assert as check, constantFrom, nat, record } from 'fast-check'
 import { expect, test } from 'vitest'
+import { look } from '../../../test/support.ts'
 import type { Claim, Store } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
 import { memory } from '../memory/index.ts'
@@ -36,7 +37,7 @@ async function answer(store: Store, step: Step): Promise<unknown> {
   if (deed === 'release') return store.release(claimOf(step), never)
   if (deed === 'break') return store.break(name, 'somebody', never)
   const records: object[] = []
-  for await (const { state, owner, position, token } of store.inspect({ prefix: '' }, never))
+  for (const { state, owner, position, token } of await look(store, { prefix: '' }))
     records.push({ state, owner, position, token })
   return deed === 'inspect' ? records : duration
 }

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { look } from '../../../test/support.ts'
 import { openStore } from '../../connect.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { type Clock, systemClock, TURN } from '../../contract/time.ts'
@@ -44,9 +45,7 @@ async function hold(claim: Claim): Promise<bigint> {
 }
 
 async function records(query: Query): Promise<LeaseRecord[]> {
-  const all: LeaseRecord[] = []
-  for await (const record of store.inspect(query, never)) all.push(record)
-  return all
+  return look(store, query)
 }
 
 /** Locks the file, as another process would by a transaction that does not end. */

@@ -1,13 +1,13 @@
 import type { Claim } from '../../contract/store.ts'
 import { isRefused } from './failure.ts'
 import type { Group } from './group.ts'
-import { leaseOf } from './looking.ts'
+import { leaseOf } from './inspection.ts'
 import type { Paths } from './paths.ts'
 import { code, setData } from './protocol.ts'
 import { dataOf } from './record.ts'
-import { MOST_TRIES, restless } from './tries.ts'
+import { MOST_TRIES, tooManyChanges } from './retries.ts'
 
-/** Writes the note of the claim that holds; false if it holds no more. `group`: one whose session keeps no lease alive. */
+/** Writes the note of the claim. False if it no longer holds. `group`: one whose session keeps no lease alive. */
 export async function annotate(group: Group, paths: Paths, claim: Claim, signal: AbortSignal): Promise<boolean> {
   const { name, note } = claim
   for (let tries = 0; tries < MOST_TRIES; tries++) {
@@ -16,7 +16,7 @@ export async function annotate(group: Group, paths: Paths, claim: Claim, signal:
     if (!held) return false
     signal.throwIfAborted()
     try {
-      // A late copy of this would undo a later note, which it sees by the version.
+      // A stale copy must not undo a later note: it compares the version.
       const change = setData(paths.node(name, held.node.name), dataOf({ ...held, note }), held.version)
       await group.send(connection, change)
       return true
@@ -24,5 +24,5 @@ export async function annotate(group: Group, paths: Paths, claim: Claim, signal:
       if (!isRefused(error, code.noNode, code.badVersion)) throw error
     }
   }
-  throw restless(name)
+  throw tooManyChanges(name)
 }

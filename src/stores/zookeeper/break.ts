@@ -2,14 +2,14 @@ import { Refused } from './failure.ts'
 import type { Group } from './group.ts'
 import type { Paths } from './paths.ts'
 import { code, deleteStep, multi, setDataStep } from './protocol.ts'
-import { MOST_TRIES, restless } from './tries.ts'
+import { MOST_TRIES, tooManyChanges } from './retries.ts'
 
 /** Deletes the node that holds; the transaction that does so is the token that outranks it, and kept with the name. */
 export async function breakLease(group: Group, paths: Paths, name: string, by: string): Promise<bigint | undefined> {
   const mark = setDataStep(paths.name(name), JSON.stringify([1, by]))
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const connection = await group.connection(0)
-    const { holder } = await group.lookAtNewest(connection, name)
+    const { holder } = await group.queues.lookAtNewest(connection, name)
     if (!holder) return undefined
     const done = await group.send(connection, multi([deleteStep(paths.node(name, holder.name)), mark]))
     const token = done.at(-1)?.stat?.mzxid
@@ -17,5 +17,5 @@ export async function breakLease(group: Group, paths: Paths, name: string, by: s
     const refused = done.find(({ error }) => error !== 0 && error !== code.noNode)
     if (refused) throw new Refused(refused.error)
   }
-  throw restless(name)
+  throw tooManyChanges(name)
 }

@@ -11,16 +11,16 @@ interface Check {
   reject(reason: unknown): void
 }
 
-/** What checks need of the session that they are made in. */
+/** The session in which the checks run. */
 export interface Checking {
   connection(least: number): Promise<Connection>
   send(connection: Connection, request: Request<Done[]>): Promise<Done[]>
 }
 
-/** More in one transaction gain little, and it must stay below the server's limit of 1 MB. */
+/** More in one transaction gain little. It must stay below the server's limit of 1 MB. */
 const MOST_CHECKS = 500
 
-/** Looks whether nodes are still there, all that are asked for at the same time in one transaction, which renews the session. */
+/** Checks whether nodes still exist. Simultaneous checks share a transaction, which renews the session. */
 export class Checks {
   readonly #session: Checking
   readonly #batch: Batch<Check>

@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
 import {
@@ -18,13 +19,13 @@ export interface Server {
   readonly port: number
 }
 
-/** How servers are reached. */
+/** How to reach the servers. */
 export interface Way {
   readonly tls: ConnectionOptions | undefined
   readonly auth: { readonly user: string; readonly password: string } | undefined
 }
 
-/** Bytes. The children of one node with 300,000 of them; a server's own limit is 1 MB unless it was raised. */
+/** Bytes: a node with 300,000 children. The server's own limit is 1 MB by default. */
 const LONGEST_FRAME = 32 * 1_024 * 1_024
 
 interface Flight {
@@ -34,17 +35,17 @@ interface Flight {
   fail(error: Error): void
 }
 
-/** One connection to one server, for one session. Requests are carried out, and answered, in the order in which they left. */
+/** One connection to one server, for one session. The server carries out and answers requests in order. */
 export class Connection {
-  /** Of the session, as the server has it now. */
+  /** The id of the session at the server. */
   id = 0n
   password: Uint8Array = new Uint8Array(16)
   /** Milliseconds that the server granted. */
   timeout = 0
   lastZxid: bigint
-  /** Told the path of a watched node that changed or went. */
+  /** Called with the path of a watched node that changed or was deleted. */
   onEvent: (path: string) => void = () => {}
-  /** Told once, after all requests that were under way have failed. */
+  /** Called once, after all requests in flight have failed. */
   onEnd: () => void = () => {}
   readonly #socket: Socket
   readonly #frames = new Frames(LONGEST_FRAME)
@@ -53,10 +54,10 @@ export class Connection {
   readonly #onIdle: (() => void)[] = []
   #onHandshake: ((from: Reader) => void) | undefined
   #xid = 0
-  /** When the server last sent anything. */
+  /** When the server last sent something. */
   #heardAt = 0
   #error: Error | undefined
-  #timer: NodeJS.Timeout | undefined
+  readonly #timer = new FlightTimer(now => this.#check(now))
   #corked = false
 
   private constructor(socket: Socket, patience: number, lastZxid: bigint) {
@@ -71,28 +72,24 @@ export class Connection {
   }
 
   /**
-   * Connects within `patience` ms, and from then on ends when an answer takes longer. Rejects `Expired` if the session
-   * is over, `Disconnected` for anything else.
+   * Connects within `patience` ms. The connection ends when a later answer takes longer. Rejects `Expired` if the session
+   * is over, otherwise `Disconnected`.
    */
   static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
     const { tls, auth } = way
     const target = { host: server.host, port: server.port }
-    // An address is not to be a server name (RFC 6066): Node warns of it. The certificate is compared with it all the same.
+    // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
     return new Promise((resolve, reject) => {
-      const late = setTimeout(
-        () => setImmediate(() => connection.end(new Disconnected(`no answer within ${Math.round(patience)} ms`))),
-        patience,
-      )
-      late.unref()
+      const stopTimeout = afterReads(patience, () => connection.end(noAnswer(patience)))
       connection.onEnd = () => {
-        clearTimeout(late)
+        stopTimeout()
         reject(connection.#error as Error)
       }
       connection.#onHandshake = from => {
-        clearTimeout(late)
+        stopTimeout()
         const { timeout, id, password } = readHandshake(from)
         if (timeout <= 0) {
           connection.end(new Expired('the server does not know the session any more'))
@@ -112,7 +109,7 @@ export class Connection {
     return this.#error === undefined
   }
 
-  /** Rejects `Refused` with the error that the server named, or `Disconnected` if nobody knows what became of it. */
+  /** Rejects `Refused` with the server's error, or `Disconnected` if the outcome is unknown. */
   send<Answer>(request: Request<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#error) {
@@ -124,27 +121,27 @@ export class Connection {
       const sent = performance.now()
       this.#flights.push({ xid, sent, land: from => resolve(request.read(from)), fail: reject })
       this.#write(to => request.write(to.int(xid).int(request.op)))
-      this.#watch()
+      this.#timer.watch(sent + this.#patience)
     })
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no request is in flight. */
   async idle(): Promise<void> {
     while (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
   }
 
-  /** Idempotent. What is under way is rejected with `error`. */
+  /** Idempotent. Requests in flight reject with `error`. */
   end(error: Error): void {
     if (this.#error) return
     this.#error = error
-    clearTimeout(this.#timer)
+    this.#timer.stop()
     this.#socket.destroy()
     for (const { fail } of this.#flights.splice(0)) fail(error)
     this.#tellIdle()
     this.onEnd()
   }
 
-  /** A server that does not want a connection closes it before it said anything. */
+  /** A server that refuses a connection closes it without a word. */
   #whyEnded(error?: NodeJS.ErrnoException): string {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
     if (error?.code?.startsWith('ERR_SSL'))
@@ -154,7 +151,7 @@ export class Connection {
     return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or expects something else of TLS)'
   }
 
-  /** What is written in one turn of the event loop leaves together. */
+  /** Requests of one turn of the event loop leave together. */
   #write(write: (to: Writer) => void): void {
     if (!this.#corked) {
       this.#corked = true
@@ -204,7 +201,7 @@ export class Connection {
     if (flight?.xid !== xid) throw new Malformed(`answer ${xid} came where ${flight?.xid ?? 'none'} was awaited`)
     if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
     else if (error === code.sessionMoved) this.end(new Disconnected('the session went to another server'))
-    // The results of a transaction come also when it failed.
+    // A failed transaction has results too.
     else if (error === 0 || from.remaining > 0) flight.land(from)
     else flight.fail(new Refused(error))
     this.#flights.shift()
@@ -215,22 +212,19 @@ export class Connection {
     for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
-  /** One timer for all that is under way. Answers that came while the event loop was blocked are read before they count as missing. */
-  #watch(): void {
-    if (this.#timer || this.#flights.length === 0 || this.#error) return
-    const look = (): void => {
-      this.#timer = undefined
-      if (this.#silentSince() + this.#patience <= performance.now())
-        this.end(new Disconnected(`no answer within ${Math.round(this.#patience)} ms`))
-      this.#watch()
-    }
-    const delay = Math.max(this.#silentSince() + this.#patience - performance.now(), 1)
-    this.#timer = setTimeout(() => setImmediate(look), delay)
-    this.#timer.unref()
+  /** Ends the connection if an answer is overdue, else returns when the next one is. */
+  #check(now: number): number {
+    const due = this.#silentSince() + this.#patience
+    if (due <= now) this.end(noAnswer(this.#patience))
+    return this.#error ? Number.POSITIVE_INFINITY : due
   }
 
-  /** Much at once takes long, but not long without an answer to any of it. */
+  /** Many requests at once take long, but there are answers meanwhile. */
   #silentSince(): number {
     return Math.max(this.#flights[0]?.sent ?? Number.POSITIVE_INFINITY, this.#heardAt)
   }
+}
+
+function noAnswer(limit: number): Disconnected {
+  return new Disconnected(new NoAnswer(limit).message)
 }

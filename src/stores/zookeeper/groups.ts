@@ -1,5 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { Group, type GroupListener, type Settings } from './group.ts'
+import { Group, type GroupListener } from './group.ts'
+import type { Settings } from './place.ts'
 import { sessionFor } from './session.ts'
 
 /** Milliseconds of the session for all that is no claim; the tombstones that it keeps are needed for 5 s. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Line, newNode, nodeInPlace, parseNode, tombstone } from './nodes.ts'
+import { newNode, nodeInPlace, parseNode, Queue, tombstone } from './nodes.ts'
 
 const a = 'aa'.repeat(16)
 const b = 'bb'.repeat(16)
@@ -34,17 +34,17 @@ describe('the name of a node', () => {
 describe('a line', () => {
   test('is in the order in which the server numbered it, also after its counter ran over', () => {
     const names = [`w${b}--2147483648`, `h${a}-2147483647`, `w${c}--2147483647`]
-    const line = new Line(names, 0n)
+    const line = new Queue(names, 0n)
     expect(line.nodes.map(({ id }) => id)).toEqual([a, b, c])
     expect(line.holder?.id).toBe(a)
   })
 
   test('is held by its first only if that is a node that holds', () => {
-    expect(new Line([`w${a}-0000000001`, `h${b}-0000000002`], 0n).holder).toBeUndefined()
+    expect(new Queue([`w${a}-0000000001`, `h${b}-0000000002`], 0n).holder).toBeUndefined()
   })
 
   test('has those ahead of a claim, what was withdrawn, and nothing of others', () => {
-    const line = new Line([`w${b}-0000000002`, tombstone(c), `h${a}-0000000001`, 'something else'], 0n)
+    const line = new Queue([`w${b}-0000000002`, tombstone(c), `h${a}-0000000001`, 'something else'], 0n)
     const [mine] = line.of(b)
     expect(mine && line.ahead(mine).map(({ id }) => id)).toEqual([a])
     expect([line.isWithdrawn(c), line.isWithdrawn(a)]).toEqual([true, false])

@@ -1,39 +1,36 @@
 import { randomBytes } from 'node:crypto'
 
-/** A node of a claim: its name says all that decides. */
+/** A node of a claim. Its name contains everything that decides. */
 export interface Node {
   readonly name: string
   /** `h`: holds the name if it is the first. `w`: waits. `x`: the claim was withdrawn. */
   readonly kind: 'h' | 'w' | 'x'
   readonly id: string
-  /** The token, if the node took the place of one that held. */
+  /** The token, if the node replaced one that held. */
   readonly token: bigint | undefined
-  /** Its place in line, as the server numbered it. */
+  /** Its position, as the server numbered it. */
   readonly place: number
 }
 
 const pattern = /^([hwx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-(-?\d{9,}))?$/
 
-/** What comes before the place that the server appends. */
+/** The name without the position, which the server appends. */
 export function newNode(kind: 'h' | 'w', id: string): string {
   return `${kind}${id}-`
 }
 
-/**
- * The name of a node that takes the place of another. It is never used again, so that whoever knew the old one never
- * takes this for it.
- */
+/** The name of a node that replaces another in its position. It is unique, so it is never mistaken for the old node. */
 export function nodeInPlace(kind: 'h' | 'w', { id, place }: Node, token: bigint | undefined): string {
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
   return `${kind}${id}-${randomBytes(4).toString('hex')}${carried}-${digits(place)}`
 }
 
-/** As the server writes them, in 10 characters. */
+/** In 10 characters, as the server writes it. */
 function digits(place: number): string {
   return place < 0 ? `-${String(-place).padStart(9, '0')}` : String(place).padStart(10, '0')
 }
 
-/** The node that says that a claim was withdrawn. */
+/** The node of a withdrawn claim. */
 export function tombstone(id: string): string {
   return `x${id}`
 }
@@ -51,11 +48,11 @@ export function parseNode(name: string): Node | undefined {
 }
 
 /** The claims of one name, in order. */
-export class Line {
+export class Queue {
   readonly nodes: readonly Node[]
-  /** The last transaction that broke a lease of the name, or let a waiter hold: who holds by an older one does not yet. */
+  /** The last transaction that broke a lease, or let a waiter hold. A node that is older does not hold by itself. */
   readonly mark: bigint
-  /** Changes when the node of the name is replaced or its permissions are set. Never repeats. */
+  /** Changes when the node of the name is replaced or its permissions are set. Unique. */
   readonly version: string
   readonly #withdrawn: ReadonlySet<string>
   #byId: Map<string, Node[]> | undefined
@@ -68,7 +65,7 @@ export class Line {
     this.#withdrawn = new Set(all.filter(({ kind }) => kind === 'x').map(({ id }) => id))
   }
 
-  /** The one that holds; nobody does if the first waits. */
+  /** The node that holds. If the first one waits, nobody holds. */
   get holder(): Node | undefined {
     return this.nodes[0]?.kind === 'h' ? this.nodes[0] : undefined
   }
@@ -77,13 +74,13 @@ export class Line {
     return this.#withdrawn.has(id)
   }
 
-  /** Those of one claim: one, unless it was put twice at the same time. */
+  /** The nodes of one claim: one, unless it was created twice at the same time. */
   of(id: string): Node[] {
     this.#byId ??= Map.groupBy(this.nodes, node => node.id)
     return this.#byId.get(id) ?? []
   }
 
-  /** Those that come before. */
+  /** The nodes ahead. */
   ahead(of: Node): readonly Node[] {
     return this.nodes.slice(
       0,
@@ -92,7 +89,7 @@ export class Line {
   }
 }
 
-/** The server counts in 32 bits with a sign: after 2,147,483,647 comes -2,147,483,648. */
+/** The server counts in signed 32 bits: after 2,147,483,647 comes -2,147,483,648. */
 function before(a: number, b: number): number {
   return (a - b) | 0
 }

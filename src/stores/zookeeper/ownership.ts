@@ -1,13 +1,14 @@
 import { invalid } from '../../contract/check.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
-import type { Group, Settings } from './group.ts'
-import type { Line, Node } from './nodes.ts'
+import type { Group } from './group.ts'
+import type { Node, Queue } from './nodes.ts'
+import type { Settings } from './place.ts'
 import { type Acl, code, getAcl, READ } from './protocol.ts'
 
 const MOST_NAMES = 10_000
 
-/** With `auth`: makes sure that the permissions of existing nodes let nobody else end a lease. */
+/** With `auth`: checks that the permissions of existing nodes let nobody else end a lease. */
 export class Ownership {
   readonly #settings: Settings
   /** For each name whose node belongs to this user: the version that was checked. */
@@ -19,12 +20,12 @@ export class Ownership {
 
   /**
    * Rejects INVALID_ARGUMENT if others may change the prefix or the node of the name. `node` is the claim's node, which the
-   * session of `group` created; `line` was read after that. While `node` exists the node of the name cannot be replaced. So
+   * session of `group` created; `queue` was read after that. While `node` exists the node of the name cannot be replaced. So
    * the permissions read here stay true: only this user may change them.
    */
-  async check(group: Group, connection: Connection, name: string, node: Node, line: Line): Promise<void> {
+  async check(group: Group, connection: Connection, name: string, node: Node, queue: Queue): Promise<void> {
     const { ensemble, paths } = this.#settings
-    if (!ensemble.auth || this.#known.get(name) === line.version) return
+    if (!ensemble.auth || this.#known.get(name) === queue.version) return
     const above = [paths.root, paths.name(name)]
     const [own, ...found] = await Promise.all(
       [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
@@ -40,7 +41,7 @@ export class Ownership {
       )
     }
     if (this.#known.size >= MOST_NAMES) this.#known.clear()
-    this.#known.set(name, line.version)
+    this.#known.set(name, queue.version)
   }
 }
 

@@ -1,6 +1,6 @@
-/** Where the nodes of a store are. */
+/** The paths of a store's nodes. */
 export class Paths {
-  /** Each folder above the names, the outermost first. */
+  /** The parents of the names, the outermost first. */
   readonly folders: readonly string[]
   readonly root: string
 
@@ -21,8 +21,8 @@ export class Paths {
 }
 
 /**
- * A name as one step of a path. ZooKeeper takes neither slashes, `.`, `..`, control characters nor what is beyond 16
- * bits, so all but the plain characters are written as %XX of their UTF-8.
+ * A name as one step of a path. ZooKeeper accepts no slashes, `.`, `..`, control characters or characters beyond 16
+ * bits, so all but plain characters become %XX of their UTF-8.
  */
 export function encode(name: string): string {
   const encoded = encodeURIComponent(name).replace(
@@ -32,7 +32,7 @@ export function encode(name: string): string {
   return /^\.\.?$/.test(encoded) ? encoded.replaceAll('.', '%2E') : encoded
 }
 
-/** `undefined` for what `encode` does not write. */
+/** `undefined` for steps that `encode` never produces. */
 export function decode(step: string): string | undefined {
   try {
     const name = decodeURIComponent(step)

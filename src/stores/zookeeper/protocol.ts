@@ -254,6 +254,6 @@ export function writeAuth(to: Writer, user: string, password: string): void {
   to.int(authXid).int(op.auth).int(0).string('digest').string(`${user}:${password}`)
 }
 
-/** Numbers of frames that answer no request of the line. */
+/** Numbers of frames that answer no request. */
 export const eventXid: number = -1
 export const authXid: number = -4

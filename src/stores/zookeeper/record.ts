@@ -2,15 +2,15 @@ import type { Claim, LeaseRecord } from '../../contract/store.ts'
 import type { Node } from './nodes.ts'
 import type { Stat } from './protocol.ts'
 
-/** What people may read of a claim. */
+/** The details of a claim, for people. */
 export type Details = Pick<Claim, 'owner' | 'note' | 'ttl'>
 
-/** What a node of a claim holds: the number of the format, and what people may read. */
+/** The data of a node: the format number and the details. */
 export function dataOf({ owner, note, ttl }: Details): string {
   return JSON.stringify([1, owner, note, ttl])
 }
 
-/** A claim as anybody sees it. When it was last asked for is not written anywhere: at most its ttl remains. */
+/** A claim as anybody may see it. Its last renewal is not recorded, so at most its ttl remains. */
 export function recordOf(name: string, node: Node, position: number, data: string, { czxid }: Stat): LeaseRecord {
   const { owner, note, ttl } = detailsOf(data)
   return position < 0
@@ -18,7 +18,7 @@ export function recordOf(name: string, node: Node, position: number, data: strin
     : { name, state: 'waiting', owner, note, remaining: ttl, position }
 }
 
-/** What another program wrote there is no reason to fail. */
+/** Does not fail for what another program wrote. */
 export function detailsOf(data: string): Details {
   try {
     const [, owner, note, ttl] = JSON.parse(data) as unknown[]

@@ -10,32 +10,32 @@ export interface Ensemble extends Way {
   readonly servers: readonly Server[]
 }
 
-/** What is told of a session. */
+/** Receives the events of a session. */
 export interface Listener {
-  /** Connected, for the first time or again: nothing else is sent before this is done. Repairs what may be half done. */
+  /** Connected, for the first time or again. Repairs what may be half done. Nothing else is sent until it resolves. */
   recover(connection: Connection): Promise<void>
-  /** A watched node changed or went. */
+  /** A watched node changed or was deleted. */
   onEvent(path: string): void
-  /** What was under way has failed, and what was watched is not any more. */
+  /** Requests in flight have failed, and watches are lost. */
   onDisconnect(): void
 }
 
-/** Milliseconds of silence after which another server is tried. */
+/** Milliseconds without an answer after which another server is tried. */
 const [SHORTEST_PATIENCE, LONGEST_PATIENCE] = [200, 2_000]
 
-/** Milliseconds: the longest that the protocol can say. */
+/** Milliseconds: the longest session that the protocol can express. */
 export const LONGEST_SESSION = 0x7fff_ffff
 
 /**
- * One session: it lives on the server while it is heard of, and the nodes that it made live with it. Nothing is sent
- * unless somebody asks for something, so that a process that asks no more loses its leases.
+ * One session. It lives on the server while requests arrive, and so do the nodes that it created. Nothing is sent
+ * without a request of a claim, so a process that stops asking loses its leases.
  */
 export class Session {
-  /** Is it over, so that its nodes are gone? */
+  /** The session is over, and its nodes are gone. */
   isOver = false
   readonly #ensemble: Ensemble
   readonly #wanted: number
-  /** It counts the time for which this machine sleeps, as the server does. */
+  /** Counts the time for which this machine sleeps, as the server does. */
   readonly #clock: Clock
   readonly #listener: Listener
   #connection: Connection | undefined
@@ -44,11 +44,11 @@ export class Session {
   #password: Uint8Array = new Uint8Array(16)
   #timeout: number
   #lastZxid = 0n
-  /** The latest moment of which it is certain that the leader has heard of this session at it, or later. */
+  /** The latest moment at which, or after which, the leader has certainly heard of this session. */
   #heardAt = Number.NEGATIVE_INFINITY
-  /** When transactions left that were answered on this connection, the oldest first. */
+  /** When answered transactions of this connection were sent, the oldest first. */
   #answered: number[] = []
-  /** The server to be tried first; all begin somewhere else. */
+  /** The server to try first. Each session starts at a random one. */
   #next: number
   #isClosed = false
 
@@ -67,25 +67,25 @@ export class Session {
     return this.#id
   }
 
-  /** Milliseconds that the server granted; those asked for until it is connected. */
+  /** Milliseconds that the server granted. Until it is connected: as requested. */
   get timeout(): number {
     return this.#timeout
   }
 
-  /** Until when, by the clock, the leader keeps the nodes of this session for certain. */
+  /** The time, by the clock, until which the leader certainly keeps the nodes of this session. */
   get safeUntil(): number {
     return this.#heardAt + this.#timeout
   }
 
   /**
-   * A connection, on which the leader is known to keep the session for another `least` ms. Rejects `Expired` if the
+   * A connection while the leader certainly keeps the session for another `least` ms. Rejects `Expired` if the
    * session is over, else a `LeaseError`.
    */
   async connection(least = 0): Promise<Connection> {
     if (this.#isClosed) throw closed()
     if (this.isOver) throw new Expired('it ended before')
     const connection = this.#connection
-    // To attach the session anew tells the leader: a follower does not answer that by itself.
+    // Attaching the session again reaches the leader: a follower does not answer that by itself.
     if (!this.#opening && connection?.isOpen && this.safeUntil - this.#clock.now() >= least) return connection
     this.#opening ??= this.#open().finally(() => {
       this.#opening = undefined
@@ -105,7 +105,7 @@ export class Session {
     }
   }
 
-  /** With `end` the server is told, which deletes its nodes; else they go when it is not heard of for long enough. */
+  /** With `end` the server ends the session and deletes its nodes. Otherwise they last until the session expires. */
   async close(end: boolean): Promise<void> {
     this.#isClosed = true
     const connection = this.#connection
@@ -115,9 +115,9 @@ export class Session {
   }
 
   /**
-   * A follower answers transactions before it has told the leader that the session lives: it tells when the leader asks,
-   * every half tick. So one that was answered proves only that the leader has heard of one that left half a tick
-   * before. No session is shorter than two ticks unless the server was told so: a third of it is more than half a tick.
+   * A follower answers transactions before it reports to the leader that the session lives, every half tick. So an answer
+   * proves only that the leader has heard of a transaction that left half a tick earlier. By default no session is
+   * shorter than two ticks, and a third of that is more than half a tick.
    */
   #hear(sent: number): void {
     const proven = sent - this.#timeout / 3
@@ -150,7 +150,7 @@ export class Session {
   async #attach(server: Server): Promise<Connection> {
     const sent = this.#clock.now()
     const [timeout, id, password] = [this.#wanted, this.#id, this.#password]
-    // A server that is behind this refuses: for ever, where data was lost, without ever saying that the session is over.
+    // A server that lags behind refuses the session. After a loss of data it would do so for ever.
     const lastZxid = sent < this.safeUntil ? this.#lastZxid : 0n
     const patience = Math.min(Math.max(this.#timeout / 8, SHORTEST_PATIENCE), LONGEST_PATIENCE, LONGEST_REQUEST)
     const connection = await Connection.open(server, this.#ensemble, { timeout, id, password, lastZxid }, patience)
@@ -191,14 +191,17 @@ export class Session {
 }
 
 /**
- * Milliseconds of session that leases of a ttl need. A renewal is sure to count from 2/3 of the ttl before it, as beats
- * are a third apart and a transaction proves the last but one: so 5/3 leave a whole ttl.
+ * The session in milliseconds that a lease needs. A renewal certainly counts from 2/3 of the ttl before it, because beats
+ * are a third apart and an answer proves the last but one. So 5/3 of the ttl leave a whole ttl.
  */
 export function needed(ttl: number): number {
   return (5 * ttl) / 3
 }
 
-/** The session to ask for: in steps of an eighth, so that leases of many a ttl share few. */
+/** How much longer than its ttl the session of a lease is, at most: what is needed, and a step of an eighth. */
+export const SESSION_FACTOR: number = (5 / 3) * (9 / 8)
+
+/** The session to ask for, in steps of an eighth, so that leases of similar ttls share a session. */
 export function sessionFor(ttl: number): number {
   const step = 2 ** Math.max(Math.floor(Math.log2(needed(ttl))) - 3, 0)
   return Math.min(Math.ceil(needed(ttl) / step) * step, LONGEST_SESSION)

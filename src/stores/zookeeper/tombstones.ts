@@ -1,6 +1,6 @@
 import { Refused } from './failure.ts'
 
-/** Nodes that refuse claims which were withdrawn before they arrived, and until when each is needed. */
+/** Nodes that refuse claims withdrawn before they arrived, and until when each is needed. */
 export class Tombstones {
   /** By path. */
   readonly #until = new Map<string, number>()
@@ -9,7 +9,7 @@ export class Tombstones {
     this.#until.set(path, until)
   }
 
-  /** It is needed no more. */
+  /** The tombstone is no longer needed. */
   end(path: string): void {
     this.#until.set(path, Number.NEGATIVE_INFINITY)
   }

@@ -1,9 +1,9 @@
-/** Who of the waiters of one session is to be woken when a node changes or goes. */
+/** Which waiters of one session to wake when a node changes or is deleted. */
 export class Watches {
   readonly #wake: (id: string, delay: number) => void
-  /** Milliseconds after which each is to ask, by path and id. */
+  /** The delay in milliseconds after which each asks, by path and id. */
   readonly #watches = new Map<string, Map<string, number>>()
-  /** The paths that each is told of. */
+  /** The watched paths of each waiter. */
   readonly #paths = new Map<string, Set<string>>()
 
   constructor(wake: (id: string, delay: number) => void) {
@@ -16,7 +16,7 @@ export class Watches {
     this.#paths.set(id, (this.#paths.get(id) ?? new Set<string>()).add(path))
   }
 
-  /** It waits no more. A node may be there for days, and waiters come and go meanwhile. */
+  /** The claim no longer waits. A node may exist for days while waiters come and go. */
   forget(id: string): void {
     for (const path of this.#paths.get(id) ?? []) {
       const watching = this.#watches.get(path)
@@ -26,7 +26,7 @@ export class Watches {
     this.#paths.delete(id)
   }
 
-  /** The server tells of each node once. */
+  /** The server reports each watched node once. */
   tell(path: string): void {
     const woken = this.#watches.get(path)
     this.#watches.delete(path)
@@ -38,7 +38,7 @@ export class Watches {
     }
   }
 
-  /** What the server would have told is lost. */
+  /** Notifications were lost, so every waiter asks. */
   tellAll(): void {
     for (const path of [...this.#watches.keys()]) this.tell(path)
   }

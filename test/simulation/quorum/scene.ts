@@ -1,5 +1,4 @@
 import type { Busy, Claim, Grant } from '../../../src/contract/store.ts'
-import { requestLimit } from '../../../src/contract/time.ts'
 import type { Member } from '../../../src/stores/quorum/member.ts'
 import { QuorumStore } from '../../../src/stores/quorum/store.ts'
 import { guaranteesOf } from '../../../src/stores/redlock/guarantees.ts'
@@ -42,7 +41,7 @@ export class Scene {
     const machine = new Machine('process', this.world, this.#random)
     machine.setWall(ahead)
     const process = new Process(this, machine, this.#networks, this.#variant)
-    await this.outcome(process.store.nodes(never))
+    await this.outcome(Array.fromAsync(process.store.inspect({ name: ' ' }, never)))
     return process
   }
 
@@ -93,7 +92,6 @@ export class Process {
         guarantees: guaranteesOf(members.length, true, false),
         nodeTimeout: NODE_TIMEOUT,
         maxTtl: MAX_TTL,
-        acquireLimit: requestLimit,
         drift: 0.01,
         environment: { clock: machine, random: () => 0.5 },
       },

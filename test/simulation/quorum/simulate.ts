@@ -1,7 +1,7 @@
 import { subscribe } from '../../../src/contract/events.ts'
 import type { Lease } from '../../../src/contract/lease.ts'
 import type { Store } from '../../../src/contract/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../../src/contract/time.ts'
+import { LONGEST_REQUEST } from '../../../src/contract/time.ts'
 import { StoreLocks } from '../../../src/core/locks.ts'
 import type { Member } from '../../../src/stores/quorum/member.ts'
 import { QuorumStore } from '../../../src/stores/quorum/store.ts'
@@ -214,7 +214,6 @@ class Run {
         guarantees: { ...guaranteesOf(remote.length, true, false), shortestTtl: 10 },
         nodeTimeout: this.#nodeTimeout,
         maxTtl: MAX_TTL,
-        acquireLimit: requestLimit,
         drift: 0.01,
         environment: { clock: machine, random: this.#random.next },
       },

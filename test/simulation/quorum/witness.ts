@@ -1,15 +1,5 @@
-import type {
-  Busy,
-  Claim,
-  ClaimKey,
-  Grant,
-  Guarantees,
-  LeaseRecord,
-  Query,
-  Store,
-  Wake,
-} from '../../../src/contract/store.ts'
-import { LONGEST_REQUEST } from '../../../src/contract/time.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../../src/contract/store.ts'
+import { requestLimit } from '../../../src/contract/time.ts'
 import type { Machine } from '../machine.ts'
 import type { World } from '../world.ts'
 import type { Ledger } from './ledger.ts'
@@ -24,7 +14,7 @@ export class Witness implements Store {
   readonly #ledger: Ledger
   readonly #patience: number
 
-  /** `patience`: milliseconds that a call may take besides those of `acquireLimit`; no limit where messages are lost. */
+  /** `patience`: milliseconds that a call may take besides those of `requestLimit`; no limit where messages are lost. */
   constructor(store: Store, world: World, machine: Machine, ledger: Ledger, patience: number) {
     this.kind = store.kind
     this.guarantees = store.guarantees
@@ -35,13 +25,13 @@ export class Witness implements Store {
     this.#patience = patience
   }
 
-  acquireLimit(ttl: number): number {
-    return this.#store.acquireLimit?.(ttl) ?? LONGEST_REQUEST
-  }
-
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const asked = this.#world.now
-    const answer = await this.#timed('acquire', this.#store.acquire(claim, signal), this.acquireLimit(claim.ttl))
+    const answer = await this.#timed(
+      'acquire',
+      this.#store.acquire(claim, signal),
+      requestLimit(claim.ttl, this.guarantees.acquireShare),
+    )
     if (answer.held) this.#ledger.granted(claim.name, claim.id, answer.token, asked)
     return answer
   }
@@ -62,7 +52,7 @@ export class Witness implements Store {
     await this.#store.watch?.(key, wake, signal)
   }
 
-  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+  inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {
     return this.#store.inspect(query, signal)
   }
 

@@ -18,7 +18,7 @@ async function keyOf(held: string): Promise<Key | undefined> {
   return found && { lease: found.lease, create_revision: found.create_revision }
 }
 
-/** Held by a claim that found it free, which is on a spare lease, or by one that waited, which is on its own. */
+/** Held by a claim that found it free, which is on a pooled lease, or by one that waited, which is on its own. */
 async function heldBy(way: 'directly' | 'in line', claim: Claim): Promise<Claim> {
   if (way === 'directly') await hold(store, claim)
   else {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { acquire, claimOf, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, nodesOf, signal } from '../../../../test/support.ts'
 import { connect, createLocks } from '../../../index.ts'
 import type { Wire } from '../../redis/client.ts'
 import { driverOf } from '../../redis/driver.ts'
@@ -33,7 +33,7 @@ test('a node that is full and cannot write its note waits, and releases all the 
     await server.call('SET', NOTE, 'abc 0') // of a run before
     await server.call('CONFIG', 'SET', 'maxmemory', 1)
   }
-  const states = (await store.nodes?.(signal))?.map(({ state }) => state)
+  const states = (await nodesOf(store)).map(({ state }) => state)
   expect(states).toEqual(['quarantined', 'quarantined', 'quarantined'])
   const token = answer.held ? answer.token : undefined
   await store.release({ ...claim, token }, signal)
@@ -58,7 +58,7 @@ test('a quarantine begins no earlier than the server, however late that says sin
     }
     return { ...wire, call }
   }
-  const limits = { maxTtl: 20_000, acquireLimit: (ttl: number) => ttl / 3 }
+  const limits = { maxTtl: 20_000, acquireShare: 1 / 3 }
   const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), ...limits }
   const member = new RedisMember({ ...driver, open }, options)
   expect((await member.look('a', 0)).votesIn).toBeGreaterThan(0)

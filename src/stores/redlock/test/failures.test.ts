@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { failureOf } from '../../../../test/support.ts'
+import { failureOf, nodesOf } from '../../../../test/support.ts'
 import { createLocks, type LeaseError, type Locks } from '../../../index.ts'
 import { type Fault, faults, heard, IMPATIENT, type Nodes, startNodes } from './support.ts'
 
@@ -133,7 +133,7 @@ test('any mixture of dead nodes is told node by node, and is over when they answ
   for (const [round, mixture] of mixtures.entries()) {
     const what = mixture.join(', ')
     await until(`all serve before: ${what}`, async () => {
-      const states = await locks.store.nodes?.(AbortSignal.timeout(5_000))
+      const states = await nodesOf(locks.store)
       return states?.every(({ state }) => state === 'serving')
     })
     const held = await locks.acquire(`held ${round}`)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { claimOf, failureOf, hold, signal } from '../../../../test/support.ts'
+import { claimOf, failureOf, hold, nodesOf } from '../../../../test/support.ts'
 import { openStore } from '../../../connect.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
@@ -12,7 +12,7 @@ import { CAUTIOUS, type Nodes, startNodes, TRUSTED } from './support.ts'
 
 /** What an acquire is refused with once all servers have said who they are. */
 async function refusal(store: Store): Promise<{ message: string }> {
-  await store.nodes?.(signal)
+  await nodesOf(store)
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
   return error
@@ -83,7 +83,7 @@ test('a replica that was promoted is refused beside its old master, and beside i
   expect(message).toMatch(/it has copied its data from /)
   // With neither its master nor a sibling it is a server as any other.
   await using store = nodes.store(TRUSTED, [one, second, third])
-  await store.nodes?.(signal)
+  await nodesOf(store)
   await hold(store, claimOf('a'))
 })
 
@@ -100,11 +100,11 @@ test('a server that becomes a replica while it is in use is one that fails: the 
   const [first, , third] = nodes.servers as [RedisServer, RedisServer, RedisServer]
   const locks = createLocks(nodes.store())
   const lease = await locks.acquire('a')
-  await locks.store.nodes?.(signal)
+  await nodesOf(locks.store)
   await third.call('REPLICAOF', first.host, first.port)
   await until('it is in step', async () => (await third.info('replication')).master_link_status === 'up')
   const states = async (): Promise<string> => {
-    const records = await locks.store.nodes?.(signal)
+    const records = await nodesOf(locks.store)
     return JSON.stringify(records?.map(({ state, reason }) => `${state}: ${reason}`))
   }
   nodes.proxies[2]?.reset()

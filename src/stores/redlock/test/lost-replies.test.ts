@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { acquire, claimOf, failureOf, hold, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, failureOf, hold, nodesOf, signal } from '../../../../test/support.ts'
 import { createLocks, type LeaseError } from '../../../index.ts'
 import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
@@ -48,7 +48,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await voted
     await freeEverywhere(nodes, 'a')
     await nodes.heal()
-    await until('all serve', async () => (await locks.store.nodes?.(signal))?.every(node => node.state === 'serving'))
+    await until('all serve', async () => (await nodesOf(locks.store)).every(node => node.state === 'serving'))
     const votedAgain = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
     const lease = await locks.acquire('a')
     await votedAgain
@@ -131,7 +131,7 @@ test.concurrent('a vote that arrives after its claim was withdrawn is refused', 
   expect(await nodes.store(TRUSTED, nodes.servers).release(claim, signal)).toBe('released')
   nodes.proxies[2]?.up.pass()
   await (await createLocks(store).acquire('b')).release()
-  await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+  await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
   expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
 })
 

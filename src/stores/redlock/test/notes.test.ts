@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { acquire, claimOf, failureOf, hold, look, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { requestLimit } from '../../../contract/time.ts'
 import { IMPATIENT, type Nodes, startNodes, TRUSTED } from './support.ts'
@@ -27,7 +27,7 @@ async function calls(nodes: Nodes, index: number): Promise<number> {
 }
 
 async function serving(store: Store): Promise<void> {
-  await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+  await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
 }
 
 test.concurrent('a note is written in its place, with a number that rises, and nothing else of the vote', async () => {

@@ -5,7 +5,7 @@ import { Redis } from 'ioredis'
 import { createClient, createClientPool } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startRedis } from '../../../../lab/servers/redis.ts'
-import { claimOf, failureOf, hold, look, signal } from '../../../../test/support.ts'
+import { claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import { openStore } from '../../../connect.ts'
 import { connect, createLocks } from '../../../index.ts'
 import { host } from '../../redis/test/support.ts'
@@ -38,9 +38,9 @@ describe('a URL', () => {
       await using store = await openStore(`redlock://${all}/3?${options}`)
       expect(store).toMatchObject({ kind: 'redlock of 3', guarantees: { waiting: 'pushed' } })
       expect(store.guarantees.durability).toMatch(/^1 of 3 servers may be lost; .*\(trustRestarted\)/)
-      expect(store.acquireLimit?.(1_000)).toBe(500)
+      expect(store.guarantees.acquireShare).toBe(0.5)
       expect(await store.acquire(claim, signal)).toMatchObject({ held: true, ttl: expect.closeTo(9_000 / 0.99) })
-      await store.nodes?.(signal) // a majority may have answered before
+      await nodesOf(store) // a majority may have answered before
     }
     for (const server of nodes.servers) {
       const databases = Object.keys(await server.info('keyspace')).filter(name => name.startsWith('db'))
@@ -64,14 +64,14 @@ describe('a URL', () => {
       await using store = await openStore(url)
       const claim = claimOf('b')
       await hold(store, claim)
-      expect(await store.nodes?.(signal)).toMatchObject(Array.from({ length: 3 }, () => ({ state: 'serving' })))
+      expect(await nodesOf(store)).toMatchObject(Array.from({ length: 3 }, () => ({ state: 'serving' })))
       await store.release(claim, signal)
     }
   })
 
   test('may have addresses of version 6, and ports that are left out', async () => {
     await using store = await openStore(`redlock://[::1]:1,[2001:db8::7]:2,${host}?nodeTimeout=10`)
-    const records = await store.nodes?.(signal)
+    const records = await nodesOf(store)
     const names = records?.map(({ name }) => name)
     expect(names).toEqual(['[::1]:1', '[2001:db8::7]:2', `${host}:6379`])
     await using six = await startRedis({ config: { bind: `${host} ::1` } })
@@ -137,7 +137,7 @@ describe('a URL', () => {
     const own = `app:pw@${first},app:pw@${second},app:s3cret@${third}`
     const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`)
     // Until all have answered, a majority may well be enough.
-    const error = await failureOf(locks.store.nodes?.(signal).then(() => locks.acquire('c')) as Promise<unknown>)
+    const error = await failureOf(nodesOf(locks.store).then(() => locks.acquire('c')) as Promise<unknown>)
     expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
     expect(error.message).toMatch(`${third}: Redis refused the user name or password: correct them`)
     expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch('s3cret')
@@ -223,11 +223,7 @@ test('clients of several libraries make one majority; waiters poll if one of the
   {
     await using store = redlock(clients, TRUSTED)
     expect(store).toMatchObject({ kind: 'redlock of 3', guarantees: { waiting: 'polled' } })
-    expect((await store.nodes?.(signal))?.map(({ name }) => name)).toEqual([
-      `localhost:${one}`,
-      `${host}:${two}`,
-      'node 3',
-    ])
+    expect((await nodesOf(store)).map(({ name }) => name)).toEqual([`localhost:${one}`, `${host}:${two}`, 'node 3'])
     const claim = claimOf('a')
     const token = await hold(store, claim)
     expect(await look(store, { name: 'a' })).toMatchObject([{ state: 'held', token }])

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { startClock } from '../../../../lab/servers/clock.ts'
 import type { RedisServer } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import { nodesOf } from '../../../../test/support.ts'
 import { createLocks } from '../../../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from '../../redis/test/support.ts'
 import { CAUTIOUS, heard, MAX_TTL, type Nodes, startNodes, TRUSTED } from './support.ts'
@@ -61,8 +62,8 @@ test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits fo
   using quarantined = heard('node_quarantined', event => names.includes(event.node))
   using restored = heard('node_restored', event => names.includes(event.node))
   const locks = createLocks(nodes.store(CAUTIOUS), { ttl: 1_000 })
-  await until('all are known', async () => (await locks.store.nodes?.(signal))?.every(node => node.remaining))
-  const states = (await locks.store.nodes?.(signal)) ?? []
+  await until('all are known', async () => (await nodesOf(locks.store)).every(node => node.remaining))
+  const states = (await nodesOf(locks.store)) ?? []
   expect(states.map(({ name }) => name)).toEqual(names)
   expect((await locks.inspect('fresh')).nodes).toMatchObject(names.map(name => ({ name, state: 'quarantined' })))
   for (const { state, remaining, reason } of states) {
@@ -85,7 +86,7 @@ test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits fo
   const lease = await locks.acquire('fresh', { wait: 20_000 })
   // It came back when it was told to.
   expect(acquired[0]?.requests).toBeLessThan(5)
-  await until('all serve', async () => (await locks.store.nodes?.(signal))?.every(node => node.state === 'serving'))
+  await until('all serve', async () => (await nodesOf(locks.store)).every(node => node.state === 'serving'))
   expect(quarantined.map(({ node }) => node).sort()).toEqual([...names].sort())
   for (const { remaining } of quarantined) expect(remaining).toBeLessThanOrEqual(MAX_TTL)
   expect(restored.map(({ node }) => node).sort()).toEqual([...names].sort())
@@ -109,7 +110,7 @@ test.concurrent.each(['FLUSHALL', 'a restart'])('%s makes a node wait; it renews
   const held = { ...claim, token }
   await until('it is noticed', async () => {
     await store.renew(held, signal)
-    return (await store.nodes?.(signal))?.[2]?.state === 'quarantined'
+    return (await nodesOf(store))[2]?.state === 'quarantined'
   })
   await until('its vote is set again', async () => {
     await store.renew(held, signal)
@@ -128,7 +129,7 @@ test.concurrent.each(['FLUSHALL', 'a restart'])('%s makes a node wait; it renews
   expect(await look(store, { name: 'a' })).toMatchObject([{ state: 'held', token }])
   await until('it is released', () => store.release(held, signal).catch(() => undefined))
   await until('it is free', async () => (await nodes.holders('a'))[2] === undefined)
-  await until('it serves', async () => (await store.nodes?.(signal))?.[2]?.state === 'serving')
+  await until('it serves', async () => (await nodesOf(store))[2]?.state === 'serving')
   expect(await hold(store, claimOf('a', { ttl }))).toBeGreaterThan(token)
 })
 

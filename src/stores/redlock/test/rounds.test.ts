@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { acquire, claimOf, failureOf, hold, look, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import { createLocks } from '../../../index.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
 
@@ -69,7 +69,7 @@ describe('a token', () => {
       last = token
       await store.release({ ...claim, token }, signal)
       nodes.proxies[absent]?.down.pass()
-      await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+      await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
     }
   })
 
@@ -128,7 +128,7 @@ describe('break', () => {
     await spend(nodes, 'a', ahead(7, 9))
     await hold(store, claimOf('a'))
     for (const index of [3, 4]) await nodes.servers[index]?.start()
-    await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+    await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
     // The one with the highest is not there when it is broken.
     await nodes.servers[1]?.pause()
     const token = (await store.break('a', 'operator', signal)) ?? 0n

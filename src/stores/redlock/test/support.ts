@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisOptions, type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { signal } from '../../../../test/support.ts'
+import { nodesOf } from '../../../../test/support.ts'
 import type { Store } from '../../../contract/store.ts'
 import { type LeaseEvents, subscribe } from '../../../index.ts'
 import { type RedlockOptions, redlock } from '../index.ts'
@@ -57,7 +57,7 @@ export class Nodes implements AsyncDisposable {
   /** The same, once all nodes serve it. */
   async connected(options: RedlockOptions = TRUSTED): Promise<Store> {
     const store = this.store(options)
-    const states = async (): Promise<string[] | undefined> => (await store.nodes?.(signal))?.map(({ state }) => state)
+    const states = async (): Promise<string[] | undefined> => (await nodesOf(store)).map(({ state }) => state)
     await until('all nodes serve', async () => (await states())?.every(state => state === 'serving'))
     return store
   }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { until } from '../../../../lab/servers/until.ts'
-import { acquire, claimOf, failureOf, hold, look, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import type { Store } from '../../../contract/store.ts'
 import { createLocks } from '../../../index.ts'
 import { heard, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
@@ -188,7 +188,7 @@ test('a node whose clock is set back waits no longer than maxTtl from then', asy
   for (const server of nodes.servers) await server.restart()
   const store = nodes.store(CAUTIOUS)
   const locks = createLocks(store, { ttl: 1_000 })
-  await until('they are known', async () => (await store.nodes?.(signal))?.every(node => node.state === 'quarantined'))
+  await until('they are known', async () => (await nodesOf(store)).every(node => node.state === 'quarantined'))
   for (const clock of clocks) clock.jumpWall(-HOUR)
   const lease = await locks.acquire('a', { wait: 5 * MAX_TTL })
   await lease.release()

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { acquire, claimOf, hold, look, signal } from '../../../../test/support.ts'
+import { acquire, claimOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import { createLocks, type Locks } from '../../../index.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 
@@ -139,7 +139,7 @@ test.concurrent('a release wakes the waiter although a minority of the nodes is 
     await lease.release()
     await (await waiting).release()
     for (const index of dead) nodes.servers[index]?.resume()
-    await until('all serve', async () => (await holder.store.nodes?.(signal))?.every(node => node.state === 'serving'))
+    await until('all serve', async () => (await nodesOf(holder.store)).every(node => node.state === 'serving'))
   }
   await holder.close()
   await waiter.close()
@@ -200,7 +200,7 @@ test.concurrent('a tie of two and two is settled, among who waits and among who 
   const two = nodes.store(undefined, [p, q, c, d] as Port[])
   for (const store of [one, two]) {
     expect(store.kind).toBe('redlock of 4')
-    await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+    await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
   }
   using votes = heard('votes_counted', ({ name }) => name.startsWith('even '))
   for (let round = 0; round < 5; round += 1) {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import { look } from '../../../../test/support.ts'
 import type { LeaseRecord, Store } from '../../../contract/store.ts'
 import { sqlite } from '../index.ts'
 import { newClaim } from './claim.ts'
@@ -30,9 +31,7 @@ function newStore(): Store {
 }
 
 async function records(store: Store, prefix: string): Promise<LeaseRecord[]> {
-  const all: LeaseRecord[] = []
-  for await (const record of store.inspect({ prefix }, never)) all.push(record)
-  return all
+  return look(store, { prefix })
 }
 
 async function waiters(store: Store, name: string): Promise<number> {

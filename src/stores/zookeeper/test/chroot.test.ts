@@ -63,12 +63,12 @@ test('a deleted chroot ends its leases, wakes waiters, and is created again', as
 })
 
 test('while a chroot is deleted again and again, calls fail with a message, and only for that long', async () => {
-  await using store = storeOf(server, { chroot: '/restless' })
+  await using store = storeOf(server, { chroot: '/tooManyChanges' })
   const connection = await connectionTo(server)
   await hold(store, claimOf('first'))
   let rounds = 0
   const removing = (async () => {
-    for (; rounds < 30; rounds += 1) await removeAll(connection, '/restless')
+    for (; rounds < 30; rounds += 1) await removeAll(connection, '/tooManyChanges')
   })()
   while (rounds < 30) {
     const claim = claimOf('a')

@@ -5,8 +5,9 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { type Clock, systemClock } from '../../../contract/time.ts'
 import { createLocks } from '../../../index.ts'
-import { Group, type Settings } from '../group.ts'
+import { Group } from '../group.ts'
 import { Paths } from '../paths.ts'
+import type { Settings } from '../place.ts'
 import { ZooKeeperStore } from '../store.ts'
 import { claimOf, hold, signal, storeOf } from './support.ts'
 
@@ -70,8 +71,8 @@ test('of the waiters of a node only those are told that it went who still wait',
   const claims = [claimOf('held'), claimOf('held')] as const
   const [gone, waits] = claims
   for (const claim of claims) {
-    const { place, line } = await group.put(connection, claim, 'w')
-    if (line.holder) expect(await group.arm(connection, 'held', line.holder, claim.id, 0)).toBe(true)
+    const { place, queue } = await group.put(connection, claim, 'w')
+    if (queue.holder) expect(await group.arm(connection, 'held', queue.holder, claim.id, 0)).toBe(true)
     if (claim === gone) group.forget(place)
   }
   await others.release(holder, signal)

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import { look } from '../../../../test/support.ts'
 import type { Store } from '../../../contract/store.ts'
 import { Group } from '../group.ts'
 import { multi, setData } from '../protocol.ts'
@@ -14,7 +15,7 @@ afterAll(() => server.stop())
 afterEach(() => vi.restoreAllMocks())
 
 async function noteOf(store: Store, name: string): Promise<string | undefined> {
-  const [record] = await Array.fromAsync(store.inspect({ name }, signal))
+  const [record] = await look(store, { name })
   return record?.note
 }
 

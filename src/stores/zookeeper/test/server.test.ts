@@ -6,6 +6,7 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { ROOT, scriptNode } from '../../../../test/script-node.ts'
+import { look } from '../../../../test/support.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { createLocks, type Lease } from '../../../index.ts'
 import { Disconnected } from '../failure.ts'
@@ -69,7 +70,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
     const grant = await store.renew({ ...claim, ttl }, signal)
     expect(grant?.token).toBe(token)
     expect(await nodesOf(server, 'moves')).toHaveLength(2)
-    const [holder, waiter] = await Array.fromAsync(two.inspect({ name: 'moves' }, signal))
+    const [holder, waiter] = await look(two, { name: 'moves' })
     expect([holder?.token, waiter?.position]).toEqual([token, 0])
   }
   // The one that it left must not think that it renews it.

@@ -3,13 +3,13 @@ import { isRefused } from './failure.ts'
 import type { Paths } from './paths.ts'
 import { type Acl, code, create, createContainer, type Request } from './protocol.ts'
 
-/** Names of which it is remembered that their node is there. */
+/** Names whose node is remembered to exist. */
 const MOST_NAMES = 10_000
 
 type Send = (connection: Connection, request: Request<unknown>) => Promise<unknown>
 
-/** Makes the nodes above those of claims, where they are missing. */
-export class Names {
+/** Creates the parents of the nodes of claims where they are missing. */
+export class Parents {
   readonly #paths: Paths
   readonly #acl: Acl
   readonly #send: Send
@@ -22,8 +22,8 @@ export class Names {
   }
 
   /**
-   * Sends `request`, which makes a node of a claim, together with one that makes the node of its name unless that is
-   * known to be there; and again with all folders if these were missing. `alongside` is sent after it each time.
+   * Sends `request`, which creates a node of a claim, after one that creates the node of its name, unless that is known to
+   * exist. If all parents were missing, it creates them and tries again. `alongside` is sent after it each time.
    */
   async make<Made, Also>(
     connection: Connection,
@@ -36,7 +36,7 @@ export class Names {
       const creating = this.#send(connection, request) as Promise<Made>
       const [made, created, also] = await Promise.allSettled([making, creating, alongside()])
       const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
-      // A server that knows no containers says so, and closes the connection before it answers the rest.
+      // A server without container nodes says so, and closes the connection before it answers the rest.
       if (made.status === 'rejected' && isRefused(made.reason, code.unimplemented)) throw made.reason
       if (!isMissing || tries > 1) {
         if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason

@@ -1,14 +1,15 @@
 import type { ClaimKey, LeaseRecord } from '../../contract/store.ts'
 import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
-import type { Group, Held } from './group.ts'
+import type { Group } from './group.ts'
 import type { Node } from './nodes.ts'
 import { decode, type Paths } from './paths.ts'
+import type { Held } from './place.ts'
 import { code, getChildren, getData, type Stat, sync } from './protocol.ts'
 import { detailsOf, recordOf } from './record.ts'
-import { MOST_TRIES, restless } from './tries.ts'
+import { MOST_TRIES, tooManyChanges } from './retries.ts'
 
-/** All names that begin with `prefix` and were held or waited for a while ago, sorted. */
+/** All names with the prefix that have or recently had claims, sorted. */
 export async function namesFrom(group: Group, { root }: Paths, prefix: string): Promise<string[]> {
   const connection = await group.connection(0)
   try {
@@ -30,18 +31,18 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
   const synced = group.send(connection, sync(paths.root))
   const looks = names.map(async name => {
     for (let tries = 0; tries < MOST_TRIES; tries++) {
-      const { nodes, holder } = await group.look(connection, name)
+      const { nodes, holder } = await group.queues.look(connection, name)
       const records = await recordsOf(group, connection, paths, name, nodes)
-      // Else its node was gone by then, perhaps since the lease moved to another session.
+      // The node was gone, perhaps because the lease moved to another session.
       if (!holder || records[0]?.state === 'held') return records
     }
-    throw restless(name)
+    throw tooManyChanges(name)
   })
   const [records] = await Promise.all([Promise.all(looks), synced])
   return records.flat()
 }
 
-/** Of the first nodes of a line; those that are gone by now are left out. */
+/** The records of the first nodes of a queue, without those that are gone by now. */
 export async function recordsOf(
   group: Group,
   connection: Connection,
@@ -57,7 +58,7 @@ export async function recordsOf(
   return (await Promise.all(nodes.map(read))).filter(record => record !== undefined)
 }
 
-/** The node by which a claim holds now, wherever it was put. */
+/** The node by which a claim holds, of any session. */
 export async function leaseOf(
   group: Group,
   connection: Connection,
@@ -65,15 +66,15 @@ export async function leaseOf(
   { name, id }: ClaimKey,
 ): Promise<Held | undefined> {
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    const { holder, mark } = await group.lookAtNewest(connection, name)
+    const { holder, mark } = await group.queues.lookAtNewest(connection, name)
     if (holder?.id !== id) return undefined
     const held = await heldBy(group, connection, paths, name, holder)
     if (held) return held.token < mark ? undefined : held
   }
-  throw restless(name)
+  throw tooManyChanges(name)
 }
 
-/** What a node that may hold says; `undefined` if it is gone. */
+/** The content of a node that may hold. `undefined` if it is gone. */
 export async function heldBy(
   group: Group,
   connection: Connection,

@@ -1,48 +1,48 @@
 import type { ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Direct } from './direct.ts'
 import { isFull, isLeaseMissing, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
+import { isPooled } from './lease-pool.ts'
 import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { idOf } from './record.ts'
-import type { Shared } from './shared.ts'
-import { isSpare } from './spares.ts'
+import type { Requests } from './requests.ts'
 import { absent, leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
+import type { Uncontended } from './uncontended.ts'
 
-export interface ExitsOptions {
+export interface ReleasesOptions {
   readonly gateway: Gateway
   readonly keys: Keys
-  readonly shared: Shared
+  readonly requests: Requests
   readonly leases: Leases
-  readonly direct: Direct
+  readonly uncontended: Uncontended
 }
 
-/** How claims end, by themselves or by others. */
-export class Exits {
+/** Ends claims: by their release, or by a break. */
+export class Releases {
   readonly #gateway: Gateway
   readonly #keys: Keys
-  readonly #shared: Shared
+  readonly #requests: Requests
   readonly #leases: Leases
-  readonly #direct: Direct
+  readonly #uncontended: Uncontended
 
-  constructor({ gateway, keys, shared, leases, direct }: ExitsOptions) {
+  constructor({ gateway, keys, requests, leases, uncontended }: ReleasesOptions) {
     this.#gateway = gateway
     this.#keys = keys
-    this.#shared = shared
+    this.#requests = requests
     this.#leases = leases
-    this.#direct = direct
+    this.#uncontended = uncontended
   }
 
   async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const { id } = key
-    if (await this.#direct.leave(key, signal)) return 'released'
+    if (await this.#uncontended.leave(key, signal)) return 'released'
     const known = this.#leases.known(id)
     let mayBeDone = false
-    // A lease of another store is for that to end.
-    if (known && (known.tenancy?.isOver === false || !isSpare(known.lease))) {
-      if (known.tenancy) known.tenancy.isOver = true
+    // Only the store that granted a pooled lease may revoke it.
+    if (known && (known.loan?.isOver === false || !isPooled(known.lease))) {
+      if (known.loan) known.loan.isOver = true
       try {
         await this.#leases.revoke(known.lease)
         this.#leases.forget(id)
@@ -59,22 +59,22 @@ export class Exits {
 
   async break(name: string, signal: AbortSignal): Promise<bigint | undefined> {
     const key = this.#keys.held(name)
-    const { found } = await this.#shared.look(key, LONGEST_REQUEST)
+    const { found } = await this.#requests.look(key, LONGEST_REQUEST)
     if (!found) return undefined
     signal.throwIfAborted()
     const same = madeAt(key, found.create_revision)
-    // The lease and the key end in one; of a claim without a lease, or on a new one by now, the key is deleted.
+    // Revoking the lease deletes the key. If the key has no lease, or a new one by now, the transaction deletes it.
     const ended = await this.#end(found, same, `broken ${found.create_revision}`)
     const { succeeded, header } = await this.#gateway.txn(deletion(same, key))
     return succeeded ? BigInt(header.revision) : ended
   }
 
-  /** Ends what there is of a claim, also if this store does not know it; else it is refused when it arrives. */
+  /** Ends a claim that this store may not know. If there is nothing of it, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
     for (;;) {
       const [held, place] = await Promise.all([
-        this.#shared.look(this.#keys.held(name), LONGEST_REQUEST),
-        this.#shared.look(this.#keys.place(name, id), LONGEST_REQUEST),
+        this.#requests.look(this.#keys.held(name), LONGEST_REQUEST),
+        this.#requests.look(this.#keys.place(name, id), LONGEST_REQUEST),
       ])
       signal.throwIfAborted()
       const mine = held.found && idOf(held.found) === id ? held.found : place.found
@@ -92,12 +92,12 @@ export class Exits {
     }
   }
 
-  /** Ends the lease that a key is on or, if others may be on it later, takes the key from it; see `Leases.endOf`. */
+  /** Revokes the lease of a key, or removes the key from a pooled lease. Resolves as `Leases.endOf`. */
   async #end(found: KeyValue, condition: object, left: string): Promise<bigint | undefined> {
     const { key, lease } = found
-    if (!isSpare(lease)) return this.#leases.endOf(found)
+    if (!isPooled(lease)) return this.#leases.endOf(found)
     const answer = await this.#gateway.txn(leave(this.#keys, condition, { key, lease, left })).catch(error => {
-      if (!isFull(error)) return orMissing(error) // else the key alone can go
+      if (!isFull(error)) return orMissing(error) // the caller deletes the key alone
     })
     const at = answer && leftAt(outcomeOf(answer), left)
     return at === undefined ? undefined : BigInt(at)

@@ -1,32 +1,32 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
 import { askAgainAfter, mayTake } from '../shared/queue.ts'
-import type { Line } from './nodes.ts'
+import type { Queue } from './nodes.ts'
 
 const MOST_NAMES = 10_000
 
-/** When names fell free for which others wait, as far as this process has seen it. */
-export class Turns {
+/** When names with waiters fell free, as far as this process has seen it. */
+export class GracePeriods {
   readonly #clock: Clock
-  /** Infinite while the name is held. */
+  /** `Infinity` while the name is held. */
   readonly #freeSince = new Map<string, number>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Was somebody there when it was last looked at? */
+  /** Did the name have claims when it was last read? */
   isBusy(name: string): boolean {
     return this.#freeSince.has(name)
   }
 
-  see(name: string, line: Line): void {
-    if (line.nodes.length === 0) {
+  see(name: string, queue: Queue): void {
+    if (queue.nodes.length === 0) {
       this.forget(name)
       return
     }
     const before = this.#freeSince.get(name) ?? Number.POSITIVE_INFINITY
-    this.#set(name, line.holder ? Number.POSITIVE_INFINITY : Math.min(before, this.#clock.now()))
+    this.#set(name, queue.holder ? Number.POSITIVE_INFINITY : Math.min(before, this.#clock.now()))
   }
 
   hold(name: string): void {
@@ -37,12 +37,12 @@ export class Turns {
     this.#freeSince.delete(name)
   }
 
-  /** Have all who stand before had their turns? */
+  /** Are the grace periods of all `ahead` over? */
   mayTake(name: string, ahead: number): boolean {
     return mayTake(this.#clock.now(), this.#freeSince.get(name) ?? Number.POSITIVE_INFINITY, ahead)
   }
 
-  /** `remaining`: of the lease, if there is one. */
+  /** `remaining`: of the lease, if the name is held. */
   retryAfter({ name, ttl, queue }: Claim, ahead: number, remaining: number | undefined): number {
     const now = this.#clock.now()
     const free = this.#freeSince.get(name) ?? now

@@ -1,29 +1,33 @@
 import type { Claim } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
+import { BatchedTransactions } from './batched-transactions.ts'
 import type { Gateway } from './gateway.ts'
-import { JoinedTxns } from './joined.ts'
 import type { Keys } from './keys.ts'
-import type { Spare } from './spares.ts'
+import type { PooledLease } from './lease-pool.ts'
 import { type Outcome, takeIfFree } from './txn.ts'
 
-/** Takes names that are free: the claims that come while others are under way share a transaction. */
-export class Entries {
+/** Acquires free names. Claims that arrive while others are in flight share a transaction. */
+export class FreeNames {
   readonly #keys: Keys
-  readonly #txns: JoinedTxns
-  /** By name: two cannot be in one transaction, nor learn from its revision which of them came first. */
+  readonly #txns: BatchedTransactions
+  /** By name. One transaction cannot serve two claims of a name: they would get the same revision, and so token. */
   readonly #underWay = new Map<string, Promise<Outcome>>()
 
   constructor(gateway: Gateway, keys: Keys) {
     this.#keys = keys
-    this.#txns = new JoinedTxns(gateway)
+    this.#txns = new BatchedTransactions(gateway)
   }
 
-  /** `undefined`: nothing was asked, as another claim of this process takes the name just now. */
-  async take(claim: Claim, spare: Pick<Spare, 'lease' | 'mark'>, signal: AbortSignal): Promise<Outcome | undefined> {
+  /** `undefined`: no request was sent, because another claim of this process is acquiring the name. */
+  async take(
+    claim: Claim,
+    pooled: Pick<PooledLease, 'lease' | 'mark'>,
+    signal: AbortSignal,
+  ): Promise<Outcome | undefined> {
     const { name, queue, ttl } = claim
     for (let other = this.#underWay.get(name); other; other = this.#underWay.get(name))
       if (queue || (await settles(other))) return undefined
-    const taking = this.#txns.put(takeIfFree(this.#keys, claim, spare), requestLimit(ttl), signal)
+    const taking = this.#txns.put(takeIfFree(this.#keys, claim, pooled), requestLimit(ttl), signal)
     this.#underWay.set(name, taking)
     try {
       return await taking

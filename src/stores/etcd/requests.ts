@@ -4,54 +4,53 @@ import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'
 
-/** What a keepalive says: the ttl in ms, 0 if there is no such lease, and the term of the leader that renewed it. */
-export interface Beat {
+/** The answer to a keepalive: the ttl in ms, 0 if the lease does not exist, and the term of the leader that renewed it. */
+export interface KeepAlive {
   readonly ttl: number
   readonly term: number
 }
 
-/** What is at a key, and the term in which a majority confirmed it. */
+/** The value at a key, and the term in which a majority confirmed it. */
 export interface Sight {
   readonly found: KeyValue | undefined
   readonly term: number
 }
 
-/** Who holds a name, and how many are in its line. */
+/** The holder of a name, and the length of its queue. */
 export interface Survey {
   readonly held: KeyValue | undefined
   readonly waiting: number
 }
 
 /**
- * In 512 bytes. Go's HTTP/1.1 server throws away what it has not read of a request when the answer begins, and the
- * gateway has read no more than that by then: of 32 keepalives in one request some were lost. Each also takes a server
- * that does not lead a round trip to the leader, one after the other.
+ * So many fit into 512 bytes. The gateway has read that much when its answer begins, and Go's HTTP/1.1 server discards
+ * the rest of the request: of 32 keepalives some were lost. A follower also forwards them to the leader one by one.
  */
 const MOST_BEATS = 16
 
-/** etcd takes 128 operations in one transaction unless told otherwise. */
+/** By default etcd accepts 128 operations in one transaction. */
 const MOST_READS = 60
 
-/** What many claims ask for in one turn of the event loop, in few requests. */
-export class Shared {
-  readonly #beats: Joined<Beat>
-  readonly #sights: Joined<Sight>
-  readonly #surveys: Joined<Survey>
+/** Joins the keepalives and reads of one turn of the event loop into few requests. */
+export class Requests {
+  readonly #beats: Batched<KeepAlive>
+  readonly #sights: Batched<Sight>
+  readonly #surveys: Batched<Survey>
 
   constructor(gateway: Gateway, keys: Keys) {
-    this.#beats = new Joined(MOST_BEATS, async (leases, limit) => {
+    this.#beats = new Batched(MOST_BEATS, async (leases, limit) => {
       const body = leases.map(ID => JSON.stringify({ ID })).join('\n')
       const answers = await gateway.call<LeaseAnswer>('lease/keepalive', body, limit)
       return new Map(answers.map(({ header, ID, TTL = 0 }) => [ID, { ttl: Number(TTL) * 1_000, term: termOf(header) }]))
     })
-    this.#sights = new Joined(MOST_READS, async (wanted, limit) => {
+    this.#sights = new Batched(MOST_READS, async (wanted, limit) => {
       const { header, responses = [] } = await gateway.txn({ success: wanted.map(readOf) }, limit)
       const term = termOf(header)
       return new Map(wanted.map((key, index) => [key, { found: responses[index]?.response_range?.kvs?.[0], term }]))
     })
-    this.#surveys = new Joined(MOST_READS, async (names, limit) => {
-      const line = (name: string): object => ({ request_range: { ...keys.line(name), count_only: true } })
-      const success = names.flatMap(name => [readOf(keys.held(name)), line(name)])
+    this.#surveys = new Batched(MOST_READS, async (names, limit) => {
+      const count = (name: string): object => ({ request_range: { ...keys.queue(name), count_only: true } })
+      const success = names.flatMap(name => [readOf(keys.held(name)), count(name)])
       const { responses = [] } = await gateway.txn({ success }, limit)
       const answers = responses.map(({ response_range = {} }) => response_range)
       return new Map(
@@ -64,7 +63,7 @@ export class Shared {
   }
 
   /** Renews a lease for its ttl. */
-  keepAlive(lease: string, limit: number): Promise<Beat> {
+  keepAlive(lease: string, limit: number): Promise<KeepAlive> {
     return this.#beats.ask(lease, limit)
   }
 
@@ -87,15 +86,15 @@ export function termOf(header: Header): number {
   return Number(header.raft_term)
 }
 
-/** The lease as it was granted, if what renewed it was the leader of the term in which a majority confirmed who holds. */
-export function granted(revision: string, { ttl, term }: Beat, confirmed: number): Grant {
+/** The grant, if the leader that renewed the lease is of the term in which a majority confirmed the holder, or later. */
+export function granted(revision: string, { ttl, term }: KeepAlive, confirmed: number): Grant {
   if (ttl === 0) throw vanished()
   if (term >= confirmed) return { held: true, token: BigInt(revision), ttl }
   const message = 'the leader of the etcd cluster changed, and what the old one answered is void: it is asked again'
   throw new LeaseError('OUTCOME_UNKNOWN', message)
 }
 
-/** The outcome is to be asked for again. */
+/** The core asks again for the outcome. */
 export function vanished(): LeaseError {
   return new LeaseError('OUTCOME_UNKNOWN', 'the lease of the claim came or went while it was asked about')
 }
@@ -107,8 +106,8 @@ interface Asked<Answer> {
   readonly reject: (error: unknown) => void
 }
 
-/** Joins the questions of one turn of the event loop. Those for the same share their answer. */
-class Joined<Answer> {
+/** Joins the requests of one turn of the event loop. Requests for the same key share an answer. */
+class Batched<Answer> {
   readonly #most: number
   readonly #send: (keys: string[], limit: number) => Promise<Map<string, Answer>>
   #waiting = new Map<string, Asked<Answer>>()

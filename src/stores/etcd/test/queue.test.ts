@@ -180,10 +180,10 @@ test('names have lines of their own: that of a does not contain that of a/b', as
 
 test('a page of the listing ends between two names, however long their lines are', async () => {
   const a = name()
-  const holders = Array.from({ length: 30 }, (_, index) => claimOf(`${a}/${index}`))
+  const holders = Array.from({ length: 30 }, (_, index) => claimOf(`${a}/${index}`, { ttl: 60_000 }))
   await Promise.all(holders.map(holder => hold(other, holder)))
   const waiters = holders.flatMap(({ name: each }) =>
-    Array.from({ length: 40 }, (_, index) => claimOf(each, { queue: true, owner: String(index) })),
+    Array.from({ length: 40 }, (_, index) => claimOf(each, { queue: true, ttl: 60_000, owner: String(index) })),
   )
   for (let index = 0; index < 40; index += 1)
     await Promise.all(holders.map((_, k) => other.acquire(waiters[40 * k + index] as Claim, signal)))

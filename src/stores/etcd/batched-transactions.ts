@@ -12,11 +12,11 @@ interface Entry {
   reject(error: unknown): void
 }
 
-/** etcd takes 128 operations in one transaction unless told otherwise. */
+/** By default etcd accepts 128 operations in one transaction. */
 const LARGEST = 64
 
-/** Transactions of which each is for itself: those that come while others are under way share a request and a write. */
-export class JoinedTxns {
+/** Independent transactions. Those that arrive while others are in flight share a request and a write. */
+export class BatchedTransactions {
   readonly #gateway: Gateway
   readonly #batch: Batch<Entry>
 
@@ -39,7 +39,7 @@ export class JoinedTxns {
       for (const [index, entry] of all.entries())
         entry.resolve(outcomeOf(all.length === 1 ? answer : { ...responses?.[index]?.response_txn, header }))
     } catch (error) {
-      // Of one the lease has ended, or two change the same, and so nothing was done for any.
+      // One lease has ended, or two change the same key, so etcd did nothing for any of them.
       if (all.length > 1 && (isLeaseMissing(error) || isDuplicate(error)))
         await Promise.all(all.map(entry => this.#send([entry])))
       else for (const entry of all) entry.reject(error)

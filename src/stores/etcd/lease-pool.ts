@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../contract/time.ts'
+import type { KeepAlive } from './requests.ts'
+
+/**
+ * An etcd lease that serves one claim after another. To grant and to revoke a lease are a write each, which a claim that
+ * finds its name free saves. A claim that leaves the lease writes the key `left`. A claim that takes the lease compares
+ * that key, so that a stale request of an earlier claim has no effect.
+ */
+export interface PooledLease {
+  readonly lease: string
+  /** The mod revision of its key `left`. */
+  readonly mark: string
+  /** The last answer to a grant or keepalive, and when that was sent. */
+  readonly beat: KeepAlive
+  readonly beatAt: number
+}
+
+/** A pooled lease of this store while a claim uses it. It is returned to the pool or revoked, once. */
+export interface Loan {
+  pooled: PooledLease
+  /** The create revision of the key that the claim holds by it. */
+  revision: string | undefined
+  isOver: boolean
+}
+
+/** Leases of one ttl in the pool. Those above are revoked. */
+const MOST = 1_000
+
+/** The leases that no claim of this store uses, by their ttl in seconds. */
+export class LeasePool {
+  readonly #clock: Clock
+  readonly #bySeconds = new Map<number, PooledLease[]>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The lease that was kept alive last, if it has enough time left for another keepalive. */
+  take(seconds: number): PooledLease | undefined {
+    const leases = this.#bySeconds.get(seconds)
+    const newest = leases?.pop()
+    if (!newest || this.#isFresh(newest)) return newest
+    this.#bySeconds.delete(seconds) // the others are older, and expire
+    return undefined
+  }
+
+  /** False if the lease is not worth keeping. */
+  give(seconds: number, pooled: PooledLease): boolean {
+    const leases = this.#bySeconds.get(seconds) ?? []
+    if (leases.length >= MOST || !this.#isFresh(pooled)) return false
+    this.#bySeconds.set(seconds, leases)
+    leases.push(pooled)
+    return true
+  }
+
+  /** Empties the pool. */
+  clear(): PooledLease[] {
+    const all = [...this.#bySeconds.values()].flat()
+    this.#bySeconds.clear()
+    return all
+  }
+
+  #isFresh({ beat, beatAt }: PooledLease): boolean {
+    return this.#clock.now() < beatAt + beat.ttl / 2
+  }
+}
+
+/** An even number. The leases that belong to one claim have odd ones. */
+export function newPooledId(): string {
+  return (((randomBytes(8).readBigUInt64BE() >> 2n) + 1n) << 1n).toString()
+}
+
+/** Is this a pooled lease? Other claims may use it later, so only its own store may revoke it. */
+export function isPooled(lease: string | undefined): lease is string {
+  return lease !== undefined && BigInt(lease) % 2n === 0n
+}

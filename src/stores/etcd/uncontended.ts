@@ -1,0 +1,109 @@
+import type { Claim, ClaimKey, Grant } from '../../contract/store.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { BatchedTransactions } from './batched-transactions.ts'
+import { isFull, isLeaseMissing } from './failure.ts'
+import { FreeNames } from './free-names.ts'
+import type { Gateway } from './gateway.ts'
+import { type Keys, secondsOf } from './keys.ts'
+import type { PooledLease } from './lease-pool.ts'
+import { type Leases, orMissing } from './leases.ts'
+import { granted, type Requests, termOf, vanished } from './requests.ts'
+import { leave, leftAt, madeAt } from './txn.ts'
+
+/** A lease that was kept alive within this share of its ttl needs no keepalive: the renewals of the claim start soon enough. */
+const FRESH = 1 / 10
+
+/** Acquires free names with pooled leases. Acquire and release are then one write each, which many claims share. */
+export class Uncontended {
+  readonly #keys: Keys
+  readonly #requests: Requests
+  readonly #leases: Leases
+  readonly #clock: Clock
+  readonly #freeNames: FreeNames
+  readonly #releases: BatchedTransactions
+  /** Names that a queueing claim of this process is acquiring. */
+  readonly #taken = new Set<string>()
+
+  constructor(gateway: Gateway, keys: Keys, requests: Requests, leases: Leases, clock: Clock) {
+    this.#keys = keys
+    this.#requests = requests
+    this.#leases = leases
+    this.#clock = clock
+    this.#freeNames = new FreeNames(gateway, keys)
+    this.#releases = new BatchedTransactions(gateway)
+  }
+
+  /** `undefined`: the name is not free, has waiters, is being acquired just now, or the claim was withdrawn. */
+  async take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const { name, queue } = claim
+    // Of many simultaneous claims for one name, only the first needs a lease.
+    if (!queue) return this.#take(claim, signal)
+    if (this.#taken.has(name)) return undefined
+    this.#taken.add(name)
+    try {
+      return await this.#take(claim, signal)
+    } finally {
+      this.#taken.delete(name)
+    }
+  }
+
+  /** Releases what the claim holds by `take`. False if this is unknown here, or if the lease must be revoked. */
+  async leave({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
+    const { lease = '', seconds = 0, loan } = this.#leases.known(id) ?? {}
+    if (!loan || loan.isOver || loan.revision === undefined) return false
+    const key = this.#keys.held(name)
+    const exit = leave(this.#keys, madeAt(key, loan.revision), { key, lease, left: id })
+    const outcome = await this.#releases.put(exit, LONGEST_REQUEST, signal).catch(error => {
+      if (isFull(error)) return 'full'
+      return orMissing(error)
+    })
+    if (outcome === 'full') {
+      loan.revision = undefined
+      return false
+    }
+    const mark = outcome && leftAt(outcome, id)
+    if (mark !== undefined) this.#leases.giveBack(id, seconds, loan, mark)
+    else this.#leases.evict(id, loan)
+    return mark !== undefined
+  }
+
+  async #take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const { id, ttl } = claim
+    const seconds = secondsOf(ttl)
+    const asked = this.#clock.now()
+    for (let isNew = false; ; isNew = true) {
+      const loan = await this.#leases.lend(id, ttl, isNew)
+      const { pooled } = loan
+      if (signal.aborted) this.#leases.giveBack(id, seconds, loan)
+      signal.throwIfAborted()
+      const beating = this.#keepAlive(pooled, requestLimit(ttl))
+      beating.catch(() => {}) // awaited below
+      try {
+        const outcome = await this.#freeNames.take(claim, pooled, signal)
+        if (outcome?.succeeded) {
+          if (loan.isOver) throw vanished() // by a release of the claim meanwhile
+          const { revision } = outcome.header
+          loan.revision = revision
+          const { beat, beatAt } = await beating
+          loan.pooled = { ...pooled, beat, beatAt }
+          const age = Math.max(asked - beatAt, 0)
+          return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header))
+        }
+        const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
+        if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
+        else this.#leases.evict(id, loan) // it ended, or another store removed its key
+        if (isAsItWas || isNew) return undefined
+      } catch (error) {
+        // The lease expired, such as while the cluster hung. No release of the claim revoked it.
+        if (isNew || loan.isOver || !isLeaseMissing(error)) throw error
+        loan.isOver = true
+      }
+    }
+  }
+
+  async #keepAlive(pooled: PooledLease, limit: number): Promise<Pick<PooledLease, 'beat' | 'beatAt'>> {
+    const now = this.#clock.now()
+    if (now < pooled.beatAt + pooled.beat.ttl * FRESH) return pooled
+    return { beat: await this.#requests.keepAlive(pooled.lease, limit), beatAt: now }
+  }
+}

@@ -1,0 +1,69 @@
+import type { LeaseRecord, NodeRecord, Query } from '../../contract/store.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { recordsOf } from './holdings.ts'
+import type { Answer, Member, Sight } from './member.ts'
+import type { Node } from './node.ts'
+import { type Quorum, type Tally, whenAll } from './quorum.ts'
+
+/** Names looked at in parallel. */
+const PAGE = 100
+
+/**
+ * The nodes first, also if they are too few for a majority; then what they know of the names. Rejects without a majority.
+ * `assertWanted` is called before each page of names, and throws if nobody waits for it any more.
+ */
+export async function* inspect(
+  quorum: Quorum,
+  query: Query,
+  assertWanted: () => void,
+): AsyncIterable<LeaseRecord | NodeRecord> {
+  if ('name' in query) {
+    const tally = await quorum.poll(firstPage(query.name), whenAll)
+    yield* states(quorum)
+    yield* await recordsIn(quorum, query.name, tally)
+    return
+  }
+  const tally = await quorum.poll(member => member.names(query.prefix), whenAll, { timeout: LONGEST_REQUEST })
+  yield* states(quorum)
+  assertMajority(quorum, tally)
+  const names = [...new Set([...tally.counted, ...tally.quarantined].flatMap(({ value }) => value))].sort()
+  while (names.length > 0) {
+    assertWanted()
+    const look = async (name: string): Promise<LeaseRecord[]> =>
+      recordsIn(quorum, name, await quorum.poll(firstPage(name), whenAll))
+    yield* (await Promise.all(names.splice(0, PAGE).map(look))).flat()
+  }
+}
+
+function states(quorum: Quorum): NodeRecord[] {
+  return quorum.nodes.map(node => node.record)
+}
+
+function firstPage(name: string): (member: Member) => Promise<Answer<Sight>> {
+  return member => member.look(name, 0)
+}
+
+async function recordsIn(quorum: Quorum, name: string, tally: Tally<Sight>): Promise<LeaseRecord[]> {
+  assertMajority(quorum, tally)
+  const pages = [...tally.counted, ...tally.quarantined]
+  const sights = await Promise.all(pages.map(({ node, value }) => wholeQueue(node, name, value)))
+  return recordsOf(name, sights, quorum.majority, tally.failed.length)
+}
+
+/** Reads the rest of a long queue, page by page. If the node fails meanwhile, the pages read so far count. */
+async function wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
+  const line = [...first.line]
+  for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))
+    page = await node
+      .ask(member => member.look(name, line.length))
+      .then(
+        ({ value }) => value,
+        () => undefined,
+      )
+  return { holder: first.holder, line }
+}
+
+/** Quarantined nodes count: what they still know is shown. */
+function assertMajority(quorum: Quorum, tally: Tally<unknown>): void {
+  if (tally.failed.length > quorum.size - quorum.majority) throw quorum.unavailable(tally)
+}

@@ -1,0 +1,45 @@
+import type { Claim } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
+import type { Node } from './nodes.ts'
+import type { Paths } from './paths.ts'
+import type { Acl } from './protocol.ts'
+import type { Details } from './record.ts'
+import type { Ensemble } from './session.ts'
+
+/** A claim that has a node of this session, or may have one. */
+export interface Place {
+  readonly name: string
+  readonly id: string
+  /** `undefined` while the outcome of a request is unknown. */
+  node: Node | undefined
+  /** The transaction that created the node. */
+  czxid: bigint
+  /** Only for a claim that holds. */
+  token: bigint | undefined
+  /** By the clock. After that the claim is abandoned. */
+  until: number
+}
+
+/** A claim that holds, through any session: its node, and what that contains. */
+export interface Held extends Details {
+  readonly node: Node
+  readonly token: bigint
+  /** The version of the node, which counts changes of the note. */
+  readonly version: number
+}
+
+/** One request of a claim. */
+export interface Asked {
+  readonly claim: Claim
+  readonly signal: AbortSignal
+  /** By the clock, before the request was sent. */
+  readonly at: number
+}
+
+/** What all groups have in common. */
+export interface Settings {
+  readonly ensemble: Ensemble
+  readonly paths: Paths
+  readonly acl: Acl
+  readonly clock: Clock
+}

@@ -1,0 +1,11 @@
+import { LeaseError } from '../../contract/errors.ts'
+
+/** How often a request starts again because others changed the queue meanwhile. */
+export const MOST_TRIES = 10
+
+export function tooManyChanges(name: string): LeaseError {
+  return new LeaseError(
+    'STORE_UNAVAILABLE',
+    `the queue of ${JSON.stringify(name)} changed ${MOST_TRIES} times meanwhile`,
+  )
+}

@@ -3,8 +3,12 @@ import { request } from '../contract/request.ts'
 import type { LeaseRecord, Query } from '../contract/store.ts'
 import type { Core } from './core.ts'
 
-/** What the store has of these names. `limit`: milliseconds that it may take for each. */
-export async function* look({ store, clock }: Core, query: Query, limit: number): AsyncIterable<LeaseRecord> {
+/** Yields the store's records of these names. `limit`: milliseconds that the store may take for each record. */
+export async function* inspect(
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
+  query: Query,
+  limit: number,
+): AsyncIterable<LeaseRecord> {
   const controller = new AbortController()
   let records: AsyncIterator<LeaseRecord> | undefined
   const next = async (): Promise<IteratorResult<LeaseRecord>> => {
@@ -20,6 +24,6 @@ export async function* look({ store, clock }: Core, query: Query, limit: number)
   } finally {
     controller.abort()
     const end = async (): Promise<unknown> => records?.return?.()
-    end().catch(() => {}) // nobody waits for it: it queues behind a record that may never come
+    end().catch(() => {}) // not awaited: it queues behind a record that may never come
   }
 }

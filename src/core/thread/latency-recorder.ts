@@ -3,11 +3,11 @@ import { Pulse, type SharedPulse } from '../advice/pulse.ts'
 import { joined, type Seen, SharedSeen } from '../advice/shared-seen.ts'
 import type { CoreEnvironment } from '../core.ts'
 
-/** What the renewals of this thread show, there for the main thread to read at any time: as of the last one. */
-export class ThreadPulse {
+/** Records the renewals of this thread in memory that the main thread reads at any time. */
+export class LatencyRecorder {
   readonly #pulse: Pulse
   readonly #shared: SharedSeen
-  /** Of a thread before this one. */
+  /** Recorded by an earlier thread. */
   readonly #before: Seen
 
   constructor({ clock, loopDelay }: CoreEnvironment, { latencies, seen }: SharedPulse) {

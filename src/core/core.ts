@@ -4,7 +4,7 @@ import type { List } from '../contract/list.ts'
 import type { Store } from '../contract/store.ts'
 import { LoopDelay } from './advice/loop-delay.ts'
 import type { Pulse } from './advice/pulse.ts'
-import type { Heartbeat } from './heartbeat.ts'
+import type { Beats } from './heartbeat.ts'
 
 /** The environment of a `Locks`: `loopDelay` measures the event loop, and is left out in simulations. */
 export interface CoreEnvironment extends Environment {
@@ -29,7 +29,7 @@ export interface ListedLease {
 /** What a held lease needs. A decorator of the store and the heartbeat decides where the lease is renewed. */
 export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
-  readonly heartbeat: Pick<Heartbeat, 'join' | 'leave' | 'rejoin'>
+  readonly heartbeat: Beats
   /** Records the latency of renewals. */
   readonly latency: Pick<Pulse, 'answered' | 'failed'>
   /** The leases that are held here. */

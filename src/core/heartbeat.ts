@@ -10,6 +10,16 @@ export interface Renewable {
   renew(): Promise<boolean>
 }
 
+/** Renews leases until they leave. */
+export interface Beats {
+  /** The other methods need the entry. */
+  join(lease: Renewable): Entry<Renewable>
+  /** The lease had `ttl` when it joined, and has another one now. */
+  rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable>
+  /** Resolves when no renewal is in flight elsewhere, in bounded time. `undefined`: none is. */
+  leave(entry: Entry<Renewable>): Promise<void> | undefined
+}
+
 /**
  * Steps until a retry. A step is a fortieth of the ttl. A blocked event loop counts as one step, however long it was
  * blocked, because the answers to thousands of renewals may be unread. An unresponsive store gets at least four requests
@@ -51,7 +61,7 @@ const MOST_GROUPS = 16
  * renewals share a few requests. The first beat is random, so that processes that started together drift apart. A
  * renewal that fails or is not answered is retried until the lease ends.
  */
-export class Heartbeat {
+export class Heartbeat implements Beats {
   readonly #clock: Clock
   readonly #random: () => number
   /** In intervals. One value for all groups, because timers of a known duration are cheaper. */
@@ -64,7 +74,6 @@ export class Heartbeat {
     this.#firstBeat = 0.75 + random() / 4
   }
 
-  /** `leave` and `rejoin` need the entry. */
   join(lease: Renewable): Entry<Renewable> {
     let group = this.#groups.get(lease.ttl)
     if (!group) {
@@ -74,19 +83,13 @@ export class Heartbeat {
     return group.join(lease)
   }
 
-  /**
-   * The lease is no longer renewed here. A heartbeat elsewhere may return a promise: it resolves once no renewal is in
-   * flight, in bounded time. `ttl`: the one of the lease when it joined.
-   */
-  leave(entry: Entry<Renewable>, ttl: number = entry.value.ttl): Promise<void> | undefined {
-    if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
-    return undefined
+  rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable> {
+    this.leave(entry, ttl)
+    return this.join(entry.value)
   }
 
-  /** The lease had `ttl` when it joined, and has another one now. */
-  rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable> {
-    void this.leave(entry, ttl)
-    return this.join(entry.value)
+  leave(entry: Entry<Renewable>, ttl: number = entry.value.ttl): undefined {
+    if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
   }
 }
 

@@ -30,8 +30,8 @@ export interface ListedLease {
 export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
   readonly heartbeat: Beats
-  /** Records the latency of renewals. */
-  readonly latency: Pick<Pulse, 'answered' | 'failed'>
+  /** Records renewals. */
+  readonly statistics: Pick<Pulse, 'answered' | 'failed'>
   /** The leases that are held here. */
   readonly leases: List<ListedLease>
   /** Called once by each lease, when it is lost or its release begins. */

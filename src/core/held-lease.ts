@@ -222,7 +222,7 @@ export class HeldLease implements ListedLease, Renewable {
   }
 
   async #askToRenew(background: boolean, ttl: number): Promise<LeaseError | undefined> {
-    const { clock, store, latency } = this.#core
+    const { clock, store, statistics } = this.#core
     const claim = { ...this.#claim, ttl }
     const sent = clock.now()
     const before = this.#deadline.at
@@ -231,7 +231,7 @@ export class HeldLease implements ListedLease, Renewable {
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
-      latency.answered(this.handle, sent, now)
+      statistics.answered(this.handle, sent, now)
       if (this.#error) return undefined
       if (grant?.token !== this.token) {
         this.#lose('gone')
@@ -248,7 +248,7 @@ export class HeldLease implements ListedLease, Renewable {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.#unsettled = true
       this.#staleRequests.add(sent, ttl)
-      latency.failed(this.handle, sent)
+      statistics.failed(this.handle, sent)
       if (this.renewedAt > sent) return undefined
       if (!this.#check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: this.handle, error })

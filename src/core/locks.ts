@@ -66,7 +66,7 @@ export class CoreLocks implements Leasing {
       ...environment,
       store,
       heartbeat: new Heartbeat(clock, random),
-      latency: this.#pulse,
+      statistics: this.#pulse,
       leases: this.#leases,
       onEnd: () => {
         if (this.#leases.size === 0) this.#pulse.rest()

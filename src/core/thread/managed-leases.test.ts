@@ -3,7 +3,7 @@ import { refused, type Stage, stage, unanswered } from '../../../test/scripted-s
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { Pulse } from '../advice/pulse.ts'
-import { LatencyRecorder } from './latency-recorder.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification } from './messages.ts'
@@ -43,8 +43,8 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   liveness.prove(isSubscribed)
   const environment = { clock, random: () => 0.5 }
   const pulse = new Pulse(clock, 0, undefined)
-  const recorder = new LatencyRecorder(environment, pulse.share())
-  const leases = new ManagedLeases(store, environment, liveness, recorder, sent => notifications.push(sent), now)
+  const statistics = new ThreadStatistics(environment, pulse.share())
+  const leases = new ManagedLeases(store, environment, liveness, statistics, sent => notifications.push(sent), now)
   open.push(leases)
   const grant = await server.acquire(claim, new AbortController().signal)
   if (!grant.held) throw new Error('the name is not free')
@@ -254,7 +254,7 @@ test('a thread that follows another goes on with what that has seen', async () =
   store.rule('renew', refused)
   await live(22_000)
   const { failed, silence } = pulse.advice()
-  const next = new LatencyRecorder({ clock: new VirtualClock(), random: () => 0.5 }, pulse.share())
+  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, pulse.share())
   next.rest()
   expect(pulse.advice()).toMatchObject({ failed, silence })
 })

@@ -8,7 +8,7 @@ import { isSlow } from '../advice/pulse.ts'
 import type { CoreEnvironment, LeaseCore } from '../core.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
-import type { LatencyRecorder } from './latency-recorder.ts'
+import type { ThreadStatistics } from './thread-statistics.ts'
 import type { Liveness } from './liveness.ts'
 import { type Command, type Notification, plainError } from './messages.ts'
 import { SharedTerm } from './term.ts'
@@ -39,7 +39,7 @@ export class ManagedLeases {
   readonly #store: Store
   readonly #core: LeaseCore
   readonly #liveness: Liveness
-  readonly #recorder: LatencyRecorder
+  readonly #statistics: ThreadStatistics
   readonly #notify: (notification: Notification) => void
   readonly #now: typeof timestampNow
   readonly #byId = new Map<string, ManagedLease>()
@@ -51,19 +51,19 @@ export class ManagedLeases {
     store: Store,
     environment: CoreEnvironment,
     liveness: Liveness,
-    recorder: LatencyRecorder,
+    statistics: ThreadStatistics,
     notify: (notification: Notification) => void,
     now: typeof timestampNow = timestampNow,
   ) {
     this.#now = now
     this.#store = store
     this.#liveness = liveness
-    this.#recorder = recorder
+    this.#statistics = statistics
     this.#notify = notify
     this.#core = {
       ...environment,
       heartbeat: new Heartbeat(environment.clock, environment.random),
-      latency: { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) },
+      statistics: { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) },
       leases: new List(),
       store: this.#guarded(),
       onEnd: () => {},
@@ -131,7 +131,7 @@ export class ManagedLeases {
     if (managed) this.#byLease.delete(managed.lease.handle) // first: its end is not reported
     await managed?.lease.end()
     this.#byId.delete(id)
-    if (this.#byId.size === 0) this.#recorder.rest()
+    if (this.#byId.size === 0) this.#statistics.rest()
     this.#notify({ kind: 'stopped', id, unsettled: (managed?.unanswered ?? 0) > 0 })
   }
 
@@ -175,7 +175,7 @@ export class ManagedLeases {
   }
 
   #onAnswered(lease: Lease, sent: number, now: number): void {
-    this.#recorder.answered(lease, sent, now)
+    this.#statistics.answered(lease, sent, now)
     const managed = this.#byLease.get(lease)
     if (managed && isSlow(lease, now - sent) && this.#liveness.isSubscribed('ttl_too_short'))
       this.#notify({ kind: 'slow', id: managed.claim.id })
@@ -184,7 +184,7 @@ export class ManagedLeases {
   /** A renewal that was not sent, because the main thread was blocked, says nothing about the store. */
   #onUnanswered(lease: Lease, sent: number): void {
     const managed = this.#byLease.get(lease)
-    if (managed && managed.sentAt >= sent) this.#recorder.failed(lease, sent)
+    if (managed && managed.sentAt >= sent) this.#statistics.failed(lease, sent)
   }
 
   #onLost({ lease }: LeaseEvents['lease_lost']): void {

@@ -80,7 +80,7 @@ export class ThreadRenewals {
   }
 
   #decorated(core: LeaseCore): LeaseCore {
-    const { store, heartbeat, latency } = core
+    const { store, heartbeat, statistics } = core
     const deadline = this.#deadline
     return {
       ...core,
@@ -108,9 +108,9 @@ export class ThreadRenewals {
           return entry
         },
       },
-      latency: {
-        answered: (...renewal) => deadline.isShared || latency.answered(...renewal),
-        failed: (...renewal) => deadline.isShared || latency.failed(...renewal),
+      statistics: {
+        answered: (...renewal) => deadline.isShared || statistics.answered(...renewal),
+        failed: (...renewal) => deadline.isShared || statistics.failed(...renewal),
       },
     }
   }

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Store } from '../../contract/store.ts'
 import { coreEnvironment } from '../core.ts'
-import { LatencyRecorder } from './latency-recorder.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification, WorkerInput } from './messages.ts'
@@ -12,8 +12,8 @@ export async function runWorker(openStore: (url: string) => Promise<Store>): Pro
   const notify = (notification: Notification): void => parentPort?.postMessage(notification)
   const store = await openStore(url)
   const environment = coreEnvironment()
-  const recorder = new LatencyRecorder(environment, pulse)
-  const leases = new ManagedLeases(store, environment, new Liveness(liveness), recorder, notify)
+  const statistics = new ThreadStatistics(environment, pulse)
+  const leases = new ManagedLeases(store, environment, new Liveness(liveness), statistics, notify)
   const end = async (): Promise<void> => {
     leases.close()
     await store[Symbol.asyncDispose]()

@@ -4,7 +4,7 @@ import { joined, type Seen, SharedSeen } from '../advice/shared-seen.ts'
 import type { CoreEnvironment } from '../core.ts'
 
 /** Records the renewals of this thread in memory that the main thread reads at any time. */
-export class LatencyRecorder {
+export class ThreadStatistics {
   readonly #pulse: Pulse
   readonly #shared: SharedSeen
   /** Recorded by an earlier thread. */

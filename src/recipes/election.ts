@@ -4,8 +4,8 @@ import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
-import { type ObserveOptions, observe } from './observe.ts'
 import { anyOf } from './interruptible.ts'
+import { type ObserveOptions, observe } from './observe.ts'
 
 export interface ElectionOptions extends CampaignOptions {
   /**
@@ -100,7 +100,8 @@ export class StoreElection implements Election {
     checkKeys(options, runKeys, 'run')
     checkSignal(options.signal)
     this.#host.closing.throwIfAborted()
-    if (this.#isRunning) throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
+    if (this.#isRunning)
+      throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
     const campaign = new Campaign(this.#host, this.name, this.#options, anyOf(options.signal, this.#host.closing))
     this.#isRunning = true
     try {

@@ -3,11 +3,11 @@ import { refused, type Stage, stage, unanswered } from '../../../test/scripted-s
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { Pulse } from '../advice/pulse.ts'
-import { ThreadStatistics } from './thread-statistics.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification } from './messages.ts'
 import { SharedTerm } from './term.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
 import type { Timestamp } from './timestamp.ts'
 
 const TTL = 60_000

@@ -8,10 +8,10 @@ import { isSlow } from '../advice/pulse.ts'
 import type { CoreEnvironment, LeaseCore } from '../core.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
-import type { ThreadStatistics } from './thread-statistics.ts'
 import type { Liveness } from './liveness.ts'
 import { type Command, type Notification, plainError } from './messages.ts'
 import { SharedTerm } from './term.ts'
+import type { ThreadStatistics } from './thread-statistics.ts'
 import { timestampNow } from './timestamp.ts'
 
 type Hold = Extract<Command, { kind: 'hold' }>

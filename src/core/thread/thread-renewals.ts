@@ -73,9 +73,9 @@ export class ThreadRenewals {
     const { lease } = this
     if (this.#stopped || !(lease.remaining > 0)) return
     this.#deadline.detach()
-    lease.expectStaleRenewal()
-    this.#beat = this.#core.heartbeat.join(lease)
-    void lease.renew()
+    lease.renewals.expectStale()
+    this.#beat = this.#core.heartbeat.join(lease.renewals)
+    void lease.renewals.renew()
     if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
   }
 
@@ -133,7 +133,7 @@ export class ThreadRenewals {
     this.#stopped = request(this.#core.clock, limit, () => stopped, { background: true })
       .catch(() => true)
       .then(isUnsettled => {
-        if (isUnsettled) this.lease.expectStaleRenewal()
+        if (isUnsettled) this.lease.renewals.expectStale()
       })
     return this.#stopped
   }

@@ -1,10 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { Store } from '../../contract/store.ts'
 import { coreEnvironment } from '../core.ts'
-import { ThreadStatistics } from './thread-statistics.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification, WorkerInput } from './messages.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
 
 /** Runs the heartbeat's worker thread, over a store of its own. The main thread cannot delay it. */
 export async function runWorker(openStore: (url: string) => Promise<Store>): Promise<void> {

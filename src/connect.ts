@@ -81,11 +81,11 @@ function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
   // The process may change its folder before the worker opens the file.
   const [, scheme, path = ''] = /^(sqlite:)(.*)$/is.exec(url) ?? []
   const absolute = scheme === undefined ? url : scheme + resolve(path)
-  return async pulse => {
+  return async statistics => {
     const { HeartbeatThread } = await import('./core/thread/heartbeat-thread.ts')
     // In the package this file is part of one at the top of `dist`.
     const script = import.meta.url.endsWith('.ts') ? './heartbeat-worker.ts' : './thread/worker.js'
-    return new HeartbeatThread(new URL(script, import.meta.url), absolute, clock, pulse)
+    return new HeartbeatThread(new URL(script, import.meta.url), absolute, clock, statistics)
   }
 }
 

@@ -3,7 +3,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { List } from '../contract/list.ts'
 import type { Store } from '../contract/store.ts'
 import { LoopDelay } from './advice/loop-delay.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Beats } from './heartbeat.ts'
 
 /** The environment of a `Locks`: `loopDelay` measures the event loop, and is left out in simulations. */
@@ -31,7 +31,7 @@ export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
   readonly heartbeat: Beats
   /** Records renewals. */
-  readonly statistics: Pick<Pulse, 'answered' | 'failed'>
+  readonly statistics: Pick<RenewalStatistics, 'answered' | 'failed'>
   /** The leases that are held here. */
   readonly leases: List<ListedLease>
   /** Called once by each lease, when it is lost or its release begins. */

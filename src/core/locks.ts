@@ -11,7 +11,7 @@ import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
 import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
-import { Pulse } from './advice/pulse.ts'
+import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
 import type { Core, CoreEnvironment } from './core.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -47,7 +47,7 @@ export class CoreLocks implements Leasing {
   readonly #openRenewer: OpenRenewer | undefined
   #renewer: Promise<Renewer> | undefined
   readonly #signals = new Signals()
-  readonly #pulse: Pulse
+  readonly #statistics: RenewalStatistics
 
   /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
   constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
@@ -61,15 +61,15 @@ export class CoreLocks implements Leasing {
     this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
-    this.#pulse = new Pulse(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
+    this.#statistics = new RenewalStatistics(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
     this.core = {
       ...environment,
       store,
       heartbeat: new Heartbeat(clock, random),
-      statistics: this.#pulse,
+      statistics: this.#statistics,
       leases: this.#leases,
       onEnd: () => {
-        if (this.#leases.size === 0) this.#pulse.rest()
+        if (this.#leases.size === 0) this.#statistics.pause()
         this.closing.checkIdle()
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
@@ -136,7 +136,7 @@ export class CoreLocks implements Leasing {
   }
 
   advice(): Advice {
-    return this.#pulse.advice()
+    return this.#statistics.advice()
   }
 
   async close(options: CloseOptions = {}): Promise<void> {
@@ -220,7 +220,7 @@ export class CoreLocks implements Leasing {
 
   /** Has its own limit. Only the first lease that needs the thread waits for it. */
   async #startRenewer(): Promise<Renewer | undefined> {
-    this.#renewer ??= this.#openRenewer?.(this.#pulse)
+    this.#renewer ??= this.#openRenewer?.(this.#statistics)
     const renewer = await this.#renewer
     await renewer?.ready()
     return renewer

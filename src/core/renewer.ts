@@ -1,6 +1,6 @@
 import type { Claim } from '../contract/store.ts'
 import type { Acquired } from './acquisition.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Core, HoldOptions } from './core.ts'
 import type { HeldLease } from './held-lease.ts'
 
@@ -19,5 +19,5 @@ export interface Renewer {
   close(): Promise<void>
 }
 
-/** Makes a renewer that adds its latencies to `pulse`. Called when the first lease needs it. */
-export type OpenRenewer = (pulse: Pulse) => Promise<Renewer>
+/** Makes a renewer that adds its renewals to `statistics`. Called when the first lease needs it. */
+export type OpenRenewer = (statistics: RenewalStatistics) => Promise<Renewer>

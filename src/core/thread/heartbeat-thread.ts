@@ -6,7 +6,7 @@ import { request } from '../../contract/request.ts'
 import type { Claim } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Acquired } from '../acquisition.ts'
-import type { Pulse } from '../advice/pulse.ts'
+import type { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { Core } from '../core.ts'
 import type { HeldLease } from '../held-lease.ts'
 import type { Renewer, RenewerOptions } from '../renewer.ts'
@@ -24,7 +24,7 @@ const START_LIMIT = 10_000
  */
 export class HeartbeatThread implements Renewer, WorkerLink {
   readonly #clock: Clock
-  readonly #pulse: Pulse
+  readonly #statistics: RenewalStatistics
   readonly #script: URL
   readonly #url: string
   readonly #liveness = new Liveness()
@@ -38,11 +38,11 @@ export class HeartbeatThread implements Renewer, WorkerLink {
   #end: LeaseError | undefined
 
   /** `script`: the module that the worker runs, with `runWorker`. `url`: of the store that it opens. */
-  constructor(script: URL, url: string, clock: Clock, pulse: Pulse) {
+  constructor(script: URL, url: string, clock: Clock, statistics: RenewalStatistics) {
     this.#script = script
     this.#url = url
     this.#clock = clock
-    this.#pulse = pulse
+    this.#statistics = statistics
     this.#proof = new Proof(clock, this.#liveness, () => this.#renewals.size > 0)
   }
 
@@ -123,7 +123,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
 
   #receive(notification: Exclude<Notification, { kind: 'ready' }>): void {
     if (notification.kind === 'batch') events.batch_sent.publish(notification.event)
-    else if (notification.kind === 'refused') events.ghost_refused.publish(notification.event)
+    else if (notification.kind === 'refused') events.stale_request_refused.publish(notification.event)
     else if (notification.kind === 'extended') {
       this.#calls.get(notification.call)?.(notification.error && leaseError(notification.error))
       this.#calls.delete(notification.call)
@@ -132,7 +132,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
       if (notification.kind === 'stopped') this.#renewals.delete(notification.id)
       renewals?.receive(notification)
       if (notification.kind === 'slow' && renewals && events.ttl_too_short.hasSubscribers)
-        this.#pulse.warn(renewals.lease.handle)
+        this.#statistics.warn(renewals.lease.handle)
     }
   }
 
@@ -153,7 +153,11 @@ export class HeartbeatThread implements Renewer, WorkerLink {
   }
 
   #spawn(): Worker {
-    const workerData: WorkerInput = { url: this.#url, liveness: this.#liveness.memory, pulse: this.#pulse.share() }
+    const workerData: WorkerInput = {
+      url: this.#url,
+      liveness: this.#liveness.memory,
+      statistics: this.#statistics.share(),
+    }
     // Options of the program itself (--import, --input-type, --test) are not for the worker.
     const options = { workerData, name: 'holdfast heartbeat', execArgv: [] }
     try {

@@ -2,7 +2,7 @@ import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
 
 /** Events that the worker sends only while the main thread has subscribers for them. */
-const FORWARDED = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'ghost_refused'] as const
+const FORWARDED = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'stale_request_refused'] as const
 
 type Forwarded = (typeof FORWARDED)[number]
 

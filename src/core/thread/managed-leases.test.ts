@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { refused, type Stage, stage, unanswered } from '../../../test/scripted-store.ts'
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
-import { Pulse } from '../advice/pulse.ts'
+import { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification } from './messages.ts'
@@ -23,7 +23,7 @@ afterEach(() => {
 interface Thread extends Stage {
   readonly notifications: Notification[]
   /** Of the main thread. */
-  readonly pulse: Pulse
+  readonly statistics: RenewalStatistics
   /** As the main thread sees it. */
   readonly term: SharedTerm
   /** Lets time pass in which the main thread proves that it lives. */
@@ -42,9 +42,16 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   const isSubscribed = (): boolean => true
   liveness.prove(isSubscribed)
   const environment = { clock, random: () => 0.5 }
-  const pulse = new Pulse(clock, 0, undefined)
-  const statistics = new ThreadStatistics(environment, pulse.share())
-  const leases = new ManagedLeases(store, environment, liveness, statistics, sent => notifications.push(sent), now)
+  const statistics = new RenewalStatistics(clock, 0, undefined)
+  const threadStatistics = new ThreadStatistics(environment, statistics.share())
+  const leases = new ManagedLeases(
+    store,
+    environment,
+    liveness,
+    threadStatistics,
+    sent => notifications.push(sent),
+    now,
+  )
   open.push(leases)
   const grant = await server.acquire(claim, new AbortController().signal)
   if (!grant.held) throw new Error('the name is not free')
@@ -63,7 +70,7 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   return {
     ...set,
     notifications,
-    pulse,
+    statistics,
     term,
     async live(ms) {
       for (let passed = 0; passed < ms; passed += 1_000) {
@@ -231,41 +238,41 @@ test('what the store tells of a loss is there to read at once', async () => {
 })
 
 test('what its renewals show is in the advice of the main thread at once', async () => {
-  const { pulse, live, store, clock } = await thread()
+  const { statistics, live, store, clock } = await thread()
   store.rule('renew', async forward => {
     const grant = await forward()
     await new Promise<void>(resolve => clock.after(300, resolve))
     return grant
   })
   await live(100 * 20_000)
-  const { heartbeats, failed, latency, silence, leastTtl } = pulse.advice()
-  expect({ heartbeats, failed, silence }).toEqual({ heartbeats: 100, failed: 0, silence: 300 })
+  const { heartbeats, failed, latency, unresponsiveness, leastTtl } = statistics.advice()
+  expect({ heartbeats, failed, unresponsiveness }).toEqual({ heartbeats: 100, failed: 0, unresponsiveness: 300 })
   expect(latency?.worst).toBeCloseTo(300, -1)
   expect(leastTtl).toBeGreaterThanOrEqual(3_000)
   store.rule('renew', refused)
   await live(22_000)
-  expect(pulse.advice()).toMatchObject({ heartbeats: 100, silence: expect.any(Number) })
-  expect(pulse.advice().failed).toBeGreaterThan(1)
-  expect(pulse.advice().silence).toBeGreaterThan(1_000)
+  expect(statistics.advice()).toMatchObject({ heartbeats: 100, unresponsiveness: expect.any(Number) })
+  expect(statistics.advice().failed).toBeGreaterThan(1)
+  expect(statistics.advice().unresponsiveness).toBeGreaterThan(1_000)
 })
 
 test('a thread that follows another goes on with what that has seen', async () => {
-  const { pulse, live, store } = await thread()
+  const { statistics, live, store } = await thread()
   store.rule('renew', refused)
   await live(22_000)
-  const { failed, silence } = pulse.advice()
-  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, pulse.share())
-  next.rest()
-  expect(pulse.advice()).toMatchObject({ failed, silence })
+  const { failed, unresponsiveness } = statistics.advice()
+  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, statistics.share())
+  next.pause()
+  expect(statistics.advice()).toMatchObject({ failed, unresponsiveness })
 })
 
 test('a renewal that the silence of the main thread forbade is no failure of the store', async () => {
-  const { pulse, notifications, live, store, clock } = await thread({ livenessLimit: 10_000 })
+  const { statistics, notifications, live, store, clock } = await thread({ livenessLimit: 10_000 })
   await clock.advance(20_000)
   expect(notifications[0]).toMatchObject({ kind: 'failed' })
   await live(1_000)
   expect(store.count('renew')).toBe(1)
-  expect(pulse.advice()).toMatchObject({ heartbeats: 1, failed: 0, silence: 0 })
+  expect(statistics.advice()).toMatchObject({ heartbeats: 1, failed: 0, unresponsiveness: 0 })
 })
 
 test('only a renewal of a tenth of the ttl and more is told as slow', async () => {

@@ -4,7 +4,7 @@ import type { Lease } from '../../contract/lease.ts'
 import { List } from '../../contract/list.ts'
 import type { Claim, Grant, Store } from '../../contract/store.ts'
 import { margin } from '../../contract/time.ts'
-import { isSlow } from '../advice/pulse.ts'
+import { isSlow } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment, LeaseCore } from '../core.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
@@ -74,7 +74,10 @@ export class ManagedLeases {
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
       subscribe('lease_lost', event => this.#onLost(event)),
       subscribe('batch_sent', event => liveness.isSubscribed('batch_sent') && notify({ kind: 'batch', event })),
-      subscribe('ghost_refused', event => liveness.isSubscribed('ghost_refused') && notify({ kind: 'refused', event })),
+      subscribe(
+        'stale_request_refused',
+        event => liveness.isSubscribed('stale_request_refused') && notify({ kind: 'refused', event }),
+      ),
     ]
   }
 
@@ -131,7 +134,7 @@ export class ManagedLeases {
     if (managed) this.#byLease.delete(managed.lease.handle) // first: its end is not reported
     await managed?.lease.end()
     this.#byId.delete(id)
-    if (this.#byId.size === 0) this.#statistics.rest()
+    if (this.#byId.size === 0) this.#statistics.pause()
     this.#notify({ kind: 'stopped', id, unsettled: (managed?.unanswered ?? 0) > 0 })
   }
 

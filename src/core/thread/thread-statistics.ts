@@ -1,38 +1,38 @@
 import type { Lease } from '../../contract/lease.ts'
-import { Pulse, type SharedPulse } from '../advice/pulse.ts'
-import { joined, type Seen, SharedSeen } from '../advice/shared-seen.ts'
+import { type Disruptions, merge, SharedDisruptions } from '../advice/disruptions.ts'
+import { RenewalStatistics, type SharedStatistics } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment } from '../core.ts'
 
-/** Records the renewals of this thread in memory that the main thread reads at any time. */
+/** Statistics of the renewals of this thread, in memory that the main thread reads at any time. */
 export class ThreadStatistics {
-  readonly #pulse: Pulse
-  readonly #shared: SharedSeen
+  readonly #statistics: RenewalStatistics
+  readonly #shared: SharedDisruptions
   /** Recorded by an earlier thread. */
-  readonly #before: Seen
+  readonly #before: Disruptions
 
-  constructor({ clock, loopDelay }: CoreEnvironment, { latencies, seen }: SharedPulse) {
-    this.#pulse = new Pulse(clock, 0, loopDelay, latencies)
-    this.#shared = new SharedSeen(seen)
+  constructor({ clock, loopDelay }: CoreEnvironment, { latencies, disruptions }: SharedStatistics) {
+    this.#statistics = new RenewalStatistics(clock, 0, loopDelay, latencies)
+    this.#shared = new SharedDisruptions(disruptions)
     this.#before = this.#shared.read()
   }
 
   answered(lease: Lease, sent: number, now: number): void {
-    this.#pulse.answered(lease, sent, now)
+    this.#statistics.answered(lease, sent, now)
     this.#write(now)
   }
 
   failed(lease: Lease, sent: number): void {
-    this.#pulse.failed(lease, sent)
+    this.#statistics.failed(lease, sent)
     this.#write()
   }
 
   /** No lease is renewed. */
-  rest(): void {
-    this.#pulse.rest()
+  pause(): void {
+    this.#statistics.pause()
     this.#write()
   }
 
   #write(now?: number): void {
-    this.#shared.write(joined(this.#before, this.#pulse.seen(now)))
+    this.#shared.write(merge(this.#before, this.#statistics.disruptions(now)))
   }
 }

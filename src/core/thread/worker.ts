@@ -8,11 +8,11 @@ import { ThreadStatistics } from './thread-statistics.ts'
 
 /** Runs the heartbeat's worker thread, over a store of its own. The main thread cannot delay it. */
 export async function runWorker(openStore: (url: string) => Promise<Store>): Promise<void> {
-  const { url, liveness, pulse } = workerData as WorkerInput
+  const { url, liveness, statistics: shared } = workerData as WorkerInput
   const notify = (notification: Notification): void => parentPort?.postMessage(notification)
   const store = await openStore(url)
   const environment = coreEnvironment()
-  const statistics = new ThreadStatistics(environment, pulse)
+  const statistics = new ThreadStatistics(environment, shared)
   const leases = new ManagedLeases(store, environment, new Liveness(liveness), statistics, notify)
   const end = async (): Promise<void> => {
     leases.close()

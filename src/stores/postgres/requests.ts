@@ -2,7 +2,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { Batch } from '../shared/batch.ts'
 import type { Connection } from '../shared/connection.ts'
-import { tellGhost } from '../shared/ghost.ts'
+import { reportStaleRequest } from '../shared/stale-request.ts'
 import type { Link } from './client.ts'
 import { exhausted } from './exhausted.ts'
 import type { Session } from './session.ts'
@@ -113,7 +113,7 @@ export class Requests {
     if (kind === 'skipped' && performance.now() < request.patientUntil)
       setTimeout(() => this.#batch.add(request), LOCKED)
     else if (kind === 'late') {
-      tellGhost('postgres', 'late')
+      reportStaleRequest('postgres', 'late')
       if (performance.now() < (request.until ?? 0)) this.#batch.add(request)
       // This copy did nothing, but who knows of the others.
       else request.reject(new LeaseError('OUTCOME_UNKNOWN', 'the request reached PostgreSQL too late and was refused'))

@@ -3,8 +3,8 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { Connection } from '../shared/connection.ts'
-import { tellGhost } from '../shared/ghost.ts'
 import { askAgainAfter, pollAfter } from '../shared/queue.ts'
+import { reportStaleRequest } from '../shared/stale-request.ts'
 import type { Wakes } from '../shared/wakes.ts'
 import { annotate } from './annotate.ts'
 import type { Driver } from './client.ts'
@@ -76,7 +76,7 @@ export class PostgresStore implements Store {
     const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
     const [kind, token] = answer
     if (kind === 'gone') {
-      tellGhost('postgres', 'withdrawn')
+      reportStaleRequest('postgres', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
     if (kind === 'busy') return this.#busy(claim, answer, ears !== undefined && ears === this.#wakes?.ears)

@@ -45,8 +45,8 @@ export function nodeRedis(client: object): Driver | undefined {
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }
 
-/** What a connection is opened with over the options that the caller gave. */
-function safe(options: Options = {}): object {
+/** The caller's options, with ours over them. `signal` ends the attempt to connect. */
+function safe(options: Options = {}, signal: AbortSignal): object {
   const { connectTimeout = LONGEST_REQUEST } = options.socket ?? {}
   return {
     ...options,
@@ -65,6 +65,8 @@ function safe(options: Options = {}): object {
       socketTimeout: undefined,
       // Its requests then fail with it; the next one opens another.
       reconnectStrategy: false,
+      // Goes to net.connect(). The client's own close() misses a socket that is still connecting, and then uses it.
+      signal,
     },
   }
 }
@@ -79,7 +81,7 @@ function single(client: Client): Driver {
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {
-      const own = client.duplicate(safe(client.options))
+      const own = client.duplicate(safe(client.options, signal))
       own.unref?.()
       return open(own, signal, args => own.sendCommand(args))
     },
@@ -95,7 +97,7 @@ function cluster(client: Client): Driver {
     keyPrefix: options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {
-      const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults) }) })
+      const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults, signal) }) })
       const link = await open(own, signal, (args, key) => own.sendCommand(key, false, args))
       return {
         ...link,

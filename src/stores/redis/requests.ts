@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { Batch } from '../shared/batch.ts'
-import { tellGhost } from '../shared/ghost.ts'
+import { reportStaleRequest } from '../shared/stale-request.ts'
 import type { Connection } from './connection.ts'
 import { slotOf } from './keys.ts'
 import type { Order, Reply } from './session.ts'
@@ -95,7 +95,7 @@ export class Requests {
     if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1), request.key))
     else if (answer !== 'late') request.resolve({ now, state, value })
     else {
-      tellGhost('redis', 'late')
+      reportStaleRequest('redis', 'late')
       if (performance.now() < (request.until ?? 0)) this.#add(request)
       else request.reject(new TooLate())
     }

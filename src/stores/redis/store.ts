@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import { tellGhost } from '../shared/ghost.ts'
 import { askAgainAfter, pollAfter } from '../shared/queue.ts'
+import { reportStaleRequest } from '../shared/stale-request.ts'
 import type { Wakes } from '../shared/wakes.ts'
 import type { Driver } from './client.ts'
 import { Connection } from './connection.ts'
@@ -53,7 +53,7 @@ export class RedisStore implements Store {
     const { now, value } = await this.#requests.put(question, { limit: requestLimit(ttl), signal })
     const answer = String(value)
     if (answer === 'x') {
-      tellGhost('redis', 'withdrawn')
+      reportStaleRequest('redis', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
     if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }

@@ -24,6 +24,7 @@ export async function openLink<Kind extends AnyLink>(
   first: (link: Kind) => Promise<void>,
   closing: AbortSignal,
 ): Promise<Kind> {
+  closing.throwIfAborted()
   const late = new AbortController()
   const lateness = new Promise<never>((_, reject) => {
     const error = new Error(`not connected within ${LONGEST_REQUEST} ms`)
@@ -33,7 +34,6 @@ export async function openLink<Kind extends AnyLink>(
   const giveUp = (): void => late.abort()
   const timer = setTimeout(giveUp, LONGEST_REQUEST).unref()
   closing.addEventListener('abort', giveUp)
-  if (closing.aborted) giveUp()
   let link: Kind | undefined
   try {
     const opening = opener.open(late.signal)

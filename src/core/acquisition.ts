@@ -236,7 +236,7 @@ export class Acquisition {
 
   #state(): string {
     const { holder, ahead } = this.#busy ?? {}
-    if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
+    if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined

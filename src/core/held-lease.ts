@@ -14,7 +14,7 @@ import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import { Renewals } from './renewals.ts'
 import { withdraw } from './withdraw.ts'
 
-const GONE = 'is held no more: it ran out at the store, or was broken'
+const GONE = 'is no longer held: it expired at the store or was broken'
 
 /** The lease as the core sees it. */
 export class HeldLease implements ListedLease {

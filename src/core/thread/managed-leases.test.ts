@@ -82,7 +82,7 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   }
 }
 
-test('it renews, and what remains is there to read and told to those who listen', async () => {
+test('it renews, writes what remains, and notifies subscribers', async () => {
   const { term, live, notifications, store } = await thread()
   await live(TTL)
   expect(store.count('renew')).toBe(3)
@@ -100,7 +100,7 @@ test('it renews with the note that the main thread wrote last, for a store that 
   await execute({ kind: 'annotated', id: 'unknown', note: 'of one that was stopped' })
 })
 
-test('it renews no more when the main thread was silent for longer than its limit, until it is heard again', async () => {
+test('it stops renewing while the main thread is blocked for longer than its limit', async () => {
   const { live, notifications, store, clock } = await thread({ livenessLimit: 10_000 })
   await clock.advance(20_000)
   expect(store.count('renew')).toBe(0)
@@ -112,7 +112,7 @@ test('it renews no more when the main thread was silent for longer than its limi
   expect(store.count('renew')).toBe(1)
 })
 
-test('a silent main thread loses its lease within its limit and the ttl, and what is over stays over', async () => {
+test('a blocked main thread loses its lease within its limit and the ttl, for good', async () => {
   const { term, live, notifications, store, clock } = await thread({ livenessLimit: 30_000 })
   await clock.advance(30_000 + TTL - MARGIN)
   expect(store.count('renew')).toBe(1)
@@ -123,7 +123,7 @@ test('a silent main thread loses its lease within its limit and the ttl, and wha
   expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
 })
 
-test('a lease that was broken is told as gone', async () => {
+test('a broken lease is reported as gone', async () => {
   const { term, live, notifications, other } = await thread()
   await other.break('a')
   await live(18_000)
@@ -131,7 +131,7 @@ test('a lease that was broken is told as gone', async () => {
   expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
 })
 
-test('a store that fails is asked again until the deadline, and told about', async () => {
+test('a store that fails is retried until the deadline, and each failure is reported', async () => {
   const { term, live, notifications, store } = await thread()
   term.read()
   store.rule('renew', refused)
@@ -230,7 +230,7 @@ test('a stop waits for the extension under way, which is answered', async () => 
   ])
 })
 
-test('what the store tells of a loss is there to read at once', async () => {
+test('a loss that the store reports can be read at once', async () => {
   const { term, notifications, store } = await thread()
   store.tell.get('a1')?.()
   expect(term.read()).toBe(GONE)
@@ -256,7 +256,7 @@ test('what its renewals show is in the advice of the main thread at once', async
   expect(statistics.advice().unresponsiveness).toBeGreaterThan(1_000)
 })
 
-test('a thread that follows another goes on with what that has seen', async () => {
+test('a thread that replaces another one continues its statistics', async () => {
   const { statistics, live, store } = await thread()
   store.rule('renew', refused)
   await live(22_000)
@@ -266,7 +266,7 @@ test('a thread that follows another goes on with what that has seen', async () =
   expect(statistics.advice()).toMatchObject({ failed, unresponsiveness })
 })
 
-test('a renewal that the silence of the main thread forbade is no failure of the store', async () => {
+test('a renewal that was not sent because the main thread was blocked is no failure of the store', async () => {
   const { statistics, notifications, live, store, clock } = await thread({ livenessLimit: 10_000 })
   await clock.advance(20_000)
   expect(notifications[0]).toMatchObject({ kind: 'failed' })
@@ -275,7 +275,7 @@ test('a renewal that the silence of the main thread forbade is no failure of the
   expect(statistics.advice()).toMatchObject({ heartbeats: 1, failed: 0, unresponsiveness: 0 })
 })
 
-test('only a renewal of a tenth of the ttl and more is told as slow', async () => {
+test('only a renewal that takes a tenth of the ttl or longer is reported as slow', async () => {
   const { notifications, store, execute, clock } = await thread()
   await execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
   for (const latency of [590, 610]) {

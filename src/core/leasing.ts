@@ -29,7 +29,7 @@ export interface Leasing extends AsyncDisposable {
   /**
    * Takes the name from its holder. Resolves to a token that is higher than the holder's, or to `undefined` if nobody
    * held the name. The old holder learns of it at its next renewal. Until then only a resource that has seen a higher
-   * token refuses its writes. Emits `lease_broken` in this process. @default by: the owner of these locks
+   * token refuses its writes. This process emits `lease_broken` with `by`. @default the owner of these locks
    */
   break(name: string, by?: string): Promise<bigint | undefined>
   /**

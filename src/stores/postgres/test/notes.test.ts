@@ -7,7 +7,7 @@ import type { Claim, Store } from '../../../contract/store.ts'
 import { annotate } from '../annotate.ts'
 import { advisory } from '../index.ts'
 import { namesOf } from '../names.ts'
-import { withValues } from '../postgres-js.ts'
+import { withValues } from '../sql.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 let server: PostgresServer

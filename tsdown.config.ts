@@ -24,7 +24,7 @@ const subpaths = present({
 })
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
-const thread = { 'thread/worker': 'src/core/thread/worker.ts' }
+const thread = { 'thread/worker': 'src/heartbeat-worker.ts' }
 // Processes of their own, of the command line.
 const prove = { 'prove/client': 'lab/prove/client.ts', 'prove/resource': 'lab/prove/resource.ts' }
 

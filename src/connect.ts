@@ -3,9 +3,9 @@ import { invalid } from './contract/check.ts'
 import type { Store } from './contract/store.ts'
 import type { Clock } from './contract/time.ts'
 import { coreEnvironment } from './core/core.ts'
-import { type Locks, StoreLocks } from './core/locks.ts'
 import type { LocksDefaults } from './core/options.ts'
-import type { OpenRenewer } from './core/renewals.ts'
+import type { OpenRenewer } from './core/renewer.ts'
+import { type Locks, StoreLocks } from './create-locks.ts'
 
 // Each engine is loaded when it is asked for: a program that uses one does not wait for the others.
 const schemes: Record<string, (url: string) => Promise<Store>> = {
@@ -75,15 +75,17 @@ function checkPorts(url: string): void {
   }
 }
 
-/** How to begin a thread that opens the same store; `undefined` for one that no other thread shares. */
+/** Starts a heartbeat thread that opens the same store; `undefined` for a store that threads cannot share. */
 function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
   if (/^memory:/i.test(url)) return undefined
-  // The process may change its folder before the thread opens the file.
+  // The process may change its folder before the worker opens the file.
   const [, scheme, path = ''] = /^(sqlite:)(.*)$/is.exec(url) ?? []
   const absolute = scheme === undefined ? url : scheme + resolve(path)
-  return async pulse => {
-    const { HeartbeatThread } = await import('./core/thread/thread.ts')
-    return new HeartbeatThread(absolute, clock, pulse)
+  return async statistics => {
+    const { HeartbeatThread } = await import('./core/thread/heartbeat-thread.ts')
+    // In the package this file is part of one at the top of `dist`.
+    const script = import.meta.url.endsWith('.ts') ? './heartbeat-worker.ts' : './thread/worker.js'
+    return new HeartbeatThread(new URL(script, import.meta.url), absolute, clock, statistics)
   }
 }
 

@@ -9,8 +9,8 @@ import type {
   Store,
   Wake,
 } from '../src/contract/store.ts'
-import { StoreLocks } from '../src/core/locks.ts'
 import type { LocksDefaults } from '../src/core/options.ts'
+import { StoreLocks } from '../src/create-locks.ts'
 import { memory } from '../src/stores/memory/index.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { LeaseError } from '../contract/errors.ts'
 import { isLease } from '../contract/record.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
-import { createLocks, type Locks } from '../core/locks.ts'
 import type { LocksDefaults } from '../core/options.ts'
+import { createLocks, type Locks } from '../create-locks.ts'
 import { sleep, within } from './timing.ts'
 
 /** A watch of a case. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { subscribe } from '../contract/events.ts'
 import { margin } from '../contract/time.ts'
-import { createLocks, type Locks } from '../core/locks.ts'
+import { createLocks, type Locks } from '../create-locks.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Cure } from './harness.ts'

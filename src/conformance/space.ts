@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Claim, Store } from '../contract/store.ts'
-import type { Locks } from '../core/locks.ts'
 import type { LocksDefaults } from '../core/options.ts'
+import type { Locks } from '../create-locks.ts'
 import { Client } from './client.ts'
 import type { Cure, Harness } from './harness.ts'
 import { until } from './timing.ts'

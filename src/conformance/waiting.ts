@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { TURN } from '../contract/time.ts'
-import { createLocks } from '../core/locks.ts'
+import { createLocks } from '../create-locks.ts'
 import { type Case, casesOf } from './case.ts'
 import { inTime, sleep, TooSlow, until } from './timing.ts'
 import { gate, Wire } from './wire.ts'

@@ -36,7 +36,11 @@ export function checkDuration(value: unknown, what: string): asserts value is nu
 }
 
 /** A ttl: a duration that is no shorter than `store.guarantees.shortestTtl`. */
-export function checkTtl(value: unknown, { kind, guarantees }: Store, what = 'ttl'): asserts value is number {
+export function checkTtl(
+  value: unknown,
+  { kind, guarantees }: Pick<Store, 'kind' | 'guarantees'>,
+  what = 'ttl',
+): asserts value is number {
   checkDuration(value, 'ttl')
   const shortest = guarantees?.shortestTtl ?? 0 // a store of the caller's may have no guarantees
   if (value < shortest)

@@ -1,4 +1,4 @@
-/** Something in a `List`; it is in none once it was removed. */
+/** An element of a `List`. `list` is undefined after its removal. */
 export class Entry<Value> {
   readonly value: Value
   list: List<Value> | undefined
@@ -13,10 +13,10 @@ export class Entry<Value> {
 }
 
 /**
- * What comes and goes with every acquire, in the order in which it came. A `Set` would do but for the garbage collector
- * of V8: each time it grows or is tidied, its old table points to the new one. Once a table has become old, which is
- * soon, it so keeps alive all that were ever in it, until the next collection of everything: half of what an acquire
- * makes then survived a minor collection, which took 20 ms instead of 3.
+ * A linked list, in the order of insertion. A `Set` would be slower here because of V8's garbage collector. When a `Set`
+ * grows or shrinks, its old table points to the new one. An old-generation table keeps all former elements alive until
+ * the next full collection. Then half of the objects of each acquire survived a minor collection, which took 20 ms
+ * instead of 3.
  */
 export class List<Value> {
   #first: Entry<Value> | undefined
@@ -40,7 +40,7 @@ export class List<Value> {
     return entry
   }
 
-  /** False if it was removed before. */
+  /** False if it was removed already. */
   remove(entry: Entry<Value>): boolean {
     if (entry.list !== this) return false
     const { before, after } = entry
@@ -55,7 +55,7 @@ export class List<Value> {
     return true
   }
 
-  /** As they are now, whatever is added and removed meanwhile. */
+  /** A copy, which later changes do not affect. */
   values(): Value[] {
     const values: Value[] = []
     for (let entry = this.#first; entry; entry = entry.after) values.push(entry.value)

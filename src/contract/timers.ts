@@ -3,7 +3,7 @@ import { type Entry, List } from './list.ts'
 /** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
 
-/** Milliseconds up to which a timer of Node outlives what it was set for: most durations are soon asked for again. */
+/** Milliseconds for which an unused timer of Node may be kept: most durations are needed again soon. */
 const LONGEST_LINGER = 10_000
 
 interface Timer {
@@ -14,14 +14,14 @@ interface Timer {
 }
 
 /**
- * Timers of this process. Most are for requests and are called off soon; to set and clear one of Node's each time would
- * cost 5 us where the event loop is cold, so those of equal duration share one, which is left to find nothing due.
+ * Timers of this process. Timers of equal duration share one timer of Node, which is not cleared when they are. Most
+ * timers are for requests and are cancelled soon, and to set and clear a timer of Node costs 5 us in a cold event loop.
  */
 export class Timers {
-  #rows = new Map<number, Row>()
+  #queues = new Map<number, TimerQueue>()
   #setTimeout: unknown
 
-  /** As `Clock.after`. Without a delay `action` is called once what has come in by now was read. */
+  /** As `Clock.after`. Without a delay, `action` is called after the pending input is read. */
   set(delay: number, action: () => void, background: boolean): () => void {
     if (delay <= 0) {
       const immediate = setImmediate(action)
@@ -30,29 +30,29 @@ export class Timers {
     }
     if (this.#setTimeout !== setTimeout) {
       this.#setTimeout = setTimeout
-      this.#rows = new Map() // a test put fake timers in place, or took them away
+      this.#queues = new Map() // a test has installed or removed fake timers
     }
     const duration = Math.min(Math.trunc(delay) || 1, LONGEST_DELAY)
-    let row = this.#rows.get(duration)
-    if (!row) {
-      row = new Row(duration, this.#rows)
-      this.#rows.set(duration, row)
+    let queue = this.#queues.get(duration)
+    if (!queue) {
+      queue = new TimerQueue(duration, this.#queues)
+      this.#queues.set(duration, queue)
     }
-    return row.add(action, background)
+    return queue.add(action, background)
   }
 }
 
-/** Timers of one duration, which therefore fall due in the order in which they were set. */
-class Row {
+/** Timers of one duration. They fire in the order in which they were set. */
+class TimerQueue {
   readonly #duration: number
-  readonly #rows: Map<number, Row>
+  readonly #queues: Map<number, TimerQueue>
   readonly #timers = new List<Timer>()
   #foreground = 0
   #timeout: NodeJS.Timeout
 
-  constructor(duration: number, rows: Map<number, Row>) {
+  constructor(duration: number, queues: Map<number, TimerQueue>) {
     this.#duration = duration
-    this.#rows = rows
+    this.#queues = queues
     this.#timeout = this.#wait(duration)
   }
 
@@ -81,7 +81,7 @@ class Row {
         return
       }
       this.#remove(entry)
-      // One that throws stops no other; and each may still be called off by those before it.
+      // An action that throws stops no other one. An earlier action may cancel a later one.
       queueMicrotask(() => {
         if (!timer.isOff) timer.action()
       })
@@ -96,6 +96,6 @@ class Row {
 
   #end(): void {
     clearTimeout(this.#timeout)
-    if (this.#rows.get(this.#duration) === this) this.#rows.delete(this.#duration)
+    if (this.#queues.get(this.#duration) === this) this.#queues.delete(this.#duration)
   }
 }

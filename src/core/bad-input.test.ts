@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { stage } from '../../test/scripted-store.ts'
+import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
-import { createLocks, type Locks } from './locks.ts'
 
 /** Calls as a program without types may make them. */
 type Untyped = (...given: unknown[]) => Promise<unknown>

@@ -1,11 +1,10 @@
 import { type Environment, systemEnvironment } from '../contract/environment.ts'
+import type { Lease } from '../contract/lease.ts'
 import type { List } from '../contract/list.ts'
 import type { Store } from '../contract/store.ts'
 import { LoopDelay } from './advice/loop-delay.ts'
 import type { RenewalStatistics } from './advice/renewal-statistics.ts'
-import type { Heartbeat } from './heartbeat.ts'
-import type { HeldLease } from './held-lease.ts'
-import type { Renewals } from './renewals.ts'
+import type { Beats } from './heartbeat.ts'
 
 /** The environment of a `Locks`: `loopDelay` measures the event loop, and is left out in simulations. */
 export interface CoreEnvironment extends Environment {
@@ -16,26 +15,41 @@ export function coreEnvironment(): CoreEnvironment {
   return { ...systemEnvironment(), loopDelay: new LoopDelay() }
 }
 
-/** What the leases and waits of one `Locks` share. */
-export interface Core extends CoreEnvironment {
-  readonly store: Store
-  readonly heartbeat: Heartbeat
-  /** Hears of each renewal that this thread makes, if given. */
-  readonly pulse?: Pick<RenewalStatistics, 'answered' | 'failed'>
-  /** Those that are held here. */
-  readonly leases: List<HeldLease>
+/** A lease in the list of those that these locks hold. */
+export interface ListedLease {
+  readonly name: string
+  readonly owner: string
+  readonly token: bigint
+  /** The clock's time before the granted request left. */
+  readonly heldSince: number
+  readonly remaining: number
+  readonly handle: Lease
+}
+
+/** What a held lease needs. A decorator of the store and the heartbeat decides where the lease is renewed. */
+export interface LeaseCore extends CoreEnvironment {
+  readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>
+  readonly heartbeat: Beats
+  /** Records renewals. */
+  readonly statistics: Pick<RenewalStatistics, 'answered' | 'failed'>
+  /** The leases that are held here. */
+  readonly leases: List<ListedLease>
   /** Called once by each lease, when it is lost or its release begins. */
-  readonly onEnd: (lease: HeldLease) => void
-  /** A withdrawal that never rejects; `close()` waits for it. */
+  readonly onEnd: () => void
+  /** Takes a withdrawal that never rejects; `close()` waits for it. */
   readonly inBackground: (withdrawal: Promise<unknown>) => void
 }
 
-/** How one of them is held. */
+/** What the leases and waits of one `Locks` share. */
+export interface Core extends LeaseCore {
+  readonly store: Store
+}
+
+/** How a lease is held. */
 export interface HoldOptions {
   readonly heartbeat: boolean
-  /** Renews it instead of the heartbeat and the store, if given. */
-  readonly renewals?: Renewals | undefined
-  /** Does the process end although the lease is held? */
+  /** May the process end while the lease is held? */
   readonly background: boolean
+  /** Milliseconds. */
   readonly maxHold: number | undefined
 }

@@ -1,22 +1,28 @@
-import type { Clock } from '../contract/time.ts'
+import type { LossReason } from '../contract/events.ts'
+import type { Grant } from '../contract/store.ts'
+import { type Clock, margin } from '../contract/time.ts'
+import type { HoldOptions } from './core.ts'
 
-/** When a lease ends unless it is renewed, and the one timer for that. A renewal that succeeds sets no timer. */
+/** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */
 export class Deadline {
+  readonly maxHold: number
+  /** Called when the deadline or `maxHold` has passed, and again if the deadline has moved meanwhile. */
+  onTime: () => void = () => {}
   readonly #clock: Clock
   readonly #background: boolean
   readonly #endsAt: number
-  readonly #onTime: () => void
   #at: number
   #stopTimer: (() => void) | undefined
-  #isOff = false
+  #isOver = false
 
-  /** `endsAt`: the end whatever is renewed. `onTime` is called when either has passed, or again if it moved meanwhile. */
-  constructor(clock: Clock, at: number, endsAt: number, background: boolean, onTime: () => void) {
+  /** `sent`: the clock's time before the granted request left. */
+  constructor(clock: Clock, grant: Grant, sent: number, options: Pick<HoldOptions, 'background' | 'maxHold'>) {
+    const { background, maxHold = Number.POSITIVE_INFINITY } = options
     this.#clock = clock
-    this.#at = at
-    this.#endsAt = endsAt
     this.#background = background
-    this.#onTime = onTime
+    this.maxHold = maxHold
+    this.#endsAt = sent + maxHold
+    this.#at = sent + grant.ttl - margin(grant.ttl)
   }
 
   get at(): number {
@@ -31,31 +37,39 @@ export class Deadline {
     return Math.min(this.#at, this.#endsAt) - this.#clock.now()
   }
 
-  /** What has passed, the sooner one first. */
-  passed(now: number): 'max_hold' | 'expired' | undefined {
+  /** Why the lease is over, if it is. */
+  passed(now: number): LossReason | undefined {
     if (now >= this.#endsAt && this.#endsAt <= this.#at) return 'max_hold'
     return now < this.#at ? undefined : 'expired'
   }
 
+  /** A renewal succeeded. */
   move(at: number): void {
-    const sooner = at < this.#at
+    const isSooner = at < this.#at
     this.#at = at
-    if (sooner) this.watch()
+    if (isSooner) this.watch()
+  }
+
+  /** Moves the deadline to `at` if that is sooner. */
+  shorten(at: number): void {
+    if (!(at < this.#at)) return
+    this.#at = at
+    this.watch()
   }
 
   watch(): void {
-    if (this.#isOff) return
+    if (this.#isOver) return
     this.#stopTimer?.()
     const onTime = (): void => {
-      this.#onTime()
+      this.onTime()
       this.watch()
     }
     this.#stopTimer = this.#clock.after(this.remaining, onTime, this.#background)
   }
 
-  /** No timer any more. */
+  /** Sets no timer from now on. */
   end(): void {
-    this.#isOff = true
+    this.#isOver = true
     this.#stopTimer?.()
   }
 }

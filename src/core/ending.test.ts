@@ -4,8 +4,8 @@ import { afterEach, expect, test, vi } from 'vitest'
 import { until } from '../../lab/servers/until.ts'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import type { Lease } from '../contract/lease.ts'
+import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
-import { createLocks, type Locks } from './locks.ts'
 
 setFlagsFromString('--expose-gc')
 const collect: () => void = runInNewContext('gc')

@@ -1,7 +1,7 @@
 import type { LeaseEnd } from '../contract/lease.ts'
 import type { Clock } from '../contract/time.ts'
 
-/** How one lease ended, for those who wait for that. */
+/** How one lease ended, for callers that wait for it. */
 export class Ending {
   #end: LeaseEnd | undefined
   #promise: PromiseWithResolvers<LeaseEnd> | undefined
@@ -12,7 +12,7 @@ export class Ending {
     return this.#promise.promise
   }
 
-  /** The first end counts, and is the answer. */
+  /** The first end counts, and is returned. */
   settle(end: LeaseEnd): LeaseEnd {
     this.#end ??= end
     this.#promise?.resolve(this.#end)
@@ -20,7 +20,7 @@ export class Ending {
   }
 }
 
-/** What the withdrawal answers, or `otherwise` after `limit` ms; then it continues in the background. */
+/** The result of the withdrawal, or `otherwise` after `limit` ms. The withdrawal then continues in the background. */
 export function within(
   clock: Clock,
   limit: number,
@@ -28,7 +28,7 @@ export function within(
   otherwise: LeaseEnd,
 ): Promise<LeaseEnd> {
   return new Promise(resolve => {
-    // Answers that came while the event loop was blocked are read before they count as missing.
+    // First read the answers that came while the event loop was blocked.
     const isOver = (): void => {
       stopTimer = clock.after(0, () => resolve(otherwise))
     }

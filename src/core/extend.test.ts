@@ -2,9 +2,10 @@ import { expect, test } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
 import type { Claim } from '../contract/store.ts'
-import type { HeldLease } from './held-lease.ts'
-import { StoreLocks } from './locks.ts'
-import type { Renewals } from './renewals.ts'
+
+import { StoreLocks } from '../create-locks.ts'
+import type { Renewer } from './renewer.ts'
+import { ThreadRenewals } from './thread/thread-renewals.ts'
 
 test('extend renews now, and resolves to what remains', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
@@ -225,25 +226,24 @@ test('S1: a renewal that fails while extend waits for it cannot end a longer ttl
 })
 
 test.each([
-  ['were stopped', (lease: HeldLease) => lease.stopRenewing()],
-  ['have failed', (lease: HeldLease) => lease.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended'))],
+  ['were stopped', ({ lease }: ThreadRenewals) => lease.stopRenewing()],
+  [
+    'have failed',
+    (renewals: ThreadRenewals) => renewals.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')),
+  ],
 ])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
   const { clock, store, other } = stage()
-  let held: HeldLease | undefined
-  const renewals: Renewals = {
-    begin(lease) {
-      held = lease
-    },
-    look: () => undefined,
-    renew: async () => undefined,
-    annotated: () => {},
-    stop: async () => true, // one went unanswered
+  const worker = { send: () => false, extend: async () => undefined } // it has ended
+  let renewals: ThreadRenewals | undefined
+  const hold: Renewer['hold'] = (...lease) => {
+    renewals = new ThreadRenewals(worker, ...lease)
+    return renewals.lease
   }
-  const thread = { ready: async () => {}, renewals: () => renewals, close: async () => {} }
+  const thread: Renewer = { ready: async () => {}, hold, close: async () => {} }
   const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
   const lease = await locks.acquire('a')
   const late = { ...(store.claim as Claim), token: lease.token }
-  end(held as HeldLease)
+  end(renewals as ThreadRenewals)
   const extension = follow(lease.extend(60_000))
   await clock.advance(1_000)
   await store.renew(late, new AbortController().signal)

@@ -4,33 +4,43 @@ import type { Clock } from '../contract/time.ts'
 /** What the heartbeat needs of a lease. */
 export interface Renewable {
   readonly ttl: number
-  /** When the last renewal that succeeded, or the grant, was asked for. */
+  /** When the request of the last successful renewal, or of the grant, was sent. */
   readonly renewedAt: number
-  /** Renews now, beside one that is not yet answered; false if it failed and should be tried again. Never rejects. */
+  /** Renews now, even if an earlier renewal is unanswered. False: it failed and should be retried. Never rejects. */
   renew(): Promise<boolean>
 }
 
+/** Renews leases until they leave. */
+export interface Beats {
+  /** The other methods need the entry. */
+  join(lease: Renewable): Entry<Renewable>
+  /** The lease had `ttl` when it joined, and has another one now. */
+  rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable>
+  /** Resolves when no renewal is in flight elsewhere, in bounded time. `undefined`: none is. */
+  leave(entry: Entry<Renewable>): Promise<void> | undefined
+}
+
 /**
- * The time until another try is counted in steps of a fortieth of the ttl, since the answers to thousands of renewals
- * may wait behind a blocked event loop: however long that was, it is one step. So a store that is silent is asked four
- * times or more between a beat and the deadline.
+ * Steps until a retry. A step is a fortieth of the ttl. A blocked event loop counts as one step, however long it was
+ * blocked, because the answers to thousands of renewals may be unread. An unresponsive store gets at least four requests
+ * between a beat and the deadline.
  */
-const STEPS_WHEN_SILENT = 6
+const STEPS_WHEN_UNANSWERED = 6
 const STEPS_WHEN_FAILED = 2
 
 /** Milliseconds. */
 const LONGEST_STEP = 250
 
-/** In steps: each is shorter or longer than that by chance, so that processes do not ask in step. */
-const SHORTEST_CHANCE = 0.75
-const LONGEST_CHANCE = 1.25
+/** Each step is multiplied by a random factor in this range, so that processes do not send at the same times. */
+const SHORTEST_FACTOR = 0.75
+const LONGEST_FACTOR = 1.25
 
 /**
- * Milliseconds from the request of a renewal that succeeded to that of the next one that can, at most, although a message
- * of the first try is lost: a lease just too young for a beat waits for the next, and then for the end of its silence.
+ * The longest time in milliseconds between the requests of two successful renewals if one message is lost. A lease that
+ * is just too young for a beat waits for the next beat, and then for the retry.
  */
 export function longestGap(ttl: number): number {
-  return ttl / 2 + STEPS_WHEN_SILENT * LONGEST_CHANCE * stepLength(ttl)
+  return ttl / 2 + STEPS_WHEN_UNANSWERED * LONGEST_FACTOR * stepLength(ttl)
 }
 
 function stepLength(ttl: number): number {
@@ -38,23 +48,23 @@ function stepLength(ttl: number): number {
 }
 
 /**
- * More at once gain nothing: what 100,000 requests need would cost the garbage collector more than all the rest. While
- * some are silent it is twice as many with each step, so that those of a server that is silent hold up no others.
+ * Renewals that are sent at once. Sending 100,000 at once would cost the garbage collector more than everything else.
+ * The number doubles with each step, so that an unresponsive server does not delay the renewals of other servers.
  */
 const AT_ONCE = 256
 
-/** Up to so many are kept when nobody is left in them: the next lease has most likely the same ttl. */
+/** Up to this many empty groups are kept: the next lease probably has the same ttl. */
 const MOST_GROUPS = 16
 
 /**
- * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl beat together, so that thousands of
- * renewals share a few requests; processes that started together drift apart by a random first beat. What fails is
- * tried again until the lease ends, what is not answered as well, beside the renewal that may yet be.
+ * Renews every lease of one `Locks` at a third of its ttl. Leases of one ttl are renewed together, so that thousands of
+ * renewals share a few requests. The first beat is random, so that processes that started together drift apart. A
+ * renewal that fails or is not answered is retried until the lease ends.
  */
-export class Heartbeat {
+export class Heartbeat implements Beats {
   readonly #clock: Clock
   readonly #random: () => number
-  /** In intervals. One for all groups, since most timers are cheaper the second time. */
+  /** In intervals. One value for all groups, because timers of a known duration are cheaper. */
   readonly #firstBeat: number
   readonly #groups = new Map<number, Group>()
 
@@ -64,7 +74,6 @@ export class Heartbeat {
     this.#firstBeat = 0.75 + random() / 4
   }
 
-  /** The entry is what `leave` needs. */
   join(lease: Renewable): Entry<Renewable> {
     let group = this.#groups.get(lease.ttl)
     if (!group) {
@@ -74,24 +83,27 @@ export class Heartbeat {
     return group.join(lease)
   }
 
-  /** The ttl must still be that of the join. */
-  leave(entry: Entry<Renewable>): void {
-    const { ttl } = entry.value
+  rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable> {
+    this.leave(entry, ttl)
+    return this.join(entry.value)
+  }
+
+  leave(entry: Entry<Renewable>, ttl: number = entry.value.ttl): undefined {
     if (this.#groups.get(ttl)?.leave(entry) && this.#groups.size > MOST_GROUPS) this.#groups.delete(ttl)
   }
 }
 
-/** All leases of one ttl, the one timer that beats for them, and one while answers are missing. */
+/** The leases of one ttl. One timer beats for all of them, and another runs while answers are missing. */
 class Group {
   readonly #leases = new List<Renewable>()
-  /** Those to be asked for in this beat, and how far that has come. */
+  /** The leases to renew in this beat, and the index of the next one. */
   #due: readonly Entry<Renewable>[] = []
   #next = 0
-  /** Those that were asked for in this step and are not answered yet. */
-  #underWay = 0
+  /** Requests of this step that are not answered yet. */
+  #inFlight = 0
   #atOnce = AT_ONCE
-  /** Those that were asked for and are not renewed yet, and the step at whose end they are tried again. */
-  readonly #missing = new Map<Renewable, number>()
+  /** The leases that are not renewed yet although a request was sent, each with the step at whose end it is retried. */
+  readonly #unrenewed = new Map<Renewable, number>()
   #step = 0
   readonly #interval: number
   readonly #firstBeat: number
@@ -114,14 +126,14 @@ class Group {
     return this.#leases.add(lease)
   }
 
-  /** True when nobody is left. */
+  /** True when the group is empty. */
   leave(entry: Entry<Renewable>): boolean {
     this.#leases.remove(entry)
-    this.#found(entry.value)
+    this.#settle(entry.value)
     if (this.#leases.size > 0) return false
     this.#stopBeat?.()
     this.#stopBeat = undefined
-    this.#askFor([]) // what is kept of an empty group must not keep its leases
+    this.#setDue([]) // an empty group is kept, and must not keep its leases alive
     return true
   }
 
@@ -130,66 +142,66 @@ class Group {
   }
 
   #beat(): void {
-    // A lease that joined between two beats waits for the next one if it is younger than half an interval: it is then
-    // at most half its ttl old, and a lease that lives shorter costs no renewal at all.
+    // A lease that is younger than half an interval waits for the next beat. It is then at most half its ttl old, and a
+    // short-lived lease costs no renewal at all.
     const youngest = this.#clock.now() - this.#interval / 2
     this.#beatAfter(this.#interval)
     const due: Entry<Renewable>[] = []
     for (let entry = this.#leases.first; entry; entry = entry.after)
       if (entry.value.renewedAt <= youngest) due.push(entry)
-    this.#askFor(due)
+    this.#setDue(due)
     this.#atOnce = AT_ONCE
-    this.#ask()
+    this.#send()
   }
 
-  #askFor(due: readonly Entry<Renewable>[]): void {
+  #setDue(due: readonly Entry<Renewable>[]): void {
     this.#due = due
     this.#next = 0
   }
 
-  /** Asks for those that are due, so many at once; the others as these are answered, or a step later if they are not. */
-  #ask(): void {
-    while (this.#underWay < this.#atOnce && this.#next < this.#due.length) {
+  /** Sends the next renewals that are due. The others follow as these are answered, at the latest with the next step. */
+  #send(): void {
+    while (this.#inFlight < this.#atOnce && this.#next < this.#due.length) {
       const { list, value } = this.#due[this.#next++] as Entry<Renewable>
-      if (list && !this.#missing.has(value)) void this.#renew(value)
+      if (list && !this.#unrenewed.has(value)) void this.#renew(value)
     }
-    if (this.#next === this.#due.length) this.#askFor([])
+    if (this.#next === this.#due.length) this.#setDue([])
   }
 
   async #renew(lease: Renewable): Promise<void> {
     const step = this.#step
-    this.#tryAfter(lease, STEPS_WHEN_SILENT)
-    this.#underWay += 1
+    this.#retryAfter(lease, STEPS_WHEN_UNANSWERED)
+    this.#inFlight += 1
     const isRenewed = await lease.renew()
-    if (isRenewed) this.#found(lease)
-    else if (this.#missing.has(lease)) this.#tryAfter(lease, STEPS_WHEN_FAILED)
+    if (isRenewed) this.#settle(lease)
+    else if (this.#unrenewed.has(lease)) this.#retryAfter(lease, STEPS_WHEN_FAILED)
     if (step !== this.#step) return
-    this.#underWay -= 1
-    this.#ask()
+    this.#inFlight -= 1
+    this.#send()
   }
 
-  #found(lease: Renewable): void {
-    if (!this.#missing.delete(lease) || this.#missing.size > 0) return
+  #settle(lease: Renewable): void {
+    if (!this.#unrenewed.delete(lease) || this.#unrenewed.size > 0) return
     this.#stopStep?.()
     this.#stopStep = undefined
   }
 
-  #tryAfter(lease: Renewable, steps: number): void {
-    this.#missing.set(lease, this.#step + steps)
+  #retryAfter(lease: Renewable, steps: number): void {
+    this.#unrenewed.set(lease, this.#step + steps)
     if (!this.#stopStep) this.#nextStep()
   }
 
   #nextStep(): void {
-    const chance = SHORTEST_CHANCE + (LONGEST_CHANCE - SHORTEST_CHANCE) * this.#random()
-    this.#stopStep = this.#clock.after(this.#stepLength * chance, () => this.#endStep(), true)
+    const factor = SHORTEST_FACTOR + (LONGEST_FACTOR - SHORTEST_FACTOR) * this.#random()
+    this.#stopStep = this.#clock.after(this.#stepLength * factor, () => this.#endStep(), true)
   }
 
   #endStep(): void {
     this.#step += 1
-    this.#underWay = 0
+    this.#inFlight = 0
     this.#atOnce *= 2
     this.#nextStep()
-    for (const [lease, end] of [...this.#missing]) if (end <= this.#step) void this.#renew(lease)
-    this.#ask()
+    for (const [lease, end] of [...this.#unrenewed]) if (end <= this.#step) void this.#renew(lease)
+    this.#send()
   }
 }

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../../lab/servers/until.ts'
 import { follow, type Stage, stage } from '../../test/scripted-store.ts'
 import type { Lease } from '../contract/lease.ts'
+import { createLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
-import { createLocks } from './locks.ts'
 
 const warnings: Error[] = []
 const note = (warning: Error): void => void warnings.push(warning)

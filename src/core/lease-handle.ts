@@ -1,7 +1,9 @@
 import { inspect } from 'node:util'
 import type { Lease, LeaseEnd } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
-import type { HeldLease } from './held-lease.ts'
+
+/** What the core does for a handle. */
+type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
 
 /**
  * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
@@ -13,9 +15,9 @@ export class LeaseHandle implements Lease {
   readonly owner: string
   /** Set by the core. */
   ttl: number
-  readonly #held: HeldLease
+  readonly #held: Held
 
-  constructor(held: HeldLease) {
+  constructor(held: Held) {
     this.name = held.name
     this.token = held.token
     this.owner = held.owner
@@ -68,7 +70,7 @@ export class LeaseHandle implements Lease {
 // `remaining` is an accessor, which a printed lease would lack otherwise.
 Object.defineProperty(LeaseHandle.prototype, inspect.custom, { value: LeaseHandle.prototype.toJSON })
 
-const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
+const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   const lease = held.deref()
   if (!lease) return // collected with its timers, such as those of a virtual clock
   const { name } = lease
@@ -80,12 +82,12 @@ const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
 
 /** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {
-  readonly #held: HeldLease
+  readonly #held: Held
   #mayBeDropped: boolean
   #strong: LeaseHandle | undefined
   #weak: WeakRef<LeaseHandle> | undefined
 
-  constructor(held: HeldLease, mayBeDropped: boolean) {
+  constructor(held: Held, mayBeDropped: boolean) {
     this.#held = held
     this.#mayBeDropped = mayBeDropped
   }

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { expect, test } from 'vitest'
 import { follow, lost, stage } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
-import { StoreLocks } from './locks.ts'
+import { StoreLocks } from '../create-locks.ts'
 
 test('a time-out for a name that these locks hold says so', async () => {
   const { locks, clock } = stage({ ttl: 5_000 })

@@ -5,21 +5,19 @@ import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
-import { Cancel, pause, request } from '../contract/request.ts'
+import { Cancel, request } from '../contract/request.ts'
 import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
-import { LAST_WITHDRAWAL, LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
+import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
-import { type Election, type ElectionOptions, StoreElection } from '../recipes/election.ts'
-import type { Host } from '../recipes/host.ts'
-import { type LeadOptions, lead } from '../recipes/lead.ts'
-import type { Leadership } from '../recipes/leadership.ts'
-import { type Acquired, acquire } from './acquire.ts'
+import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
 import { RenewalStatistics } from './advice/renewal-statistics.ts'
-import { type Core, type CoreEnvironment, coreEnvironment } from './core.ts'
+import { Closing } from './closing.ts'
+import type { Core, CoreEnvironment } from './core.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { HeldLease } from './held-lease.ts'
-import { look } from './look.ts'
+import { inspect } from './inspection.ts'
+import type { Leasing } from './leasing.ts'
 import {
   type AcquireOptions,
   acquireKeys,
@@ -32,113 +30,58 @@ import {
   tryKeys,
 } from './options.ts'
 import { randomId } from './random-id.ts'
-import type { OpenRenewer, Renewer } from './renewals.ts'
+import type { OpenRenewer, Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { withdraw } from './withdraw.ts'
 
-/** Names to hold, in one store. */
-export interface Locks extends Leadership, AsyncDisposable {
-  readonly store: Store
-  /**
-   * Holds `name`, waiting for it if need be. Rejects `ACQUIRE_TIMEOUT` after `wait`, `STORE_UNAVAILABLE` when the store
-   * did not answer for one ttl (or the wait, if that is shorter), the signal's own reason when it aborts, `CLOSED`,
-   * `INVALID_ARGUMENT`. A rejection leaves no claim behind.
-   */
-  acquire(name: string, options?: AcquireOptions): Promise<Lease>
-  /** Holds `name` if it is free now, else resolves to `undefined`. Never overtakes those who wait. */
-  tryAcquire(name: string, options?: TryOptions): Promise<Lease | undefined>
-  /**
-   * Runs `work` while holding `name`, then releases. Resolves to the result of the work. Rejects with its error, or
-   * with the reason of `lease.signal` if that is why it failed; with `LEASE_LOST` or `MAX_HOLD` and the `result` when
-   * it returned after the lease was lost. A release that fails is the event `release_failed`; the result is returned.
-   */
-  using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
-  /** Who holds `name`, and who waits for it where the store keeps a line. */
-  inspect(name: string): Promise<NameState>
-  /** All leases of names that begin with `prefix`, each followed by its waiters in order. @default all */
-  list(prefix?: string): AsyncIterable<LeaseRecord>
-  /**
-   * Takes the name from whoever holds it; resolves to the token that now outranks the old holder's, or `undefined` if
-   * nobody held it. The old holder learns of it at its next renewal; until then only a resource that has seen a higher
-   * token refuses it. This process reports it as `lease_broken`, with `by`. @default the owner of these locks
-   */
-  break(name: string, by?: string): Promise<bigint | undefined>
-  /**
-   * What the renewals of these locks have shown so far, in this process and under its load: their latency, the delay of
-   * the event loop, and the least ttl that follows. Asks the store nothing. Of renewals by `heartbeat: 'thread'` it is
-   * the event loop of that thread. The event `ttl_too_short` tells by itself when a ttl is below ten times the p99.
-   */
-  advice(): Advice
-  /**
-   * No new claims; waits reject and signals abort with `CLOSED`; work is awaited for `grace`, then what is still held
-   * is no longer renewed and ends with its ttl. Waits up to 1 s more for releases in the background. Closes the store,
-   * which closes what it opened itself.
-   */
-  close(options?: CloseOptions): Promise<void>
-}
-
 const DEFAULT_TTL = 10_000
 
-/** Names to hold, in `store`. The defaults are for every call that does not say otherwise. */
-export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
-  return new StoreLocks(store, defaults, coreEnvironment())
-}
-
-/** An acquire under way. */
-interface Wait {
-  readonly cancel: Cancel
-  readonly acquiring: Promise<Acquired>
-}
-
-/** The one implementation. Inside the package it is also made with a simulated environment. */
-export class StoreLocks implements Locks {
+/** `Locks` without the recipes. */
+export class CoreLocks implements Leasing {
   readonly store: Store
-  readonly #core: Core
+  protected readonly core: Core
+  protected readonly closing: Closing
+  readonly #leases = new List<HeldLease>()
   readonly #defaults: LocksDefaults
   readonly #owner: string
-  readonly #openThread: OpenRenewer | undefined
-  #thread: Promise<Renewer> | undefined
-  readonly #waits = new List<Wait>()
+  readonly #openRenewer: OpenRenewer | undefined
+  #renewer: Promise<Renewer> | undefined
   readonly #signals = new Signals()
   readonly #statistics: RenewalStatistics
-  /** Withdrawals in progress, which `close` waits for. */
-  readonly #withdrawals = new List<Promise<unknown>>()
-  /** Bodies of `using` that run, also those whose lease is lost. */
-  #bodies = 0
-  #onIdle: (() => void) | undefined
-  #closing: Promise<void> | undefined
-  readonly #closed = new AbortController()
 
-  /** `openThread` brings the renewals of `heartbeat: 'thread'`, where that can be. */
-  constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openThread?: OpenRenewer) {
+  /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
+  constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
     if (typeof store?.acquire !== 'function')
       throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)')
     checkKeys(defaults, defaultKeys, 'createLocks')
-    checkOptions(defaults, store, openThread !== undefined, 'the default ttl of these locks')
+    checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
+    const { clock, random, loopDelay } = environment
     this.store = store
-    this.#openThread = openThread
+    this.closing = new Closing(clock, this.#leases)
+    this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
-    const { clock, random, loopDelay } = environment
-    const heartbeat = new Heartbeat(clock, random)
     this.#statistics = new RenewalStatistics(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
-    const onEnd = (): void => this.#whenIdle()
-    const inBackground = (withdrawal: Promise<unknown>): void => this.#inBackground(withdrawal)
-    this.#core = { ...environment, store, heartbeat, pulse: this.#statistics, leases: new List(), onEnd, inBackground }
+    this.core = {
+      ...environment,
+      store,
+      heartbeat: new Heartbeat(clock, random),
+      statistics: this.#statistics,
+      leases: this.#leases,
+      onEnd: () => {
+        if (this.#leases.size === 0) this.#statistics.pause()
+        this.closing.checkIdle()
+      },
+      inBackground: withdrawal => this.closing.inBackground(withdrawal),
+    }
   }
 
   async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return (await this.#acquire('acquire', name, options, acquireKeys)).handle
+    return (await this.#acquire('acquire', name, options, acquireKeys, timedOut)).handle
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    try {
-      return (await this.#acquire('tryAcquire', name, options, tryKeys)).handle
-    } catch (error) {
-      // A caller may abort with the error of another claim: that is no answer about this name.
-      if (LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT' && error !== options.signal?.reason) return undefined
-      throw error
-    }
+    return (await this.#acquire('tryAcquire', name, options, tryKeys, isBusy))?.handle
   }
 
   async using<Result>(
@@ -148,9 +91,9 @@ export class StoreLocks implements Locks {
   ): Promise<Result> {
     if (typeof work !== 'function')
       throw invalid('using needs the work as its second argument: a function of the lease')
-    const lease = await this.#acquire('using', name, options, acquireKeys)
+    const lease = await this.#acquire('using', name, options, acquireKeys, timedOut)
     const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
-    this.#bodies += 1
+    this.closing.beginBody()
     let lost: LeaseError | undefined
     let result: Result
     try {
@@ -161,21 +104,11 @@ export class StoreLocks implements Locks {
     } finally {
       stop()
       const ending = lease.end()
-      this.#bodies -= 1
-      this.#whenIdle()
+      this.closing.endBody()
       lost = await ending
     }
     if (lost) throw new LeaseError(lost.code, lost.message, { lease: name, cause: lost, result })
     return result
-  }
-
-  lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
-    this.#assertOpen()
-    return lead(this.#host(), name, options)
-  }
-
-  election(name: string, options: ElectionOptions = {}): Election {
-    return new StoreElection(this.#host(), name, options)
   }
 
   async inspect(name: string): Promise<NameState> {
@@ -193,8 +126,8 @@ export class StoreLocks implements Locks {
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {
     checkName(name)
     checkText(by, 'by')
-    this.#assertOpen()
-    const token = await request(this.#core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
+    this.closing.assertOpen()
+    const token = await request(this.core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
     if (token !== undefined && events.lease_broken.hasSubscribers) events.lease_broken.publish({ name, by, token })
     return token
   }
@@ -207,34 +140,35 @@ export class StoreLocks implements Locks {
     checkKeys(options, closeKeys, 'close')
     const { grace = 5_000 } = options
     checkWait(grace, 'grace')
-    if (!this.#closing) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#closing = promise // before any signal aborts: a listener may acquire, or close as well
-      resolve(this.#close(grace))
-    }
-    return this.#closing
+    return this.closing.close(grace, async () => {
+      await (await this.#renewer)?.close()
+      // If the store cannot be closed, nobody could do anything about it.
+      await request(this.core.clock, LONGEST_REQUEST, async () => this.store[Symbol.asyncDispose]()).catch(() => {})
+    })
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  /** The lease held here on `name`. */
+  /** The lease on `name` that is held here. */
   protected heldLease(name: string): HeldLease | undefined {
-    for (const lease of this.#core.leases.values()) if (lease.name === name && lease.remaining > 0) return lease
+    for (const lease of this.#leases.values()) if (lease.name === name && lease.remaining > 0) return lease
     return undefined
   }
 
-  async #acquire(
+  /** `otherwise` decides what to do if the name was not acquired in time. */
+  async #acquire<Otherwise>(
     verb: 'acquire' | 'tryAcquire' | 'using',
     name: string,
     options: AcquireOptions,
     known: ReadonlySet<string>,
-  ): Promise<HeldLease> {
+    otherwise: (acquisition: Acquisition, claim: Claim) => Otherwise,
+  ): Promise<HeldLease | Otherwise> {
     checkKeys(options, known, verb)
     checkName(name)
-    checkOptions(options, this.store, this.#openThread !== undefined)
-    this.#assertOpen()
+    checkOptions(options, this.store, this.#openRenewer !== undefined)
+    this.closing.assertOpen()
     const defaults = this.#defaults
     const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
     const limit = verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY)
@@ -250,26 +184,25 @@ export class StoreLocks implements Locks {
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish(claim)
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
-    let thread: Renewer | undefined
-    const claimIt = (): Promise<Acquired> => acquire(this.#core, claim, limit, cancel)
-    const claimWithThread = async (): Promise<Acquired> => {
-      thread = await request(this.#core.clock, LONGEST_DELAY, () => this.#startThread(), { cancel })
-      return claimIt()
+    const acquisition = new Acquisition(this.core, claim, limit, cancel)
+    let renewer: Renewer | undefined
+    const acquireWithThread = async (): Promise<Acquired | undefined> => {
+      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.#startRenewer(), { cancel })
+      return acquisition.run()
     }
-    const acquiring = heartbeat === 'thread' ? claimWithThread() : claimIt()
-    const wait = this.#waits.add({ cancel, acquiring })
+    const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
+    const wait = this.closing.waits.add({ cancel, acquiring })
     try {
       const acquired = await acquiring
-      if (cancel.cancelled) this.#inBackground(withdraw(this.#core, claim, acquired.unsettled)) // in this very turn
+      if (!acquired) return otherwise(acquisition, claim)
+      if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
       cancel.throwIfCancelled()
-      const lease = new HeldLease(this.#core, claim, acquired, {
-        heartbeat: heartbeat === true,
-        renewals: thread?.renewals(claim, acquired, { livenessLimit, maxHold }),
-        background,
-        maxHold,
-      })
+      const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
+      const lease = renewer
+        ? renewer.hold(this.core, claim, acquired, holdOptions)
+        : new HeldLease(this.core, claim, acquired, holdOptions)
       const { waited, requests } = acquired
-      // Only now: a listener may well release it, or close these locks.
+      // Last, because a listener may release the lease or close these locks.
       if (events.lease_acquired.hasSubscribers)
         events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
       return lease
@@ -278,70 +211,39 @@ export class StoreLocks implements Locks {
       throw error
     } finally {
       stop()
-      this.#waits.remove(wait)
+      this.closing.waits.remove(wait)
     }
   }
 
-  /** Limits itself; only the first lease that wants the thread waits for it. */
-  async #startThread(): Promise<Renewer | undefined> {
-    this.#thread ??= this.#openThread?.(this.#statistics)
-    const thread = await this.#thread
-    await thread?.ready()
-    return thread
+  /** Has its own limit. Only the first lease that needs the thread waits for it. */
+  async #startRenewer(): Promise<Renewer | undefined> {
+    this.#renewer ??= this.#openRenewer?.(this.#statistics)
+    const renewer = await this.#renewer
+    await renewer?.ready()
+    return renewer
   }
 
   #records(query: Query): AsyncIterable<LeaseRecord | NodeRecord> {
-    this.#assertOpen()
-    return look(this.#core, query, this.#requestLimit())
-  }
-
-  async #close(grace: number): Promise<void> {
-    const closed = new LeaseError('CLOSED', 'these locks were closed')
-    this.#closed.abort(closed)
-    for (const { cancel } of this.#waits.values()) cancel.cancel(closed)
-    for (const lease of this.#core.leases.values()) lease.abort(closed)
-    const { clock } = this.#core
-    const arm = (wake: () => void): void => {
-      this.#onIdle = wake
-    }
-    if (this.#core.leases.size > 0 || this.#bodies > 0) await pause(clock, grace, { arm })
-    for (const lease of this.#core.leases.values()) lease.stopRenewing()
-    const withdrawn = async (): Promise<void> => {
-      await Promise.allSettled(this.#waits.values().map(({ acquiring }) => acquiring)) // each leaves its withdrawal in the background
-      await Promise.all(this.#withdrawals.values())
-    }
-    await request(clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
-    await (await this.#thread)?.close()
-    // A store that cannot be closed has nothing left that anybody could mend here.
-    await request(clock, LONGEST_REQUEST, () => Promise.resolve(this.store[Symbol.asyncDispose]())).catch(() => {})
-  }
-
-  #whenIdle(): void {
-    if (this.#core.leases.size > 0) return
-    this.#statistics.pause()
-    if (this.#bodies === 0) this.#onIdle?.()
-  }
-
-  #inBackground(withdrawal: Promise<unknown>): void {
-    const entry = this.#withdrawals.add(withdrawal)
-    void withdrawal.then(() => this.#withdrawals.remove(entry))
-  }
-
-  #host(): Host {
-    const { clock, random } = this.#core
-    return { locks: this, closing: this.#closed.signal, clock, random }
+    this.closing.assertOpen()
+    return inspect(this.core, query, this.#requestLimit())
   }
 
   #requestLimit(): number {
     return Math.min(requestLimit(this.#defaults.ttl ?? DEFAULT_TTL), LONGEST_TRY)
   }
-
-  #assertOpen(): void {
-    if (this.#closing) throw new LeaseError('CLOSED', 'these locks were closed: make new ones with createLocks')
-  }
 }
 
-/** Did work fail because it was told to stop? Many functions throw an AbortError of their own instead of the reason. */
+function timedOut(acquisition: Acquisition): never {
+  throw acquisition.timeout()
+}
+
+/** The event has the error that `acquire` throws. Nobody else needs it. */
+function isBusy(acquisition: Acquisition, { id, name, owner }: Claim): undefined {
+  if (events.acquire_failed.hasSubscribers)
+    events.acquire_failed.publish({ id, name, owner, error: acquisition.timeout() })
+}
+
+/** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */
 function isAbort(error: unknown, reason: unknown): boolean {
   return error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason))
 }

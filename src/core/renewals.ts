@@ -1,39 +1,175 @@
-import type { Claim, Grant } from '../contract/store.ts'
-import type { Acquired } from './acquire.ts'
-import type { RenewalStatistics } from './advice/renewal-statistics.ts'
-import type { HeldLease } from './held-lease.ts'
+import { checkTtl } from '../contract/check.ts'
+import type { LeaseError } from '../contract/errors.ts'
+import { events, type LossReason } from '../contract/events.ts'
+import type { Entry } from '../contract/list.ts'
+import { request } from '../contract/request.ts'
+import type { Claim } from '../contract/store.ts'
+import { margin, requestLimit } from '../contract/time.ts'
+import type { Acquired } from './acquisition.ts'
+import type { LeaseCore } from './core.ts'
+import type { Deadline } from './deadline.ts'
+import type { Renewable } from './heartbeat.ts'
+import type { LeaseHandle } from './lease-handle.ts'
+import { StaleRequests } from './stale-requests.ts'
 
-/** Renewals of one lease that are made elsewhere: by a thread that goes on while this one is blocked. */
-export interface Renewals {
-  /** They begin, for this lease. Called once, when it is made. */
-  begin(lease: HeldLease): void
-  /**
-   * What they did since the last look, cheaply and at once: the milliseconds that remain of the lease, `-Infinity` if
-   * the store said that it is gone, `undefined` if there is nothing new.
-   */
-  look(): number | undefined
-  /** One more, now, with the ttl of `claim`; as `Store.renew`. What it did is there to look at when it resolves. */
-  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
-  /** The note of the lease was changed. */
-  annotated(note: string): void
-  /** Ends them. Resolves once none is under way, in bounded time: may one still arrive? Never rejects. Idempotent. */
-  stop(): Promise<boolean>
+/** What renewals need of their lease. */
+interface RenewedLease {
+  readonly token: bigint
+  readonly handle: LeaseHandle
+  readonly remaining: number
+  /** Has a loss been detected? */
+  readonly isLost: boolean
+  /** Detects a loss at once, without waiting for a timer. */
+  check(): LeaseError | undefined
+  assertHeld(): void
+  lose(reason: LossReason): void
+  /** Warns from now on if the program loses the handle. */
+  watchHandle(): void
 }
 
-export interface RenewalOptions {
-  /** Milliseconds without a sign of life of this thread after which they cease. @default the ttl */
-  readonly livenessLimit: number | undefined
-  readonly maxHold: number | undefined
-}
+/** The renewals of one lease, its current ttl, and the requests that may still arrive at the store. */
+export class Renewals implements Renewable {
+  /** With the current ttl and note. */
+  claim: Claim
+  renewedAt: number
+  /** May an unanswered request still arrive at the store? */
+  unsettled: boolean
+  readonly staleRequests: StaleRequests = new StaleRequests()
+  readonly #core: LeaseCore
+  readonly #lease: RenewedLease
+  readonly #deadline: Deadline
+  #inFlight: Promise<unknown> | undefined
+  #extending = 0 // calls of `extend` that have not settled
+  #beat: Entry<Renewable> | undefined
 
-/** Makes renewals for the leases of one `Locks`. */
-export interface Renewer {
-  /** Resolves when it can; at once after the first time. Rejects with a `LeaseError`. */
-  ready(): Promise<void>
-  renewals(claim: Claim, acquired: Acquired, options: RenewalOptions): Renewals
-  /** Ends it with all renewals. */
-  close(): Promise<void>
-}
+  constructor(core: LeaseCore, lease: RenewedLease, claim: Claim, acquired: Acquired, deadline: Deadline) {
+    const { grant, sent, unsettled } = acquired
+    this.#core = core
+    this.#lease = lease
+    this.claim = { ...claim, token: grant.token }
+    this.renewedAt = sent
+    this.unsettled = unsettled
+    this.#deadline = deadline
+  }
 
-/** Opens a renewer, which tells `pulse` what it sees; called when the first lease asks for it. */
-export type OpenRenewer = (pulse: RenewalStatistics) => Promise<Renewer>
+  get ttl(): number {
+    return this.claim.ttl
+  }
+
+  /** Does the heartbeat renew the lease? */
+  get isOn(): boolean {
+    return this.#beat !== undefined
+  }
+
+  /** Resolves when no renewal is in flight. `undefined`: none is. */
+  get inFlight(): Promise<unknown> | undefined {
+    return this.#inFlight
+  }
+
+  start(): void {
+    this.#beat = this.#core.heartbeat.join(this)
+  }
+
+  stop(): void {
+    if (!this.#beat) return
+    const left = this.#core.heartbeat.leave(this.#beat)
+    if (left) this.#follow(left)
+    this.#beat = undefined
+  }
+
+  /** A renewal that was sent elsewhere may still arrive. */
+  expectStale(): void {
+    this.unsettled = true
+    this.staleRequests.add(this.#core.clock.now(), this.ttl)
+  }
+
+  /** As `Lease.extend`. */
+  async extend(ttl: number): Promise<number> {
+    checkTtl(ttl, this.#core.store)
+    const { clock } = this.#core
+    for (;;) {
+      if (ttl > this.ttl) await this.staleRequests.over(clock) // a stale renewal would set the shorter ttl again
+      this.#extending += 1
+      try {
+        while (this.#inFlight) await this.#inFlight
+        this.#lease.assertHeld()
+        if (ttl > this.ttl && this.staleRequests.arePossible(clock)) continue // a renewal has just failed
+        // A longer ttl is set when it is granted. Until then the lease is renewed as often as before.
+        if (ttl < this.ttl) this.#setTtl(ttl)
+        const failure = await this.#send(false, ttl)
+        this.#lease.assertHeld()
+        if (failure) throw failure
+        return this.#lease.remaining
+      } finally {
+        this.#extending -= 1
+      }
+    }
+  }
+
+  /** Called by the heartbeat. An extension in flight counts as this renewal. A lease that is over stays over. */
+  async renew(): Promise<boolean> {
+    if (this.#extending > 0 || !(this.#lease.remaining > 0)) return true
+    this.#lease.watchHandle()
+    return (await this.#send(true, this.ttl)) === undefined
+  }
+
+  /** Returns the error if it failed; never rejects. Renewals that are in flight together must ask for the same ttl. */
+  #send(background: boolean, ttl: number): Promise<LeaseError | undefined> {
+    const renewal = this.#ask(background, ttl)
+    this.#follow(renewal)
+    return renewal
+  }
+
+  #follow(renewal: Promise<unknown>): void {
+    const before = this.#inFlight
+    const all = renewal.then(async () => {
+      await before
+      if (this.#inFlight === all) this.#inFlight = undefined
+    })
+    this.#inFlight = all
+  }
+
+  async #ask(background: boolean, ttl: number): Promise<LeaseError | undefined> {
+    const { clock, store, statistics } = this.#core
+    const lease = this.#lease
+    const deadline = this.#deadline
+    const claim = { ...this.claim, ttl }
+    const sent = clock.now()
+    const before = deadline.at
+    if (!deadline.isWatched) deadline.watch()
+    deadline.shorten(sent + ttl - margin(ttl)) // if the answer is lost, the server may have set this ttl
+    try {
+      const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
+      const now = clock.now()
+      statistics.answered(lease.handle, sent, now)
+      if (lease.isLost) return undefined
+      if (grant?.token !== lease.token) {
+        lease.lose('gone')
+        return undefined
+      }
+      if (sent < this.renewedAt) return undefined // a later request was answered first
+      if (ttl !== this.ttl) this.#setTtl(ttl)
+      this.renewedAt = sent
+      deadline.move(sent + grant.ttl - margin(grant.ttl))
+      if (!lease.check() && events.heartbeat.hasSubscribers)
+        events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
+      return undefined
+    } catch (reason) {
+      const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
+      this.unsettled = true
+      this.staleRequests.add(sent, ttl)
+      statistics.failed(lease.handle, sent)
+      if (this.renewedAt > sent) return undefined
+      if (!lease.check() && events.heartbeat_failed.hasSubscribers)
+        events.heartbeat_failed.publish({ lease: lease.handle, error })
+      return error
+    }
+  }
+
+  #setTtl(ttl: number): void {
+    const before = this.ttl
+    this.claim = { ...this.claim, ttl }
+    this.#lease.handle.ttl = ttl
+    if (this.#beat) this.#beat = this.#core.heartbeat.rejoin(this.#beat, before)
+  }
+}

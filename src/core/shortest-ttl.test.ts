@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { failureOf } from '../../test/support.ts'
 import { holdfast } from '../cli/test/holdfast.ts'
 import { connect, openStore } from '../connect.ts'
+import { createLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { sqlite } from '../stores/sqlite/index.ts'
-import { createLocks } from './locks.ts'
 
 const refusal = { code: 'INVALID_ARGUMENT', retryable: false }
 

@@ -1,11 +1,11 @@
 /**
- * Any number of listeners on a caller's signal through a single one of ours: Node warns of a leak at the eleventh, and
- * a thousand waits may well share one shutdown signal.
+ * Any number of actions per signal, through one listener. Node warns of a leak at the eleventh listener, and a thousand
+ * waits may share one shutdown signal.
  */
 export class Signals {
   readonly #actions = new Map<AbortSignal, Set<(reason: unknown) => void>>()
 
-  /** Calls `action` with the reason when `signal` aborts, at once if it has; answers how to call that off. */
+  /** Calls `action` with the reason when `signal` aborts, or at once if it has. Returns a function that cancels it. */
   onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void {
     if (!signal) return nothing
     if (signal.aborted) {
@@ -13,7 +13,7 @@ export class Signals {
       return nothing
     }
     const actions = this.#actions.get(signal) ?? this.#listen(signal)
-    const own = (reason: unknown): void => action(reason) // the same action may be there twice
+    const own = (reason: unknown): void => action(reason) // the same action may be added twice
     actions.add(own)
     return () => {
       actions.delete(own)

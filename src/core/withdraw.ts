@@ -4,20 +4,20 @@ import type { Lease } from '../contract/lease.ts'
 import { backoff, pause, request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
 import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from '../contract/time.ts'
-import type { Core } from './core.ts'
+import type { LeaseCore } from './core.ts'
 
-/** How often at most a withdrawal is repeated so that a late copy of a request finds it: each copy runs once. */
+/** The most repeats of a withdrawal, so that it finds what stale requests created. Each copy runs once. */
 const MOST_REPEATS = 3
 
 /**
- * Withdraws a claim, with limits of its own: min(5 s, ttl) in all. It keeps the process alive for 1 s at most, and not at
- * all if a held `lease` is released: its caller does. `unsettled` says that a request of this claim went unanswered and
- * may still arrive; then the store is asked until it says that the claim is gone, because only that makes it remember to
- * refuse the late one. Never rejects. `unknown` is also the event `release_failed`: the store did not confirm, or it did
- * not know the held `lease` after a release that failed, or after `endsAt`, when the ttl alone had ended it.
+ * Withdraws a claim. It takes at most min(5 s, ttl). It keeps the process alive for at most 1 s, or not at all if it
+ * releases a held `lease`, whose caller does. `unsettled`: a request of this claim was not answered and may still arrive.
+ * Then it repeats the request until the store answers `gone`, because only that makes the store refuse the stale one.
+ * Never rejects. `unknown` also emits `release_failed`: the store did not confirm, or it did not know the held `lease`
+ * after a release that failed, or after `endsAt`, when the lease may have expired.
  */
 export async function withdraw(
-  core: Core,
+  core: Pick<LeaseCore, 'clock' | 'random' | 'store'>,
   claim: Claim,
   unsettled: boolean,
   lease?: Lease,

@@ -16,7 +16,7 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
-import { createLocks } from '../core/locks.ts'
+import { createLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { METRICS } from './metrics.ts'
 import { type LeaseTelemetry, leaseTelemetry } from './otel.ts'

@@ -5,13 +5,13 @@ import type { Lease } from '../contract/lease.ts'
 import { backoff } from '../contract/request.ts'
 import { type LeaseOptions, leaseKeys } from '../core/options.ts'
 import type { Host } from './host.ts'
-import { rest } from './rest.ts'
+import { sleep } from './interruptible.ts'
 
-/** How a name is led. Its `note` is the value that the leader publishes, until it proclaims another: everybody sees it. */
+/** How a name is led. `note` is the value that the leader publishes until it proclaims another one. Everybody sees it. */
 export interface CampaignOptions extends LeaseOptions {
   /**
-   * Milliseconds until the name is waited for again after the store failed, or work of an election ended by itself. It
-   * doubles with each failure in a row, and is random between half of that and all of it. @default 1,000
+   * Milliseconds until the candidate tries again after the store failed, or after the work of an election returned. It
+   * doubles with each failure in a row. The actual delay is random between half of it and all of it. @default 1,000
    */
   readonly pause?: number | undefined
   /** Milliseconds up to which `pause` doubles. @default 30,000, or `pause` if that is longer */
@@ -20,7 +20,7 @@ export interface CampaignOptions extends LeaseOptions {
 
 const campaignKeys: readonly string[] = [...leaseKeys, 'pause', 'longestPause']
 
-/** Throws `INVALID_ARGUMENT`; what the lease itself is made of is checked when it is asked for. */
+/** Throws `INVALID_ARGUMENT`. The options of the lease are checked when it is acquired. */
 export function checkCampaign(verb: string, name: string, options: CampaignOptions, more: readonly string[]): void {
   checkName(name)
   checkKeys(options, new Set([...campaignKeys, ...more]), verb)
@@ -34,7 +34,7 @@ function pausesOf({ pause = 1_000, longestPause }: CampaignOptions): { pause: nu
   return { pause, longestPause: longestPause ?? Math.max(pause, 30_000) }
 }
 
-/** The terms of one candidate, one after the other. */
+/** Leads a name for one candidate, one term after the other. */
 export class Campaign {
   readonly #host: Host
   readonly #name: string
@@ -43,10 +43,10 @@ export class Campaign {
   readonly #longestPause: number
   readonly #stop: AbortSignal
   #failures = 0
-  /** Milliseconds to let pass before the next term. */
-  #rest = 0
+  /** Milliseconds to wait before the next term. */
+  #delay = 0
 
-  /** Ends, the term under way with it, when `stop` aborts. */
+  /** `stop` ends the campaign, and the term in progress. */
   constructor(host: Host, name: string, options: CampaignOptions, stop: AbortSignal) {
     const { pause: _, longestPause: __, ...lease } = options
     const { pause, longestPause } = pausesOf(options)
@@ -59,13 +59,13 @@ export class Campaign {
   }
 
   /**
-   * Waits for the name, and has it until `body` has ended; `leave` tells the body to end. True if there may be another
-   * term after it. What may go better next time is told by an event, and the next term waits; all else is thrown.
+   * Acquires the name and runs `body`; `resign` aborts the signal of its lease. True if another term may follow. Emits
+   * an event for an error that a retry may fix, and delays the next term. Throws any other error.
    */
-  async term(body: (lease: Lease, leave: () => void) => unknown): Promise<boolean> {
-    await rest(this.#host, this.#rest, this.#stop)
+  async term(body: (lease: Lease, resign: () => void) => unknown): Promise<boolean> {
+    await sleep(this.#host, this.#delay, this.#stop)
     if (this.#stop.aborted) return false
-    this.#rest = 0
+    this.#delay = 0
     const ending = new AbortController()
     const stop = (): void => ending.abort(this.#stop.reason)
     this.#stop.addEventListener('abort', stop)
@@ -73,37 +73,37 @@ export class Campaign {
     let began: number | undefined
     const work = async (lease: Lease): Promise<void> => {
       began = clock.now()
-      if (!lease.signal.aborted) await body(lease, () => this.#leave(ending))
-      if (lease.remaining === 0 && !lease.signal.aborted) this.yieldNext() // released by the body, which thereby resigned
+      if (!lease.signal.aborted) await body(lease, () => this.#resign(ending))
+      if (lease.remaining === 0 && !lease.signal.aborted) this.delayNext() // the body released the lease, so it resigned
     }
     try {
       const options = { ...this.#options, wait: Number.POSITIVE_INFINITY, signal: ending.signal }
       await locks.using(this.#name, work, options)
       this.#failures = 0
     } catch (error) {
-      if (!ending.signal.aborted || error !== ending.signal.reason) this.#bear(error, began)
+      if (!ending.signal.aborted || error !== ending.signal.reason) this.#onFailure(error, began)
     } finally {
       this.#stop.removeEventListener('abort', stop)
     }
     return !this.#stop.aborted
   }
 
-  /** The next term waits: for others to have their turn, or since the work seems to be done. */
-  yieldNext(): void {
-    this.#rest = Math.max(this.#rest, this.#pause)
+  /** Delays the next term: another candidate may lead, or the work seems to be done. */
+  delayNext(): void {
+    this.#delay = Math.max(this.#delay, this.#pause)
   }
 
-  #leave(ending: AbortController): void {
+  #resign(ending: AbortController): void {
     ending.abort(
       new LeaseError('CLOSED', `the leader of ${JSON.stringify(this.#name)} resigned`, { lease: this.#name }),
     )
-    this.yieldNext()
+    this.delayNext()
   }
 
-  #bear(error: unknown, began: number | undefined): void {
+  #onFailure(error: unknown, began: number | undefined): void {
     const isLease = LeaseError.is(error)
     const isOver = isLease && error.lease === this.#name && (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD')
-    if (began !== undefined && isOver) return // told by the signal of the lease, and the event lease_lost
+    if (began !== undefined && isOver) return // reported by the signal of the lease and by the event lease_lost
     if (began === undefined ? !(isLease && error.retryable) : this.#stop.aborted) throw error
     const { clock, random } = this.#host
     if (began !== undefined && clock.now() - began >= this.#longestPause) this.#failures = 0
@@ -111,7 +111,7 @@ export class Campaign {
     const failures = this.#failures
     const pause = backoff(failures, random, [this.#pause, this.#longestPause])
     const delay = Math.max(pause, (isLease && error.retryAfter) || 0)
-    this.#rest = delay
+    this.#delay = delay
     const name = this.#name
     if (events.leadership_delayed.hasSubscribers) events.leadership_delayed.publish({ name, error, failures, delay })
   }

@@ -4,24 +4,24 @@ import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
+import { anyOf } from './interruptible.ts'
 import { type ObserveOptions, observe } from './observe.ts'
-import { anyOf } from './rest.ts'
 
 export interface ElectionOptions extends CampaignOptions {
   /**
-   * Milliseconds for which work may go on after it was told to end, before `health` says that this process should be
-   * ended. @default 10,000
+   * Milliseconds for which the work may continue after its signal aborted. After that `health` says that this process
+   * should be ended. @default 10,000
    */
   readonly grace?: number | undefined
 }
 
-/** How a candidate is, for a liveness probe. */
+/** The health of a candidate, for a liveness probe. */
 export interface ElectionHealth {
-  /** False: work that was told to end has gone on for longer than the grace, so this process should be ended. */
+  /** False: the work continued for longer than the grace after its signal aborted. End this process. */
   readonly ok: boolean
-  /** `idle`: `run` was not called, or has ended. `ending`: the work was told to end and has not ended. */
+  /** `idle`: `run` was not called, or has ended. `ending`: the signal of the work aborted, and it has not returned. */
   readonly state: 'idle' | 'waiting' | 'leading' | 'ending'
-  /** Milliseconds since the work was told to end; 0 unless `ending`. */
+  /** Milliseconds since the signal of the work aborted; 0 unless `ending`. */
   readonly endingFor: number
 }
 
@@ -29,35 +29,35 @@ export interface ElectionHealth {
 export interface Election {
   readonly name: string
   /**
-   * Runs `work` whenever this candidate leads; while it runs, the candidate leads. When the lease is lost, at `resign`
-   * and when `signal` aborts, the signal of the lease tells the work to end, and its end is awaited before the name is
-   * given back or waited for again. Resolves once `signal` has aborted, or the locks are closed, and the work has ended.
+   * Runs `work` in each term in which this candidate leads. The signal of the lease aborts when the lease is lost, at
+   * `resign`, and when `signal` aborts. The name is released, or acquired again, only after the work has returned.
+   * Resolves when `signal` has aborted or the locks are closed, and the work has returned.
    *
-   * Work that returns by itself gives the name back and is begun again after `pause`; work that throws after a pause
-   * that doubles (the event `leadership_delayed`). Rejects with what asking again cannot mend, with what the work threw
-   * after `signal` aborted, `INVALID_ARGUMENT` while it runs already, and `CLOSED`.
+   * If the work returns by itself, the name is released, and the next term begins after `pause`. If the work throws, the
+   * pause doubles with each failure (the event `leadership_delayed`). Rejects with an error that a retry cannot fix, with
+   * an error of the work after `signal` aborted, `INVALID_ARGUMENT` if it runs already, and `CLOSED`.
    */
   run(work: (lease: Lease) => unknown, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>
   /**
-   * Publishes another value for the rest of the term under way, as `Lease.annotate`, which rejects with the same errors;
-   * `LEASE_LOST` also if this candidate does not lead. Each term begins with the `note` of the election.
+   * Publishes another value for the rest of the term in progress. Rejects as `Lease.annotate`, and with `LEASE_LOST` if
+   * this candidate does not lead. Each term begins with the `note` of the election.
    */
   proclaim(value: string): Promise<void>
-  /** Who leads now, with its token, and the value that it publishes as `note`. Rejects as `Locks.inspect`. */
+  /** The current leader, with its token and its published value as `note`. Rejects as `Locks.inspect`. */
   leader(): Promise<LeaseRecord | undefined>
   /**
-   * Who leads, at first and whenever that is another, or nobody (`undefined`), or it publishes another value, until
-   * `signal` aborts or the locks are closed. The store is looked at every so often: who led for less than that, and a
-   * value that did not stand for that long, may not be seen. What is seen is in order: tokens rise. A store that fails is
-   * looked at again.
+   * Yields the current leader, then each change of the leader or of its value, until `signal` aborts or the locks are
+   * closed. `undefined`: there is no leader. It polls the store, so a change that lasts for less than `every` may be
+   * missed. Tokens rise: an earlier leader is never yielded after a later one. A store that fails is retried.
    */
   observe(options?: ObserveOptions): AsyncIterable<LeaseRecord | undefined>
   /**
-   * Gives up the term under way, if there is one: tells the work to end, and resolves when it has and the name is given
-   * back. The candidate then waits for it again, after `pause`. Do not await it in the work itself, which it waits for.
+   * Ends the term in progress, if there is one: aborts the signal of the work. Resolves when the work has returned and
+   * the name is released. The candidate acquires the name again after `pause`. Do not await it in the work: it waits for
+   * the work.
    */
   resign(): Promise<void>
-  /** How this candidate is, at once and without asking the store. */
+  /** The health of this candidate, without a request. */
   health(): ElectionHealth
 }
 
@@ -65,9 +65,9 @@ const runKeys: ReadonlySet<string> = new Set(['signal'])
 
 interface Term {
   readonly lease: Lease
-  /** When the work was told to end. */
+  /** When the signal of the work aborted. */
   endedAt: number | undefined
-  readonly leave: () => void
+  readonly resign: () => void
 }
 
 export class StoreElection implements Election {
@@ -75,11 +75,12 @@ export class StoreElection implements Election {
   readonly #host: Host
   readonly #options: CampaignOptions
   readonly #grace: number
-  #runs = false
+  #isRunning = false
   #term: Term | undefined
-  #turn: Promise<unknown> | undefined
-  /** Until the name of the last term, which may be under way, is given back. */
-  #given: Promise<unknown> | undefined
+  /** Resolves when the term that is awaited or in progress has ended. */
+  #nextRelease: Promise<unknown> | undefined
+  /** Resolves when the name of the last term that began is released. */
+  #released: Promise<unknown> | undefined
 
   constructor(host: Host, name: string, options: ElectionOptions) {
     checkCampaign('election', name, options, ['grace'])
@@ -99,20 +100,21 @@ export class StoreElection implements Election {
     checkKeys(options, runKeys, 'run')
     checkSignal(options.signal)
     this.#host.closing.throwIfAborted()
-    if (this.#runs) throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
+    if (this.#isRunning)
+      throw invalid(`this candidate for ${JSON.stringify(this.name)} runs already: make another election`)
     const campaign = new Campaign(this.#host, this.name, this.#options, anyOf(options.signal, this.#host.closing))
-    this.#runs = true
+    this.#isRunning = true
     try {
-      for (let goesOn = true; goesOn; ) {
-        const turn = campaign.term(async (lease, leave) => {
-          await this.#lead(lease, leave, work)
-          if (!lease.signal.aborted) campaign.yieldNext()
+      for (let isNext = true; isNext; ) {
+        const term = campaign.term(async (lease, resign) => {
+          await this.#lead(lease, resign, work)
+          if (!lease.signal.aborted) campaign.delayNext()
         })
-        this.#turn = turn.catch(() => {})
-        goesOn = await turn
+        this.#nextRelease = term.catch(() => {})
+        isNext = await term
       }
     } finally {
-      this.#runs = false
+      this.#isRunning = false
     }
   }
 
@@ -131,28 +133,28 @@ export class StoreElection implements Election {
   }
 
   async resign(): Promise<void> {
-    this.#term?.leave()
-    await this.#given // also when the work has just ended by itself, and its name is still being given back
+    this.#term?.resign()
+    await this.#released // also if the work has just returned by itself
   }
 
   health(): ElectionHealth {
-    if (!this.#term) return { ok: true, state: this.#runs ? 'waiting' : 'idle', endingFor: 0 }
+    if (!this.#term) return { ok: true, state: this.#isRunning ? 'waiting' : 'idle', endingFor: 0 }
     const { lease } = this.#term
-    if (!lease.signal.aborted) return { ok: true, state: 'leading', endingFor: 0 } // the look may find that it is lost
+    if (!lease.signal.aborted) return { ok: true, state: 'leading', endingFor: 0 } // reading `aborted` may detect a loss
     const { endedAt } = this.#term
     const endingFor = this.#host.clock.now() - (endedAt ?? this.#host.clock.now())
     return { ok: endingFor <= this.#grace, state: 'ending', endingFor }
   }
 
-  async #lead(lease: Lease, leave: () => void, work: (lease: Lease) => unknown): Promise<void> {
+  async #lead(lease: Lease, resign: () => void, work: (lease: Lease) => unknown): Promise<void> {
     const { clock } = this.#host
-    const term: Term = { lease, endedAt: undefined, leave }
+    const term: Term = { lease, endedAt: undefined, resign }
     const onEnd = (): void => {
       term.endedAt = clock.now()
     }
     lease.signal.addEventListener('abort', onEnd)
     this.#term = term
-    this.#given = this.#turn
+    this.#released = this.#nextRelease
     try {
       await work(lease)
     } finally {

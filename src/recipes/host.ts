@@ -1,9 +1,9 @@
 import type { Environment } from '../contract/environment.ts'
-import type { Locks } from '../core/locks.ts'
+import type { Leasing } from '../core/leasing.ts'
 
-/** What a recipe is given: what everybody can do with `Locks`, their time and chance, and when they are closed. */
+/** What a recipe needs: the locks, their environment, and when they are closed. */
 export interface Host extends Environment {
-  readonly locks: Pick<Locks, 'using' | 'inspect'>
+  readonly locks: Pick<Leasing, 'using' | 'inspect'>
   /** Aborts with `CLOSED` when `close` begins. */
   readonly closing: AbortSignal
 }

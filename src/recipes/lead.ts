@@ -2,21 +2,21 @@ import { checkSignal } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
-import { anyOf, leavable } from './rest.ts'
+import { anyOf, interruptible } from './interruptible.ts'
 
 export interface LeadOptions extends CampaignOptions {
-  /** Aborts the signal of the term under way, and ends the terms after it. */
+  /** Ends the loop. Aborts the signal of the term in progress. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** The terms as they come; see `Locks.lead`. Throws `INVALID_ARGUMENT` at once. */
+/** Yields a lease for each term; see `Locks.lead`. Throws `INVALID_ARGUMENT` at once. */
 export function lead(host: Host, name: string, options: LeadOptions): AsyncIterable<Lease> {
   const { signal, ...rest } = options
   checkCampaign('lead', name, options, ['signal'])
   checkSignal(signal)
   const left = new AbortController()
   const stop = anyOf(signal, anyOf(left.signal, host.closing))
-  return leavable(terms(new Campaign(host, name, rest, stop)), left)
+  return interruptible(terms(new Campaign(host, name, rest, stop)), left)
 }
 
 async function* terms(campaign: Campaign): AsyncGenerator<Lease, void, undefined> {
@@ -35,7 +35,7 @@ async function* terms(campaign: Campaign): AsyncGenerator<Lease, void, undefined
       yield first
     } finally {
       ended.resolve()
-      await term // the name is given back before the loop goes on, or is left
+      await term // the name is released before the loop continues or ends
     }
   }
 }

@@ -2,18 +2,19 @@ import type { Lease } from '../contract/lease.ts'
 import type { Election, ElectionOptions } from './election.ts'
 import type { LeadOptions } from './lead.ts'
 
-/** To lead a name: to have it for as long as possible, again and again. */
+/** Leadership of a name: a candidate acquires it, holds it for as long as possible, and acquires it again. */
 export interface Leadership {
   /**
-   * The terms for which this process has `name`, one turn each, until `signal` aborts or the locks are closed: then the
-   * loop ends, without an error. Leaving the body resigns: the name is given back when the body has ended, not before,
-   * also when the lease was lost meanwhile, which `signal` of the lease tells; the next turn begins when the name is had
-   * again. `release()` in the body resigns too: it releases the name at once, and the next turn begins after `pause`.
-   * While the store fails it is asked again and again (the event `leadership_delayed`).
+   * Yields a lease for each term in which this process leads `name`. The loop ends without an error when `signal` aborts
+   * or the locks are closed. The `signal` of the lease aborts when the term is lost. The name is released only after the
+   * body returns, also after a loss. Then the name is acquired again, for the next term. `release()` in the body
+   * resigns: it releases the name at once, and the next term begins after `pause`. A store that fails is retried, with
+   * the event `leadership_delayed`.
    *
-   * Throws `INVALID_ARGUMENT` and `CLOSED`; a turn rejects with what asking again cannot mend, such as `DRIVER_MISSING`.
+   * Throws `INVALID_ARGUMENT` and `CLOSED`. The loop rejects with an error that a retry cannot fix, such as
+   * `DRIVER_MISSING`.
    */
   lead(name: string, options?: LeadOptions): AsyncIterable<Lease>
-  /** A candidate for `name`, and a view of who leads it. Does nothing yet. Throws `INVALID_ARGUMENT`. */
+  /** A candidate for `name`, and a view of its leader. Sends no request. Throws `INVALID_ARGUMENT`. */
   election(name: string, options?: ElectionOptions): Election
 }

@@ -3,18 +3,18 @@ import { LeaseError } from '../contract/errors.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import type { Host } from './host.ts'
-import { anyOf, leavable, rest, unlessStopped } from './rest.ts'
+import { anyOf, interruptible, sleep, unlessStopped } from './interruptible.ts'
 
 export interface ObserveOptions {
   /** Ends the observation. */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds between two looks at the store. @default 1,000 */
+  /** Milliseconds between two requests. @default 1,000 */
   readonly every?: number | undefined
 }
 
 const observeKeys: ReadonlySet<string> = new Set(['signal', 'every'])
 
-/** Who leads, whenever that or its value is another; see `Election.observe`. Throws `INVALID_ARGUMENT` and `CLOSED` at once. */
+/** Yields the leader after each change; see `Election.observe`. Throws `INVALID_ARGUMENT` and `CLOSED` at once. */
 export function observe(host: Host, name: string, options: ObserveOptions): AsyncIterable<LeaseRecord | undefined> {
   checkKeys(options, observeKeys, 'observe')
   const { signal, every = 1_000 } = options
@@ -23,7 +23,7 @@ export function observe(host: Host, name: string, options: ObserveOptions): Asyn
   host.closing.throwIfAborted()
   const left = new AbortController()
   const stop = anyOf(signal, anyOf(left.signal, host.closing))
-  return leavable(changes(host, name, every, stop), left)
+  return interruptible(changes(host, name, every, stop), left)
 }
 
 async function* changes(
@@ -34,11 +34,11 @@ async function* changes(
 ): AsyncGenerator<LeaseRecord | undefined, void, undefined> {
   let last: LeaseRecord | undefined | null = null
   let highest = 0n
-  for (; !stop.aborted; await rest(host, every, stop)) {
-    const seen = await look(host, name, stop)
+  for (; !stop.aborted; await sleep(host, every, stop)) {
+    const seen = await inspectOnce(host, name, stop)
     if (!seen || stop.aborted) continue
     const token = seen.holder?.token
-    // A server that lags behind, or has forgotten, may show who led before: what was seen is not taken back.
+    // A server that lags behind or has lost data may still show an earlier leader.
     if (token !== undefined && token < highest) continue
     if (last !== null && token === last?.token && seen.holder?.note === last?.note) continue
     last = seen.holder
@@ -47,8 +47,8 @@ async function* changes(
   }
 }
 
-/** `undefined` when the store did not tell, and may at the next look. */
-async function look({ locks }: Host, name: string, stop: AbortSignal): Promise<NameState | undefined> {
+/** `undefined`: the store failed, and may answer the next request. */
+async function inspectOnce({ locks }: Host, name: string, stop: AbortSignal): Promise<NameState | undefined> {
   try {
     return await unlessStopped(locks.inspect(name), stop)
   } catch (error) {

@@ -1,8 +1,8 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../contract/store.ts'
-import { type Locks, StoreLocks } from '../core/locks.ts'
 import type { CloseOptions, LeaseOptions, LocksDefaults } from '../core/options.ts'
+import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 

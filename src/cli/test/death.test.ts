@@ -114,7 +114,7 @@ describe('the command is dead before the lease passes on', () => {
     expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/token \d+ outranks its old holder/) })
     expect(await first.ended).toMatchObject({
       code: 76,
-      err: expect.stringContaining('the lease "job" is held no more'),
+      err: expect.stringContaining('the lease "job" is no longer held'),
     })
     expect(descendants(first.pid)).toEqual([])
   })
@@ -256,7 +256,7 @@ describe('--on-lost', () => {
     )
     await running.says('ready')
     await holdfast(['break', 'job'])
-    await running.tells(/the lease "job" is held no more.*: the command goes on/)
+    await running.tells(/the lease "job" is no longer held.*: the command goes on/)
     running.child.stdin?.end('\n')
     expect((await running.ended).code).toBe(3)
     expect(running.err.trim().split('\n')).toHaveLength(1)

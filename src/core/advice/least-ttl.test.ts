@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../../test/simulation/random.ts'
+import { StoreLocks } from '../../create-locks.ts'
 import { memory } from '../../stores/memory/index.ts'
 import { VirtualClock } from '../../testing/clock.ts'
-import { StoreLocks } from '../locks.ts'
 import { leastTtl, tolerance } from './least-ttl.ts'
 
 const nothing = { p99: 0, unresponsiveness: 0, loopDelay: 0, shortestTtl: 0 }

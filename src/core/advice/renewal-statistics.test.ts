@@ -4,9 +4,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { refused, type Stage, stage } from '../../../test/scripted-store.ts'
 import { type LeaseEvents, subscribe } from '../../contract/events.ts'
 import type { Lease } from '../../contract/lease.ts'
+import { createLocks, StoreLocks } from '../../create-locks.ts'
 import { memory } from '../../stores/memory/index.ts'
 import { VirtualClock } from '../../testing/clock.ts'
-import { createLocks, StoreLocks } from '../locks.ts'
 import { LoopDelay } from './loop-delay.ts'
 
 /** Locks whose renewals each take as long as `latency` says. */

@@ -21,7 +21,7 @@ test('while it is wanted it is proven ten times within the limit', async () => {
   proof.keep(1_000)
   for (let i = 0; i < 50; i += 1) {
     await clock.advance(33)
-    expect(seen.silence).toBeLessThanOrEqual(100)
+    expect(seen.sinceProof).toBeLessThanOrEqual(100)
   }
 })
 
@@ -29,13 +29,13 @@ test('the shortest limit decides, and half a second at most passes', async () =>
   const { clock, proof, seen } = shared()
   proof.keep(60_000)
   await clock.advance(499)
-  expect(seen.silence).toBe(499)
+  expect(seen.sinceProof).toBe(499)
   await clock.advance(1)
-  expect(seen.silence).toBe(0)
+  expect(seen.sinceProof).toBe(0)
   proof.keep(50)
   proof.keep(60_000)
   await clock.advance(1_004)
-  expect(seen.silence).toBe(4)
+  expect(seen.sinceProof).toBe(4)
 })
 
 test('a blocked event loop proves nothing', async () => {
@@ -43,7 +43,7 @@ test('a blocked event loop proves nothing', async () => {
   proof.keep(1_000)
   await clock.advance(250)
   clock.block(3_000).catch(() => {}) // the time has passed when this returns, and no timer has run
-  expect(seen.silence).toBe(3_050)
+  expect(seen.sinceProof).toBe(3_050)
 })
 
 test('when nothing wants it no timer is left', async () => {
@@ -57,13 +57,13 @@ test('when nothing wants it no timer is left', async () => {
 test('it says which events somebody listens to', () => {
   const { proof, seen } = shared()
   proof.give()
-  expect([seen.isHeard('heartbeat'), seen.isHeard('heartbeat_failed')]).toEqual([false, false])
+  expect([seen.isSubscribed('heartbeat'), seen.isSubscribed('heartbeat_failed')]).toEqual([false, false])
   const stop = subscribe('heartbeat', () => {})
   proof.give()
-  expect([seen.isHeard('heartbeat'), seen.isHeard('heartbeat_failed')]).toEqual([true, false])
+  expect([seen.isSubscribed('heartbeat'), seen.isSubscribed('heartbeat_failed')]).toEqual([true, false])
   stop()
   const stopAgain = subscribe('heartbeat_failed', () => {})
   proof.give()
-  expect([seen.isHeard('heartbeat'), seen.isHeard('heartbeat_failed')]).toEqual([false, true])
+  expect([seen.isSubscribed('heartbeat'), seen.isSubscribed('heartbeat_failed')]).toEqual([false, true])
   stopAgain()
 })

@@ -1,58 +1,58 @@
 import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
 
-/** What is told only if the main thread listens for it, so that nothing is told for nobody. */
-const TOLD = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'stale_request_refused'] as const
+/** Events that the worker sends only while the main thread has subscribers for them. */
+const FORWARDED = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'stale_request_refused'] as const
 
-type Told = (typeof TOLD)[number]
+type Forwarded = (typeof FORWARDED)[number]
 
-/** The main thread's proof that its event loop turns: the time, in memory that it shares with the heartbeat's thread. */
+/** The main thread's proof that its event loop turns: a time in memory that it shares with the worker. */
 export class Liveness {
   readonly memory: SharedArrayBuffer
-  /** The nanoseconds of `process.hrtime` at the last proof, and a bit for each event that is listened for. */
+  /** The nanoseconds of `process.hrtime` at the last proof, and a bit for each event that has subscribers. */
   readonly #words: BigInt64Array
   readonly #now: () => bigint
 
-  /** In `memory` if it is given, of another thread's. `now` is for tests. */
+  /** `memory`: of another thread's `Liveness`. `now` is for tests. */
   constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(16), now: () => bigint = process.hrtime.bigint) {
     this.memory = memory
     this.#words = new BigInt64Array(memory)
     this.#now = now
   }
 
-  prove(isHeard: (name: Told) => boolean): void {
-    const bits = TOLD.reduce((bits, name, index) => bits | (isHeard(name) ? 1 << index : 0), 0)
+  prove(isSubscribed: (name: Forwarded) => boolean): void {
+    const bits = FORWARDED.reduce((bits, name, index) => bits | (isSubscribed(name) ? 1 << index : 0), 0)
     Atomics.store(this.#words, 1, BigInt(bits))
     Atomics.store(this.#words, 0, this.#now())
   }
 
   /** Milliseconds since the last proof. */
-  get silence(): number {
-    const proven = Atomics.load(this.#words, 0) // first: it may be proven between the two
+  get sinceProof(): number {
+    const proven = Atomics.load(this.#words, 0) // first: another proof may come between the two reads
     return Number(this.#now() - proven) / 1e6
   }
 
-  /** Did anybody listen for it at the last proof? */
-  isHeard(name: Told): boolean {
-    return (Number(Atomics.load(this.#words, 1)) & (1 << TOLD.indexOf(name))) !== 0
+  /** Did the event have subscribers at the last proof? */
+  isSubscribed(name: Forwarded): boolean {
+    return (Number(Atomics.load(this.#words, 1)) & (1 << FORWARDED.indexOf(name))) !== 0
   }
 }
 
-/** Milliseconds between two proofs: a tenth of the shortest limit, or this. */
+/** The longest time in milliseconds between two proofs. It is shorter if a tenth of a liveness limit is. */
 const LONGEST_INTERVAL = 500
 
-/** The main thread's side: one timer that proves again and again, and none when there is nothing to prove it for. */
+/** The main thread's side: one timer that repeats the proof while a lease needs it. */
 export class Proof {
   readonly #clock: Clock
   readonly #liveness: Liveness
-  readonly #isWanted: () => boolean
+  readonly #isNeeded: () => boolean
   #interval = LONGEST_INTERVAL
   #stopTimer: (() => void) | undefined
 
-  constructor(clock: Clock, liveness: Liveness, isWanted: () => boolean) {
+  constructor(clock: Clock, liveness: Liveness, isNeeded: () => boolean) {
     this.#clock = clock
     this.#liveness = liveness
-    this.#isWanted = isWanted
+    this.#isNeeded = isNeeded
   }
 
   /** Proves now. */
@@ -60,7 +60,7 @@ export class Proof {
     this.#liveness.prove(name => events[name].hasSubscribers)
   }
 
-  /** Proves now, and while it is wanted ten times in `limit` ms. */
+  /** Proves now, and ten times in `limit` ms while it is needed. */
   keep(limit: number): void {
     const isKept = this.#stopTimer && limit / 10 >= this.#interval
     this.#interval = Math.min(limit / 10, this.#interval)
@@ -77,7 +77,7 @@ export class Proof {
   #repeat(): void {
     this.#stopTimer?.()
     this.give()
-    if (this.#isWanted()) this.#stopTimer = this.#clock.after(this.#interval, () => this.#repeat(), true)
+    if (this.#isNeeded()) this.#stopTimer = this.#clock.after(this.#interval, () => this.#repeat(), true)
     else this.stop()
   }
 }

@@ -3,48 +3,48 @@ import type { LeaseEvents } from '../../contract/events.ts'
 import type { Claim } from '../../contract/store.ts'
 import type { SharedStatistics } from '../advice/renewal-statistics.ts'
 
-/** What a worker is started with. */
-export interface Assignment {
+/** The data that a worker is started with. */
+export interface WorkerInput {
   /** The store to open. */
   readonly url: string
-  /** Of a `Liveness`. */
+  /** Memory of a `Liveness`. */
   readonly liveness: SharedArrayBuffer
-  readonly pulse: SharedStatistics
+  readonly statistics: SharedStatistics
 }
 
-/** From the main thread. `id` is that of the claim. */
-export type Order =
+/** From the main thread to the worker. `id`: of the claim. */
+export type Command =
   | {
       readonly kind: 'hold'
       readonly claim: Claim
       readonly token: bigint
-      /** Of a `SharedTerm` that says what remains. */
+      /** Memory of a `SharedTerm`. */
       readonly term: SharedArrayBuffer
       readonly livenessLimit: number | undefined
-      /** Milliseconds after which it is renewed no more. */
+      /** Milliseconds after which the lease is no longer renewed. */
       readonly maxHold: number
     }
   | { readonly kind: 'extend'; readonly id: string; readonly ttl: number; readonly call: number }
   | { readonly kind: 'annotated'; readonly id: string; readonly note: string }
   | { readonly kind: 'stop'; readonly id: string }
 
-/** To the main thread. */
-export type News =
-  /** The store is open, and orders are heard. */
+/** From the worker to the main thread. */
+export type Notification =
+  /** The store is open, and commands are received. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'renewed'; readonly id: string; readonly latency: number; readonly margin: number }
   | { readonly kind: 'failed'; readonly id: string; readonly error: PlainError }
   /** A renewal was so slow that the ttl may be too short. */
   | { readonly kind: 'slow'; readonly id: string }
   | { readonly kind: 'batch'; readonly event: LeaseEvents['batch_sent'] }
-  | { readonly kind: 'stale'; readonly event: LeaseEvents['stale_request_refused'] }
+  | { readonly kind: 'refused'; readonly event: LeaseEvents['stale_request_refused'] }
   /** The lease is over. */
   | { readonly kind: 'over'; readonly id: string }
   | { readonly kind: 'extended'; readonly call: number; readonly error: PlainError | undefined }
-  /** No renewal is under way, and none will be. `unsettled`: one went unanswered. */
+  /** No renewal is in flight, and none follows. `unsettled`: one was not answered. */
   | { readonly kind: 'stopped'; readonly id: string; readonly unsettled: boolean }
 
-/** A `LeaseError` as it passes between threads, which leave nothing but the message of an error's subclass. */
+/** A `LeaseError` as plain data. A message between threads keeps only the text of an error's subclass. */
 export interface PlainError {
   readonly code: LeaseErrorCode
   readonly message: string

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import type { Moment } from './moment.ts'
 import { SharedTerm } from './term.ts'
+import type { Timestamp } from './timestamp.ts'
 
 const GONE = Number.NEGATIVE_INFINITY
 
 /** Two threads' views of one term, on clocks that the test sets: `pass` ms by the monotonic one, and by the wall's. */
 function shared() {
-  let now: Moment = { monotonic: 7_000_000_000n, wall: Date.UTC(2026, 0, 1) }
+  let now: Timestamp = { monotonic: 7_000_000_000n, wall: Date.UTC(2026, 0, 1) }
   const pass = (monotonic: number, wall = monotonic): void => {
     now = { monotonic: now.monotonic + BigInt(monotonic * 1e6), wall: now.wall + wall }
   }

@@ -1,38 +1,38 @@
-import { elapsed, momentNow } from './moment.ts'
+import { elapsed, timestampNow } from './timestamp.ts'
 
-// 64 bits each: the version, of which 32 are used; then twice a moment (nanoseconds, milliseconds) and the microseconds
-// that remained at it.
+// Words of 64 bits: the version, which uses 32 of them; then twice a timestamp (nanoseconds, milliseconds) and the
+// microseconds that remained at that time.
 const WORDS = 7
 const HALF = 3
 
-/** A version that is followed by none. */
+/** The last version of a lease that is gone. */
 const GONE = -1
 
 /**
- * What remains of a lease, told by the one thread that renews it and read by another at any time, without a lock or a
- * message. It says "at this moment by both clocks of the process, so much remained", so that no thread needs to know
- * how another counts: the reader takes off what has passed since then by either clock.
+ * The time that remains of a lease. The thread that renews the lease writes it, and the other one reads it at any time,
+ * without a lock or a message. A value is "this much remained at this timestamp". The reader subtracts the time since
+ * then, so no thread depends on the clock of another.
  *
- * The next value goes into the half that is not in use, then the version turns to it: a reader never waits for a writer,
- * and one that ended in the middle has changed nothing. Each lease has memory of its own, which ends with its last
- * user: there is no slot that two leases could have one after the other.
+ * The next value is written to the half that is not in use, and then the version switches to it. So a reader never waits
+ * for a writer, and a writer that ends in the middle changes nothing. Each lease has its own memory, so two leases never
+ * share a slot.
  */
 export class SharedTerm {
   readonly memory: SharedArrayBuffer
   readonly #version: Int32Array
   readonly #words: BigInt64Array
-  readonly #now: typeof momentNow
+  readonly #now: typeof timestampNow
   #seen = 0
 
-  /** In `memory` if it is given, of another thread's. `now` is for tests. */
-  constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(8 * WORDS), now: typeof momentNow = momentNow) {
+  /** `memory`: of another thread's `SharedTerm`. `now` is for tests. */
+  constructor(memory: SharedArrayBuffer = new SharedArrayBuffer(8 * WORDS), now: typeof timestampNow = timestampNow) {
     this.memory = memory
     this.#version = new Int32Array(memory, 0, 1)
     this.#words = new BigInt64Array(memory)
     this.#now = now
   }
 
-  /** `remaining` answers milliseconds. It is called after the clocks are read: what passes between counts as passed. */
+  /** `remaining` returns milliseconds. It is called after the clocks are read, so time between the two is subtracted. */
   write(remaining: () => number): void {
     const version = Atomics.load(this.#version, 0)
     if (version === GONE) return
@@ -45,15 +45,12 @@ export class SharedTerm {
     Atomics.store(this.#version, 0, next)
   }
 
-  /** The lease is gone, for ever. */
+  /** The lease is gone. Later writes have no effect. */
   end(): void {
     Atomics.store(this.#version, 0, GONE)
   }
 
-  /**
-   * The milliseconds that remain, counted from a moment not before the call; `-Infinity` if the lease is gone;
-   * `undefined` if nothing was written since the last `read`.
-   */
+  /** Milliseconds that remain; `-Infinity` if the lease is gone; `undefined` if nothing was written since the last read. */
   read(): number | undefined {
     for (;;) {
       const version = Atomics.load(this.#version, 0)
@@ -62,7 +59,7 @@ export class SharedTerm {
       const monotonic = Atomics.load(this.#words, at)
       const wall = Number(Atomics.load(this.#words, at + 1))
       const remaining = Number(Atomics.load(this.#words, at + 2)) / 1_000
-      if (Atomics.load(this.#version, 0) !== version) continue // the half may be that of the next but one
+      if (Atomics.load(this.#version, 0) !== version) continue // a newer value may be in this half
       this.#seen = version
       return version === GONE ? Number.NEGATIVE_INFINITY : remaining - elapsed({ monotonic, wall }, this.#now())
     }

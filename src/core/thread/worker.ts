@@ -1,25 +1,24 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { openStore } from '../../connect.ts'
-import { connections } from '../../stores/sqlite/requests.ts'
+import type { Store } from '../../contract/store.ts'
 import { coreEnvironment } from '../core.ts'
-import { Charges } from './charges.ts'
 import { Liveness } from './liveness.ts'
-import type { Assignment, News, Order } from './messages.ts'
-import { ThreadPulse } from './pulse.ts'
+import { ManagedLeases } from './managed-leases.ts'
+import type { Command, Notification, WorkerInput } from './messages.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
 
-// What runs in the heartbeat's thread: a store of its own, and nothing that the main thread could hold up.
-const { url, liveness, pulse } = workerData as Assignment
-const tell = (news: News): void => parentPort?.postMessage(news)
-connections.brief = true
-const store = await openStore(url)
-const environment = coreEnvironment()
-const charges = new Charges(store, environment, new Liveness(liveness), new ThreadPulse(environment, pulse), tell)
-
-const end = async (): Promise<void> => {
-  charges.close()
-  await store[Symbol.asyncDispose]()
-  parentPort?.close()
+/** Runs the heartbeat's worker thread, over a store of its own. The main thread cannot delay it. */
+export async function runWorker(openStore: (url: string) => Promise<Store>): Promise<void> {
+  const { url, liveness, statistics: shared } = workerData as WorkerInput
+  const notify = (notification: Notification): void => parentPort?.postMessage(notification)
+  const store = await openStore(url)
+  const environment = coreEnvironment()
+  const statistics = new ThreadStatistics(environment, shared)
+  const leases = new ManagedLeases(store, environment, new Liveness(liveness), statistics, notify)
+  const end = async (): Promise<void> => {
+    leases.close()
+    await store[Symbol.asyncDispose]()
+    parentPort?.close()
+  }
+  parentPort?.on('message', (command: Command | 'end') => void (command === 'end' ? end() : leases.execute(command)))
+  notify({ kind: 'ready' })
 }
-
-parentPort?.on('message', (order: Order | 'end') => void (order === 'end' ? end() : charges.carryOut(order)))
-tell({ kind: 'ready' })

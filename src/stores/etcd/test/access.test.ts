@@ -7,7 +7,7 @@ import { startRelay } from '../../../../lab/servers/relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { connect, openStore } from '../../../connect.ts'
 import { subscribe } from '../../../contract/events.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import { type EtcdOptions, etcd } from '../index.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type EtcdCluster, type EtcdServer, startEtcdCluster } from '../../../../lab/servers/etcd.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import { claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 let cluster: EtcdCluster

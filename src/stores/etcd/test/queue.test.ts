@@ -6,7 +6,7 @@ import { type HttpRelay, startRelay } from '../../../../lab/servers/relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { TURN } from '../../../contract/time.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

@@ -4,7 +4,7 @@ import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import { base64, claimOf, failureOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

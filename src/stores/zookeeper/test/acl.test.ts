@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import type { Connection } from '../connection.ts'
 import { Disconnected } from '../failure.ts'
 import { create, READ, remove } from '../protocol.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
-import { createLocks } from '../../../core/locks.ts'
+import { createLocks } from '../../../create-locks.ts'
 import type { Connection } from '../connection.ts'
 import { Disconnected, isRefused } from '../failure.ts'
 import { code, getChildren, remove } from '../protocol.ts'

@@ -5,120 +5,131 @@ import { backoff, type Cancel, pause, request, storeError } from '../contract/re
 import type { Busy, Claim, Grant, Wake } from '../contract/store.ts'
 import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
-import type { Core } from './core.ts'
-import type { HeldLease } from './held-lease.ts'
+import type { Core, ListedLease } from './core.ts'
 import { withdraw } from './withdraw.ts'
 
-/** Milliseconds after which a waiter asks again whose watch could not be armed. */
+/** Milliseconds until the next request if no watch could be armed. */
 const POLL = 1_000
 
-/** Milliseconds before a store is asked again whose own number would mean a hot loop. */
+/** The least pause in milliseconds, whatever `retryAfter` says. It prevents a hot loop. */
 const SHORTEST_PAUSE = 10
 
 /**
- * Milliseconds that a waiter sleeps at most, times its position. Nothing wakes it if the holder shortens its lease and
- * dies, or a holder with a shorter ttl follows and dies.
+ * The longest sleep in milliseconds, times the position in the queue. Nothing wakes a waiter if the holder shortens its
+ * lease and dies, or if a holder with a shorter ttl follows and dies.
  */
 const LONGEST_SLEEP = 5_000
 
-/** Nobody reads the reason of an ended watch; without one, abort() makes an exception with a stack: 25 us. */
+/** The reason of an ended watch. Without a reason, abort() makes an exception with a stack, which takes 25 us. */
 const OVER = 'the wait is over'
 
-/** Said of a wait for a name that the same locks hold. */
 const NOT_REENTRANT = 'leases are not re-entrant'
 
-/** How a lease came to be. */
+/** A claim that holds its name. */
 export interface Acquired {
   readonly grant: Grant
-  /** The clock's time before the request that was granted left. */
+  /** The clock's time before the granted request was sent. */
   readonly sent: number
-  /** Did a request of this claim go unanswered? Then a copy of it may still arrive. */
+  /** Was a request of this claim not answered? It may still arrive. */
   readonly unsettled: boolean
-  /** Milliseconds from the call to the grant, and the requests that it took. */
+  /** Milliseconds from the call to the grant. */
   readonly waited: number
+  /** Requests from the call to the grant. */
   readonly requests: number
 }
 
 /**
- * Puts a claim to the store until it holds, until `wait` ms are over, or until `cancel`: each settles it at once, and
- * what the claim may have left at the store is withdrawn in the background. A store that does not answer is asked again,
- * for one ttl at most; without `wait` not at all.
+ * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
+ * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for one ttl;
+ * with `wait` 0 it gets one request.
  */
-export function acquire(core: Core, claim: Claim, wait: number, cancel: Cancel): Promise<Acquired> {
-  return new Waiting(core, claim, wait, cancel).untilHeld()
-}
-
-class Waiting {
+export class Acquisition {
   /** May the store know the claim? */
   #mayBeKnown = false
-  /** Did a request go unanswered, so that it may still arrive? */
+  /** May an unanswered request still arrive? */
   #unsettled = false
   readonly #core: Core
   readonly #claim: Claim
   readonly #cancel: Cancel
-  readonly #started: number
-  readonly #giveUpAt: number
+  readonly #wait: number
+  #started = 0
+  #giveUpAt = 0
   #watch: AbortController | undefined
-  /** When the store last answered. */
-  #heardAt: number
+  /** When the store answered last. */
+  #answeredAt = 0
   #requests = 0
   #failures = 0
-  /** When to ask again. */
+  /** When to send the next request. */
   #askAt = 0
   #busy: Busy | undefined
   /** When to check next whether these locks hold the name themselves. Checked every ttl until it is reported. */
-  #selfCheckAt: number
-  #armed = false
+  #selfCheckAt = 0
+  #isArmed = false
   #endPause: (() => void) | undefined
 
   constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
+    this.#wait = wait
     this.#cancel = cancel
-    this.#started = core.clock.now()
-    this.#giveUpAt = this.#started + wait
-    this.#heardAt = this.#started
-    this.#selfCheckAt = this.#started + claim.ttl
   }
 
-  async untilHeld(): Promise<Acquired> {
+  /** `undefined`: the name was not acquired within `wait`. */
+  async run(): Promise<Acquired | undefined> {
+    this.#started = this.#core.clock.now()
+    this.#giveUpAt = this.#started + this.#wait
+    this.#answeredAt = this.#started
+    this.#selfCheckAt = this.#started + this.#claim.ttl
+    let acquired: Acquired | undefined
     try {
       for (let sent = this.#started; ; sent = this.#core.clock.now()) {
         this.#cancel.throwIfCancelled()
         this.#askAt = Number.POSITIVE_INFINITY
         let answer: Grant | Busy | undefined
+        let isOver = false
         try {
           answer = await this.#ask(sent)
-          if (answer.held) return this.#accept(answer, sent)
+          if (answer.held) {
+            acquired = this.#accept(answer, sent)
+            return acquired
+          }
         } catch (error) {
-          this.#bear(error)
+          isOver = this.#onFailure(error)
         }
-        if (answer?.held === false) this.#beBusy(answer)
-        // Whoever let the name go before the watch was armed could not wake us: so ask once more right after.
+        if (answer?.held === false) isOver = this.#onBusy(answer)
+        if (isOver) return undefined
+        // A release before the watch was armed could not wake this claim, so ask once more.
         if (await this.#arm()) continue
         await this.#sleep()
       }
-    } catch (error) {
-      if (this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
-      throw error
     } finally {
+      if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
       this.#watch?.abort(OVER)
     }
   }
 
+  /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. */
+  timeout(): LeaseError {
+    const { name } = this.#claim
+    const waited = Math.round(this.#core.clock.now() - this.#started)
+    const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
+    const message = `${JSON.stringify(name)} ${failed}is ${this.#state()}`
+    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#busy?.holder })
+  }
+
   #ask(sent: number): Promise<Grant | Busy> {
     const { clock, store } = this.#core
-    const left = this.#giveUpAt > this.#started ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
+    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
     const { ttl } = this.#claim
     const limit = Math.min(requestLimit(ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }
 
-  /** A grant whose answer comes when its time is over is none; asking again sets the time of the same claim anew. */
+  /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
   #accept(grant: Grant, sent: number): Acquired {
     const now = this.#core.clock.now()
-    const held = now < sent + grant.ttl - margin(grant.ttl) // never of a ttl that is no number
+    const held = now < sent + grant.ttl - margin(grant.ttl) // false if the ttl is NaN
     if (!held) {
       const message = `the store granted ${grant.ttl} ms, and its answer took ${Math.round(now - sent)} ms`
       throw new LeaseError('OUTCOME_UNKNOWN', message)
@@ -126,10 +137,11 @@ class Waiting {
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
-  #beBusy(answer: Busy): void {
+  /** True if the time is over. */
+  #onBusy(answer: Busy): boolean {
     const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
-    this.#heardAt = now
+    this.#answeredAt = now
     this.#failures = 0
     this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
@@ -138,11 +150,11 @@ class Waiting {
     if (queue) this.#mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
       events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
-    if (now >= this.#giveUpAt) throw this.#timeout(this.#busy)
+    return now >= this.#giveUpAt
   }
 
-  /** Returns if the failure of a request can be waited out. */
-  #bear(reason: unknown): void {
+  /** True if the time is over. Throws if a retry is useless, or comes too late. */
+  #onFailure(reason: unknown): boolean {
     this.#mayBeKnown = true
     this.#unsettled = true
     this.#cancel.throwIfCancelled()
@@ -153,20 +165,20 @@ class Waiting {
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
     this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
-    if (retryAfter > 0) this.#heardAt = now
+    if (retryAfter > 0) this.#answeredAt = now
     if (!error.retryable) throw error
-    const timedOut = now + retryAfter >= this.#giveUpAt
-    if (timedOut && this.#busy) throw this.#timeout(this.#busy)
-    if (!timedOut && now < this.#heardAt + ttl) return
+    const isOver = now + retryAfter >= this.#giveUpAt
+    if (isOver && this.#busy) return true
+    if (!isOver && now < this.#answeredAt + ttl) return false
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
     const message = `${error.message}; if it granted ${JSON.stringify(name)} all the same, that ends within ${ttl} ms`
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
   }
 
-  /** True when the watch was armed just now and may have missed a wake. */
+  /** True if the watch has just been armed and may have missed a wake. */
   async #arm(): Promise<boolean> {
     const { clock, store } = this.#core
-    if (this.#armed || this.#failures > 0 || !store.watch) return false
+    if (this.#isArmed || this.#failures > 0 || !store.watch) return false
     const wake: Wake = (delay = 0) => this.#askWithin(delay)
     const missesNothing = this.#busy?.listens === true
     this.#watch ??= new AbortController()
@@ -175,14 +187,14 @@ class Waiting {
     const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
     try {
       await request(clock, limit, arm, { cancel: this.#cancel })
-      this.#armed = true
+      this.#isArmed = true
     } catch {
       this.#cancel.throwIfCancelled()
       this.#watch.abort(OVER)
       this.#watch = undefined
       this.#askWithin(POLL)
     }
-    return this.#armed && !missesNothing
+    return this.#isArmed && !missesNothing
   }
 
   #askWithin(delay: number): void {
@@ -206,7 +218,7 @@ class Waiting {
     }
   }
 
-  /** A call inside the work of the lease that it waits for waits for ever, and nothing else reports that. */
+  /** Reports a call that waits for a lease of these locks. Inside the work of that lease it would wait for ever. */
   #reportSelfWait(): void {
     const now = this.#core.clock.now()
     if (now < this.#selfCheckAt) return
@@ -222,16 +234,9 @@ class Waiting {
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
 
-  #timeout({ holder, ahead }: Busy): LeaseError {
-    const { name } = this.#claim
-    const waited = Math.round(this.#core.clock.now() - this.#started)
-    const failed = this.#giveUpAt > this.#started ? `was not acquired within ${waited} ms: it ` : ''
-    const message = `${JSON.stringify(name)} ${failed}is ${this.#state(holder, ahead)}`
-    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder })
-  }
-
-  #state(holder: Busy['holder'], ahead: Busy['ahead']): string {
-    if (!holder) return ahead ? `free, but ${ahead} wait before this claim` : 'not to be had'
+  #state(): string {
+    const { holder, ahead } = this.#busy ?? {}
+    if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined
@@ -241,13 +246,13 @@ class Waiting {
   }
 
   /** The lease on this name that these locks hold. */
-  #ownLease(): HeldLease | undefined {
+  #ownLease(): ListedLease | undefined {
     for (const lease of this.#core.leases.values())
       if (lease.name === this.#claim.name && lease.remaining > 0) return lease
     return undefined
   }
 
-  #heldHere({ owner, heldSince }: HeldLease): string {
+  #heldHere({ owner, heldSince }: ListedLease): string {
     const { clock } = this.#core
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
     return `held by these locks (${owner}) since ${since}`

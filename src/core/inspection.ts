@@ -3,9 +3,9 @@ import { request } from '../contract/request.ts'
 import type { LeaseRecord, NodeRecord, Query } from '../contract/store.ts'
 import type { Core } from './core.ts'
 
-/** What the store shows of these names. `limit`: milliseconds that each record may take. */
-export async function* look(
-  { store, clock }: Core,
+/** Yields the store's records of these names. `limit`: milliseconds that the store may take for each record. */
+export async function* inspect(
+  { store, clock }: Pick<Core, 'store' | 'clock'>,
   query: Query,
   limit: number,
 ): AsyncIterable<LeaseRecord | NodeRecord> {
@@ -24,6 +24,6 @@ export async function* look(
   } finally {
     controller.abort()
     const end = async (): Promise<unknown> => records?.return?.()
-    end().catch(() => {}) // nobody waits for it: it queues behind a record that may never come
+    end().catch(() => {}) // not awaited: it queues behind a record that may never come
   }
 }

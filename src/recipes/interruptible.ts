@@ -2,7 +2,7 @@ import { pause } from '../contract/request.ts'
 import type { Host } from './host.ts'
 
 /** Waits `delay` ms, or until `stop` aborts; never rejects. */
-export async function rest({ clock }: Host, delay: number, stop: AbortSignal): Promise<void> {
+export async function sleep({ clock }: Host, delay: number, stop: AbortSignal): Promise<void> {
   if (delay <= 0 || stop.aborted) return
   let end = (): void => {}
   const arm = (wake: () => void): void => {
@@ -13,7 +13,7 @@ export async function rest({ clock }: Host, delay: number, stop: AbortSignal): P
   stop.removeEventListener('abort', end)
 }
 
-/** Settles as `work` does, or resolves to `undefined` once `stop` aborts. */
+/** Settles as `work` does, or resolves to `undefined` when `stop` aborts. */
 export function unlessStopped<Value>(work: Promise<Value>, stop: AbortSignal): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
     const end = (): void => resolve(undefined)
@@ -24,16 +24,16 @@ export function unlessStopped<Value>(work: Promise<Value>, stop: AbortSignal): P
   })
 }
 
-/** A signal that aborts with the first of these; `undefined` never does. */
+/** A signal that aborts with the first of these; `undefined` never aborts. */
 export function anyOf(signal: AbortSignal | undefined, other: AbortSignal): AbortSignal {
   return signal ? AbortSignal.any([signal, other]) : other
 }
 
 /**
- * A generator whose `return()` aborts `left` if it waits for what comes next: by itself it would go on waiting, perhaps
- * for ever, and end after that.
+ * Lets `return()` of a generator abort `stop` while the generator waits for its next item. A plain generator would finish
+ * that wait first, perhaps never.
  */
-export function leavable<Item>(items: AsyncGenerator<Item, void, undefined>, left: AbortController): typeof items {
+export function interruptible<Item>(items: AsyncGenerator<Item, void, undefined>, stop: AbortController): typeof items {
   const { next, return: leave } = items
   let waiting = 0
   items.next = () => {
@@ -43,7 +43,7 @@ export function leavable<Item>(items: AsyncGenerator<Item, void, undefined>, lef
     })
   }
   items.return = () => {
-    if (waiting > 0) left.abort()
+    if (waiting > 0) stop.abort()
     return leave.call(items)
   }
   return items

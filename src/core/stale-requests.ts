@@ -2,14 +2,14 @@ import { pause, request } from '../contract/request.ts'
 import { type Clock, requestLimit } from '../contract/time.ts'
 
 /**
- * Until when copies of the failed requests of one lease may still be carried out: stores refuse what is older than
- * `requestLimit`. What must have the last word is sent after that.
+ * How long failed requests of one lease may still take effect: a store refuses a request that is older than
+ * `requestLimit`. A request that must have the last word is sent after that.
  */
-export class LateCopies {
+export class StaleRequests {
   #until = Number.NEGATIVE_INFINITY
   #wakes: Set<() => void> | undefined
 
-  /** A request whose copies may still be carried out if it fails. */
+  /** Sends a request, and counts it as stale if it fails. */
   async request<Answer>(clock: Clock, ttl: number, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const sent = clock.now()
     try {
@@ -20,17 +20,16 @@ export class LateCopies {
     }
   }
 
-  /** A request for this ttl that left at `sent` has failed. */
+  /** A request for this ttl that was sent at `sent` has failed. */
   add(sent: number, ttl: number): void {
     this.#until = Math.max(this.#until, sent + requestLimit(ttl))
   }
 
-  /** Can one still be carried out? */
   arePossible(clock: Clock): boolean {
     return this.#until > clock.now()
   }
 
-  /** Resolves when none can be carried out any more, or when they matter no more. */
+  /** Resolves when no stale request can take effect, or after `end()`. */
   async over(clock: Clock): Promise<void> {
     while (this.arePossible(clock)) {
       let wake = (): void => {}
@@ -43,7 +42,7 @@ export class LateCopies {
     }
   }
 
-  /** They matter no more. */
+  /** Nobody needs to wait for them any longer. */
   end(): void {
     this.#until = Number.NEGATIVE_INFINITY
     for (const wake of this.#wakes ?? []) wake()

@@ -1,0 +1,86 @@
+import { LeaseError } from '../contract/errors.ts'
+import { List } from '../contract/list.ts'
+import { type Cancel, pause, request } from '../contract/request.ts'
+import { type Clock, LAST_WITHDRAWAL } from '../contract/time.ts'
+import type { HeldLease } from './held-lease.ts'
+
+/** An acquire in progress. */
+interface Wait {
+  readonly cancel: Cancel
+  readonly acquiring: Promise<unknown>
+}
+
+/** What one `Locks` has in progress, and how `close()` ends it. */
+export class Closing {
+  readonly waits: List<Wait> = new List()
+  readonly #clock: Clock
+  readonly #leases: List<HeldLease>
+  readonly #withdrawals = new List<Promise<unknown>>()
+  /** Bodies of `using` that run, also those whose lease is lost. */
+  #bodies = 0
+  #onIdle: (() => void) | undefined
+  #closed: Promise<void> | undefined
+  readonly #controller = new AbortController()
+
+  constructor(clock: Clock, leases: List<HeldLease>) {
+    this.#clock = clock
+    this.#leases = leases
+  }
+
+  /** Aborts with `CLOSED` when `close` begins. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  assertOpen(): void {
+    if (this.#closed) throw new LeaseError('CLOSED', 'these locks were closed: make new ones with createLocks')
+  }
+
+  beginBody(): void {
+    this.#bodies += 1
+  }
+
+  endBody(): void {
+    this.#bodies -= 1
+    this.checkIdle()
+  }
+
+  /** Called when no lease is held, or a body ends. */
+  checkIdle(): void {
+    if (this.#leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
+  }
+
+  /** `close` waits for this withdrawal, which never rejects. */
+  inBackground(withdrawal: Promise<unknown>): void {
+    const entry = this.#withdrawals.add(withdrawal)
+    void withdrawal.then(() => this.#withdrawals.remove(entry))
+  }
+
+  /** Ends everything, then calls `dispose`. The first call decides; later ones return its promise. */
+  close(grace: number, dispose: () => Promise<void>): Promise<void> {
+    if (!this.#closed) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#closed = promise // before any signal aborts: a listener may acquire, or close as well
+      resolve(this.#end(grace).then(dispose))
+    }
+    return this.#closed
+  }
+
+  async #end(grace: number): Promise<void> {
+    const closed = new LeaseError('CLOSED', 'these locks were closed')
+    this.#controller.abort(closed)
+    for (const { cancel } of this.waits.values()) cancel.cancel(closed)
+    for (const lease of this.#leases.values()) lease.abort(closed)
+    const arm = (wake: () => void): void => {
+      this.#onIdle = wake
+    }
+    if (this.#leases.size > 0 || this.#bodies > 0) await pause(this.#clock, grace, { arm })
+    for (const lease of this.#leases.values()) lease.stopRenewing()
+    const withdrawn = async (): Promise<void> => {
+      // First the waits: each leaves its withdrawal in the background.
+      await Promise.allSettled(this.waits.values().map(({ acquiring }) => acquiring))
+      await Promise.all(this.#withdrawals.values())
+    }
+    await request(this.#clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
+  }
+}

@@ -1,0 +1,23 @@
+import type { Claim } from '../contract/store.ts'
+import type { Acquired } from './acquisition.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
+import type { Core, HoldOptions } from './core.ts'
+import type { HeldLease } from './held-lease.ts'
+
+export interface RenewerOptions extends HoldOptions {
+  /** Milliseconds without a turn of this thread's event loop after which leases are not renewed. @default the ttl */
+  readonly livenessLimit: number | undefined
+}
+
+/** Renews leases of one `Locks` elsewhere: in a thread that goes on while this one is blocked. */
+export interface Renewer {
+  /** Resolves when it can renew; at once after the first time. Rejects with a `LeaseError`. */
+  ready(): Promise<void>
+  /** The lease of a claim that was granted. */
+  hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease
+  /** Ends all renewals. */
+  close(): Promise<void>
+}
+
+/** Makes a renewer that adds its renewals to `statistics`. Called when the first lease needs it. */
+export type OpenRenewer = (statistics: RenewalStatistics) => Promise<Renewer>

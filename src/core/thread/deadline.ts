@@ -1,0 +1,33 @@
+import type { LossReason } from '../../contract/events.ts'
+import { Deadline } from '../deadline.ts'
+import type { SharedTerm } from './term.ts'
+
+/** The deadline of a lease that another thread renews: that thread moves it through shared memory, until `detach()`. */
+export class SharedDeadline extends Deadline {
+  #term: SharedTerm | undefined
+
+  constructor(term: SharedTerm, ...args: ConstructorParameters<typeof Deadline>) {
+    super(...args)
+    this.#term = term
+  }
+
+  get isShared(): boolean {
+    return this.#term !== undefined
+  }
+
+  /** From now on this thread moves it. */
+  detach(): void {
+    this.#term = undefined
+  }
+
+  override passed(now: number): LossReason | undefined {
+    const remaining = this.#term?.read()
+    if (remaining === Number.NEGATIVE_INFINITY) return 'gone'
+    if (remaining !== undefined) super.move(now + remaining)
+    return super.passed(now)
+  }
+
+  override move(at: number): void {
+    if (!this.isShared) super.move(at)
+  }
+}

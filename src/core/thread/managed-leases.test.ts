@@ -1,0 +1,292 @@
+import { afterEach, expect, test } from 'vitest'
+import { refused, type Stage, stage, unanswered } from '../../../test/scripted-store.ts'
+import type { Claim } from '../../contract/store.ts'
+import { VirtualClock } from '../../testing/clock.ts'
+import { RenewalStatistics } from '../advice/renewal-statistics.ts'
+import { Liveness } from './liveness.ts'
+import { ManagedLeases } from './managed-leases.ts'
+import type { Command, Notification } from './messages.ts'
+import { SharedTerm } from './term.ts'
+import { ThreadStatistics } from './thread-statistics.ts'
+import type { Timestamp } from './timestamp.ts'
+
+const TTL = 60_000
+const MARGIN = 602
+const GONE = Number.NEGATIVE_INFINITY
+const claim: Claim = { name: 'a', id: 'a1', owner: 'main', ttl: TTL, note: '', queue: false }
+
+const open: ManagedLeases[] = []
+afterEach(() => {
+  for (const leases of open.splice(0)) leases.close()
+})
+
+interface Thread extends Stage {
+  readonly notifications: Notification[]
+  /** Of the main thread. */
+  readonly statistics: RenewalStatistics
+  /** As the main thread sees it. */
+  readonly term: SharedTerm
+  /** Lets time pass in which the main thread proves that it lives. */
+  live(ms: number): Promise<void>
+  execute(command: Command): Promise<void>
+}
+
+/** What runs in the worker, in virtual time, with a lease that the main thread holds. */
+async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {}): Promise<Thread> {
+  const set = stage()
+  const { clock, store, server } = set
+  const notifications: Notification[] = []
+  const monotonic = (): bigint => BigInt(Math.round(clock.now() * 1e6))
+  const now = (): Timestamp => ({ monotonic: monotonic(), wall: Math.floor(clock.wall()) })
+  const liveness = new Liveness(undefined, monotonic)
+  const isSubscribed = (): boolean => true
+  liveness.prove(isSubscribed)
+  const environment = { clock, random: () => 0.5 }
+  const statistics = new RenewalStatistics(clock, 0, undefined)
+  const threadStatistics = new ThreadStatistics(environment, statistics.share())
+  const leases = new ManagedLeases(
+    store,
+    environment,
+    liveness,
+    threadStatistics,
+    sent => notifications.push(sent),
+    now,
+  )
+  open.push(leases)
+  const grant = await server.acquire(claim, new AbortController().signal)
+  if (!grant.held) throw new Error('the name is not free')
+  const term = new SharedTerm(undefined, now)
+  term.write(() => TTL - MARGIN)
+  const maxHold = Number.POSITIVE_INFINITY
+  const hold = {
+    kind: 'hold',
+    claim,
+    token: grant.token,
+    term: term.memory,
+    livenessLimit: undefined,
+    maxHold,
+  } as const
+  await leases.execute({ ...hold, ...options })
+  return {
+    ...set,
+    notifications,
+    statistics,
+    term,
+    async live(ms) {
+      for (let passed = 0; passed < ms; passed += 1_000) {
+        liveness.prove(isSubscribed)
+        await clock.advance(1_000)
+      }
+    },
+    execute: command => leases.execute(command),
+  }
+}
+
+test('it renews, writes what remains, and notifies subscribers', async () => {
+  const { term, live, notifications, store } = await thread()
+  await live(TTL)
+  expect(store.count('renew')).toBe(3)
+  expect(term.read()).toBe(TTL - MARGIN - (TTL - 17_500 - 2 * 20_000))
+  expect(notifications.map(({ kind }) => kind)).toEqual(['renewed', 'renewed', 'renewed'])
+  expect(notifications[0]).toMatchObject({ id: 'a1', latency: 0, margin: TTL - MARGIN - 17_500 })
+  expect(store.calls).toEqual(['renew', 'renew', 'renew'])
+})
+
+test('it renews with the note that the main thread wrote last, for a store that restores it', async () => {
+  const { live, store, execute } = await thread()
+  await execute({ kind: 'annotated', id: 'a1', note: 'new' })
+  await live(TTL / 2)
+  expect(store.claim?.note).toBe('new')
+  await execute({ kind: 'annotated', id: 'unknown', note: 'of one that was stopped' })
+})
+
+test('it stops renewing while the main thread is blocked for longer than its limit', async () => {
+  const { live, notifications, store, clock } = await thread({ livenessLimit: 10_000 })
+  await clock.advance(20_000)
+  expect(store.count('renew')).toBe(0)
+  expect(notifications[0]).toMatchObject({ kind: 'failed', error: { code: 'STORE_UNAVAILABLE', retryable: true } })
+  expect(notifications[0]).toMatchObject({
+    error: { message: 'not renewed: the event loop did not turn for 17500 ms, and may for 10000 ms' },
+  })
+  await live(1_000)
+  expect(store.count('renew')).toBe(1)
+})
+
+test('a blocked main thread loses its lease within its limit and the ttl, for good', async () => {
+  const { term, live, notifications, store, clock } = await thread({ livenessLimit: 30_000 })
+  await clock.advance(30_000 + TTL - MARGIN)
+  expect(store.count('renew')).toBe(1)
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+  await live(2 * TTL)
+  expect(store.count('renew')).toBe(1)
+  term.read()
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+})
+
+test('a broken lease is reported as gone', async () => {
+  const { term, live, notifications, other } = await thread()
+  await other.break('a')
+  await live(18_000)
+  expect(term.read()).toBe(GONE)
+  expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
+})
+
+test('a store that fails is retried until the deadline, and each failure is reported', async () => {
+  const { term, live, notifications, store } = await thread()
+  term.read()
+  store.rule('renew', refused)
+  await live(20_000)
+  const count = store.count('renew')
+  expect(count).toBeGreaterThan(2)
+  expect(notifications.map(({ kind }) => kind)).toEqual(Array(count).fill('failed'))
+  await live(TTL)
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+  const remaining = term.read()
+  expect(remaining).toBeLessThan(TTL - MARGIN - 17_500)
+})
+
+test('it is not renewed after its maxHold', async () => {
+  const { live, store } = await thread({ maxHold: 30_000 })
+  await live(50_000)
+  expect(store.count('renew')).toBe(1)
+})
+
+test('a stop is confirmed when no renewal is under way, and none follows', async () => {
+  const { term, live, notifications, store, execute, clock } = await thread()
+  const answer = store.holdReplies('renew')
+  await live(18_000)
+  const stopped = execute({ kind: 'stop', id: 'a1' })
+  await clock.advance(1_000)
+  expect(notifications).toEqual([])
+  answer()
+  await clock.advance(0)
+  await stopped
+  expect(notifications).toEqual([{ kind: 'stopped', id: 'a1', unsettled: false }])
+  await live(2 * TTL)
+  expect(store.count('renew')).toBe(1)
+  expect(store.count('release')).toBe(0)
+  expect(clock.pending).toBe(0)
+  // To the main thread, which may have given up only the renewals, the lease goes on until its deadline.
+  expect(term.read()).toBe(TTL - MARGIN - 19_000 - 2 * TTL)
+})
+
+test('a stop says whether a renewal went unanswered', async () => {
+  const { live, notifications, store, execute, clock } = await thread()
+  store.rule('renew', unanswered)
+  await live(18_000)
+  const stopped = execute({ kind: 'stop', id: 'a1' })
+  await clock.advance(5_000)
+  await stopped
+  expect(notifications.at(-1)).toEqual({ kind: 'stopped', id: 'a1', unsettled: true })
+})
+
+test('what was stopped before, or is not known, is confirmed as well', async () => {
+  const { notifications, execute } = await thread()
+  await execute({ kind: 'stop', id: 'other' })
+  expect(notifications).toEqual([{ kind: 'stopped', id: 'other', unsettled: false }])
+})
+
+test('a shorter ttl counts from before it is asked for', async () => {
+  const { term, notifications, store, execute, clock } = await thread()
+  term.read()
+  store.holdRequests('renew')
+  const extended = execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
+  await clock.advance(0)
+  expect(term.read()).toBe(6_000 - 62)
+  await clock.advance(5_000)
+  await extended
+  expect(notifications.at(-1)).toMatchObject({ kind: 'extended', call: 1, error: { code: 'OUTCOME_UNKNOWN' } })
+})
+
+test('an extension waits for the renewal under way, so that its own ttl is the one that counts', async () => {
+  const { term, live, notifications, store, execute, clock } = await thread()
+  const answer = store.holdReplies('renew')
+  await live(18_000)
+  const extended = execute({ kind: 'extend', id: 'a1', ttl: 20_000, call: 1 })
+  await clock.advance(1_000)
+  expect(store.count('renew')).toBe(1)
+  answer()
+  await clock.advance(0)
+  await extended
+  expect(term.read()).toBe(20_000 - 202)
+  expect(notifications.at(-1)).toEqual({ kind: 'extended', call: 1, error: undefined })
+  await live(20_000)
+  expect(store.count('renew')).toBe(2 + 3)
+})
+
+test('a stop waits for the extension under way, which is answered', async () => {
+  const { notifications, store, execute, clock } = await thread()
+  const answer = store.holdReplies('renew')
+  const extended = execute({ kind: 'extend', id: 'a1', ttl: TTL, call: 7 })
+  const stopped = execute({ kind: 'stop', id: 'a1' })
+  await clock.advance(1_000)
+  expect(notifications).toEqual([])
+  answer()
+  await clock.advance(0)
+  await Promise.all([extended, stopped])
+  expect(notifications).toEqual([
+    { kind: 'extended', call: 7, error: undefined },
+    { kind: 'stopped', id: 'a1', unsettled: false },
+  ])
+})
+
+test('a loss that the store reports can be read at once', async () => {
+  const { term, notifications, store } = await thread()
+  store.tell.get('a1')?.()
+  expect(term.read()).toBe(GONE)
+  expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
+})
+
+test('what its renewals show is in the advice of the main thread at once', async () => {
+  const { statistics, live, store, clock } = await thread()
+  store.rule('renew', async forward => {
+    const grant = await forward()
+    await new Promise<void>(resolve => clock.after(300, resolve))
+    return grant
+  })
+  await live(100 * 20_000)
+  const { heartbeats, failed, latency, unresponsiveness, leastTtl } = statistics.advice()
+  expect({ heartbeats, failed, unresponsiveness }).toEqual({ heartbeats: 100, failed: 0, unresponsiveness: 300 })
+  expect(latency?.worst).toBeCloseTo(300, -1)
+  expect(leastTtl).toBeGreaterThanOrEqual(3_000)
+  store.rule('renew', refused)
+  await live(22_000)
+  expect(statistics.advice()).toMatchObject({ heartbeats: 100, unresponsiveness: expect.any(Number) })
+  expect(statistics.advice().failed).toBeGreaterThan(1)
+  expect(statistics.advice().unresponsiveness).toBeGreaterThan(1_000)
+})
+
+test('a thread that replaces another one continues its statistics', async () => {
+  const { statistics, live, store } = await thread()
+  store.rule('renew', refused)
+  await live(22_000)
+  const { failed, unresponsiveness } = statistics.advice()
+  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, statistics.share())
+  next.pause()
+  expect(statistics.advice()).toMatchObject({ failed, unresponsiveness })
+})
+
+test('a renewal that was not sent because the main thread was blocked is no failure of the store', async () => {
+  const { statistics, notifications, live, store, clock } = await thread({ livenessLimit: 10_000 })
+  await clock.advance(20_000)
+  expect(notifications[0]).toMatchObject({ kind: 'failed' })
+  await live(1_000)
+  expect(store.count('renew')).toBe(1)
+  expect(statistics.advice()).toMatchObject({ heartbeats: 1, failed: 0, unresponsiveness: 0 })
+})
+
+test('only a renewal that takes a tenth of the ttl or longer is reported as slow', async () => {
+  const { notifications, store, execute, clock } = await thread()
+  await execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
+  for (const latency of [590, 610]) {
+    store.rule('renew', async forward => {
+      const grant = await forward()
+      await new Promise<void>(resolve => clock.after(latency, resolve))
+      return grant
+    })
+    const extended = execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: latency })
+    await clock.advance(latency)
+    await extended
+  }
+  expect(notifications.filter(({ kind }) => kind === 'slow')).toEqual([{ kind: 'slow', id: 'a1' }])
+})

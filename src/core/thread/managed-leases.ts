@@ -1,0 +1,211 @@
+import { LeaseError } from '../../contract/errors.ts'
+import { type LeaseEvents, subscribe } from '../../contract/events.ts'
+import type { Lease } from '../../contract/lease.ts'
+import { List } from '../../contract/list.ts'
+import type { Claim, Grant, Store } from '../../contract/store.ts'
+import { margin } from '../../contract/time.ts'
+import { isSlow } from '../advice/renewal-statistics.ts'
+import type { CoreEnvironment, LeaseCore } from '../core.ts'
+import { Heartbeat } from '../heartbeat.ts'
+import { HeldLease } from '../held-lease.ts'
+import type { Liveness } from './liveness.ts'
+import { type Command, type Notification, plainError } from './messages.ts'
+import { SharedTerm } from './term.ts'
+import type { ThreadStatistics } from './thread-statistics.ts'
+import { timestampNow } from './timestamp.ts'
+
+type Hold = Extract<Command, { kind: 'hold' }>
+
+interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
+  readonly term: SharedTerm
+  /** The clock's time after which the lease is no longer renewed. */
+  readonly endsAt: number
+  readonly lease: HeldLease
+  /** As the main thread wrote it last. */
+  note: string
+  /** When the latest renewal was sent. */
+  sentAt: number
+  /** Renewals that were sent and not answered. */
+  unanswered: number
+  /** An extension that the main thread waits for, and reports itself. */
+  extending: Promise<unknown> | undefined
+}
+
+/**
+ * The leases that the main thread holds and this worker renews. Each is an ordinary lease here too, so deadlines move by
+ * the same rules. Its store checks the liveness of the main thread before each renewal, and leaves the release to it.
+ */
+export class ManagedLeases {
+  readonly #store: Store
+  readonly #core: LeaseCore
+  readonly #liveness: Liveness
+  readonly #statistics: ThreadStatistics
+  readonly #notify: (notification: Notification) => void
+  readonly #now: typeof timestampNow
+  readonly #byId = new Map<string, ManagedLease>()
+  readonly #byLease = new Map<Lease, ManagedLease>()
+  readonly #unsubscribe: (() => void)[]
+
+  /** `now` is for tests. */
+  constructor(
+    store: Store,
+    environment: CoreEnvironment,
+    liveness: Liveness,
+    statistics: ThreadStatistics,
+    notify: (notification: Notification) => void,
+    now: typeof timestampNow = timestampNow,
+  ) {
+    this.#now = now
+    this.#store = store
+    this.#liveness = liveness
+    this.#statistics = statistics
+    this.#notify = notify
+    this.#core = {
+      ...environment,
+      heartbeat: new Heartbeat(environment.clock, environment.random),
+      statistics: { answered: this.#onAnswered.bind(this), failed: this.#onUnanswered.bind(this) },
+      leases: new List(),
+      store: this.#guarded(),
+      onEnd: () => {},
+      inBackground: () => {},
+    }
+    this.#unsubscribe = [
+      subscribe('heartbeat', event => this.#onRenewed(event)),
+      subscribe('heartbeat_failed', event => this.#onFailed(event)),
+      subscribe('lease_lost', event => this.#onLost(event)),
+      subscribe('batch_sent', event => liveness.isSubscribed('batch_sent') && notify({ kind: 'batch', event })),
+      subscribe(
+        'stale_request_refused',
+        event => liveness.isSubscribed('stale_request_refused') && notify({ kind: 'refused', event }),
+      ),
+    ]
+  }
+
+  async execute(command: Command): Promise<void> {
+    if (command.kind === 'hold') return this.#hold(command)
+    const managed = this.#byId.get(command.id)
+    if (command.kind === 'stop') return this.#stop(command.id, managed)
+    if (!managed) return // stopped before
+    if (command.kind === 'extend') await this.#extend(command.call, managed, command.ttl)
+    else managed.note = command.note
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+  }
+
+  #hold({ claim, token, livenessLimit, maxHold, term: memory }: Hold): void {
+    const now = this.#core.clock.now()
+    const term = new SharedTerm(memory, this.#now)
+    const remaining = term.read() ?? 0
+    const grant: Grant = { held: true, token, ttl: claim.ttl }
+    const sent = now + remaining - (claim.ttl - margin(claim.ttl))
+    const options = { heartbeat: true, background: true, maxHold: undefined }
+    const lease = new HeldLease(this.#core, claim, { grant, sent, unsettled: false, waited: 0, requests: 0 }, options)
+    const managed: ManagedLease = {
+      claim,
+      token,
+      livenessLimit,
+      endsAt: now + maxHold,
+      term,
+      lease,
+      note: claim.note,
+      sentAt: Number.NaN,
+      unanswered: 0,
+      extending: undefined,
+    }
+    this.#byId.set(claim.id, managed)
+    this.#byLease.set(lease.handle, managed)
+  }
+
+  async #extend(call: number, managed: ManagedLease, ttl: number): Promise<void> {
+    const extension = managed.lease.extend(ttl).then(
+      () => undefined,
+      reason => plainError(reason as LeaseError),
+    )
+    managed.extending = extension
+    const error = await extension
+    managed.extending = undefined
+    this.#notify({ kind: 'extended', call, error })
+  }
+
+  async #stop(id: string, managed: ManagedLease | undefined): Promise<void> {
+    await managed?.extending
+    if (managed) this.#byLease.delete(managed.lease.handle) // first: its end is not reported
+    await managed?.lease.end()
+    this.#byId.delete(id)
+    if (this.#byId.size === 0) this.#statistics.pause()
+    this.#notify({ kind: 'stopped', id, unsettled: (managed?.unanswered ?? 0) > 0 })
+  }
+
+  #guarded(): LeaseCore['store'] {
+    const store = this.#store
+    return {
+      kind: store.kind,
+      guarantees: store.guarantees,
+      renew: (claim, signal) => this.#renew(claim, signal),
+      annotate: (claim, signal) => store.annotate(claim, signal),
+      release: async () => 'released',
+      onLoss: (key, lost) =>
+        store.onLoss?.(key, () => {
+          this.#byId.get(key.id)?.term.end()
+          lost()
+        }) ?? (() => {}),
+    }
+  }
+
+  async #renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const managed = this.#byId.get(claim.id)
+    if (!managed) throw new LeaseError('CLOSED', 'the lease was released')
+    this.#assertWanted(managed, claim.ttl)
+    managed.term.write(() => managed.lease.remaining) // a shorter ttl counts before its request is sent
+    managed.sentAt = this.#core.clock.now()
+    managed.unanswered += 1
+    const grant = await this.#store.renew({ ...claim, note: managed.note }, signal)
+    managed.unanswered -= 1
+    if (grant?.token !== managed.token) managed.term.end()
+    return grant
+  }
+
+  #assertWanted({ livenessLimit, endsAt }: ManagedLease, ttl: number): void {
+    const blocked = this.#liveness.sinceProof
+    const limit = livenessLimit ?? ttl
+    if (!(blocked <= limit)) {
+      const message = `not renewed: the event loop did not turn for ${Math.round(blocked)} ms, and may for ${limit} ms`
+      throw new LeaseError('STORE_UNAVAILABLE', message)
+    }
+    if (this.#core.clock.now() >= endsAt) throw new LeaseError('MAX_HOLD', 'not renewed: maxHold is over')
+  }
+
+  #onAnswered(lease: Lease, sent: number, now: number): void {
+    this.#statistics.answered(lease, sent, now)
+    const managed = this.#byLease.get(lease)
+    if (managed && isSlow(lease, now - sent) && this.#liveness.isSubscribed('ttl_too_short'))
+      this.#notify({ kind: 'slow', id: managed.claim.id })
+  }
+
+  /** A renewal that was not sent, because the main thread was blocked, says nothing about the store. */
+  #onUnanswered(lease: Lease, sent: number): void {
+    const managed = this.#byLease.get(lease)
+    if (managed && managed.sentAt >= sent) this.#statistics.failed(lease, sent)
+  }
+
+  #onLost({ lease }: LeaseEvents['lease_lost']): void {
+    const managed = this.#byLease.get(lease)
+    if (managed) this.#notify({ kind: 'over', id: managed.claim.id })
+  }
+
+  #onRenewed({ lease, latency, margin: left }: LeaseEvents['heartbeat']): void {
+    const managed = this.#byLease.get(lease)
+    if (!managed) return
+    managed.term.write(() => lease.remaining)
+    if (managed.extending || !this.#liveness.isSubscribed('heartbeat')) return
+    this.#notify({ kind: 'renewed', id: managed.claim.id, latency, margin: left })
+  }
+
+  #onFailed({ lease, error }: LeaseEvents['heartbeat_failed']): void {
+    const managed = this.#byLease.get(lease)
+    if (!managed || managed.extending || !this.#liveness.isSubscribed('heartbeat_failed')) return
+    this.#notify({ kind: 'failed', id: managed.claim.id, error: plainError(error) })
+  }
+}

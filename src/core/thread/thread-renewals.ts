@@ -1,0 +1,140 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import { events } from '../../contract/events.ts'
+import { type Entry, List } from '../../contract/list.ts'
+import { request } from '../../contract/request.ts'
+import type { Claim, Grant } from '../../contract/store.ts'
+import { LAST_REQUEST, requestLimit } from '../../contract/time.ts'
+import type { Acquired } from '../acquisition.ts'
+import type { LeaseCore } from '../core.ts'
+import type { Renewable } from '../heartbeat.ts'
+import { HeldLease } from '../held-lease.ts'
+import type { RenewerOptions } from '../renewer.ts'
+import { SharedDeadline } from './deadline.ts'
+import { type Command, leaseError, type Notification } from './messages.ts'
+import { SharedTerm } from './term.ts'
+
+/** The worker, as the renewals of one lease see it. */
+export interface WorkerLink {
+  /** False: the worker has ended. */
+  send(command: Command): boolean
+  /** Resolves when the worker has extended the lease, to the error if it failed. */
+  extend(id: string, ttl: number, signal: AbortSignal): Promise<LeaseError | undefined>
+}
+
+/**
+ * The renewals of one lease by the worker, as the main thread sees them. Decorates the store and the heartbeat of the
+ * lease, so that the lease need not know who renews it. If the worker ends, the main thread renews the lease.
+ */
+export class ThreadRenewals {
+  readonly lease: HeldLease
+  readonly #worker: WorkerLink
+  readonly #core: LeaseCore
+  readonly #claim: Claim
+  readonly #token: bigint
+  readonly #deadline: SharedDeadline
+  #stopped: Promise<void> | undefined
+  #onStopped: ((unsettled: boolean) => void) | undefined
+  /** In the heartbeat of the main thread, after the worker has ended. */
+  #beat: Entry<Renewable> | undefined
+
+  constructor(worker: WorkerLink, core: LeaseCore, claim: Claim, acquired: Acquired, options: RenewerOptions) {
+    const { grant, sent } = acquired
+    const { clock } = core
+    const term = new SharedTerm()
+    this.#worker = worker
+    this.#core = core
+    this.#claim = claim
+    this.#token = grant.token
+    this.#deadline = new SharedDeadline(term, clock, grant, sent, options)
+    term.write(() => this.#deadline.at - clock.now())
+    term.read() // the deadline has it already
+    this.lease = new HeldLease(this.#decorated(core), claim, acquired, options, this.#deadline)
+    this.#deadline.watch()
+    const maxHold = sent + this.#deadline.maxHold - clock.now()
+    const { livenessLimit } = options
+    const command = { kind: 'hold', claim, token: grant.token, term: term.memory, livenessLimit, maxHold } as const
+    worker.send(command)
+  }
+
+  /** The worker reports about this lease. */
+  receive(notification: Extract<Notification, { id: string }>): void {
+    if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)
+    const lease = this.lease.handle
+    if (!(lease.remaining > 0)) return // if the lease is over, this check has reported it
+    if (notification.kind === 'renewed' && events.heartbeat.hasSubscribers)
+      events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
+    if (notification.kind === 'failed' && events.heartbeat_failed.hasSubscribers)
+      events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
+  }
+
+  /** The worker has ended. */
+  takeOver(error: LeaseError): void {
+    this.#onStopped?.(true)
+    const { lease } = this
+    if (this.#stopped || !(lease.remaining > 0)) return
+    this.#deadline.detach()
+    lease.renewals.expectStale()
+    this.#beat = this.#core.heartbeat.join(lease.renewals)
+    void lease.renewals.renew()
+    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
+  }
+
+  #decorated(core: LeaseCore): LeaseCore {
+    const { store, heartbeat, statistics } = core
+    const deadline = this.#deadline
+    return {
+      ...core,
+      store: {
+        kind: store.kind,
+        guarantees: store.guarantees,
+        renew: (claim, signal) => (deadline.isShared ? this.#extend(claim.ttl, signal) : store.renew(claim, signal)),
+        annotate: async (claim, signal) => {
+          const isHeld = await store.annotate(claim, signal)
+          if (isHeld && deadline.isShared) this.#worker.send({ kind: 'annotated', id: claim.id, note: claim.note })
+          return isHeld
+        },
+        release: (key, signal) => store.release(key, signal),
+        // The worker reports losses through shared memory.
+        onLoss: (key, lost) => store.onLoss?.(key, () => deadline.isShared || lost()) ?? (() => {}),
+      },
+      heartbeat: {
+        join: lease => new List<Renewable>().add(lease),
+        leave: () => {
+          if (!this.#beat) return this.#stop()
+          return heartbeat.leave(this.#beat)
+        },
+        rejoin: (entry, ttl) => {
+          if (this.#beat) this.#beat = heartbeat.rejoin(this.#beat, ttl)
+          return entry
+        },
+      },
+      statistics: {
+        answered: (...renewal) => deadline.isShared || statistics.answered(...renewal),
+        failed: (...renewal) => deadline.isShared || statistics.failed(...renewal),
+      },
+    }
+  }
+
+  async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
+    const error = await this.#worker.extend(this.#claim.id, ttl, signal)
+    if (error?.code === 'LEASE_LOST') return undefined
+    if (error) throw error
+    return { held: true, token: this.#token, ttl }
+  }
+
+  #stop(): Promise<void> {
+    this.#deadline.detach()
+    const stopped = new Promise<boolean>(resolve => {
+      this.#onStopped = resolve
+      if (!this.#worker.send({ kind: 'stop', id: this.#claim.id })) resolve(true)
+    })
+    // The worker may need this long to give up a renewal.
+    const limit = Math.max(requestLimit(this.lease.ttl), LAST_REQUEST)
+    this.#stopped = request(this.#core.clock, limit, () => stopped, { background: true })
+      .catch(() => true)
+      .then(isUnsettled => {
+        if (isUnsettled) this.lease.renewals.expectStale()
+      })
+    return this.#stopped
+  }
+}

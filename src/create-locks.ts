@@ -1,0 +1,35 @@
+import type { Lease } from './contract/lease.ts'
+import type { Store } from './contract/store.ts'
+import { coreEnvironment } from './core/core.ts'
+import type { Leasing } from './core/leasing.ts'
+import { CoreLocks } from './core/locks.ts'
+import type { LocksDefaults } from './core/options.ts'
+import { type Election, type ElectionOptions, StoreElection } from './recipes/election.ts'
+import type { Host } from './recipes/host.ts'
+import { type LeadOptions, lead } from './recipes/lead.ts'
+import type { Leadership } from './recipes/leadership.ts'
+
+/** Leases on the names of one store, and leadership of them. */
+export interface Locks extends Leasing, Leadership {}
+
+/** Leases on the names of `store`. `defaults` apply to every call that does not override them. */
+export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
+  return new StoreLocks(store, defaults, coreEnvironment())
+}
+
+/** The implementation of `Locks`: the core and the recipes. Simulations pass their own environment. */
+export class StoreLocks extends CoreLocks implements Locks {
+  lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
+    this.closing.assertOpen()
+    return lead(this.#host(), name, options)
+  }
+
+  election(name: string, options: ElectionOptions = {}): Election {
+    return new StoreElection(this.#host(), name, options)
+  }
+
+  #host(): Host {
+    const { clock, random } = this.core
+    return { locks: this, closing: this.closing.signal, clock, random }
+  }
+}

@@ -36,7 +36,10 @@ async function sql(args: string[]): Promise<number> {
   if (table === undefined && (column ?? resource ?? lineage) !== undefined)
     throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
   if (table !== undefined && leases) throw new Usage('--leases is about the marks; print the rows of a --table apart')
-  const row = table === undefined ? undefined : { table, column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
+  const row =
+    table === undefined
+      ? undefined
+      : { table, column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
   process.stdout.write(await fenceSql(url, { leases, row }))
   return 0
 }

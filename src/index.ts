@@ -1,5 +1,11 @@
 export { connect, openStore } from './connect.ts'
-export { LeaseError, type LeaseErrorCode, type LeaseErrorOptions } from './contract/errors.ts'
+export {
+  LeaseError,
+  type LeaseErrorClass,
+  type LeaseErrorCode,
+  type LeaseErrorOf,
+  type LeaseErrorOptions,
+} from './contract/errors.ts'
 export { type LeaseEvents, subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd } from './contract/lease.ts'
 export type { NameState } from './contract/record.ts'

@@ -1,9 +1,9 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { API, type Checker, type Program, SymbolFlags } from 'typescript/unstable/sync'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { ENTRIES } from '../script/entries.ts'
 import { ENGINES } from '../src/engines.ts'
+import { publicApi } from './public-api.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const LONGEST_FILE = 350
@@ -13,46 +13,10 @@ const manifest = JSON.parse(read('package.json'))
 /** Folders of src/stores that several engines share. */
 const PARTS = ['shared', 'quorum']
 
-describe('the public surface', () => {
-  let api: API
-  let program: Program
-  let checker: Checker
-
-  beforeAll(() => {
-    api = new API({ cwd: ROOT })
-    const [project] = api.updateSnapshot({ openProjects: [join(ROOT, 'tsconfig.json')] }).getProjects()
-    if (!project) throw new Error('tsconfig.json was not opened')
-    ;({ program, checker } = project)
-  })
-  afterAll(() => api.close())
-
-  // To accept a change: npm test -- test/tidy.test.ts --update
-  test('is the one that test/public-api.txt reports', async () => {
-    const report = Object.entries(ENTRIES).map(([name, path]) => `${subpath(name)}\n${surface(path).join('\n')}\n`)
-    await expect(report.join('\n')).toMatchFileSnapshot('public-api.txt')
-  })
-
-  function surface(path: string): string[] {
-    const file = program.getSourceFile(join(ROOT, path))
-    const module = file && checker.getSymbolAtLocation(file)
-    if (!module) throw new Error(`the entry point ${path} is missing or exports nothing`)
-    return checker
-      .getExportsOfModule(module)
-      .map(exported => {
-        const symbol = exported.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported
-        const type = checker.getTypeOfSymbol(symbol)
-        return `  ${exported.name}: ${kindOf(symbol.flags, () => (type ? checker.typeToString(type) : '?'))}`
-      })
-      .sort()
-  }
+// To accept a change: npm test -- test/tidy.test.ts --update
+test('the public surface is the one that test/public-api.txt reports', async () => {
+  await expect(publicApi(ROOT, ENTRIES)).toMatchFileSnapshot('public-api.txt')
 })
-
-function kindOf(flags: SymbolFlags, type: () => string): string {
-  if (flags & SymbolFlags.Class) return 'class'
-  if (flags & SymbolFlags.Interface) return 'interface'
-  if (flags & SymbolFlags.TypeAlias) return 'type'
-  return type()
-}
 
 describe.each(ENGINES)('the store $name', ({ name, clients }) => {
   test('exports a function of its name', () => {
@@ -114,8 +78,4 @@ function isForeign({ name }: { name: string }): boolean {
 
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
-}
-
-function subpath(name: string): string {
-  return name === 'index' ? manifest.name : `${manifest.name}/${name}`
 }

@@ -29,7 +29,7 @@ export interface RequestOptions {
 }
 
 /** The server is well, and this copy of the request did nothing; but who knows of others. */
-export class TooLate extends LeaseError {
+export class TooLate extends LeaseError<'OUTCOME_UNKNOWN'> {
   constructor() {
     super('OUTCOME_UNKNOWN', 'the request reached Redis too late and was refused')
   }

@@ -45,7 +45,8 @@ class Surface {
   }
 
   #lines(entry: string, name: string, symbol: TypeSymbol): string[] {
-    const value = symbol.flags & (SymbolFlags.Function | SymbolFlags.Variable) ? [`  ${name}: ${this.#typeOf(symbol)}`] : []
+    const value =
+      symbol.flags & (SymbolFlags.Function | SymbolFlags.Variable) ? [`  ${name}: ${this.#typeOf(symbol)}`] : []
     const isType = symbol.flags & (SymbolFlags.Class | SymbolFlags.Interface | SymbolFlags.TypeAlias)
     if (!isType) return value
     const before = this.#reported.get(symbol.id)
@@ -60,7 +61,8 @@ class Surface {
       const statics = this.#membersOf(this.#checker.getTypeOfSymbol(symbol)).map(member => `static ${member}`)
       return [`  class ${this.#show(type)}`, ...[...statics, ...this.#membersOf(type)].map(indented)]
     }
-    if (symbol.flags & SymbolFlags.Interface) return [`  interface ${this.#show(type)}`, ...this.#membersOf(type).map(indented)]
+    if (symbol.flags & SymbolFlags.Interface)
+      return [`  interface ${this.#show(type)}`, ...this.#membersOf(type).map(indented)]
     const members = type.flags & TypeFlags.Object ? this.#membersOf(type) : []
     if (members.length > 0) return [`  type ${name}`, ...members.map(indented)]
     return [`  type ${name} = ${this.#show(type, NodeBuilderFlags.InTypeAlias)}`]

@@ -66,6 +66,8 @@ test('the type of an error narrows by its code', () => {
       expectTypeOf(error.result).toEqualTypeOf<unknown>()
       expectTypeOf(error.token).toEqualTypeOf<undefined>()
       break
+    default:
+      expectTypeOf(error.highest).toEqualTypeOf<undefined>()
   }
 })
 

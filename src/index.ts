@@ -1,5 +1,6 @@
 export { connect, openStore } from './connect.ts'
 export {
+  type CodedError,
   LeaseError,
   type LeaseErrorClass,
   type LeaseErrorCode,

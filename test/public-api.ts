@@ -83,7 +83,8 @@ class Surface {
   }
 
   #show(type: Type, flags = 0): string {
-    return this.#checker.typeToString(type, undefined, flags | NodeBuilderFlags.NoTruncation)
+    const text = this.#checker.typeToString(type, undefined, flags | NodeBuilderFlags.NoTruncation)
+    return text.replace(/import\("[^"]*"\)\./g, '')
   }
 }
 

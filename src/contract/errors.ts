@@ -51,28 +51,29 @@ const brand = Symbol.for('holdfast.LeaseError')
 /** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
 const LONGEST_MESSAGE = 2_000
 
-/** The error of one code. For several codes it is a union, which `code` narrows. */
-export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode
-  ? Error & {
-      readonly name: 'LeaseError'
-      readonly code: Code
-      /** The name of the lease, if the error is about one. */
-      readonly lease: string | undefined
-      /** May the same call succeed later? */
-      readonly retryable: boolean
-      /** Milliseconds after which the store expects to serve again. */
-      readonly retryAfter: number | undefined
-      /** Who has the name, where the store can tell. */
-      readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
-      /** What the work of `using` returned although its lease was lost. */
-      readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
-      /** The token that was shown. */
-      readonly token: Code extends 'STALE_TOKEN' ? bigint : undefined
-      /** The highest token that the resource has seen. */
-      readonly highest: Code extends 'STALE_TOKEN' ? bigint : undefined
-      toJSON(): Record<string, unknown>
-    }
-  : never
+/** The error of one code, with the fields of that code. */
+export interface CodedError<Code extends LeaseErrorCode> extends Error {
+  readonly name: 'LeaseError'
+  readonly code: Code
+  /** The name of the lease, if the error is about one. */
+  readonly lease: string | undefined
+  /** May the same call succeed later? */
+  readonly retryable: boolean
+  /** Milliseconds after which the store expects to serve again. */
+  readonly retryAfter: number | undefined
+  /** Who has the name, where the store can tell. */
+  readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
+  /** What the work of `using` returned although its lease was lost. */
+  readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
+  /** The token that was shown. */
+  readonly token: Code extends 'STALE_TOKEN' ? bigint : undefined
+  /** The highest token that the resource has seen. */
+  readonly highest: Code extends 'STALE_TOKEN' ? bigint : undefined
+  toJSON(): Record<string, unknown>
+}
+
+/** The error of this code; for several codes a union, which `code` narrows. */
+export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode ? CodedError<Code> : never
 
 /** Any error of this package. `switch (error.code)` gives the fields of each code. Never tell errors apart by their text. */
 export type LeaseError = LeaseErrorOf<LeaseErrorCode>

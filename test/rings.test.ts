@@ -40,7 +40,7 @@ const BREACHES: readonly string[] = [
   'src/cli/prove.ts -> lab/prove/verdict.ts',
   'src/cli/prove.ts -> lab/prove/yours.ts',
   'src/cli/prove.ts -> lab/servers/folder.ts',
-  'src/cli/ttl-measurement.ts -> src/core/advice/silence.ts',
+  'src/cli/ttl-measurement.ts -> src/core/advice/unresponsiveness.ts',
   'src/cli/ttl-report.ts -> src/contract/time.ts',
   'src/cli/ttl-report.ts -> src/core/advice/least-ttl.ts',
   'src/core/locks.ts -> src/recipes/election.ts',

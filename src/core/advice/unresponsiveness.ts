@@ -1,0 +1,33 @@
+import type { Clock } from '../../contract/time.ts'
+
+/** The longest time without an answer from a store, in milliseconds. */
+export class Unresponsiveness {
+  #longest = 0
+  /** When the latest answered request was sent. */
+  #answered = Number.NEGATIVE_INFINITY
+  /** When the first request was sent that has failed since. */
+  #since: number | undefined
+
+  /** Includes the current period. */
+  longest(now: number): number {
+    return Math.max(this.#longest, now - (this.#since ?? now))
+  }
+
+  /** No more requests follow. Reads the clock only if it must, since every release may call this. */
+  end(clock: Clock): void {
+    if (this.#since === undefined) return
+    this.#longest = this.longest(clock.now())
+    this.#since = undefined
+  }
+
+  answered(sent: number, now: number): void {
+    this.#longest = Math.max(this.#longest, now - Math.min(sent, this.#since ?? sent))
+    if (sent > this.#answered) this.#answered = sent
+    this.#since = undefined
+  }
+
+  /** If a later request was answered, this failure is a lost message, not unresponsiveness. */
+  failed(sent: number): void {
+    if (sent > this.#answered) this.#since ??= sent
+  }
+}

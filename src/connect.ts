@@ -1,26 +1,10 @@
-import { resolve } from 'node:path'
-import { invalid } from './contract/check.ts'
 import type { Store } from './contract/store.ts'
 import type { Clock } from './contract/time.ts'
 import { coreEnvironment } from './core/core.ts'
 import type { LocksDefaults } from './core/options.ts'
 import type { OpenRenewer } from './core/renewer.ts'
 import { type Locks, StoreLocks } from './create-locks.ts'
-
-// Each engine is loaded when it is asked for: a program that uses one does not wait for the others.
-const schemes: Record<string, (url: string) => Promise<Store>> = {
-  'sqlite:': openSqlite,
-  'memory:': openMemory,
-  'redis:': openRedis,
-  'rediss:': openRedis,
-  'redlock:': openRedlock,
-  'redlocks:': openRedlock,
-  'postgres:': openPostgres,
-  'postgresql:': openPostgres,
-  'etcd:': openEtcd,
-  'etcds:': openEtcd,
-  'zookeeper:': openZooKeeper,
-}
+import { engineOf } from './engines.ts'
 
 /**
  * Opens the store that a URL names and what it needs to be reached; `close()` closes both.
@@ -47,87 +31,18 @@ export async function connect(url: string, defaults: LocksDefaults = {}): Promis
 
 /** The store alone, for those who wrap it. */
 export async function openStore(url: string): Promise<Store> {
-  return openerOf(url)(url)
-}
-
-/** What opens the store that a URL names. Throws `INVALID_ARGUMENT` for a scheme that no store has. */
-export function openerOf(url: string): (url: string) => Promise<Store> {
-  if (typeof url !== 'string')
-    throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
-  const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
-  const open = scheme === undefined ? undefined : schemes[scheme]
-  if (open) {
-    checkPorts(url)
-    return open
-  }
-  const known = Object.keys(schemes).join(' ')
-  const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
-  throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
-}
-
-/** Refuses a port that cannot exist. It looks only after the last @, because a password may come before it. */
-function checkPorts(url: string): void {
-  const [, hosts = ''] = /^[^:]*:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?#][^@]*)?$/.exec(url) ?? []
-  for (const host of hosts.split(',')) {
-    const port = /:(\d+)$/.exec(host)?.[1]
-    if (port !== undefined && Number(port) > 65_535)
-      throw invalid(`the URL of the store has port ${port}: a port is at most 65535`)
-  }
+  return engineOf(url).open(url)
 }
 
 /** Starts a heartbeat thread that opens the same store; `undefined` for a store that threads cannot share. */
 function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
-  if (/^memory:/i.test(url)) return undefined
-  // The process may change its folder before the worker opens the file.
-  const [, scheme, path = ''] = /^(sqlite:)(.*)$/is.exec(url) ?? []
-  const absolute = scheme === undefined ? url : scheme + resolve(path)
+  const engine = engineOf(url)
+  const shared = engine.elsewhere ? engine.elsewhere(url) : url
+  if (shared === undefined) return undefined
   return async statistics => {
     const { HeartbeatThread } = await import('./core/thread/heartbeat-thread.ts')
     // In the package this file is part of one at the top of `dist`.
     const script = import.meta.url.endsWith('.ts') ? './heartbeat-worker.ts' : './thread/worker.js'
-    return new HeartbeatThread(new URL(script, import.meta.url), absolute, clock, statistics)
+    return new HeartbeatThread(new URL(script, import.meta.url), shared, clock, statistics)
   }
-}
-
-/** The path is taken as it stands, from the current folder if it is relative. */
-async function openSqlite(url: string): Promise<Store> {
-  if (/^sqlite:\/\/(?!\/)/i.test(url))
-    throw invalid(`${JSON.stringify(url)} names a host: write sqlite:PATH, such as sqlite:./leases.db`)
-  const { sqlite } = await import('./stores/sqlite/index.ts')
-  return sqlite(url.slice('sqlite:'.length))
-}
-
-const spaces = new Map<string, Store>()
-
-/** All who open `memory:` in this process share one store; `memory:other` is another. */
-async function openMemory(url: string): Promise<Store> {
-  const { memory } = await import('./stores/memory/index.ts')
-  const store = spaces.get(url) ?? memory()
-  spaces.set(url, store)
-  return store
-}
-
-async function openRedis(url: string): Promise<Store> {
-  const { openRedis } = await import('./stores/redis/open.ts')
-  return openRedis(url)
-}
-
-async function openRedlock(url: string): Promise<Store> {
-  const { openRedlock } = await import('./stores/redlock/open.ts')
-  return openRedlock(url)
-}
-
-async function openPostgres(url: string): Promise<Store> {
-  const { openPostgres } = await import('./stores/postgres/open.ts')
-  return openPostgres(url)
-}
-
-async function openEtcd(url: string): Promise<Store> {
-  const { openEtcd } = await import('./stores/etcd/open.ts')
-  return openEtcd(url)
-}
-
-async function openZooKeeper(url: string): Promise<Store> {
-  const { openZooKeeper } = await import('./stores/zookeeper/open.ts')
-  return openZooKeeper(url)
 }

@@ -1,5 +1,12 @@
 export { connect, openStore } from './connect.ts'
-export { LeaseError, type LeaseErrorCode, type LeaseErrorOptions } from './contract/errors.ts'
+export {
+  type CodedError,
+  LeaseError,
+  type LeaseErrorClass,
+  type LeaseErrorCode,
+  type LeaseErrorOf,
+  type LeaseErrorOptions,
+} from './contract/errors.ts'
 export { type LeaseEvents, subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd } from './contract/lease.ts'
 export type { NameState } from './contract/record.ts'
@@ -20,6 +27,12 @@ export type { WarningCode } from './contract/warning-code.ts'
 export type { Advice, Latency } from './core/advice/advice.ts'
 export type { AcquireOptions, CloseOptions, LeaseOptions, LocksDefaults, TryOptions } from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'
+export type { KeptMarks, MarkRecord } from './fencing/fence.ts'
+export type { Mark, Marks } from './fencing/mark.ts'
+export type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
+export type { RowFence } from './fencing/postgres/sql.ts'
+export { fenceSql, openMarks } from './marks.ts'
+export { migrate, migration } from './migrate.ts'
 export type { CampaignOptions } from './recipes/campaign.ts'
 export type { Election, ElectionHealth, ElectionOptions } from './recipes/election.ts'
 export type { LeadOptions } from './recipes/lead.ts'

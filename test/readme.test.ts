@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sourceOf } from '../script/entries.ts'
 import { helpFor } from '../src/cli/help.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
@@ -54,7 +55,7 @@ function samplesOf(page: string): Sample[] {
     return {
       title: `TypeScript block ${index + 1} of ${page}`,
       file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
-      text: `${program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath) => `'${sourceOf(subpath)}'`)}\n${STAND_INS}`,
+      text: `${program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)}\n${STAND_INS}`,
       needsServer: /redis|valkey|postgres|\bs3\b|https:/i.test(block),
     }
   })
@@ -68,15 +69,8 @@ async function sendReports(signal: AbortSignal): Promise<number> {
 }
 export {}`
 
-function sourceOf(subpath: string | undefined): string {
-  const name = subpath?.slice(1)
-  const places = [`stores/${name}.ts`, `stores/${name}/index.ts`, `observe/${name}.ts`, `${name}/index.ts`]
-  const candidates = name ? places : ['index.ts']
-  return `../../src/${candidates.find(path => existsSync(join(ROOT, 'src', path))) ?? expect.fail(`no ${subpath}`)}`
-}
-
-test('the guarantees in the documentation are those of the stores, and shown by the runs that are kept', async () => {
-  const check = await scriptNode([join(ROOT, 'script/proof/guarantees.ts'), '--check'], { folder: ROOT })
+test('package.json and the tables of the documentation are as generated', async () => {
+  const check = await scriptNode([join(ROOT, 'script/generate.ts'), '--check'], { folder: ROOT })
   expect(check).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 

@@ -1,76 +1,60 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { ENGINES } from '../../lab/engines/index.ts'
+import { ENGINES as LAB } from '../../lab/engines/index.ts'
 import { type Opening, openAt } from '../../lab/opening.ts'
 import { number } from '../../lab/prove/verdict.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
+import { ENGINES } from '../../src/engines.ts'
 import { minutes, page, table, titleOf } from './page.ts'
 import { type Proof, proofs } from './results.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const BLOCK = /(?<=<!-- guarantees: begin -->\n).*?(?=<!-- guarantees: end -->)/s
+const BLOCK = /(?<=<!-- (?:guarantees|engines): begin -->\n).*?(?=<!-- (?:guarantees|engines): end -->)/s
 
+/** A store of the tables. No server answers at its URL, and none is asked. */
 interface Listed {
-  readonly name: string
   /** In docs/stores. */
   readonly page: string
-  /** Nobody answers there, nor is asked. */
   readonly at: Opening
-  /** In the lab. */
-  readonly engines: readonly string[]
 }
 
-const STORES: readonly Listed[] = [
-  { name: 'memory', page: 'memory', at: { url: 'memory:' }, engines: [] },
-  { name: 'sqlite', page: 'sqlite', at: { url: 'sqlite:unused.db' }, engines: ['sqlite'] },
-  { name: 'redis', page: 'redis', at: { url: 'redis://unused' }, engines: ['redis', 'redis-sentinel'] },
-  { name: 'redlock of 5', page: 'redlock', at: { url: 'redlock://a,b,c,d,e' }, engines: ['redlock'] },
-  { name: 'postgres', page: 'postgres', at: { url: 'postgres://unused' }, engines: ['postgres'] },
-  {
-    name: 'postgres advisory',
-    page: 'postgres',
-    at: { advisory: 'postgres://unused', ttl: 10_000 },
-    engines: ['postgres-advisory'],
-  },
-  { name: 'etcd', page: 'etcd', at: { url: 'etcd://unused' }, engines: ['etcd'] },
-  { name: 'zookeeper', page: 'zookeeper', at: { url: 'zookeeper://unused' }, engines: ['zookeeper'] },
-]
+/** It has no URL. */
+const ADVISORY: Listed = { page: 'postgres', at: { advisory: 'postgres://unused', ttl: 10_000 } }
 
-interface Promised extends Listed {
+const STORES: readonly Listed[] = ENGINES.flatMap(({ name, example }) => [
+  { page: name, at: { url: example } },
+  ...(name === ADVISORY.page ? [ADVISORY] : []),
+])
+
+interface Promised {
+  readonly page: string
+  readonly name: string
   readonly guarantees: Guarantees
 }
 
-const isCheck = process.argv[2] === '--check'
-const stale: string[] = []
 const all = proofs()
-const stores = await Promise.all(STORES.map(promised))
-write('docs/proof/README.md', () => page(all))
-write('README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(ENGINES), 'docs/proof/README.md')]))
-for (const [name, listed] of Map.groupBy(stores, ({ page }) => page))
-  write(`docs/stores/${name}.md`, text => withBlock(text, section(listed)))
-if (stale.length > 0) {
-  process.stderr.write(
-    `not as the guarantees and docs/proof/results.json have it: ${stale.join(', ')}; npm run guarantees\n`,
-  )
-  process.exitCode = 1
+
+/** By path, how the table of engines, what the stores promise and the runs that are kept change a page. */
+export async function pages(): Promise<[path: string, change: (text: string) => string][]> {
+  const stores = await Promise.all(STORES.map(promised))
+  return [
+    ['docs/proof/README.md', () => page(all)],
+    ['docs/choosing-an-engine.md', text => withBlock(text, [ways()])],
+    ['README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), 'docs/proof/README.md')])],
+    ...Array.from(
+      Map.groupBy(stores, ({ page }) => page),
+      ([name, listed]): [string, (text: string) => string] => [
+        `docs/stores/${name}.md`,
+        text => withBlock(text, section(name, listed)),
+      ],
+    ),
+  ]
 }
 
-async function promised(listed: Listed): Promise<Promised> {
-  await using store = await openAt(listed.at)
-  return { ...listed, guarantees: store.guarantees }
-}
-
-function write(path: string, change: (text: string) => string): void {
-  const file = join(ROOT, path)
-  const text = readFileSync(file, 'utf8')
-  const changed = change(text)
-  if (changed === text) return
-  if (isCheck) stale.push(path)
-  else writeFileSync(file, changed)
+async function promised({ page, at }: Listed): Promise<Promised> {
+  await using store = await openAt(at)
+  return { page, name: store.kind, guarantees: store.guarantees }
 }
 
 function withBlock(text: string, parts: readonly string[]): string {
-  if (!BLOCK.test(text)) throw new Error('the marks of the guarantees are missing in a page')
+  if (!BLOCK.test(text)) throw new Error('the begin and end of what is generated are missing in a page')
   return text.replace(BLOCK, () => `\n${parts.join('\n\n')}\n\n`)
 }
 
@@ -91,9 +75,22 @@ function promises(stores: readonly Promised[]): string[] {
   ]
 }
 
-/** Of the page of a store, or of several. */
-function section(listed: readonly Promised[]): string[] {
-  const engines = listed.flatMap(each => each.engines)
+/** How to open each. */
+function ways(): string {
+  return table(
+    ['engine', 'entry point', 'URL', 'client, by URL'],
+    ENGINES.map(({ name, schemes, example, clients: [client, ...others] }) => [
+      `[${name}](stores/${name}.md)`,
+      `\`holdfast/${name}\``,
+      `\`${example}\`${schemes.length > 1 ? ` (also \`${schemes.slice(1).join('` `')}\`)` : ''}`,
+      client === undefined ? 'none' : [`\`npm i ${client}\``, ...others].join(', or '),
+    ]),
+  )
+}
+
+/** Of the page of a store, or of several. Their engines in the lab have its name, or begin with it and a hyphen. */
+function section(page: string, listed: readonly Promised[]): string[] {
+  const engines = Object.keys(LAB).filter(engine => engine === page || engine.startsWith(`${page}-`))
   return [
     ...listed.flatMap(({ name, guarantees }) => [
       listed.length > 1 ? `Not promised by ${name}:` : 'Not promised:',

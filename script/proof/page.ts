@@ -18,7 +18,7 @@ export function page(proofs: readonly Proof[]): string {
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
   return `${[
     '# What the fault lab showed',
-    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run guarantees`; do not edit it. [How a run is judged](../prove.md), with what each promise means. *Usual* is what goes wrong unless something else is asked for. *All* is what else the lab can do besides, such as clocks that jump, but without `server-forget`: clocks that jump and memory that is lost at once are more than is promised. The numbers, as data, are in [results.json](results.json).',
+    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run generate`; do not edit it. [How a run is judged](../prove.md), with what each promise means. *Usual* is what goes wrong unless something else is asked for. *All* is what else the lab can do besides, such as clocks that jump, but without `server-forget`: clocks that jump and memory that is lost at once are more than is promised. The numbers, as data, are in [results.json](results.json).',
     '## Verdicts',
     table(['engine', 'faults', ...Object.values(PROMISES), 'ended'], all.map(verdict), missing(all)),
     ...knownNotToHold(),

@@ -97,7 +97,7 @@ async function prove(): Promise<number> {
     if (keeps) await keep(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
   }
   say(['', ...outcomes.map(([what, outcome]) => `${outcome.padEnd(14)}${what}`)].join('\n'))
-  if (keeps && outcomes.length > 0) say(`kept in ${resolve(options.out)}; now npm run guarantees`)
+  if (keeps && outcomes.length > 0) say(`kept in ${resolve(options.out)}; now npm run generate`)
   if (over.signal.aborted) return 130
   return outcomes.every(([, outcome]) => outcome === 'passed') ? 0 : 1
 }

@@ -1,7 +1,6 @@
-import type { KeptMarks } from '../fencing/fence.ts'
+import { fenceSql, type KeptMarks, openMarks } from '../index.ts'
 import { atMostOne, COMMON, one, parse, seeHelp, suggest } from './arguments.ts'
 import { EXIT, Usage } from './failure.ts'
-import { openMarks } from './fence-marks.ts'
 import { Output } from './output.ts'
 import { table } from './table.ts'
 
@@ -34,25 +33,14 @@ async function sql(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, options)
   if (positionals.length > 0) throw new Usage(`fence sql has no arguments, only options; ${seeHelp('fence')}`)
   const { url = 'postgres://localhost', table, column, resource, lineage, leases } = values
-  if (/^sqlite:/i.test(url)) {
-    if ((table ?? column ?? resource ?? lineage ?? leases) !== undefined)
-      throw new Usage('--table and what goes with it, and --leases, are for PostgreSQL; for SQLite there is none of it')
-    const { sqliteFenceSql } = await import('../fencing/sqlite/index.ts')
-    process.stdout.write(sqliteFenceSql())
-    return 0
-  }
-  if (!/^postgres(ql)?:/i.test(url))
-    throw new Usage('SQL is for postgres: and sqlite: alone; elsewhere nothing has to be made')
   if (table === undefined && (column ?? resource ?? lineage) !== undefined)
     throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
   if (table !== undefined && leases) throw new Usage('--leases is about the marks; print the rows of a --table apart')
-  const [{ placeOf }, { fenceSql, rowFenceSql }] = await Promise.all([
-    import('../stores/postgres/open.ts'),
-    import('../fencing/postgres/index.ts'),
-  ])
-  const place = placeOf(url)
-  const row = { table: table ?? '', column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
-  process.stdout.write(table === undefined ? fenceSql({ ...place, leases }) : rowFenceSql(row, place))
+  const row =
+    table === undefined
+      ? undefined
+      : { table, column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
+  process.stdout.write(await fenceSql(url, { leases, row }))
   return 0
 }
 
@@ -108,13 +96,11 @@ async function withMarks(
   values: { url?: string | undefined; json?: boolean | undefined; quiet?: boolean | undefined },
   work: (marks: KeptMarks, output: Output) => Promise<number>,
 ): Promise<number> {
-  const output = new Output(values)
-  const { marks, close } = await openMarks(values.url)
-  try {
-    return await work(marks, output)
-  } finally {
-    await close()
-  }
+  const { url } = values
+  if (url === undefined)
+    throw new Usage('--url must say where the fenced data and its marks are, such as postgres://host/database')
+  await using marks = await openMarks(url)
+  return await work(marks, new Output(values))
 }
 
 const HOUR = 3_600_000

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { inspect } from 'node:util'
-import { expect, test } from 'vitest'
+import { expect, expectTypeOf, test } from 'vitest'
 import { LeaseError } from './errors.ts'
+import type { LeaseRecord } from './store.ts'
 
 test.each([
   ['STORE_UNAVAILABLE', true],
@@ -38,6 +39,36 @@ test('LeaseError.is knows those of another copy of the package, and nothing else
   expect(copy.LeaseError.is(new LeaseError('CLOSED', 'x'))).toBe(true)
   for (const other of [new Error('x'), { code: 'CLOSED', name: 'LeaseError' }, null, undefined, 'CLOSED', () => {}])
     expect(LeaseError.is(other)).toBe(false)
+})
+
+test('LeaseError.is tells a code from the others', () => {
+  const error = new LeaseError('MAX_HOLD', 'x')
+  expect(LeaseError.is(error, 'MAX_HOLD')).toBe(true)
+  expect(LeaseError.is(error, 'LEASE_LOST')).toBe(false)
+  expect(LeaseError.is(Object.assign(new Error('x'), { code: 'MAX_HOLD' }), 'MAX_HOLD')).toBe(false)
+})
+
+test('the type of an error narrows by its code', () => {
+  const error: unknown = new LeaseError('STALE_TOKEN', 'x', { token: 1n, highest: 2n })
+  if (LeaseError.is(error, 'STALE_TOKEN')) expectTypeOf(error.token).toEqualTypeOf<bigint>()
+  if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) expectTypeOf(error.holder).toEqualTypeOf<LeaseRecord | undefined>()
+  if (LeaseError.is(error, 'LEASE_LOST')) expectTypeOf(error.result).toEqualTypeOf<unknown>()
+  if (error instanceof LeaseError && error.code === 'CLOSED') expectTypeOf(error.token).toEqualTypeOf<undefined>()
+  if (!LeaseError.is(error)) return
+  expectTypeOf(error.token).toEqualTypeOf<bigint | undefined>()
+  expectTypeOf(error).toEqualTypeOf<LeaseError>()
+  switch (error.code) {
+    case 'STALE_TOKEN':
+      expectTypeOf(error.highest).toEqualTypeOf<bigint>()
+      expectTypeOf(error.holder).toEqualTypeOf<undefined>()
+      break
+    case 'MAX_HOLD':
+      expectTypeOf(error.result).toEqualTypeOf<unknown>()
+      expectTypeOf(error.token).toEqualTypeOf<undefined>()
+      break
+    default:
+      expectTypeOf(error.highest).toEqualTypeOf<undefined>()
+  }
 })
 
 test('an error is written as JSON with the token of its holder as decimal digits', () => {

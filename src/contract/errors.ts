@@ -51,8 +51,52 @@ const brand = Symbol.for('holdfast.LeaseError')
 /** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
 const LONGEST_MESSAGE = 2_000
 
-/** The one error class. Told apart by `code`, never by its text. */
-export class LeaseError extends Error {
+/** The error of one code, with the fields of that code. */
+export interface CodedError<Code extends LeaseErrorCode> extends Error {
+  readonly name: 'LeaseError'
+  readonly code: Code
+  /** The name of the lease, if the error is about one. */
+  readonly lease: string | undefined
+  /** May the same call succeed later? */
+  readonly retryable: boolean
+  /** Milliseconds after which the store expects to serve again. */
+  readonly retryAfter: number | undefined
+  /** Who has the name, where the store can tell. */
+  readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
+  /** What the work of `using` returned although its lease was lost. */
+  readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
+  /** The token that was shown. */
+  readonly token: Code extends 'STALE_TOKEN' ? bigint : undefined
+  /** The highest token that the resource has seen. */
+  readonly highest: Code extends 'STALE_TOKEN' ? bigint : undefined
+  toJSON(): Record<string, unknown>
+}
+
+/** The error of this code; for several codes a union, which `code` narrows. */
+export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode ? CodedError<Code> : never
+
+/** Any error of this package. `switch (error.code)` gives the fields of each code. Never tell errors apart by their text. */
+export type LeaseError = LeaseErrorOf<LeaseErrorCode>
+
+/** The class of these errors. */
+export interface LeaseErrorClass {
+  readonly prototype: LeaseError
+  /** `STALE_TOKEN` needs `token` and `highest` among the options. */
+  new <Code extends LeaseErrorCode>(code: Code, message: string, options?: LeaseErrorOptions): LeaseErrorOf<Code>
+  /**
+   * True for a `LeaseError` of any copy of this package (an application may have two installed), and of this code if one
+   * is given.
+   */
+  is<Code extends LeaseErrorCode = LeaseErrorCode>(error: unknown, code?: Code): error is LeaseErrorOf<Code>
+  /**
+   * The `LeaseError` that caused `error`: itself, or the first one among its causes, at most ten deep. Use it where other
+   * code may have wrapped the error. For example, a function may reject with its own AbortError when `lease.signal`
+   * aborts.
+   */
+  from(error: unknown): LeaseError | undefined
+}
+
+export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   override readonly name = 'LeaseError'
   readonly code: LeaseErrorCode
   readonly retryable: boolean
@@ -79,16 +123,11 @@ export class LeaseError extends Error {
     Object.defineProperty(this, brand, { value: true })
   }
 
-  /** True for a `LeaseError` of any copy of this package: an application may have two installed. */
-  static is(error: unknown): error is LeaseError {
-    return typeof error === 'object' && error !== null && brand in error
+  static is(error: unknown, code?: LeaseErrorCode): error is LeaseError {
+    const isOne = typeof error === 'object' && error !== null && brand in error && 'code' in error
+    return isOne && (code === undefined || error.code === code)
   }
 
-  /**
-   * The `LeaseError` that caused `error`: itself, or the first one among its causes, at most ten deep. Use it where other
-   * code may have wrapped the error. For example, a function may reject with its own AbortError when `lease.signal`
-   * aborts.
-   */
   static from(error: unknown): LeaseError | undefined {
     let next = error
     for (let depth = 0; depth <= DEEPEST_CAUSE; depth += 1) {
@@ -112,7 +151,7 @@ export class LeaseError extends Error {
       highest: this.highest?.toString(),
     }
   }
-}
+} as unknown as LeaseErrorClass
 
 function clipped(message: string): string {
   return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message

@@ -78,10 +78,9 @@ export async function throwIfStale(response: AnsweredResponse): Promise<void> {
   if (response.status !== 412 || !response.headers.get('content-type')?.startsWith(PROBLEM)) return
   const problem = (await response.clone().json()) as Partial<FenceProblem> | null
   if (problem?.code !== 'STALE_TOKEN') return
-  throw new LeaseError('STALE_TOKEN', String(problem.detail), {
-    token: tokenOf(problem.token),
-    highest: tokenOf(problem.highest),
-  })
+  const [token, highest] = [tokenOf(problem.token), tokenOf(problem.highest)]
+  if (token === undefined || highest === undefined) return
+  throw new LeaseError('STALE_TOKEN', String(problem.detail), { token, highest })
 }
 
 function tokenOf(text: unknown): bigint | undefined {

@@ -138,9 +138,9 @@ test('what cannot be right is said', async () => {
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than must say/],
     [['sql', '--column', 'version'], /about the rows of a --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--lineage', 'one'], /lineage must be a whole number/],
-    [['sql', '--url', 'redis://x'], /elsewhere nothing has to be made/],
-    [['sql', '--table', 'a', '--url', 'sqlite:x'], /for SQLite there is none of it/],
-    [['sql', '--leases', '--url', 'sqlite:x'], /for SQLite there is none of it/],
+    [['sql', '--url', 'redis://x'], /only at URLs of sqlite: postgres: postgresql:: elsewhere/],
+    [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
+    [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
     [['sql', '--leases', '--table', 'a'], /--leases is about the marks/],
   ] as const) {
     const { code, err } = await holdfast(['fence', ...args])

@@ -35,7 +35,7 @@ export interface RequestsOptions<Opened extends Connection, Own extends Request,
 const LOCKED = 5
 
 /** The server refused a request that came late. This copy did nothing, but an earlier one may have. */
-export class StaleRequest extends LeaseError {
+export class StaleRequest extends LeaseError<'OUTCOME_UNKNOWN'> {
   constructor(engine: string) {
     super('OUTCOME_UNKNOWN', `the request reached ${engine} too late and was refused`)
   }

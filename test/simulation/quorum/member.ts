@@ -9,7 +9,7 @@ import type { Ears, Greeting, VotingServer } from './server.ts'
 /** As for a break, which has no ttl. */
 const NO_TTL = 3 * LONGEST_REQUEST
 
-class TooLate extends LeaseError {
+class TooLate extends LeaseError<'OUTCOME_UNKNOWN'> {
   constructor() {
     super('OUTCOME_UNKNOWN', 'the request came late')
   }

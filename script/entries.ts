@@ -1,0 +1,28 @@
+import { globSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { ENGINES } from '../src/engines.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/** The entry points of the package: the name in `dist`, and after `holdfast/`, with the source of each. */
+export const ENTRIES: Readonly<Record<string, string>> = {
+  index: 'src/index.ts',
+  ...Object.fromEntries(ENGINES.map(({ name }) => [name, `src/stores/${name}/index.ts`])),
+  ...Object.fromEntries(fences().map(name => [`fencing/${name}`, `src/fencing/${name}/index.ts`])),
+  prometheus: 'src/observe/prometheus.ts',
+  otel: 'src/observe/otel.ts',
+  conformance: 'src/conformance/index.ts',
+  testing: 'src/testing/index.ts',
+}
+
+/** Each folder of a fence is one. */
+function fences(): string[] {
+  return globSync('src/fencing/*/index.ts', { cwd: ROOT })
+    .map(path => basename(join(path, '..')))
+    .sort()
+}
+
+/** The source of `holdfast`, or of `holdfast/NAME`. */
+export function sourceOf(subpath: string): string | undefined {
+  return ENTRIES[subpath.replace(/^holdfast$|^holdfast\//, '') || 'index']
+}

@@ -1,0 +1,22 @@
+// Writes what is derived from other files: `npm run generate`. With --check it says what differs, and writes nothing.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { manifestOf } from './manifest.ts'
+import { pages } from './proof/guarantees.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+const isCheck = process.argv[2] === '--check'
+const generated = new Map([['package.json', manifestOf], ...(await pages())])
+const stale = Array.from(generated).flatMap(([path, change]) => {
+  const file = join(ROOT, path)
+  const text = readFileSync(file, 'utf8')
+  const changed = change(text)
+  if (changed === text) return []
+  if (!isCheck) writeFileSync(file, changed)
+  return [path]
+})
+if (isCheck && stale.length > 0) {
+  process.stderr.write(`not up to date: ${stale.join(', ')}; run npm run generate\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,130 @@
+import { resolve } from 'node:path'
+import { invalid } from './contract/check.ts'
+import type { Store } from './contract/store.ts'
+import type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
+
+/**
+ * One engine, as a row of the table below. URLs, the entry points of the package, the build, the generated tables of the
+ * documentation and the tests read it: `npm run generate` writes what is derived.
+ */
+export interface Engine {
+  /** The folder `src/stores/NAME`, the entry point `holdfast/NAME` and the page `docs/stores/NAME.md`. */
+  readonly name: string
+  /** What its URLs begin with, in lower case, with the colon. */
+  readonly schemes: readonly string[]
+  /** A URL for the documentation. */
+  readonly example: string
+  /** npm packages of which a URL needs one; the first is the usual one. */
+  readonly clients: readonly string[]
+  open(url: string): Promise<Store>
+  /** The URL by which a thread or a child process opens the same store; `undefined` if none can. @default the URL */
+  elsewhere?(url: string): string | undefined
+  /** Creates what must exist before the store is used, and resolves to its name. @default nothing must exist */
+  migrate?(url: string): Promise<string>
+  /** The SQL for that. */
+  migration?(url: string): Promise<string>
+  /** The high-water marks of fences that are kept there. @default none are */
+  openMarks?(url: string): Promise<OpenMarks>
+  /** The SQL that creates them. @default none is needed */
+  fenceSql?(url: string, options: FenceSqlOptions): Promise<string>
+}
+
+// Each engine is loaded when it is asked for: a program that uses one does not wait for the others. The paths are written
+// out, because bundlers follow nothing else.
+export const ENGINES: readonly Engine[] = [
+  {
+    name: 'sqlite',
+    schemes: ['sqlite:'],
+    example: 'sqlite:leases.db',
+    clients: [],
+    open: async url => (await import('./stores/sqlite/open.ts')).openSqlite(url),
+    // The process may change its folder before the file is opened.
+    elsewhere: url => `sqlite:${resolve(url.slice('sqlite:'.length))}`,
+    openMarks: async url => (await import('./fencing/sqlite/open.ts')).openMarks(url),
+    fenceSql: async (url, options) => (await import('./fencing/sqlite/open.ts')).fenceSql(url, options),
+  },
+  {
+    name: 'memory',
+    schemes: ['memory:'],
+    example: 'memory:',
+    clients: [],
+    open: async url => (await import('./stores/memory/open.ts')).openMemory(url),
+    elsewhere: () => undefined,
+  },
+  {
+    name: 'redis',
+    schemes: ['redis:', 'rediss:'],
+    example: 'redis://localhost:6379',
+    clients: ['ioredis', 'redis', 'iovalkey'],
+    open: async url => (await import('./stores/redis/open.ts')).openRedis(url),
+    openMarks: async url => (await import('./fencing/redis/open.ts')).openMarks(url),
+  },
+  {
+    name: 'redlock',
+    schemes: ['redlock:', 'redlocks:'],
+    example: 'redlock://a,b,c,d,e',
+    clients: ['ioredis', 'redis', 'iovalkey'],
+    open: async url => (await import('./stores/redlock/open.ts')).openRedlock(url),
+  },
+  {
+    name: 'postgres',
+    schemes: ['postgres:', 'postgresql:'],
+    example: 'postgres://app@localhost/app',
+    clients: ['pg', 'postgres'],
+    open: async url => (await import('./stores/postgres/open.ts')).openPostgres(url),
+    migrate: async url => (await import('./stores/postgres/open.ts')).migrateUrl(url),
+    migration: async url => (await import('./stores/postgres/open.ts')).migrationOf(url),
+    openMarks: async url => (await import('./fencing/postgres/open.ts')).openMarks(url),
+    fenceSql: async (url, options) => (await import('./fencing/postgres/open.ts')).fenceSql(url, options),
+  },
+  {
+    name: 'etcd',
+    schemes: ['etcd:', 'etcds:'],
+    example: 'etcd://localhost:2379',
+    clients: [],
+    open: async url => (await import('./stores/etcd/open.ts')).openEtcd(url),
+  },
+  {
+    name: 'zookeeper',
+    schemes: ['zookeeper:'],
+    example: 'zookeeper://localhost:2181',
+    clients: [],
+    open: async url => (await import('./stores/zookeeper/open.ts')).openZooKeeper(url),
+  },
+]
+
+/** The engine that a URL names. Throws `INVALID_ARGUMENT` for a scheme that no engine has and a port that cannot exist. */
+export function engineOf(url: string): Engine {
+  if (typeof url !== 'string')
+    throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
+  const engine = engineAt(url)
+  if (engine) {
+    checkPorts(url)
+    return engine
+  }
+  const scheme = schemeOf(url)
+  const known = ENGINES.flatMap(({ schemes }) => schemes).join(' ')
+  const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
+  throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+}
+
+/** The same, or `undefined`. */
+export function engineAt(url: string): Engine | undefined {
+  const scheme = schemeOf(url)
+  return ENGINES.find(({ schemes }) => scheme !== undefined && schemes.includes(scheme))
+}
+
+/** With the colon, in lower case. */
+export function schemeOf(url: string): string | undefined {
+  return /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
+}
+
+/** Refuses a port that cannot exist. It looks only after the last @, because a password may come before it. */
+function checkPorts(url: string): void {
+  const [, hosts = ''] = /^[^:]*:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?#][^@]*)?$/.exec(url) ?? []
+  for (const host of hosts.split(',')) {
+    const port = /:(\d+)$/.exec(host)?.[1]
+    if (port !== undefined && Number(port) > 65_535)
+      throw invalid(`the URL of the store has port ${port}: a port is at most 65535`)
+  }
+}

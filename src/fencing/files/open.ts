@@ -1,0 +1,20 @@
+import { fileURLToPath } from 'node:url'
+import { invalid } from '../../contract/check.ts'
+import { type OpenMarks, openMarksOf } from '../open.ts'
+import { fileMarks } from './file-marks.ts'
+
+/** The marks of the files of a folder: `file:///FOLDER` or `file:PATH`. */
+export function openMarks(url: string): OpenMarks {
+  return openMarksOf(fileMarks(folderOf(url)), () => {})
+}
+
+/** A URL has percent signs and begins at the root; anything else after `file:` is a path. */
+function folderOf(url: string): string {
+  const path = url.slice('file:'.length)
+  if (!path.startsWith('/')) return path
+  try {
+    return fileURLToPath(url)
+  } catch (error) {
+    throw invalid(`${url} names no folder of this machine, such as file:///srv/exports: ${(error as Error).message}`)
+  }
+}

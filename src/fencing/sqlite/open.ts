@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs'
+import { invalid } from '../../contract/check.ts'
+import { loadDriver } from '../../stores/sqlite/driver.ts'
+import { type FenceSqlOptions, type OpenMarks, openMarksOf } from '../open.ts'
+import { sqliteFence, sqliteFenceSql } from './index.ts'
+
+/** The marks in the database that `sqlite:PATH` names. */
+export function openMarks(url: string): OpenMarks {
+  const path = url.slice('sqlite:'.length)
+  if (!existsSync(path)) throw invalid(`there is no file ${JSON.stringify(path)}: give that of the fenced data`)
+  const database = new (loadDriver())(path)
+  return openMarksOf(sqliteFence(database).marks, () => database.close())
+}
+
+/** The SQL for their table. */
+export function fenceSql(_url: string, { row, leases }: FenceSqlOptions): string {
+  if (row ?? leases) throw invalid('SQLite has no trigger for a table and no check of leases: both need PostgreSQL')
+  return sqliteFenceSql()
+}

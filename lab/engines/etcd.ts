@@ -1,7 +1,7 @@
-import type { Engine, EngineOptions } from '../engine.ts'
-import { pick, type Random } from '../prove/random.ts'
+import type { Engine, EngineOptions } from './engine.ts'
+import { pick, type Random } from '../faults/random.ts'
 import { type EtcdServer, startEtcdCluster } from '../servers/etcd.ts'
-import { oneAtATime, serverFaults } from './server-faults.ts'
+import { oneAtATime, serverFaults } from '../faults/server-faults.ts'
 
 /** Milliseconds within which three members have a leader again: their timeout is 500 ms, and a vote may be split. */
 const ELECTION = 2_000

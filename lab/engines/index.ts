@@ -1,4 +1,4 @@
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
 /** An engine that the lab can start. */
 export interface LabEngine {

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
+import { clockFaults, oneAtATime, serverFaults } from '../faults/server-faults.ts'
 
 /** One server, with leases as rows of a table. */
 export async function startPostgresRows(options: EngineOptions): Promise<Engine> {

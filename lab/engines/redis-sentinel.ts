@@ -1,8 +1,8 @@
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
 import { versionsOf } from './redis.ts'
-import { oneAtATime } from './server-faults.ts'
+import { oneAtATime } from '../faults/server-faults.ts'
 
 /** A master with a replica, and three sentinels that make the replica master when the master is gone. */
 export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine> {

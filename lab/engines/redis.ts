@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { type RedisServer, startRedis } from '../servers/redis.ts'
-import { clockFaults, serverFaults } from './server-faults.ts'
+import { clockFaults, serverFaults } from '../faults/server-faults.ts'
 
 /** One node that syncs each write to its disk, so that it forgets nothing unless its data is removed. */
 export async function startRedisAlone({ ttl, clocks }: EngineOptions): Promise<Engine> {

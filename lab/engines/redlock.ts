@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import type { Engine, EngineOptions } from '../engine.ts'
-import type { Turn } from '../prove/fault.ts'
-import { between, shuffled } from '../prove/random.ts'
+import type { Engine, EngineOptions } from './engine.ts'
+import type { Turn } from '../faults/fault.ts'
+import { between, shuffled } from '../faults/random.ts'
 import { startClock } from '../servers/clock.ts'
 import { startRedis } from '../servers/redis.ts'
 import { versionsOf, wipeRedis } from './redis.ts'
-import { clockFaults, serverFaults } from './server-faults.ts'
+import { clockFaults, serverFaults } from '../faults/server-faults.ts'
 
 const NODES = 5
 const MAJORITY = 3

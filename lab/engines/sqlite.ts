@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 import { startClock } from '../servers/clock.ts'
 import { newFolder } from '../servers/folder.ts'
-import { clockFaults } from './server-faults.ts'
+import { clockFaults } from '../faults/server-faults.ts'
 
 /** A file in a folder of its own. There is no server: its clock is that of the machine, the same for all clients. */
 export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engine> {

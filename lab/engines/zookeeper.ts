@@ -1,8 +1,8 @@
-import type { Engine, EngineOptions } from '../engine.ts'
-import { pick, type Random } from '../prove/random.ts'
+import type { Engine, EngineOptions } from './engine.ts'
+import { pick, type Random } from '../faults/random.ts'
 import { startClock } from '../servers/clock.ts'
 import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
+import { clockFaults, oneAtATime, serverFaults } from '../faults/server-faults.ts'
 
 const TICK = 200
 /** In ttls: a session lasts 5/3, rounded up by at most an eighth. */

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { ENGINES } from '../../lab/engines/index.ts'
-import { type Outcome, table, type Verdict } from '../../lab/prove/verdict.ts'
+import { type Outcome, table, type Verdict } from '../../lab/judge/verdict.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
 import { FOLDER, keep, proofOf } from './results.ts'
 

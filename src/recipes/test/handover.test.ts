@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
-import { countRoundTrips } from '../../../lab/round-trips.ts'
+import { countRoundTrips } from '../../../test/round-trips.ts'
 import { startEtcd } from '../../../lab/servers/etcd.ts'
 import { startPostgres } from '../../../lab/servers/postgres.ts'
 import { startRedis } from '../../../lab/servers/redis.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startEtcd } from '../../../../lab/servers/etcd.ts'
-import { startRelay } from '../../../../lab/servers/relay.ts'
+import { startRelay } from './relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'

@@ -1,0 +1,157 @@
+import { type Counts, countsOf, LEAST, type Least, missing } from './coverage.ts'
+import type { History } from './history.ts'
+import { type Idle, idlesOf } from './idle.ts'
+import { type Overlap, overlapsOf } from './overlap.ts'
+import { liveness, recoveriesOf } from './promises/liveness.ts'
+import { safety } from './promises/safety.ts'
+import { tokens } from './promises/tokens.ts'
+import { marginsOf, told } from './promises/notification.ts'
+import { story } from './explanation.ts'
+import { type Trace, trace } from './trace.ts'
+import { ms, number, type Outcome, type Row, type Verdict } from './verdict.ts'
+import type { PromiseName } from './violation.ts'
+
+const TITLES: Readonly<Record<PromiseName, string>> = {
+  safety: 'Safety: mutual exclusion as the resource sees it',
+  tokens: 'Tokens: unique and rising',
+  told: 'Told in time: before another holds',
+  deadlock: 'Liveness A: free of deadlock',
+  faults: 'Liveness B: fault tolerance',
+}
+
+/** Of each promise: more say nothing new, and telling all of them would take long. */
+const MOST_VIOLATIONS = 20
+const MOST_STORIES = 5
+
+/**
+ * Judges what happened in a run. A promise that was not broken is kept only if the run shows enough of what could have
+ * broken it, else it is inconclusive. `excuses: false` counts as broken also what the engine does not promise to bear.
+ * Throws `INVALID_ARGUMENT` for a history that makes no sense.
+ */
+export function judge(history: History, least: Least = LEAST, { excuses = true }: { excuses?: boolean } = {}): Verdict {
+  const traced = trace(history, excuses)
+  const counts = countsOf(traced)
+  const overlaps = overlapsOf(traced)
+  const margins = marginsOf(traced)
+  const idles = idlesOf(traced)
+  const recoveries = recoveriesOf(traced)
+  const found = [...safety(traced), ...tokens(traced), ...told(traced, overlaps), ...liveness(traced, idles)]
+  const violations = Map.groupBy(
+    found.sort((one, other) => one.at - other.at),
+    ({ promise }) => promise,
+  )
+  const seen: Readonly<Record<PromiseName, readonly string[]>> = {
+    safety: [`${number(counts.accepted)} writes were accepted, ${number(counts.rejected)} refused`],
+    tokens: [
+      `${number(counts.grants)} grants, ${number(counts.takeovers)} of them takeovers: the last holder had not released the name`,
+    ],
+    told: [
+      `losses reported to their holders: ${number(counts.losses)}`,
+      ...toldOf(margins, overlaps),
+      ...overlapped(overlaps),
+    ],
+    deadlock: [...recovered(recoveries), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
+    faults: [faultsOf(counts)],
+  }
+  const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
+    const all = violations.get(promise) ?? []
+    const lacks = missing(promise, counts, least, traced.run.fence)
+    const outcome = all.length > 0 ? 'violated' : lacks.length > 0 ? 'inconclusive' : 'passed'
+    const first = { violations: all.slice(0, MOST_VIOLATIONS), broken: all.length }
+    return { promise, title: TITLES[promise], outcome, seen: seen[promise], missing: lacks, ...first }
+  })
+  const { kind: _, at: begun, ...run } = traced.run
+  return {
+    outcome: worst(rows),
+    run,
+    duration: traced.end - begun,
+    rows,
+    counts,
+    overlaps: sum(overlaps),
+    margins:
+      margins.length > 0 ? { count: margins.length, least: margins[0] ?? 0, median: middle(margins) } : undefined,
+    recoveries: recoveries.length > 0 ? { count: recoveries.length, longest: recoveries.at(-1) ?? 0 } : undefined,
+    ...shortest(traced, rows),
+  }
+}
+
+function worst(rows: readonly Row[]): Outcome {
+  const outcomes: readonly Outcome[] = ['violated', 'inconclusive', 'passed']
+  return outcomes.find(outcome => rows.some(row => row.outcome === outcome)) ?? 'passed'
+}
+
+function shortest(traced: Trace, rows: readonly Row[]): Pick<Verdict, 'example' | 'story'> {
+  const firsts = rows.flatMap(({ violations }) => violations.slice(0, MOST_STORIES))
+  const stories = firsts.map(example => ({ example, story: story(traced, example) }))
+  const [first] = stories.sort((one, other) => one.story.length - other.story.length)
+  return first ?? { example: undefined, story: [] }
+}
+
+function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
+  const count = (effect: Overlap['effect']): number => overlaps.filter(each => each.effect === effect).length
+  return {
+    total: overlaps.length,
+    excused: overlaps.filter(({ excuse }) => excuse).length,
+    refused: count('refused'),
+    idle: count('idle'),
+    harmful: count('harmful'),
+  }
+}
+
+/** For each takeover from a live holder: when it knew of its loss. A late one is excused, or the promise is broken. */
+function toldOf(margins: readonly number[], overlaps: readonly Overlap[]): string[] {
+  const late = margins.filter(margin => margin < 0)
+  const inTime = margins.slice(late.length)
+  const lines: string[] = []
+  if (inTime.length > 0) {
+    const soonest = `${ms(inTime[0] ?? 0)} or more before the next grant, ${ms(middle(inTime))} in the median`
+    lines.push(`takeovers from a live holder that knew in time: ${number(inTime.length)}, ${soonest}`)
+  }
+  if (late.length > 0) {
+    const latest = `up to ${ms(-(late[0] ?? 0))} after the next grant`
+    const why = excusesOf(overlaps.filter(({ isByLook }) => isByLook))
+    lines.push(`takeovers from a live holder that knew late: ${number(late.length)}, ${latest}, ${why}`)
+  }
+  return lines
+}
+
+function excusesOf(overlaps: readonly Overlap[]): string {
+  const excuses = new Set(overlaps.flatMap(({ excuse }) => excuse ?? []))
+  const open = overlaps.filter(({ excuse }) => !excuse).length
+  const excused = excuses.size > 0 ? [`excused by ${[...excuses].join(' and ')}`] : []
+  return [...(open > 0 ? [`${number(open)} not excused`] : []), ...excused].join(', ')
+}
+
+function overlapped(overlaps: readonly Overlap[]): string[] {
+  const { total, refused, idle, harmful } = sum(overlaps)
+  if (total === 0) return ['nobody acted as holder while another was']
+  const parts = [
+    [refused, 'the fence refused what the older wrote'],
+    [idle, 'the older had no write on the way'],
+    [harmful, 'a write of the older came in'],
+  ] as const
+  const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${number(times)})`)
+  return [
+    `${total === 1 ? 'one overlap' : `${number(total)} overlaps`} of two holders, ${excusesOf(overlaps)}: ${effects.join(', ')}`,
+  ]
+}
+
+function recovered(recoveries: readonly number[]): string[] {
+  const last = recoveries.at(-1)
+  if (last === undefined) return ['no holder died whose name was then asked for']
+  return [`names of holders that died were had again within ${ms(last)} (${number(recoveries.length)})`]
+}
+
+function faultsOf({ faults }: Counts): string {
+  return Object.entries(faults)
+    .map(([what, times]) => `${what} ${number(times)}`)
+    .join(', ')
+}
+
+function longest(idles: readonly Idle[]): number {
+  return idles.reduce((most, { from, to }) => Math.max(most, to - from), 0)
+}
+
+function middle(sorted: readonly number[]): number {
+  return sorted[Math.floor(sorted.length / 2)] ?? 0
+}

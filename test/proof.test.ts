@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { keep, type Proof, proofOf, proofs } from '../script/proof/results.ts'
-import { ROOT, scriptNode } from './script-node.ts'
-import { newFolder } from '../lab/servers/folder.ts'
 import { judge } from '../lab/judge/checker.ts'
 import { contest } from '../lab/judge/test/contest.ts'
+import { newFolder } from '../lab/servers/folder.ts'
+import { keep, type Proof, proofOf, proofs } from '../script/proof/results.ts'
+import { ROOT, scriptNode } from './script-node.ts'
 
 const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }
 const passing = proofOf(judge(await contest(1)), { programme: 'usual', ...about })
@@ -47,7 +47,7 @@ test('the page says what was violated, how it came about, and how to see it agai
   expect(page).toMatch(/^\| redis \| usual \| passed \|/m)
   expect(page).toMatch(/^\| redis \| all \| \*\*violated\*\* \(\d+\) \|/m)
   expect(page).toContain(violating.rows[0]?.first)
-  expect(page).toContain(violating.story.join('\n'))
+  expect(page).toContain(violating.explanation.join('\n'))
   expect(page).toContain(`\n${about.command}\n`)
   expect(page).toMatch(/^\| sqlite \| not shown yet \|/m)
 })

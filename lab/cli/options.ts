@@ -3,13 +3,11 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ENGINES, type LabEngine } from '../engines/index.ts'
 import { FAULTS } from '../faults/fault.ts'
-import { COMMON, parse, seeHelp, suggest } from '../../src/cli/arguments.ts'
-import { parseDuration } from '../../src/cli/duration.ts'
-import { Usage } from '../../src/cli/failure.ts'
+import type { CommandLine } from './command-line.ts'
 
-/** `holdfast prove`, as asked for on the command line. Durations in milliseconds. */
+/** The options of `holdfast prove`. Durations are milliseconds. */
 export interface ProveOptions {
-  /** What is tried: an engine that the lab starts, or the user's own servers. */
+  /** An engine that the lab starts, or the URL of external servers. */
   readonly subject: { readonly lab: string } | { readonly store: string }
   readonly faults: readonly string[]
   readonly duration: number
@@ -18,18 +16,20 @@ export interface ProveOptions {
   readonly clients: number
   readonly names: number
   readonly fence: boolean
-  /** Show what the engine does not promise to bear, instead of trying what it does. */
+  /** Show the known violation of the engine. */
   readonly known: boolean
-  /** The file that the history is kept in. */
+  /** The file for the history. */
   readonly events: string | undefined
-  /** Where the page goes that shows it. */
+  /** The file for the page. */
   readonly report: string | undefined
   readonly json: boolean | undefined
   readonly quiet: boolean | undefined
 }
 
 const OPTIONS = {
-  ...COMMON,
+  store: { type: 'string' },
+  json: { type: 'boolean' },
+  quiet: { type: 'boolean', short: 'q' },
   lab: { type: 'string' },
   faults: { type: 'string' },
   duration: { type: 'string' },
@@ -44,18 +44,23 @@ const OPTIONS = {
 } as const
 
 const HIGHEST_SEED = 2 ** 32 - 1
-/** Of servers that somebody needs: what a run may ask of them. */
-const GENTLE = { duration: 600_000, clients: 8, names: 4 } as const
+/** The largest run, of the lab and on external servers. */
+const LAB_LIMITS = { duration: 86_400_000, clients: 64, names: 64 } as const
+const EXTERNAL_LIMITS = { duration: 600_000, clients: 8, names: 4 } as const
+
+/** The parts of the command line that reading options needs. */
+type Reader = Pick<CommandLine, 'parse' | 'parseDuration' | 'seeHelp' | 'suggest' | 'Usage'>
 
 /** Reads the options. Throws `Usage`. */
-export function parseProve(args: readonly string[]): ProveOptions {
+export function parseProve(args: readonly string[], reader: Reader): ProveOptions {
+  const { parse, parseDuration, seeHelp, Usage } = reader
   const { values, positionals } = parse('prove', [...args], OPTIONS)
   if (positionals.length > 0)
-    throw new Usage(`prove has no arguments, only options: ${positionals[0]}; ${seeHelp('prove')}`)
-  const subject = subjectOf(values.lab, values.store)
-  const most = 'store' in subject ? GENTLE : { duration: 86_400_000, clients: 64, names: 64 }
+    throw new Usage(`prove takes options only, no argument such as ${positionals[0]}; ${seeHelp('prove')}`)
+  const subject = subjectOf(values.lab, values.store, reader)
+  const most = 'store' in subject ? EXTERNAL_LIMITS : LAB_LIMITS
   const isKnown = values['known-violation'] === true
-  const known = isKnown ? knownOf(subject, values.faults) : undefined
+  const known = isKnown ? knownOf(subject, values.faults, reader) : undefined
   const ttl = parseDuration(values.ttl ?? `${known?.ttl ?? 1_000}ms`, '--ttl')
   if (ttl < 500 || ttl > 60_000) throw new Usage(`--ttl ${values.ttl}: expected from 500ms to 60s`)
   const duration = parseDuration(values.duration ?? '30s', '--duration')
@@ -65,45 +70,52 @@ export function parseProve(args: readonly string[]): ProveOptions {
   }
   return {
     subject,
-    faults: known?.faults ?? faultsOf(subject, values.faults),
+    faults: known?.faults ?? faultsOf(subject, values.faults, reader),
     known: isKnown,
     duration,
     ttl,
-    seed: values.seed === undefined ? randomInt(HIGHEST_SEED + 1) : number(values.seed, '--seed', 0, HIGHEST_SEED),
-    clients: number(values.clients ?? '5', '--clients', 2, most.clients),
-    names: number(values.names ?? String(known?.names ?? 3), '--names', 1, most.names),
+    seed:
+      values.seed === undefined
+        ? randomInt(HIGHEST_SEED + 1)
+        : number(values.seed, '--seed', [0, HIGHEST_SEED], reader),
+    clients: number(values.clients ?? '5', '--clients', [2, most.clients], reader),
+    names: number(values.names ?? String(known?.names ?? 3), '--names', [1, most.names], reader),
     fence: values['no-fence'] !== true,
-    events: newFile(values.events),
-    report: writable(values.report, '--report'),
+    events: newFile(values.events, reader),
+    report: writable(values.report, '--report', reader),
     json: values.json,
     quiet: values.quiet,
   }
 }
 
-/** It would be judged with what is there. */
-function newFile(text: string | undefined): string | undefined {
-  const path = writable(text, '--events')
+/** Old events would be judged with the new ones. */
+function newFile(text: string | undefined, reader: Reader): string | undefined {
+  const path = writable(text, '--events', reader)
   if (path !== undefined && existsSync(path))
-    throw new Usage(`--events ${text}: the file is there already; name a new one`)
+    throw new reader.Usage(`--events ${text}: the file exists; name a new one`)
   return path
 }
 
-/** Said before anything is started: a run may take long. */
-function writable(text: string | undefined, option: string): string | undefined {
+/** Checked before the run, which may take hours. */
+function writable(text: string | undefined, option: string, { Usage }: Reader): string | undefined {
   if (text === undefined) return undefined
   const path = resolve(text)
   try {
     accessSync(dirname(path), constants.W_OK)
     return path
   } catch {
-    throw new Usage(`${option} ${text}: the folder ${dirname(path)} is missing, or may not be written to`)
+    throw new Usage(`${option} ${text}: the folder ${dirname(path)} is missing or not writable`)
   }
 }
 
-function subjectOf(lab: string | undefined, store: string | undefined): ProveOptions['subject'] {
+function subjectOf(
+  lab: string | undefined,
+  store: string | undefined,
+  { seeHelp, suggest, Usage }: Reader,
+): ProveOptions['subject'] {
   const known = Object.keys(ENGINES)
   if (lab !== undefined && store !== undefined)
-    throw new Usage(`--lab starts servers and --store takes yours: give one of them; ${seeHelp('prove')}`)
+    throw new Usage(`--lab starts servers and --store uses external ones: give one of them; ${seeHelp('prove')}`)
   if (store !== undefined) return { store }
   if (lab === undefined)
     throw new Usage(`--lab ENGINE is missing, one of ${known.join(', ')}; or --store URL; ${seeHelp('prove')}`)
@@ -112,16 +124,20 @@ function subjectOf(lab: string | undefined, store: string | undefined): ProveOpt
   return { lab }
 }
 
-/** What breaks mutual exclusion over this engine. */
-function knownOf(subject: ProveOptions['subject'], faults: string | undefined): LabEngine['known'] {
+/** The known violation of this engine. */
+function knownOf(subject: ProveOptions['subject'], faults: string | undefined, { Usage }: Reader): LabEngine['known'] {
   const engine = 'lab' in subject ? ENGINES[subject.lab] : undefined
   if (!engine) throw new Usage('--known-violation breaks servers: it needs --lab, not --store')
-  if (faults !== undefined) throw new Usage('--known-violation has its own faults: leave --faults away')
+  if (faults !== undefined) throw new Usage('--known-violation has its own faults: remove --faults')
   return engine.known
 }
 
 /** A list of names and groups of faults, `all` or `none`. */
-function faultsOf(subject: ProveOptions['subject'], text: string | undefined): readonly string[] {
+function faultsOf(
+  subject: ProveOptions['subject'],
+  text: string | undefined,
+  { suggest, Usage }: Reader,
+): readonly string[] {
   const { what, faults: usual, others } = knownTo(subject)
   const known = [...usual, ...others]
   if (text === undefined) return usual
@@ -140,7 +156,7 @@ function faultsOf(subject: ProveOptions['subject'], text: string | undefined): r
   return [...chosen]
 }
 
-/** Of servers that are not ours nothing is broken but the clients and the ways to them. */
+/** On external servers, faults hit only the clients and their connections. */
 function knownTo(subject: ProveOptions['subject']): {
   what: string
   faults: readonly string[]
@@ -149,10 +165,10 @@ function knownTo(subject: ProveOptions['subject']): {
   const engine = 'lab' in subject ? ENGINES[subject.lab] : undefined
   if (engine) return engine
   const harmless = Object.keys(FAULTS).filter(name => ['client', 'network'].includes(FAULTS[name]?.group ?? ''))
-  return { what: 'servers that are not its own', faults: harmless, others: ['client-clock'] }
+  return { what: 'external servers', faults: harmless, others: ['client-clock'] }
 }
 
-function number(text: string, option: string, least: number, most: number): number {
+function number(text: string, option: string, [least, most]: readonly [number, number], { Usage }: Reader): number {
   const value = Number(text)
   if (/^\d{1,10}$/.test(text) && value >= least && value <= most) return value
   throw new Usage(`${option} ${text || "''"}: expected a whole number from ${least} to ${most}`)

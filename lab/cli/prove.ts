@@ -1,136 +1,117 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Engine } from '../../lab/engines/engine.ts'
-import { ENGINES } from '../../lab/engines/index.ts'
-import { judge } from '../../lab/judge/checker.ts'
-import { FAULTS } from '../../lab/faults/fault.ts'
-import { readHistory } from '../../lab/judge/history.ts'
-import { report } from '../../lab/report/page.ts'
-import { type Progress, type RunOptions, run } from '../../lab/run/run.ts'
-import { type Outcome, table, type Verdict } from '../../lab/judge/verdict.ts'
-import { yours } from '../../lab/engines/external.ts'
-import { newFolder } from '../../lab/servers/folder.ts'
-import { formatDuration } from './duration.ts'
-import { EXIT, Failure } from './failure.ts'
-import { mask, Output, paint } from './output.ts'
-import { type ProveOptions, parseProve } from '../../lab/cli/options.ts'
-import { Signals } from './signals.ts'
-import { storeUrl } from './where.ts'
+import type { Engine } from '../engines/engine.ts'
+import { externalServers } from '../engines/external.ts'
+import { ENGINES } from '../engines/index.ts'
+import { FAULTS } from '../faults/fault.ts'
+import { judge } from '../judge/checker.ts'
+import { readHistory } from '../judge/history.ts'
+import type { Outcome, Verdict } from '../judge/verdict.ts'
+import { page } from '../report/page.ts'
+import { table } from '../report/table.ts'
+import { type Progress, run } from '../run/run.ts'
+import { newFolder } from '../servers/folder.ts'
+import type { CommandLine, Output } from './command-line.ts'
+import { type ProveOptions, parseProve } from './options.ts'
 
-/** Milliseconds between two lines of progress where lines stay. */
-const SELDOM = 10_000
-const EXITS: Readonly<Record<Outcome, number>> = {
-  passed: 0,
-  violated: EXIT.violated,
-  inconclusive: EXIT.inconclusive,
-}
+const EXITS: Readonly<Record<Outcome, number>> = { passed: 0, violated: 1, inconclusive: 2 }
 
-/** Milliseconds that a client of somebody's servers rests between two leases of a name. */
+/** Milliseconds between two lines of progress that go to a file or pipe. */
+const PROGRESS_INTERVAL = 10_000
+
+/** On external servers: the shortest pause of a client between two leases of a name, in milliseconds. */
 const PACE = 250
 
-/** `holdfast prove`: lets things go wrong, and shows what became of the promises. Answers the exit code. */
-export async function prove(args: readonly string[]): Promise<number> {
-  const options = parseProve(args)
-  if (process.platform !== 'linux')
-    throw new Failure(EXIT.unavailable, 'UNSUPPORTED', 'holdfast prove looks into /proc: it runs on Linux')
-  const output = new Output(options)
-  const { stop } = new Signals('before the run was over')
+/** `holdfast prove`: injects faults and reports which promises were kept. Returns the exit code. */
+export async function prove(args: readonly string[], commandLine: CommandLine): Promise<number> {
+  const options = parseProve(args, commandLine)
+  const output = new commandLine.Output(options)
+  const stop = commandLine.stopSignal('before the run was over')
   const folder = newFolder('prove')
   try {
     const history = options.events ?? join(folder, 'events.jsonl')
     const names = namesOf(options)
-    const engine = await engineOf(options, names, output)
+    const engine = await startEngine(options, names, output, commandLine)
     try {
-      return await proveOf(engine, options, { names, history }, output, stop)
+      stop.throwIfAborted()
+      const { seed, duration, ttl, clients, faults, fence } = options
+      const wrong = faults.join(', ') || 'none'
+      output.tell('seed', `seed ${seed}, for ${commandLine.formatDuration(duration)}, faults: ${wrong}`, {
+        seed,
+        faults,
+      })
+      const pace = 'store' in options.subject ? PACE : 0
+      const onProgress = progressTo(output, commandLine)
+      await run({ engine, seed, duration, ttl, clients, names, faults, fence, pace, history, signal: stop, onProgress })
+      stop.throwIfAborted()
     } finally {
       await engine[Symbol.asyncDispose]()
     }
+    return report(options, history, output, commandLine)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function proveOf(
-  engine: Engine,
-  options: ProveOptions,
-  { names, history }: Pick<RunOptions, 'names' | 'history'>,
-  output: Output,
-  stop: AbortSignal,
-): Promise<number> {
-  stop.throwIfAborted()
-  const { seed, duration, ttl, clients, faults, fence } = options
-  output.tell('seed', `seed ${seed}, for ${formatDuration(duration)}: ${faults.join(', ') || 'nothing'} goes wrong`, {
-    seed,
-    faults,
-  })
-  const onProgress = progressOn(output)
-  await run({
-    engine,
-    seed,
-    duration,
-    ttl,
-    clients,
-    names,
-    faults,
-    fence,
-    pace: 'store' in options.subject ? PACE : 0,
-    history,
-    signal: stop,
-    onProgress,
-  })
-  stop.throwIfAborted()
+/** Judges the history and shows the verdict. */
+function report(options: ProveOptions, history: string, output: Output, { paint, mask }: CommandLine): number {
   const events = readHistory(history)
   const verdict = judge(events, undefined, { excuses: !options.known })
-  if (options.report) writeFileSync(options.report, report(events, verdict, replay(options)))
-  output.print(verdict, `${table(verdict, paint)}\n\n${paint('dim', replay(options))}`)
-  return options.known ? shown(verdict, options, output) : EXITS[verdict.outcome]
+  const replay = mask(replayOf(options))
+  if (options.report) writeFileSync(options.report, page(events, verdict, replay))
+  output.print(verdict, `${table(verdict, paint)}\n\n${paint('dim', replay)}`)
+  return options.known ? reportKnown(verdict, options, output) : EXITS[verdict.outcome]
 }
 
-/** Of a violation that is known: two believed to hold, and nothing else is broken. */
-function shown({ rows }: Verdict, { subject }: ProveOptions, output: Output): number {
+/** A known violation is shown if two clients believed to hold a name and no other promise was broken. */
+function reportKnown({ rows }: Verdict, { subject }: ProveOptions, output: Output): number {
   const broken = rows.filter(({ outcome }) => outcome === 'violated').map(({ promise }) => promise)
+  if (broken.some(promise => promise !== 'notified')) return EXITS.violated
   const what = 'lab' in subject ? ENGINES[subject.lab]?.known.what : ''
-  const others = broken.filter(promise => promise !== 'told')
-  if (others.length > 0) return EXITS.violated
-  const isShown = broken.includes('told')
-  // Only a write that was refused shows that the fence held.
+  const isShown = broken.length > 0
+  // Only a refused write shows that the fence held.
   const fenced = rows.some(({ promise, outcome }) => promise === 'safety' && outcome === 'passed')
-  const end = fenced ? 'shown, and the fence held' : 'shown, though too few late writes came to show the fence'
+  const end = fenced ? 'shown, and the fence held' : 'shown, but with too few late writes to test the fence'
   output.tell('known', `${isShown ? end : 'not shown this time'}: ${what}`, { shown: isShown, fenced })
-  return isShown ? 0 : EXIT.inconclusive
+  return isShown ? 0 : EXITS.inconclusive
 }
 
-/** What is started, or taken as it is. */
-async function engineOf(options: ProveOptions, names: readonly string[], output: Output): Promise<Engine> {
-  const { subject, ttl, faults } = options
+async function startEngine(
+  { subject, ttl, faults, clients, duration }: ProveOptions,
+  names: readonly string[],
+  output: Output,
+  commandLine: CommandLine,
+): Promise<Engine> {
   if ('lab' in subject) {
-    output.tell('starting', `starting ${ENGINES[subject.lab]?.what}`)
-    const start = await ENGINES[subject.lab]?.load()
-    if (start) return start({ ttl, clocks: faults.some(fault => FAULTS[fault]?.group === 'clock') })
+    const { lab } = subject
+    output.tell('starting', `starting ${ENGINES[lab]?.what}`)
+    const start = await ENGINES[lab]?.load()
+    if (!start) throw new Error(`there is no engine ${lab}`)
+    return start({ ttl, clocks: faults.some(fault => FAULTS[fault]?.group === 'clock') })
   }
-  const url = storeUrl('store' in subject ? subject.store : undefined, output)
-  const { clients, duration } = options
+  const url = commandLine.storeUrl(subject.store, output)
+  const rate = Math.ceil((clients * names.length * 1_000) / PACE)
   output.warn(
-    'yours',
-    `${clients} processes compete for ${names.length} names, ${names[0]} and so on, for ${formatDuration(duration)}: at most ` +
-      `${Math.ceil((clients * names.length * 1_000) / PACE)} leases a second. They are stopped and killed, and their ways ` +
-      'to the servers cut; the servers and other names are left alone, and the names removed in the end',
+    'external',
+    `${clients} processes compete for ${names.length} names (${names[0]} …) for ${commandLine.formatDuration(duration)}, ` +
+      `up to ${rate} leases a second. Faults hit only these processes and their connections, not the servers and not ` +
+      'other names. The names are removed at the end.',
     { names },
   )
-  return yours(url, names, ttl)
+  return externalServers(url, { names, ttl, forget: commandLine.forgetNames })
 }
 
-/** In a store of somebody's the names are told from all others. */
+/** On external servers the names differ from all others. */
 function namesOf({ subject, names }: ProveOptions): string[] {
   const prefix = 'store' in subject ? `holdfast-prove-${randomBytes(4).toString('hex')}-` : 'name-'
   return Array.from({ length: names }, (_, index) => `${prefix}${index + 1}`)
 }
 
-function progressOn(output: Output): (progress: Progress) => void {
+function progressTo(output: Output, { formatDuration }: CommandLine): (progress: Progress) => void {
   let last = { elapsed: 0, granted: 0 }
   return ({ elapsed, counts }) => {
-    if (elapsed - last.elapsed < (process.stderr.isTTY ? 1_000 : SELDOM)) return
+    if (elapsed - last.elapsed < (process.stderr.isTTY ? 1_000 : PROGRESS_INTERVAL)) return
     const { granted = 0, fault = 0, lost = 0, rejected = 0 } = counts
     const rate = ((granted - last.granted) / (elapsed - last.elapsed)) * 1_000
     last = { elapsed, granted }
@@ -139,9 +120,9 @@ function progressOn(output: Output): (progress: Progress) => void {
   }
 }
 
-/** The command line that lets the same go wrong again. */
-function replay({ subject, seed, duration, clients, names, ttl, faults, fence, known }: ProveOptions): string {
-  const what = 'lab' in subject ? `--lab ${subject.lab}` : `--store ${mask(subject.store)}`
+/** The command line that repeats this run. */
+function replayOf({ subject, seed, duration, clients, names, ttl, faults, fence, known }: ProveOptions): string {
+  const what = 'lab' in subject ? `--lab ${subject.lab}` : `--store ${subject.store}`
   const times = `--duration ${duration}ms --ttl ${ttl}ms`
   const wrong = known ? '--known-violation' : `--faults ${faults.join(',') || 'none'}`
   const how = `--seed ${seed} ${times} --clients ${clients} --names ${names} ${wrong}`

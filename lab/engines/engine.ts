@@ -1,44 +1,38 @@
-import type { Opening } from './opening.ts'
 import type { Fault } from '../faults/fault.ts'
+import type { Endpoint } from '../servers/port.ts'
+import type { Opening } from './opening.ts'
 
-/** A server of an engine, as clients reach it. */
-export interface Endpoint {
-  readonly host: string
-  readonly port: number
-}
-
-/** Real servers of one kind, started for a run and gone after it. */
+/** Real servers of one kind, for one run. */
 export interface Engine extends AsyncDisposable {
   readonly name: string
-  /** Of the servers, by name. */
+  /** The versions of the servers, by program. */
   readonly versions: Readonly<Record<string, string>>
   /**
-   * Milliseconds after a ttl within which the name of a dead holder must be had again by somebody who asks, without and
-   * after an election.
+   * After the ttl of a dead holder, a waiter must acquire the name within so many milliseconds: without an election of the
+   * servers, and after one.
    */
   readonly bound: { readonly death: number; readonly election: number }
-  /** Milliseconds for which a holder that is silent keeps a name. @default the ttl */
+  /** How long an unresponsive holder keeps a name, in milliseconds. @default the ttl */
   readonly lasts?: number
-  /** Milliseconds after its start during which it may grant nothing. @default 0 */
+  /** How long it may grant nothing after its start, in milliseconds. @default 0 */
   readonly warmUp?: number
-  /** What each client reaches through a way of its own; none for a file. */
+  /** The addresses of the servers. Each client reaches them through proxies. Empty for a file. */
   readonly endpoints: readonly Endpoint[]
-  /** What processes of clients must have in their environment. */
+  /** Environment variables for client processes. */
   readonly env?: Readonly<Record<string, string>>
-  /** How a client opens its store that reaches the endpoints by these. */
-  open(ways: readonly Endpoint[]): Opening
-  /** What can go wrong at the servers, by the name of the fault. */
+  /** How a client opens its store, with these proxies in front of the endpoints. */
+  open(proxies: readonly Endpoint[]): Opening
+  /** The faults of the servers, by name. */
   readonly faults: Readonly<Record<string, Fault>>
-  /** Does a lease end with the connection of its holder, before that hears of it? @default false */
-  readonly endsWithConnection?: boolean
-  /** May a client that stands still keep all others from the store? @default false */
-  readonly isHeldUpByClients?: boolean
+  /** Does a lease end with the connection of its holder, before the holder is notified? @default false */
+  readonly endsWithConnection?: boolean | undefined
+  /** May a paused client block the store for all others? @default false */
+  readonly clientsBlockOthers?: boolean
 }
 
-/** What is to be started. */
 export interface EngineOptions {
-  /** Milliseconds. */
+  /** The ttl of leases, in milliseconds. */
   readonly ttl: number
-  /** May clocks be changed? Then what does it is built. */
+  /** Can clocks be changed? If so, a library is compiled for it. */
   readonly clocks: boolean
 }

@@ -2,10 +2,10 @@ import { Redis } from 'ioredis'
 import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createLocks } from '../../src/index.ts'
+import { FAULTS } from '../faults/fault.ts'
 import type { Engine } from './engine.ts'
 import { ENGINES } from './index.ts'
 import { openAt } from './opening.ts'
-import { FAULTS } from '../faults/fault.ts'
 
 // A Redlock of servers that were just started gives nothing for a ttl and 2 s.
 vi.setConfig({ testTimeout: 60_000 })

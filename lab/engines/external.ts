@@ -1,8 +1,8 @@
-import { checkTtl } from '../../src/contract/check.ts'
-import { connect } from '../../src/index.ts'
-import type { Endpoint, Engine } from './engine.ts'
+import { connect, LeaseError } from '../../src/index.ts'
+import type { Endpoint } from '../servers/port.ts'
+import type { Engine } from './engine.ts'
 
-/** By scheme; those with TLS are not here, since a certificate is for the host and not for a proxy on this machine. */
+/** Default ports by scheme. No scheme has TLS: a certificate is for the host, not for a proxy on this machine. */
 const PORTS: Readonly<Record<string, number>> = {
   redis: 6379,
   redlock: 6379,
@@ -12,16 +12,26 @@ const PORTS: Readonly<Record<string, number>> = {
   zookeeper: 2181,
 }
 
+export interface ExternalOptions {
+  readonly names: readonly string[]
+  readonly ttl: number
+  /** Removes what the store keeps of the names. */
+  forget(url: string, names: readonly string[]): Promise<void>
+}
+
 /**
- * Servers that are somebody's, as they are: nothing is broken but the clients, and the ways to the servers where there
- * is no TLS. What was kept of these names is removed in the end. Rejects as `connect` and `acquire` do if the store does
- * not serve, and `INVALID_ARGUMENT` for a ttl that is too short for it.
+ * Servers that the lab did not start. Faults hit only the clients, and their connections unless these use TLS. Rejects
+ * as `connect` and `acquire` do if the store does not serve, and with `INVALID_ARGUMENT` for a ttl that is too short for it.
  */
-export async function yours(url: string, names: readonly string[], ttl: number): Promise<Engine> {
+export async function externalServers(url: string, { names, ttl, forget }: ExternalOptions): Promise<Engine> {
   const locks = await connect(url, { ttl: 5_000 })
-  const kind = locks.store.kind
+  const { kind, guarantees } = locks.store
   try {
-    checkTtl(ttl, locks.store, '--ttl')
+    if (ttl < guarantees.shortestTtl)
+      throw new LeaseError(
+        'INVALID_ARGUMENT',
+        `--ttl is ${ttl} ms; ${kind} needs at least ${guarantees.shortestTtl}. Durations are milliseconds`,
+      )
     for (const name of names) await (await locks.tryAcquire(name))?.release()
   } finally {
     await locks.close()
@@ -32,15 +42,15 @@ export async function yours(url: string, names: readonly string[], ttl: number):
     versions: {},
     bound: { death: 2_000, election: 10_000 },
     endpoints: parts?.hosts.map(({ host, port }) => ({ host: host.replace(/^\[(.*)\]$/, '$1'), port })) ?? [],
-    open: ways => ({ url: parts && ways.length > 0 ? through(parts, ways) : url }),
+    open: proxies => ({ url: parts && proxies.length > 0 ? through(parts, proxies) : url }),
     faults: {},
-    isHeldUpByClients: /^sqlite:/i.test(url),
+    clientsBlockOthers: /^sqlite:/i.test(url),
     [Symbol.asyncDispose]: () => forget(url, names),
   }
 }
 
 interface Host extends Endpoint {
-  /** User and password before it, with the `@`. */
+  /** User and password, with the `@`. */
   readonly access: string
 }
 
@@ -50,7 +60,7 @@ interface Parts {
   readonly rest: string
 }
 
-/** `undefined` for a file, and where TLS looks at the name of the host. */
+/** `undefined` for a file, and where TLS checks the name of the host. */
 function partsOf(url: string): Parts | undefined {
   const [, scheme = '', hosts = '', rest = ''] = /^([a-z]+):\/\/([^/?#]*)(.*)$/is.exec(url) ?? []
   const usual = PORTS[scheme.toLowerCase()]
@@ -62,14 +72,7 @@ function partsOf(url: string): Parts | undefined {
   return { scheme, hosts: hosts.split(',').map(read), rest }
 }
 
-function through({ scheme, hosts, rest }: Parts, ways: readonly Endpoint[]): string {
-  const list = hosts.map(({ access }, index) => `${access}${ways[index]?.host}:${ways[index]?.port}`)
+function through({ scheme, hosts, rest }: Parts, proxies: readonly Endpoint[]): string {
+  const list = hosts.map(({ access }, index) => `${access}${proxies[index]?.host}:${proxies[index]?.port}`)
   return `${scheme}://${list.join(',')}${rest}`
-}
-
-/** A file, etcd and ZooKeeper keep nothing of a name that nobody holds or waits for. */
-async function forget(url: string, names: readonly string[]): Promise<void> {
-  if (/^rediss?:/i.test(url)) return (await import('../../src/stores/redis/open.ts')).forgetNames(url, names)
-  if (/^redlocks?:/i.test(url)) return (await import('../../src/stores/redlock/open.ts')).forgetNames(url, names)
-  if (/^postgres(ql)?:/i.test(url)) return (await import('../../src/stores/postgres/open.ts')).forgetNames(url, names)
 }

@@ -1,25 +1,21 @@
 import { openStore, type Store } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { driver } from '../servers/driver.ts'
+import type { Endpoint } from '../servers/port.ts'
 
-interface Address {
-  readonly host: string
-  readonly port: number
-}
-
-/** How a process of its own opens the store of an engine. It is sent there, so it is plain data. */
+/** How a client process opens its store. It is sent to the process, so it is plain data. */
 export type Opening =
   | { readonly url: string }
-  /** PostgreSQL's session advisory locks; the ttl is that of the session. */
+  /** PostgreSQL session advisory locks. The ttl is that of the session. */
   | { readonly advisory: string; readonly ttl: number }
-  /** A master behind Sentinel. `ways`: where each node, by its `host:port`, is to be reached instead. */
+  /** A master behind Sentinel. `proxies` has the address to use instead of each `host:port`. */
   | {
-      readonly sentinels: readonly Address[]
+      readonly sentinels: readonly Endpoint[]
       readonly group: string
-      readonly ways: Readonly<Record<string, Address>>
+      readonly proxies: Readonly<Record<string, Endpoint>>
     }
 
-/** Opens it. Rejects as `connect` does. */
+/** Opens the store. Rejects as `connect` does. */
 export async function openAt(opening: Opening): Promise<Store> {
   if ('url' in opening) return openStore(opening.url)
   if ('advisory' in opening) {
@@ -28,7 +24,7 @@ export async function openAt(opening: Opening): Promise<Store> {
     return advisory(new Pool({ connectionString: opening.advisory }), { create: true, ttl: opening.ttl })
   }
   const { Redis } = driver<typeof import('ioredis')>('ioredis')
-  const { group, ways } = opening
+  const { group, proxies } = opening
   const sentinels = opening.sentinels.map(address => ({ ...address }))
-  return redis(new Redis({ sentinels, name: group, natMap: { ...ways }, lazyConnect: true }))
+  return redis(new Redis({ sentinels, name: group, natMap: { ...proxies }, lazyConnect: true }))
 }

@@ -1,56 +1,69 @@
 import type { ShiftedClock } from '../servers/clock.ts'
-import type { Client } from '../run/client.ts'
 import type { Choose, Fault, Turn } from './fault.ts'
 import { between } from './random.ts'
 
-/** What can go wrong at the clients, one thing at a time each. */
-export class ClientFaults {
+/** A client process, as faults control it. */
+export interface FaultyClient {
+  readonly number: number
+  start(): Promise<void>
+  /** Resolves when it is stopped. */
+  pause(): Promise<void>
+  resume(): void
+  /** Blocks its event loop for so many milliseconds. */
+  block(ms: number): void
+  kill(): Promise<void>
+}
+
+export interface ClientFaultsOptions<Client> {
+  readonly ttl: number
+  /** May a paused client block the store for all others? */
+  readonly blocksOthers: boolean
+  /** The clocks that can be changed. */
+  readonly clocks: ReadonlyMap<Client, ShiftedClock>
+  readonly choose: Choose
+}
+
+/** The faults of clients. Each client has one at a time. */
+export class ClientFaults<Client extends FaultyClient> {
   readonly #clients: readonly Client[]
-  readonly #ttl: number
-  readonly #holdsUp: boolean
-  readonly #clocks: ReadonlyMap<Client, ShiftedClock>
-  readonly #choose: Choose
+  readonly #options: ClientFaultsOptions<Client>
   readonly #busy = new Set<Client>()
 
-  /** `holdsUp`: may a client that stands still keep all others from the store? `clocks`: those that can be changed. */
-  constructor(
-    clients: readonly Client[],
-    options: { ttl: number; holdsUp: boolean; clocks: ReadonlyMap<Client, ShiftedClock>; choose: Choose },
-  ) {
-    this.#choose = options.choose
+  constructor(clients: readonly Client[], options: ClientFaultsOptions<Client>) {
     this.#clients = clients
-    this.#ttl = options.ttl
-    this.#holdsUp = options.holdsUp
-    this.#clocks = options.clocks
+    this.#options = options
   }
 
   get faults(): Readonly<Record<string, Fault>> {
     return {
-      'client-pause': turn => this.#strike(turn, client => this.#pause(client, turn)),
-      'client-kill': turn => this.#strike(turn, client => this.#kill(client, turn)),
-      'client-block': turn => this.#strike(turn, client => this.#block(client, turn)),
-      ...(this.#clocks.size > 0 && {
-        'client-clock': (turn: Turn) => this.#strike(turn, client => this.#jump(client, turn)),
+      'client-pause': this.#fault((client, turn) => this.#pause(client, turn)),
+      'client-kill': this.#fault(kill),
+      'client-block': this.#fault(block),
+      ...(this.#options.clocks.size > 0 && {
+        'client-clock': this.#fault((client, turn) => this.#jump(client, turn)),
       }),
     }
   }
 
-  async #strike({ random }: Turn, act: (client: Client) => Promise<void>): Promise<undefined | false> {
-    const idle = this.#clients.filter(client => !this.#busy.has(client))
-    if (idle.length === 0) return false
-    const client = this.#choose(random, idle)
-    this.#busy.add(client)
-    try {
-      await act(client)
-    } finally {
-      this.#busy.delete(client)
+  #fault(inject: (client: Client, turn: Turn) => Promise<void>): Fault {
+    return async turn => {
+      const idle = this.#clients.filter(client => !this.#busy.has(client))
+      if (idle.length === 0) return false
+      const client = this.#options.choose(turn.random, idle)
+      this.#busy.add(client)
+      try {
+        await inject(client, turn)
+      } finally {
+        this.#busy.delete(client)
+      }
+      return undefined
     }
-    return undefined
   }
 
-  async #pause(client: Client, { tell, wait, length }: Turn): Promise<void> {
+  async #pause(client: Client, { report, wait, length }: Turn): Promise<void> {
     const { number } = client
-    tell(nameOf(client), { client: number, pausesClient: number, ...(this.#holdsUp && { stopsMajority: true }) })
+    const blocks = this.#options.blocksOthers && { stopsMajority: true }
+    report(nameOf(client), { client: number, pausesClient: number, ...blocks })
     try {
       await client.pause()
       await wait(length)
@@ -59,24 +72,11 @@ export class ClientFaults {
     }
   }
 
-  async #kill(client: Client, { tell, wait, length }: Turn): Promise<void> {
-    tell(nameOf(client), { client: client.number })
-    await client.kill()
-    await wait(length)
-    await client.start()
-  }
-
-  async #block(client: Client, { tell, wait, length }: Turn): Promise<void> {
-    tell(nameOf(client), { client: client.number, pausesClient: client.number })
-    client.block(length)
-    await wait(length)
-  }
-
-  /** Forward it lets leases end early, back it lets them seem to last. */
-  async #jump(client: Client, { tell, wait, random, length }: Turn): Promise<void> {
-    const clock = this.#clocks.get(client) as ShiftedClock
-    const ms = between(random, -5, 5) * this.#ttl
-    tell(`${nameOf(client)}, by ${Math.round(ms)} ms`, { client: client.number })
+  /** A jump forward makes leases end early. A jump back makes them seem to last. */
+  async #jump(client: Client, { report, wait, random, length }: Turn): Promise<void> {
+    const clock = this.#options.clocks.get(client) as ShiftedClock
+    const ms = between(random, -5, 5) * this.#options.ttl
+    report(`${nameOf(client)}, by ${Math.round(ms)} ms`, { client: client.number })
     clock.jumpWall(ms)
     try {
       await wait(length)
@@ -86,6 +86,19 @@ export class ClientFaults {
   }
 }
 
-function nameOf(client: Client): string {
-  return `client ${client.number}`
+async function kill(client: FaultyClient, { report, wait, length }: Turn): Promise<void> {
+  report(nameOf(client), { client: client.number })
+  await client.kill()
+  await wait(length)
+  await client.start()
+}
+
+async function block(client: FaultyClient, { report, wait, length }: Turn): Promise<void> {
+  report(nameOf(client), { client: client.number, pausesClient: client.number })
+  client.block(length)
+  await wait(length)
+}
+
+function nameOf({ number }: FaultyClient): string {
+  return `client ${number}`
 }

@@ -1,103 +1,110 @@
-import type { Endpoint, Engine } from '../engines/engine.ts'
+import type { Endpoint } from '../servers/port.ts'
 import { startProxy, type TcpProxy } from '../servers/proxy.ts'
 import type { Choose, Fault, Turn } from './fault.ts'
 import { between, pick } from './random.ts'
 
-/** The ways of one client. */
-interface Ways {
+/** The connections of one client: a proxy to each server. */
+interface Routes {
   readonly number: number
   readonly proxies: readonly TcpProxy[]
 }
 
-/** The ways of the clients to the servers, one for each pair, so that one client can be cut off and the others not. */
+export interface NetworkOptions {
+  /** How many clients there are. */
+  readonly clients: number
+  /** The servers. */
+  readonly endpoints: readonly Endpoint[]
+  /** Does a lease end with the connection of its holder? @default false */
+  readonly endsWithConnection?: boolean | undefined
+  readonly choose: Choose
+}
+
+/** A proxy from each client to each server, so that one client can be cut off while the others are not. */
 export class Network implements AsyncDisposable {
-  readonly #ways: readonly Ways[]
-  readonly #choose: Choose
-  readonly #forgets: boolean
-  readonly #busy = new Set<Ways>()
+  readonly #routes: readonly Routes[]
+  readonly #options: NetworkOptions
+  readonly #busy = new Set<Routes>()
 
-  /** For so many clients, to all servers of an engine. */
-  static async start(
-    clients: number,
-    { endpoints, endsWithConnection = false }: Pick<Engine, 'endpoints' | 'endsWithConnection'>,
-    choose: Choose,
-  ): Promise<Network> {
-    const ways: Ways[] = []
-    for (let number = 1; number <= clients; number++)
-      ways.push({ number, proxies: await Promise.all(endpoints.map(startProxy)) })
-    return new Network(ways, endsWithConnection, choose)
+  static async start(options: NetworkOptions): Promise<Network> {
+    const routes: Routes[] = []
+    for (let number = 1; number <= options.clients; number++)
+      routes.push({ number, proxies: await Promise.all(options.endpoints.map(startProxy)) })
+    return new Network(routes, options)
   }
 
-  private constructor(ways: readonly Ways[], forgets: boolean, choose: Choose) {
-    this.#ways = ways
-    this.#forgets = forgets
-    this.#choose = choose
+  private constructor(routes: readonly Routes[], options: NetworkOptions) {
+    this.#routes = routes
+    this.#options = options
   }
 
-  /** Where a client finds the servers, in their order. */
+  /** The addresses at which a client reaches the servers, in the order of the servers. */
   of(client: number): readonly Endpoint[] {
-    return this.#ways[client - 1]?.proxies ?? []
+    return this.#routes[client - 1]?.proxies ?? []
   }
 
   get faults(): Readonly<Record<string, Fault>> {
-    const lasting = (begin: (way: TcpProxy, turn: Turn) => void): Fault => {
-      return turn => this.#strike(turn, ways => last(ways, turn, way => begin(way, turn)))
+    if (this.#options.endpoints.length === 0) return {}
+    const lasting = (begin: (proxy: TcpProxy, turn: Turn) => void): Fault => {
+      return turn => this.#strike(turn, proxies => last(proxies, turn, proxy => begin(proxy, turn)))
     }
-    if (this.#ways.every(({ proxies }) => proxies.length === 0)) return {}
     return {
-      cut: lasting(way => {
-        way.up.drop()
-        way.down.drop()
+      cut: lasting(proxy => {
+        proxy.up.drop()
+        proxy.down.drop()
       }),
-      'cut-requests': lasting(way => way.up.drop()),
-      'cut-replies': lasting(way => way.down.drop()),
-      delay: lasting((way, { random, length }) => {
-        way.up.delay(between(random, 0, 0.1 * length))
-        way.down.delay(between(random, 0, 0.1 * length))
+      'cut-requests': lasting(proxy => proxy.up.drop()),
+      'cut-replies': lasting(proxy => proxy.down.drop()),
+      delay: lasting((proxy, { random, length }) => {
+        proxy.up.delay(between(random, 0, 0.1 * length))
+        proxy.down.delay(between(random, 0, 0.1 * length))
       }),
-      late: lasting(way => way.up.hold()),
-      reset: turn => this.#strike(turn, ways => reset(ways, turn)),
+      late: lasting(proxy => proxy.up.hold()),
+      reset: turn => this.#strike(turn, proxies => reset(proxies, turn)),
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#ways.flatMap(({ proxies }) => proxies.map(proxy => proxy.stop())))
+    await Promise.all(this.#routes.flatMap(({ proxies }) => proxies.map(proxy => proxy.stop())))
   }
 
-  /** Of one client: all of its ways, or one of several. */
-  async #strike(turn: Turn, act: (ways: readonly TcpProxy[]) => Promise<void>): Promise<undefined | false> {
+  /** Strikes all connections of one client, or those to one of several servers. */
+  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>): Promise<undefined | false> {
     const { random } = turn
-    const idle = this.#ways.filter(ways => !this.#busy.has(ways))
+    const idle = this.#routes.filter(routes => !this.#busy.has(routes))
     if (idle.length === 0) return false
-    const ways = this.#choose(random, idle)
-    const { number: client, proxies } = ways
+    const routes = this.#options.choose(random, idle)
+    const { number: client, proxies } = routes
     const one = proxies.length > 1 && random() < 0.5 ? pick(random, proxies) : undefined
     const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
-    this.#busy.add(ways)
+    this.#busy.add(routes)
     try {
-      turn.tell(`client ${client}${where}`, { client, ...(this.#forgets && { forgets: true }) })
+      turn.report(`client ${client}${where}`, { client, ...(this.#options.endsWithConnection && { forgets: true }) })
       await act(one ? [one] : proxies)
     } finally {
-      this.#busy.delete(ways)
+      this.#busy.delete(routes)
     }
     return undefined
   }
 }
 
-async function last(ways: readonly TcpProxy[], { wait, length }: Turn, begin: (way: TcpProxy) => void): Promise<void> {
-  for (const way of ways) begin(way)
+async function last(
+  proxies: readonly TcpProxy[],
+  { wait, length }: Turn,
+  begin: (proxy: TcpProxy) => void,
+): Promise<void> {
+  for (const proxy of proxies) begin(proxy)
   try {
     await wait(length)
   } finally {
-    for (const way of ways) {
-      way.up.pass()
-      way.down.pass()
+    for (const proxy of proxies) {
+      proxy.up.pass()
+      proxy.down.pass()
     }
   }
 }
 
-/** The next request of each is carried out, and nobody hears of it. */
-async function reset(ways: readonly TcpProxy[], { wait, length }: Turn): Promise<void> {
-  for (const way of ways) void way.cutAfterRequest('')
+/** The next request on each connection is carried out, and its reply is lost. */
+async function reset(proxies: readonly TcpProxy[], { wait, length }: Turn): Promise<void> {
+  for (const proxy of proxies) void proxy.cutAfterRequest('')
   await wait(length)
 }

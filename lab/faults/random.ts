@@ -1,7 +1,7 @@
-/** From 0 up to 1, as `Math.random`. */
+/** A number from 0 up to 1, like `Math.random`. */
 export type Random = () => number
 
-/** Mulberry32: the same numbers for the same seed, everywhere. */
+/** Mulberry32: the same numbers for the same seed on every platform. */
 export function seeded(seed: number): Random {
   let state = seed | 0
   return () => {
@@ -12,18 +12,18 @@ export function seeded(seed: number): Random {
   }
 }
 
-/** One of them. Throws for an empty list. */
+/** One of the items. Throws for an empty list. */
 export function pick<Item>(random: Random, items: readonly Item[]): Item {
   if (items.length === 0) throw new Error('there is nothing to pick from')
   return items[Math.floor(random() * items.length)] as Item
 }
 
-/** From `least` up to `most`. */
+/** A number from `least` up to `most`. */
 export function between(random: Random, least: number, most: number): number {
   return least + random() * (most - least)
 }
 
-/** All of them, in another order. */
+/** The items in random order. */
 export function shuffled<Item>(random: Random, items: readonly Item[]): Item[] {
   const rest = [...items]
   const order: Item[] = []

@@ -1,37 +1,37 @@
-import type { Fault } from './fault.ts'
-import { between, pick, type Random } from './random.ts'
 import type { ShiftedClock } from '../servers/clock.ts'
 import type { ServerProcess } from '../servers/process.ts'
+import type { Fault } from './fault.ts'
+import { between, pick, type Random } from './random.ts'
 
 export interface ServerFaultsOptions<Server extends ServerProcess> {
-  /** How many must serve. */
+  /** How many servers must serve. */
   readonly needed: number
-  /** Which of them is struck. @default any */
+  /** Chooses the server. @default any */
   readonly choose?: (random: Random) => Promise<Server>
-  /** Removes the data of one that is down; without it none forgets. */
+  /** Removes the data of a server that is down. Without it, there is no `server-forget`. */
   readonly wipe?: ((server: Server) => void) | undefined
-  /** Does a server that starts again forget who held? @default false */
+  /** Does a restart forget the holders? @default false */
   readonly restartForgets?: boolean
-  /** More than this many that forget are more than the engine bears. @default 0 */
+  /** How many servers may forget before promises are off. @default 0 */
   readonly mayForget?: number
-  /** Lets one fault be under way at most. @default one of its own */
-  readonly alone?: (fault: Fault) => Fault
+  /** Makes faults exclude each other. @default these faults only */
+  readonly exclusive?: (fault: Fault) => Fault
 }
 
-/** What can go wrong at any of several servers, at one of them at a time, so that what must serve does. */
+/** The faults of servers, at one server at a time. */
 export function serverFaults<Server extends ServerProcess>(
   servers: readonly Server[],
   options: ServerFaultsOptions<Server>,
 ): Record<string, Fault> {
-  const { needed, wipe, restartForgets = false, mayForget = 0, alone = oneAtATime() } = options
+  const { needed, wipe, restartForgets = false, mayForget = 0, exclusive = oneAtATime() } = options
   const { choose = async random => pick(random, servers) } = options
   const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
   const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
   const restart =
     (forget?: (server: Server) => void): Fault =>
-    async ({ random, tell, wait, length }) => {
+    async ({ random, report, wait, length }) => {
       const server = await choose(random)
-      tell(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
+      report(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
       await server.kill()
       await wait(length)
       forget?.(server)
@@ -39,9 +39,9 @@ export function serverFaults<Server extends ServerProcess>(
       return undefined
     }
   return {
-    'server-pause': alone(async ({ random, tell, wait, length }) => {
+    'server-pause': exclusive(async ({ random, report, wait, length }) => {
       const server = await choose(random)
-      tell(name(server), down)
+      report(name(server), down)
       await server.pause()
       try {
         await wait(length)
@@ -50,12 +50,12 @@ export function serverFaults<Server extends ServerProcess>(
       }
       return undefined
     }),
-    'server-kill': alone(restart()),
-    ...(wipe && { 'server-forget': alone(restart(wipe)) }),
+    'server-kill': exclusive(restart()),
+    ...(wipe && { 'server-forget': exclusive(restart(wipe)) }),
   }
 }
 
-/** One of these clocks jumps, by so many milliseconds; they are those of the servers, in order. */
+/** Clock jumps from `least` to `most` milliseconds. The clocks are those of the servers, in order. */
 export function clockFaults(
   clocks: readonly ShiftedClock[],
   least: number,
@@ -64,11 +64,11 @@ export function clockFaults(
 ): Record<string, Fault> {
   if (clocks.length === 0) return {}
   return {
-    async 'server-clock'({ random, tell, wait, length }) {
+    async 'server-clock'({ random, report, wait, length }) {
       const index = Math.floor(random() * clocks.length)
       const ms = Math.round(between(random, least, most))
-      const whose = clocks.length > 1 ? `server ${index + 1}` : 'the server'
-      tell(`${whose}, by ${ms} ms`, { changesClock: true })
+      const target = clocks.length > 1 ? `server ${index + 1}` : 'the server'
+      report(`${target}, by ${ms} ms`, { changesClock: true })
       clocks[index]?.[jump](ms)
       await wait(length)
       return undefined
@@ -76,7 +76,7 @@ export function clockFaults(
   }
 }
 
-/** Of the faults that it is given, one is under way at most. */
+/** Makes faults exclude each other: while one is under way, the others are not possible. */
 export function oneAtATime(): (fault: Fault) => Fault {
   let busy = false
   return fault => async turn => {

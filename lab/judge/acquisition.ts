@@ -1,25 +1,26 @@
 import type { Event } from './history.ts'
 
-/** What has not happened, in milliseconds: later than all else. */
+/** The time of what did not happen: later than everything. */
 export const NEVER: number = Number.POSITIVE_INFINITY
 
-/** A write to the guarded resource, by its writer. */
+/** A write to the guarded resource. */
 export interface Write {
   readonly write: number
   readonly token: bigint
   readonly at: number
-  told?: 'wrote' | 'refused' | 'unsure'
-  /** What the resource decided, and how many decisions on this name came before. */
+  /** What its writer was answered. */
+  answer?: 'wrote' | 'refused' | 'unsure'
+  /** What the resource decided. `order` counts the earlier decisions on this name. */
   decision?: { readonly kind: 'accepted' | 'rejected'; readonly at: number; readonly order: number }
 }
 
-/** One wish to hold a name, and what became of it: moments in milliseconds, or `NEVER`. */
+/** One acquisition of a name. Times are milliseconds, or `NEVER`. */
 export class Acquisition {
   readonly op: number
   readonly client: number
   readonly name: string
   readonly asked: number
-  readonly looks: { readonly at: number; readonly until: number }[] = []
+  readonly checks: { readonly at: number; readonly until: number }[] = []
   readonly writes: Write[] = []
   token = 0n
   granted: number = NEVER
@@ -35,29 +36,29 @@ export class Acquisition {
     this.asked = at
   }
 
-  /** When it waited no more. */
+  /** When the wait ended. */
   get settled(): number {
     return Math.min(this.granted, this.failed, this.died)
   }
 
-  /** False of who stood still until its lease was over, and found that at its first look. */
+  /** False if the client was paused until the lease was over and noticed it at its first check. */
   get held(): boolean {
-    const hasActed = this.looks.length > 0 || this.writes.length > 0
+    const hasActed = this.checks.length > 0 || this.writes.length > 0
     return hasActed || Math.min(this.lost, this.releasing) === NEVER
   }
 
-  /** When it knew that it does not hold, or was no more. */
+  /** When the client knew that it no longer holds, or died. */
   get over(): number {
     return Math.min(this.lost, this.releasing, this.died)
   }
 
-  /** Up to when it was told that it holds, by its last look. */
+  /** How long it believed to hold, by its last check. */
   get believedUntil(): number {
-    const last = this.looks.at(-1)
+    const last = this.checks.at(-1)
     return Math.min(last ? Math.max(last.at, last.until) : this.granted, this.over)
   }
 
-  /** Up to when it did what only a holder may, be it a write long after a look. */
+  /** How long it acted as holder. A write may come long after the check. */
   get actedUntil(): number {
     return Math.max(this.believedUntil, this.writes.at(-1)?.at ?? 0)
   }

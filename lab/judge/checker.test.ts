@@ -39,15 +39,15 @@ describe('safety', () => {
     ])
   })
 
-  test('what a writer is told is what was decided', () => {
+  test('a writer is answered what was decided', () => {
     const [leaves, accepted] = write(10, ONE, '5', 1)
     const refused = event('refused', 20, { ...ONE, write: 1 })
     expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, refused)).toEqual([
-      'a write that was accepted was told to be refused',
+      'an accepted write was answered as refused',
     ])
   })
 
-  test('whoever is not told what became of a write may be right either way', () => {
+  test('a write that was not answered may have either outcome', () => {
     const [leaves, accepted] = write(10, ONE, '5', 1)
     expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, event('unsure', 20, { ...ONE, write: 1 }))).toEqual(
       [],
@@ -56,17 +56,17 @@ describe('safety', () => {
 })
 
 describe('tokens', () => {
-  test('none is handed out twice', () => {
-    expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '5'))).toEqual(['token 5 was handed out twice'])
+  test('none is granted twice', () => {
+    expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '5'))).toEqual(['token 5 was granted twice'])
   })
 
-  test('one is above that of any who was granted before it was asked for', () => {
+  test('one is above all that were granted before its request', () => {
     expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '4'))).toEqual([
-      'token 4 was handed out to who asked after 5 was',
+      'token 4 was granted to a request that came after the grant of 5',
     ])
   })
 
-  test('two who asked at the same time may have theirs in any order', () => {
+  test('concurrent requests may have theirs in any order', () => {
     const early = event('asked', 0, TWO)
     expect(broken('tokens', early, ...held(1, ONE, '5'), ...held(200, TWO, '4').slice(1))).toEqual([])
   })
@@ -76,28 +76,28 @@ describe('tokens', () => {
   })
 })
 
-describe('told in time', () => {
+describe('notified in time', () => {
   const lost = event('lost', 95, { ...ONE, reason: 'LEASE_LOST' })
   const late = [event('asked', 0, ONE), granted(5, ONE, '5'), event('believed', 6, { ...ONE, until: 95 })] as const
 
-  test('a holder that believes it when another is granted it was told too late', () => {
-    expect(broken('told', ...late, ...held(80, TWO, '6'), lost)).toEqual([
+  test('a holder that still believes it after the next grant was notified too late', () => {
+    expect(broken('notified', ...late, ...held(80, TWO, '6'), lost)).toEqual([
       'client 1 believed to hold it for 15.0 ms after client 2 was granted it',
     ])
   })
 
-  test('a pause excuses a late write and no late belief', () => {
+  test('a pause excuses a late write but no late belief', () => {
     const pause = event('fault', 20, { what: 'pause', target: 'client 1', client: 1, pausesClient: 1, until: 200 })
-    expect(broken('told', ...late, pause, ...held(80, TWO, '6'), lost)).toHaveLength(1)
+    expect(broken('notified', ...late, pause, ...held(80, TWO, '6'), lost)).toHaveLength(1)
     const writing = event('writing', 320, { ...ONE, token: '5', write: 1 })
     const after = event('lost', 330, { ...ONE, reason: 'LEASE_LOST' })
-    expect(broken('told', ...late, pause, ...held(110, TWO, '6'), writing, after)).toEqual([])
-    expect(broken('told', ...late, ...held(110, TWO, '6'), writing, after)).toHaveLength(1)
+    expect(broken('notified', ...late, pause, ...held(110, TWO, '6'), writing, after)).toEqual([])
+    expect(broken('notified', ...late, ...held(110, TWO, '6'), writing, after)).toHaveLength(1)
   })
 
-  test('a clock that leaps, and memory that is lost, excuse an overlap, which is counted', () => {
+  test('a clock jump excuses an overlap, which is counted', () => {
     const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
-    expect(broken('told', ...late, leap, ...held(80, TWO, '6'), lost)).toEqual([])
+    expect(broken('notified', ...late, leap, ...held(80, TWO, '6'), lost)).toEqual([])
     expect(verdict(...late, leap, ...held(80, TWO, '6'), lost).overlaps).toMatchObject({
       total: 1,
       excused: 1,
@@ -105,33 +105,33 @@ describe('told in time', () => {
     })
   })
 
-  test('F12: a row that passed despite a loss that was known late says why, and names each count', () => {
+  test('F12: a row that passed despite a late notification says why, and names each count', () => {
     const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
-    const told = (...events: readonly Event[]): readonly string[] | undefined =>
-      verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'told')?.seen
-    expect(told(leap)).toEqual([
+    const seen = (...events: readonly Event[]): readonly string[] | undefined =>
+      verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'notified')?.seen
+    expect(seen(leap)).toEqual([
       'losses reported to their holders: 1',
-      'takeovers from a live holder that knew late: 1, up to 15 ms after the next grant, excused by clock',
-      'one overlap of two holders, excused by clock: the older had no write on the way (1)',
+      'takeovers from a live holder that was notified late: 1, up to 15 ms after the next grant, excused by clock',
+      'one overlap of two holders, excused by clock: the older wrote nothing (1)',
     ])
-    expect(told()?.[1]).toMatch(/after the next grant, 1 not excused$/)
+    expect(seen()?.[1]).toMatch(/after the next grant, 1 not excused$/)
   })
 
-  test('who stood still until its lease was over does not hold when it reads that it was granted', () => {
+  test('a client that was paused until its lease was over does not hold when it reads the grant', () => {
     const stale = [event('asked', 0, TWO), granted(50, TWO, '4'), event('releasing', 51, TWO)] as const
-    expect(broken('told', ...late, ...stale, lost)).toEqual([])
-    expect(broken('told', ...late, ...stale.slice(0, 2), lost)).toHaveLength(1)
+    expect(broken('notified', ...late, ...stale, lost)).toEqual([])
+    expect(broken('notified', ...late, ...stale.slice(0, 2), lost)).toHaveLength(1)
   })
 
-  test('a holder that is never told was told too late', () => {
-    expect(broken('told', ...late, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([
-      'client 1 was not told within 100 ms that client 2 was granted it',
+  test('a holder that is never notified was notified too late', () => {
+    expect(broken('notified', ...late, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([
+      'client 1 was not notified within 100 ms after client 2 was granted it',
     ])
   })
 
-  test('a holder that died needs to be told nothing', () => {
+  test('a holder that died needs no notification', () => {
     const died = event('died', 40, { client: 1, pid: 1 })
-    expect(broken('told', ...late, died, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([])
+    expect(broken('notified', ...late, died, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([])
   })
 })
 
@@ -139,19 +139,19 @@ describe('liveness', () => {
   const dies = [...held(0, ONE, '5').slice(0, 3), event('died', 10, { client: 1, pid: 1 })]
   const asks = event('asked', 12, TWO)
 
-  test('the name of a dead holder is had again within the ttl and the bound of the engine', () => {
+  test('the name of a dead holder is acquired within the ttl and the bound of the engine', () => {
     expect(broken('deadlock', ...dies, asks, granted(209, TWO, '6'))).toEqual([])
     expect(broken('deadlock', ...dies, asks, granted(219, TWO, '6'))).toEqual([
-      'nobody had it for 207 ms after client 1 died, though it was asked for, and 200 ms are allowed; its last holder had it until 0.010 s',
+      'nobody held it for 207 ms after client 1 died, although clients waited; 200 ms are allowed; its last holder held it until 0.010 s',
     ])
   })
 
-  test('a name that is never had again is noticed at the end, and one that nobody asks for is not', () => {
+  test('a name that is never acquired again is noticed at the end, but only if clients wait', () => {
     expect(broken('deadlock', ...dies, asks, event('ended', 300, {}))).toHaveLength(1)
     expect(broken('deadlock', ...dies, event('ended', 300, {}))).toEqual([])
   })
 
-  test('those who ask anew each time they are refused ask all the time', () => {
+  test('clients that retry after each refusal wait all the time', () => {
     const tries = [20, 90, 160, 230, 300].flatMap((at, index) => {
       const of = { client: 2, name: 'a', op: 10 + index }
       return [event('asked', at, of), event('failed', at + 5, { ...of, code: 'ACQUIRE_TIMEOUT' })]
@@ -159,7 +159,7 @@ describe('liveness', () => {
     expect(broken('deadlock', ...dies, ...tries)).toHaveLength(1)
   })
 
-  test('a server that is away has its time, and an outage does not count', () => {
+  test('a restarting server has its time, and an outage does not count', () => {
     const restart = { what: 'restart', target: 'server' }
     const asked = [...dies, asks]
     expect(broken('faults', ...asked, event('fault', 50, { ...restart, until: 60 }), granted(450, TWO, '6'))).toEqual(
@@ -172,25 +172,25 @@ describe('liveness', () => {
     expect(broken('faults', ...asked, outage, event('healed', 900, restart), granted(1_200, TWO, '6'))).toEqual([])
   })
 
-  test('who stands still asks for nothing', () => {
+  test('a paused client waits for nothing', () => {
     const pause = event('fault', 50, { what: 'pause', target: 'client 2', client: 2, pausesClient: 2, until: 900 })
     expect(broken('deadlock', ...dies, asks, pause, granted(1_000, TWO, '6'))).toEqual([])
   })
 })
 
 describe('a verdict', () => {
-  test('is inconclusive for a run that shows too little, and says what it lacks', () => {
+  test('is inconclusive for a run that shows too little, and reports what it lacks', () => {
     const { outcome, rows } = verdict(...held(0, ONE, '5'))
     expect(outcome).toBe('inconclusive')
     expect(rows[0]?.missing).toEqual([
-      '0 accepted writes, and 50 prove little enough',
-      '0 refused writes, and 1 prove little enough',
+      '0 accepted writes, at least 50 are needed',
+      '0 refused writes, at least 1 are needed',
     ])
   })
 
-  test('is inconclusive when a fault that was asked for never happened', () => {
+  test('is inconclusive when a requested fault never occurred', () => {
     const { rows } = judge([event('run', 0, { ...RUN, faults: ['pause'] })])
-    expect(rows.at(-1)?.missing).toContain('the fault pause never happened')
+    expect(rows.at(-1)?.missing).toContain('the fault pause never occurred')
   })
 
   test('can be written as JSON and read again', () => {
@@ -198,9 +198,11 @@ describe('a verdict', () => {
     expect(JSON.parse(JSON.stringify(made))).toEqual(made)
   })
 
-  test('needs a history that begins with its run and tells of nothing that was not asked for', () => {
+  test('needs a history that begins with its run and has no unknown acquisition', () => {
     expect(() => judge([])).toThrow('a history begins with the event run')
-    expect(() => verdict(granted(5, ONE, '5'))).toThrow('the history tells of granted for 1, which was never asked for')
+    expect(() => verdict(granted(5, ONE, '5'))).toThrow(
+      'the history has granted for acquisition 1, which was never requested',
+    )
   })
 })
 
@@ -212,7 +214,7 @@ function granted(at: number, of: typeof ONE, token: string): Event {
   return event('granted', at, { ...of, token, asked: at, waited: 0 })
 }
 
-/** Asked for, had, and given back after half of the ttl. */
+/** Acquired, and released after half of the ttl. */
 function held(at: number, of: typeof ONE, token: string): Event[] {
   return [
     event('asked', at, of),

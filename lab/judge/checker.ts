@@ -1,32 +1,32 @@
 import { type Counts, countsOf, LEAST, type Least, missing } from './coverage.ts'
+import { explanation } from './explanation.ts'
+import { ms, number } from './format.ts'
 import type { History } from './history.ts'
 import { type Idle, idlesOf } from './idle.ts'
 import { type Overlap, overlapsOf } from './overlap.ts'
 import { liveness, recoveriesOf } from './promises/liveness.ts'
+import { marginsOf, notification } from './promises/notification.ts'
 import { safety } from './promises/safety.ts'
 import { tokens } from './promises/tokens.ts'
-import { marginsOf, told } from './promises/notification.ts'
-import { story } from './explanation.ts'
 import { type Trace, trace } from './trace.ts'
-import { ms, number, type Outcome, type Row, type Verdict } from './verdict.ts'
+import type { Outcome, Row, Verdict } from './verdict.ts'
 import type { PromiseName } from './violation.ts'
 
 const TITLES: Readonly<Record<PromiseName, string>> = {
   safety: 'Safety: mutual exclusion as the resource sees it',
-  tokens: 'Tokens: unique and rising',
-  told: 'Told in time: before another holds',
-  deadlock: 'Liveness A: free of deadlock',
+  tokens: 'Tokens: unique and increasing',
+  notified: 'Notified in time: before the next grant',
+  deadlock: 'Liveness A: no deadlock',
   faults: 'Liveness B: fault tolerance',
 }
 
-/** Of each promise: more say nothing new, and telling all of them would take long. */
+/** Violations to keep of each promise, and to explain. */
 const MOST_VIOLATIONS = 20
-const MOST_STORIES = 5
+const MOST_EXPLAINED = 5
 
 /**
- * Judges what happened in a run. A promise that was not broken is kept only if the run shows enough of what could have
- * broken it, else it is inconclusive. `excuses: false` counts as broken also what the engine does not promise to bear.
- * Throws `INVALID_ARGUMENT` for a history that makes no sense.
+ * Judges the history of a run. A promise without a violation passes only if the run shows enough of what could have broken
+ * it; otherwise it is inconclusive. `excuses: false` excuses nothing. Throws `INVALID_ARGUMENT` for an invalid history.
  */
 export function judge(history: History, least: Least = LEAST, { excuses = true }: { excuses?: boolean } = {}): Verdict {
   const traced = trace(history, excuses)
@@ -35,7 +35,7 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
   const margins = marginsOf(traced)
   const idles = idlesOf(traced)
   const recoveries = recoveriesOf(traced)
-  const found = [...safety(traced), ...tokens(traced), ...told(traced, overlaps), ...liveness(traced, idles)]
+  const found = [...safety(traced), ...tokens(traced), ...notification(traced, overlaps), ...liveness(traced, idles)]
   const violations = Map.groupBy(
     found.sort((one, other) => one.at - other.at),
     ({ promise }) => promise,
@@ -45,12 +45,12 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
     tokens: [
       `${number(counts.grants)} grants, ${number(counts.takeovers)} of them takeovers: the last holder had not released the name`,
     ],
-    told: [
+    notified: [
       `losses reported to their holders: ${number(counts.losses)}`,
-      ...toldOf(margins, overlaps),
+      ...notifiedOf(margins, overlaps),
       ...overlapped(overlaps),
     ],
-    deadlock: [...recovered(recoveries), `a name that was asked for had no holder for ${ms(longest(idles))} at most`],
+    deadlock: [...recovered(recoveries), `longest time without a holder while clients waited: ${ms(longest(idles))}`],
     faults: [faultsOf(counts)],
   }
   const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
@@ -80,11 +80,11 @@ function worst(rows: readonly Row[]): Outcome {
   return outcomes.find(outcome => rows.some(row => row.outcome === outcome)) ?? 'passed'
 }
 
-function shortest(traced: Trace, rows: readonly Row[]): Pick<Verdict, 'example' | 'story'> {
-  const firsts = rows.flatMap(({ violations }) => violations.slice(0, MOST_STORIES))
-  const stories = firsts.map(example => ({ example, story: story(traced, example) }))
-  const [first] = stories.sort((one, other) => one.story.length - other.story.length)
-  return first ?? { example: undefined, story: [] }
+function shortest(traced: Trace, rows: readonly Row[]): Pick<Verdict, 'example' | 'explanation'> {
+  const firsts = rows.flatMap(({ violations }) => violations.slice(0, MOST_EXPLAINED))
+  const explained = firsts.map(example => ({ example, explanation: explanation(traced, example) }))
+  const [first] = explained.sort((one, other) => one.explanation.length - other.explanation.length)
+  return first ?? { example: undefined, explanation: [] }
 }
 
 function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
@@ -98,19 +98,19 @@ function sum(overlaps: readonly Overlap[]): Verdict['overlaps'] {
   }
 }
 
-/** For each takeover from a live holder: when it knew of its loss. A late one is excused, or the promise is broken. */
-function toldOf(margins: readonly number[], overlaps: readonly Overlap[]): string[] {
+/** For takeovers from a live holder: when it was notified. A late notification is excused or a violation. */
+function notifiedOf(margins: readonly number[], overlaps: readonly Overlap[]): string[] {
   const late = margins.filter(margin => margin < 0)
   const inTime = margins.slice(late.length)
   const lines: string[] = []
   if (inTime.length > 0) {
     const soonest = `${ms(inTime[0] ?? 0)} or more before the next grant, ${ms(middle(inTime))} in the median`
-    lines.push(`takeovers from a live holder that knew in time: ${number(inTime.length)}, ${soonest}`)
+    lines.push(`takeovers from a live holder that was notified in time: ${number(inTime.length)}, ${soonest}`)
   }
   if (late.length > 0) {
     const latest = `up to ${ms(-(late[0] ?? 0))} after the next grant`
-    const why = excusesOf(overlaps.filter(({ isByLook }) => isByLook))
-    lines.push(`takeovers from a live holder that knew late: ${number(late.length)}, ${latest}, ${why}`)
+    const why = excusesOf(overlaps.filter(({ isByCheck }) => isByCheck))
+    lines.push(`takeovers from a live holder that was notified late: ${number(late.length)}, ${latest}, ${why}`)
   }
   return lines
 }
@@ -124,11 +124,11 @@ function excusesOf(overlaps: readonly Overlap[]): string {
 
 function overlapped(overlaps: readonly Overlap[]): string[] {
   const { total, refused, idle, harmful } = sum(overlaps)
-  if (total === 0) return ['nobody acted as holder while another was']
+  if (total === 0) return ['no client acted as holder after the next grant']
   const parts = [
-    [refused, 'the fence refused what the older wrote'],
-    [idle, 'the older had no write on the way'],
-    [harmful, 'a write of the older came in'],
+    [refused, 'the fence refused a write of the older'],
+    [idle, 'the older wrote nothing'],
+    [harmful, 'a write of the older was accepted'],
   ] as const
   const effects = parts.filter(([times]) => times > 0).map(([times, what]) => `${what} (${number(times)})`)
   return [
@@ -138,8 +138,8 @@ function overlapped(overlaps: readonly Overlap[]): string[] {
 
 function recovered(recoveries: readonly number[]): string[] {
   const last = recoveries.at(-1)
-  if (last === undefined) return ['no holder died whose name was then asked for']
-  return [`names of holders that died were had again within ${ms(last)} (${number(recoveries.length)})`]
+  if (last === undefined) return ['no holder died while clients waited']
+  return [`names of dead holders were acquired within ${ms(last)} (${number(recoveries.length)})`]
 }
 
 function faultsOf({ faults }: Counts): string {

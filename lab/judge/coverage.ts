@@ -2,34 +2,34 @@ import { marginsOf } from './promises/notification.ts'
 import type { Trace } from './trace.ts'
 import type { PromiseName } from './violation.ts'
 
-/** What was seen in a run. */
+/** What a run showed. */
 export interface Counts {
   readonly grants: number
-  /** Grants of a name whose last holder had not released it. */
+  /** Grants of a name that its last holder had not released. */
   readonly takeovers: number
-  /** Losses that were reported to the holder, whether or not another acquired the name. */
+  /** Losses of which the holder was notified, whether or not another client acquired the name. */
   readonly losses: number
-  /** Takeovers from a holder that was alive, and so must know of its loss before. */
+  /** Takeovers from a live holder, which must be notified before. */
   readonly followed: number
-  /** Clients that died while they held or asked. */
+  /** Clients that died while they held a name or waited for it. */
   readonly deaths: number
   readonly accepted: number
   readonly rejected: number
   readonly faults: Readonly<Record<string, number>>
 }
 
-/** What a run must show at least, or it proves nothing. */
+/** The least that a run must show to prove anything. */
 export interface Least {
   readonly grants: number
   readonly takeovers: number
   readonly losses: number
   readonly followed: number
   readonly accepted: number
-  /** Of a resource with a fence. */
+  /** Only for a resource with a fence. */
   readonly rejected: number
 }
 
-/** For a short run: a minute of four clients shows several times as much. */
+/** Enough for a short run. A minute of four clients shows several times as much. */
 export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, followed: 2, accepted: 50, rejected: 1 }
 
 const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string]>> = {
@@ -41,11 +41,11 @@ const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string
   rejected: ['refused write', 'refused writes'],
 }
 
-/** What proves a promise kept. */
+/** What proves that a promise was kept. */
 const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
   safety: ['accepted', 'rejected'],
   tokens: ['grants', 'takeovers'],
-  told: ['losses', 'followed'],
+  notified: ['losses', 'followed'],
   deadlock: ['grants', 'takeovers'],
   faults: ['grants'],
 }
@@ -75,13 +75,13 @@ export function countsOf(trace: Trace): Counts {
   return { ...counts, faults: seen }
 }
 
-/** What a run lacks to prove this promise, in words. */
+/** What a run lacks to prove this promise. */
 export function missing(promise: PromiseName, counts: Counts, least: Least, hasFence: boolean): string[] {
   const lacks = PROOF[promise]
     .filter(what => counts[what] < least[what] && (hasFence || what !== 'rejected'))
-    .map(what => `${counts[what]} ${WORDS[what][counts[what] === 1 ? 0 : 1]}, and ${least[what]} prove little enough`)
+    .map(what => `${counts[what]} ${WORDS[what][counts[what] === 1 ? 0 : 1]}, at least ${least[what]} are needed`)
   if (promise !== 'faults') return lacks
   const faults = Object.entries(counts.faults)
-  if (faults.length === 0) return [...lacks, 'nothing was made to go wrong']
-  return [...lacks, ...faults.filter(([, times]) => times === 0).map(([what]) => `the fault ${what} never happened`)]
+  if (faults.length === 0) return [...lacks, 'there were no faults']
+  return [...lacks, ...faults.filter(([, times]) => times === 0).map(([what]) => `the fault ${what} never occurred`)]
 }

@@ -1,65 +1,64 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
-import { LeaseError } from '../../src/contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 
-/** What is told of each kind of event, beside when it happened. */
+/** The fields of each kind of event, in addition to its time. */
 export interface Details {
-  /** The first of all. `faults` are the words that its events `fault` use for `what`: each must happen. */
+  /** The first event. Each of `faults` must occur as `what` of an event `fault`. */
   run: {
     readonly engine: string
     readonly seed: number
     readonly ttl: number
     readonly clients: number
     readonly names: readonly string[]
-    /** Does the resource refuse tokens below the highest that it has seen? */
+    /** Does the resource refuse tokens below the highest one that it has seen? */
     readonly fence: boolean
     readonly faults: readonly string[]
     readonly versions: Readonly<Record<string, string>>
-    /** Milliseconds after a ttl within which a name that is asked for is had again, without and after an election. */
+    /** How soon after a ttl a waiter acquires the name, in milliseconds: without an election and after one. */
     readonly bound: { readonly death: number; readonly election: number }
   }
-  /** A process of the client runs. */
+  /** A process of the client started. */
   started: { readonly client: number; readonly pid: number }
-  /** Its end was seen. */
+  /** It ended. */
   died: { readonly client: number; readonly pid: number }
-  /** An acquisition begins; `op` is its number, unique in the run. Written before the call. */
+  /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
   asked: Of
-  /** It was handed out. `asked` is when the request that won left, `waited` the milliseconds since it was asked for. */
+  /** It was granted. `asked` is when the granted request left, `waited` the milliseconds since the acquisition began. */
   granted: Of & { readonly token: string; readonly asked: number; readonly waited: number }
   failed: Of & { readonly code: string }
   /**
-   * It looked, and was told that it holds: right after the grant, before each write and at each renewal. `at` is read
-   * before the look and `until` counts from a moment before `remaining` was read, so that no pause makes them later
-   * than they are.
+   * The client checked that it holds: after the grant, before each write and at each renewal. `at` is read before the
+   * check, and `until` counts from then, so no pause makes them too late.
    */
   believed: Of & { readonly until: number }
-  /** The signal aborted, or a look said so. */
+  /** The client was notified of the loss, by the signal or a check. */
   lost: Of & { readonly reason: string }
   /** Written before the call. */
   releasing: Of
   released: Of & { readonly outcome?: string }
-  /** A write leaves; `write` is its number, unique in the run. Written before it is sent. */
+  /** A write is about to be sent. `write` is its number, unique in the run. */
   writing: Of & { readonly token: string; readonly write: number }
-  /** What the writer was told of it. */
+  /** What the writer was answered. */
   wrote: Of & { readonly write: number }
   refused: Of & { readonly write: number }
   unsure: Of & { readonly write: number }
-  /** By the resource itself, in its own order and before it answers: the truth. */
+  /** What the resource decided, in its own order, written before it answers. */
   accepted: Decision
   rejected: Decision
-  /** Something goes wrong, until `until` or the event `healed` of the same words; with neither it is over at once. */
+  /** A fault, until `until` or the event `healed` with the same `what` and `target`. With neither it is over at once. */
   fault: {
     readonly what: string
     readonly target: string
     readonly until?: number
-    /** The client that it strikes; without one, it strikes servers or all. */
+    /** The client that it strikes. Without one, it strikes servers or all. */
     readonly client?: number
-    /** The client that stands still meanwhile. */
+    /** The client that is paused meanwhile. */
     readonly pausesClient?: number
-    /** It moves a clock by more than the engine promises to bear. */
+    /** It moves a clock by more than the engine promises to tolerate. */
     readonly changesClock?: boolean
-    /** What was acknowledged is forgotten by more servers than the engine promises to bear. */
+    /** More servers forget acknowledged writes than the engine promises to tolerate. */
     readonly forgets?: boolean
-    /** Too few servers are left to serve anybody. */
+    /** Too few servers are left to serve. */
     readonly stopsMajority?: boolean
   }
   healed: { readonly what: string; readonly target: string }
@@ -76,29 +75,29 @@ interface Decision {
   readonly name: string
   readonly token: string
   readonly write: number
-  /** The highest token that the resource had seen before. */
+  /** The high-water mark: the highest token that the resource had seen before. */
   readonly mark: string
 }
 
 export type Kind = keyof Details
 
-/** Something that happened, `at` milliseconds after the start of the run. Tokens are decimal strings. */
+/** An event, `at` milliseconds after the start of the run. Tokens are decimal strings. */
 export type Event<K extends Kind = Kind> = K extends Kind
   ? { readonly kind: K; readonly at: number } & Details[K]
   : never
 
-/** What happened in a run, in order. */
+/** The events of a run, in order. */
 export type History = readonly Event[]
 
 /**
- * Writes what happens in a process. Each event is one write to the end of the file: those of several processes stand
- * whole in it, and what a process wrote stays when it is killed.
+ * Writes the events of a process. Each event is one append, so several processes can share a file, and a process that
+ * is killed loses nothing.
  */
 export class Recorder {
   readonly #file: number
   readonly #origin: bigint
 
-  /** `origin`: the start of the run by `process.hrtime.bigint()`, which all processes of a host have in common. */
+  /** `origin`: the start of the run by `process.hrtime.bigint()`, which all processes of a host share. */
   constructor(path: string, origin: bigint) {
     this.#file = openSync(path, 'a')
     this.#origin = origin
@@ -119,8 +118,8 @@ export class Recorder {
 }
 
 /**
- * The events of all these files, in the order in which they happened. A last line without an end, which a crash of the
- * machine may leave, is passed over. Throws `INVALID_ARGUMENT` for any other line that is no event.
+ * The events of all these files, in order of time. Skips an incomplete last line, which a crash of the machine may leave.
+ * Throws `INVALID_ARGUMENT` for any other line that is not an event.
  */
 export function readHistory(...paths: readonly string[]): Event[] {
   return paths.flatMap(path => parse(path, readFileSync(path, 'utf8'))).sort((one, other) => one.at - other.at)
@@ -133,7 +132,7 @@ function parse(path: string, text: string): Event[] {
       const event: unknown = JSON.parse(line)
       if (isEvent(event)) return event
     } catch {
-      // Said below, with the place.
+      // Reported below, with the line number.
     }
     const shown = JSON.stringify(line.slice(0, 80))
     throw new LeaseError('INVALID_ARGUMENT', `line ${index + 1} of ${path} is no event of a history: ${shown}`)

@@ -2,22 +2,19 @@ import { type Acquisition, NEVER } from './acquisition.ts'
 import { type Span, union, without } from './span.ts'
 import { type Fault, struck, type Trace } from './trace.ts'
 
-/** Time in which nobody held a name that was asked for, while it could be had. */
+/** A time in which nobody held a name, although clients waited for it and servers could grant it. */
 export interface Idle extends Span {
   readonly name: string
-  /** The last fault of a server, of the network or of all that may have to do with it. */
+  /** The last fault of servers or the network that may be the cause. */
   readonly fault: Fault | undefined
-  /** Milliseconds that it may last; `NEVER` for one that faults of servers went through. */
+  /** How long it may last, in milliseconds. `NEVER` if servers had faults meanwhile. */
   readonly limit: number
 }
 
-/**
- * Even if its clients are disturbed again and again, a name is had again after so many times of what one disturbance
- * may cost.
- */
+/** However often clients are disturbed, a name is acquired within so many times the limit of one disturbance. */
 const PATIENCE = 5
 
-/** All times for which names were idle, each undisturbed stretch of it and the whole. */
+/** The idle times of all names: each undisturbed part and the whole. */
 export function idlesOf(trace: Trace): Idle[] {
   const byClient = Map.groupBy(trace.faults, struck)
   return trace.run.names.flatMap(name => new Name(name, trace, byClient).idles())
@@ -28,7 +25,7 @@ class Name {
   readonly #trace: Trace
   readonly #faults: ReadonlyMap<number | undefined, readonly Fault[]>
   readonly #asked: readonly Acquisition[]
-  /** Milliseconds for which a name may be idle. */
+  /** How long a name may be idle, in milliseconds. */
   readonly #limits: { readonly death: number; readonly election: number }
 
   constructor(name: string, trace: Trace, faults: ReadonlyMap<number | undefined, readonly Fault[]>) {
@@ -44,12 +41,12 @@ class Name {
     const { faults, run, grants } = this.#trace
     const believed = (grants.get(this.#name) ?? []).map(each => ({ from: each.granted, to: each.believedUntil }))
     const outages = faults.filter(fault => fault.stopsMajority).map(spanOf)
-    // A name that was refused a moment ago is still asked for.
+    // A client that was refused a moment ago still wants the name.
     const wanted = union(this.#wanted(), run.ttl)
     return without(wanted, [...believed, ...outages]).flatMap(span => this.#judge(span))
   }
 
-  /** While a client that runs, and reaches the servers, waits for it. */
+  /** While a client waits that runs and reaches the servers. */
   #wanted(): Span[] {
     return this.#asked.flatMap(({ asked, settled, client }) => {
       const to = Math.min(settled, this.#trace.end)
@@ -67,7 +64,7 @@ class Name {
     return [...stretches, { ...span, name, fault, limit: fault ? NEVER : PATIENCE * death }]
   }
 
-  /** Each disturbance may cost as much as the first. */
+  /** Splits at each disturbance, since each may cost as much as the first. */
   #cut({ from, to }: Span, limit: number): Span[] {
     if (to - from <= limit) return [{ from, to }]
     const moments = [...this.#disturbances()].filter(at => at > from && at < to).sort((one, other) => one - other)

@@ -1,24 +1,24 @@
 import { type Acquisition, NEVER } from './acquisition.ts'
 import { isDuring, type Trace } from './trace.ts'
 
-/** Milliseconds for which a process may stand still though nobody stopped it: the machine is busy. */
+/** How long a busy machine may delay a process that is not paused, in milliseconds. */
 export const STALL = 100
 
-/** Two acted as holders of one name at once. */
+/** Two clients acted as holders of one name at once. */
 export interface Overlap {
   readonly older: Acquisition
   readonly newer: Acquisition
   readonly from: number
   readonly until: number
-  /** Did a look say so, or a write that left late? */
-  readonly isByLook: boolean
-  /** What of it the engine does not promise to prevent. */
+  /** Did a check say so, or a late write? */
+  readonly isByCheck: boolean
+  /** The fault that excuses it. */
   readonly excuse: string | undefined
-  /** `refused`: the fence refused a write of the older. `idle`: it tried none. `harmful`: a write of it came between. */
+  /** `refused`: the fence refused a write of the older. `idle`: it wrote nothing. `harmful`: its write was accepted late. */
   readonly effect: 'refused' | 'idle' | 'harmful'
 }
 
-/** A pause between a look and a write cannot be seen by who is paused: then it is for the fence to refuse the write. */
+/** A process cannot notice a pause between its check and its write: then the fence must refuse the write. */
 export function overlapsOf(trace: Trace): Overlap[] {
   const overlaps: Overlap[] = []
   for (const granted of trace.grants.values()) {
@@ -34,27 +34,27 @@ export function overlapsOf(trace: Trace): Overlap[] {
 
 function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap {
   const from = newer.granted
-  const isByLook = older.believedUntil > from
-  const stood = isByLook ? undefined : pauseOf(trace, older, older.actedUntil)
-  const isStall = !isByLook && older.actedUntil - from < STALL
+  const isByCheck = older.believedUntil > from
+  const paused = isByCheck ? undefined : pauseOf(trace, older, older.actedUntil)
+  const isStall = !isByCheck && older.actedUntil - from < STALL
   return {
     older,
     newer,
     from,
     until: Math.min(older.actedUntil, newer.over),
-    isByLook,
-    excuse: excuseOf(trace, older, from) ?? stood ?? (isStall ? 'a busy machine' : undefined),
+    isByCheck,
+    excuse: excuseOf(trace, older, from) ?? paused ?? (isStall ? 'a busy machine' : undefined),
     effect: effectOf(older, newer),
   }
 }
 
-/** What may end a lease before its holder can know: a clock that was moved, or memory that was lost. */
+/** The fault that may end a lease before its holder can know: a clock jump, or lost memory. */
 export function excuseOf({ faults, excuses }: Trace, { asked }: Acquisition, until: number): string | undefined {
   if (!excuses) return undefined
   return faults.find(fault => (fault.changesClock || fault.forgets) && isDuring(fault, asked, until))?.what
 }
 
-/** Did its process stand still while it held? */
+/** The fault that paused its process while it held. */
 export function pauseOf({ faults }: Trace, { client, granted }: Acquisition, until: number): string | undefined {
   return faults.find(fault => fault.pausesClient === client && isDuring(fault, granted, until))?.what
 }

@@ -1,10 +1,10 @@
-/** Time from one moment up to another, in milliseconds. */
+/** A time span, in milliseconds. */
 export interface Span {
   readonly from: number
   readonly to: number
 }
 
-/** The same time, in order and without overlaps; gaps shorter than `gap` count in. */
+/** The union of spans, in order. Gaps of up to `gap` are closed. */
 export function union(spans: readonly Span[], gap = 0): Span[] {
   const joined: Span[] = []
   for (const span of spans.filter(({ from, to }) => to > from).sort((one, other) => one.from - other.from)) {
@@ -16,7 +16,7 @@ export function union(spans: readonly Span[], gap = 0): Span[] {
   return joined
 }
 
-/** What is left of `spans` without the time of `others`. */
+/** `spans` minus `others`. */
 export function without(spans: readonly Span[], others: readonly Span[]): Span[] {
   const left: Span[] = []
   const holes = union(others)

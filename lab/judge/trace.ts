@@ -1,30 +1,30 @@
-import { LeaseError } from '../../src/contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 import { Acquisition, type Write } from './acquisition.ts'
 import type { Event, History } from './history.ts'
 
-/** A fault, and when it was over. */
+/** A fault with its end. */
 export interface Fault extends Omit<Event<'fault'>, 'kind' | 'until'> {
   until: number
 }
 
-/** A history put together by what belongs together. */
+/** A history, grouped by acquisition, name and fault. */
 export interface Trace {
   readonly history: History
   readonly run: Event<'run'>
   /** When the last event happened. */
   readonly end: number
   readonly acquisitions: ReadonlyMap<number, Acquisition>
-  /** Those of each name that were granted, in this order. */
+  /** The granted ones of each name, in the order of their grants. */
   readonly grants: ReadonlyMap<string, readonly Acquisition[]>
   readonly writers: ReadonlyMap<number, { readonly write: Write; readonly acquisition: Acquisition }>
-  /** What the resource decided on each name, in its order. */
+  /** The decisions of the resource on each name, in its order. */
   readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
   readonly faults: readonly Fault[]
-  /** Does what the engine does not promise to bear excuse who was told late? */
+  /** Are late notifications excused by faults that the engine does not promise to tolerate? */
   readonly excuses: boolean
 }
 
-/** Throws `INVALID_ARGUMENT` for a history that does not begin with its run, or tells of what was never asked for. */
+/** Throws `INVALID_ARGUMENT` for a history that does not begin with `run`, or has events of an unknown acquisition. */
 export function trace(history: History, excuses = true): Trace {
   const run = history[0]
   if (run?.kind !== 'run') throw new LeaseError('INVALID_ARGUMENT', 'a history begins with the event run')
@@ -64,7 +64,7 @@ class Reading {
         break
       }
       case 'believed':
-        this.#of(event).looks.push(event)
+        this.#of(event).checks.push(event)
         break
       case 'failed':
       case 'lost':
@@ -89,7 +89,7 @@ class Reading {
       case 'refused':
       case 'unsure': {
         const writer = this.writers.get(event.write)
-        if (writer) writer.write.told = event.kind
+        if (writer) writer.write.answer = event.kind
         break
       }
       case 'accepted':
@@ -119,7 +119,10 @@ class Reading {
   #of({ op, kind }: { op: number; kind: string }): Acquisition {
     const acquisition = this.acquisitions.get(op)
     if (!acquisition)
-      throw new LeaseError('INVALID_ARGUMENT', `the history tells of ${kind} for ${op}, which was never asked for`)
+      throw new LeaseError(
+        'INVALID_ARGUMENT',
+        `the history has ${kind} for acquisition ${op}, which was never requested`,
+      )
     return acquisition
   }
 
@@ -130,12 +133,12 @@ class Reading {
   }
 }
 
-/** Was it so at any time between these moments? */
+/** Was the fault present at any time between these moments? */
 export function isDuring({ at, until }: Fault, from: number, to: number): boolean {
   return at <= to && until >= from
 }
 
-/** The client that a fault strikes, if not servers or all. */
+/** The client that a fault strikes; `undefined` for servers or all. */
 export function struck({ client, pausesClient }: Pick<Fault, 'client' | 'pausesClient'>): number | undefined {
   return client ?? pausesClient
 }

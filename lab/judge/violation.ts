@@ -1,14 +1,14 @@
-/** What a run is judged by. */
-export type PromiseName = 'safety' | 'tokens' | 'told' | 'deadlock' | 'faults'
+/** The promises by which a run is judged. */
+export type PromiseName = 'safety' | 'tokens' | 'notified' | 'deadlock' | 'faults'
 
-/** What must not have happened. */
+/** A broken promise. */
 export interface Violation {
   readonly promise: PromiseName
-  /** When it happened, in milliseconds since the start of the run. */
+  /** Milliseconds since the start of the run. */
   readonly at: number
   readonly name: string
   /** A sentence. */
   readonly what: string
-  /** The acquisitions that it is about. */
+  /** The acquisitions involved. */
   readonly ops: readonly number[]
 }

@@ -1,4 +1,4 @@
-/** HTML that is safe: what is put into it is escaped, unless it is HTML itself. */
+/** Safe HTML: templates escape their values, unless these are HTML themselves. */
 export class Html {
   readonly text: string
 
@@ -7,15 +7,14 @@ export class Html {
   }
 }
 
-/** A template of HTML. Lists are joined. */
+/** A template of HTML. Lists are joined; `false` and `undefined` are nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly unknown[]): Html {
-  return new Html(
-    strings.map((string, index) => string + (index < values.length ? escaped(values[index]) : '')).join(''),
-  )
+  return new Html(String.raw({ raw: strings }, ...values.map(escaped)))
 }
 
 function escaped(value: unknown): string {
   if (value instanceof Html) return value.text
   if (Array.isArray(value)) return value.map(escaped).join('')
+  if (value === false || value === undefined) return ''
   return String(value).replace(/[&<>"']/g, char => `&#${char.charCodeAt(0)};`)
 }

@@ -5,18 +5,19 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { newFolder } from '../servers/folder.ts'
 
+type Entry = 'client-process' | 'resource-process'
+
 /**
- * A process of this program, in a group of its own, so that Ctrl-C in the terminal is not for it. It dies with this one,
- * even by SIGKILL and even while it is stopped.
+ * A child process in its own process group, so Ctrl-C in the terminal does not reach it. It dies with this process, even
+ * by SIGKILL and even while it is paused.
  */
 export class Child {
   readonly #process: ChildProcess
   readonly #folder: string
-  /** Settles when it has ended and nothing of it is left; to `undefined` if it was to end, else to what it wrote. */
+  /** Resolves to its output when it has ended and its folder is removed. */
   readonly ended: Promise<string>
 
-  /** `entry`: `client` or `resource`. */
-  constructor(entry: 'client' | 'resource', env: Readonly<Record<string, string>> = {}) {
+  constructor(entry: Entry, env: Readonly<Record<string, string>> = {}) {
     this.#folder = newFolder(entry)
     const output = join(this.#folder, 'output')
     const file = openSync(output, 'a')
@@ -24,7 +25,7 @@ export class Child {
       detached: true,
       stdio: ['ignore', file, file, 'ipc'],
       env: { ...process.env, ...env },
-      // What this process was started with may not be for it; what makes Node run TypeScript is.
+      // Only the options that make Node run TypeScript.
       execArgv: process.execArgv.filter(option => /strip-types|disable-warning/.test(option)),
     })
     closeSync(file)
@@ -57,13 +58,13 @@ export class Child {
     if (this.#process.connected) this.#process.send(message, () => {})
   }
 
-  /** What it says next. Rejects with its output if it ends before. */
+  /** Its next message. Rejects with its output if it ends before. */
   async answer(): Promise<unknown> {
     const over = new AbortController()
     try {
       const message = once(this.#process, 'message', { signal: over.signal })
       const ended = this.ended.then(output => {
-        throw new Error(`a process of the run ended too early: ${output.trim() || 'it said nothing'}`)
+        throw new Error(`a process of the run ended early: ${output.trim() || 'no output'}`)
       })
       const [answer] = (await Promise.race([message, ended])) as unknown[]
       return answer
@@ -84,8 +85,8 @@ export class Child {
   }
 }
 
-/** Beside this file in the sources; in the package this file is part of one at the top of `dist`. */
-function pathOf(entry: string): string {
-  const path = import.meta.url.endsWith('.ts') ? `./${entry}.ts` : `./prove/${entry}.js`
-  return fileURLToPath(new URL(path, import.meta.url))
+/** Next to this file, in the sources and in `dist`. */
+function pathOf(entry: Entry): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return fileURLToPath(new URL(`./${entry}.${extension}`, import.meta.url))
 }

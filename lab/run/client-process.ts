@@ -1,23 +1,23 @@
-// A client of a run: a process of its own, so that it can be killed, stopped, blocked and cut off as users' processes are.
+// A client of a run. It is a process, so that it can be killed, paused, blocked and cut off.
 import { createLocks, type Store } from '../../src/index.ts'
 import { type Opening, openAt } from '../engines/opening.ts'
-import { Contender } from './contender.ts'
-import { Recorder } from '../judge/history.ts'
 import { seeded } from '../faults/random.ts'
+import { Recorder } from '../judge/history.ts'
+import { Contender } from './contender.ts'
 import { Times } from './times.ts'
 import { Writer } from './writer.ts'
 
-/** How it is told what to do, by the process that starts it. */
-export interface ClientOrder {
+/** The first message to the process. */
+export interface ClientTask {
   readonly client: number
-  /** The first number of its acquisitions and writes: those of a client that was killed are not used again. */
+  /** The first number of its acquisitions and writes. Numbers of a killed process are not used again. */
   readonly first: number
   readonly opening: Opening
   readonly names: readonly string[]
   /** Milliseconds. */
   readonly ttl: number
   readonly seed: number
-  /** Milliseconds between two leases, at least. */
+  /** The shortest pause between two leases, in milliseconds. */
   readonly pace: number
   readonly history: string
   readonly origin: string
@@ -25,18 +25,18 @@ export interface ClientOrder {
   readonly resource: number
 }
 
-/** What it is told later. `block`: milliseconds for which its event loop stands still. */
+/** Later messages. `block`: how long to block the event loop, in milliseconds. */
 export type ClientMessage = { readonly block: number } | { readonly stop: true }
 
 const stop = new AbortController()
 
-async function contend(order: ClientOrder): Promise<void> {
-  const { client, first, names, ttl, seed, pace } = order
-  const history = new Recorder(order.history, BigInt(order.origin))
-  const store = await openAt(order.opening)
+async function contend(task: ClientTask): Promise<void> {
+  const { client, first, names, ttl, seed, pace } = task
+  const history = new Recorder(task.history, BigInt(task.origin))
+  const store = await openAt(task.opening)
   const sent = timesOf(store, () => history.now())
   const locks = createLocks(store, { ttl, owner: `client ${client}` })
-  const writer = await Writer.connect(order.resource)
+  const writer = await Writer.connect(task.resource)
   let number = first
   const next = (): number => number++
   process.send?.('ready')
@@ -49,9 +49,7 @@ async function contend(order: ClientOrder): Promise<void> {
   writer.close()
 }
 
-/**
- * When the request left that was granted: the core knows and does not tell, and an order in real time is judged by it.
- */
+/** Records when granted requests left. The core does not report it, and the order of tokens is judged by it. */
 function timesOf(store: Store, now: () => number): Times {
   const times = new Times()
   const acquire = store.acquire.bind(store)
@@ -64,12 +62,12 @@ function timesOf(store: Store, now: () => number): Times {
   return times
 }
 
-process.once('message', (order: ClientOrder) => {
+process.once('message', (task: ClientTask) => {
   process.on('message', (message: ClientMessage) => {
     if ('stop' in message) stop.abort()
     else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, message.block)
   })
-  contend(order).then(
+  contend(task).then(
     () => process.exit(0),
     error => {
       process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)

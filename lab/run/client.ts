@@ -1,42 +1,47 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Opening } from '../engines/opening.ts'
+import type { FaultyClient } from '../faults/client-faults.ts'
+import type { Recorder } from '../judge/history.ts'
 import { stateOf } from '../servers/process.ts'
 import { until } from '../servers/until.ts'
 import { Child } from './child.ts'
-import type { ClientMessage, ClientOrder } from './client-process.ts'
-import type { Recorder } from '../judge/history.ts'
+import type { ClientMessage, ClientTask } from './client-process.ts'
 
-/** What all clients of a run are told. */
-export type Task = Pick<ClientOrder, 'names' | 'ttl' | 'seed' | 'pace' | 'origin' | 'resource'> & {
-  readonly history: string
-}
+/** What all clients of a run have in common. */
+export type CommonTask = Omit<ClientTask, 'client' | 'first' | 'opening'>
 
 export interface ClientSetting {
   readonly opening: Opening
-  /** Of its process, in addition to that of this one. */
+  /** Environment variables, in addition to those of this process. */
   readonly env: Readonly<Record<string, string>>
 }
 
-/** One process may number so many acquisitions and writes; the next process of the same client goes on after these. */
+/** How many numbers each process has for its acquisitions and writes. */
 const NUMBERS = 10_000_000
 
-/** Milliseconds that a client has to release what it holds when a run ends. */
+/** How long a client has to release its leases at the end of a run, in milliseconds. */
 const LAST = 5_000
 
 let processes = 0
 
-/** One of the clients of a run, over the processes that it is one after the other. */
-export class Client {
+/** A client of a run: one process after the other. */
+export class Client implements FaultyClient {
   readonly number: number
   readonly #setting: ClientSetting
-  readonly #task: Task
+  readonly #task: CommonTask
   readonly #history: Recorder
   readonly #failed: (error: Error) => void
   #child: Child | undefined
   #mayEnd = false
 
-  /** `failed` is called if it ends though nobody ended it. */
-  constructor(number: number, setting: ClientSetting, task: Task, history: Recorder, failed: (error: Error) => void) {
+  /** `failed` is called if it ends by itself. */
+  constructor(
+    number: number,
+    setting: ClientSetting,
+    task: CommonTask,
+    history: Recorder,
+    failed: (error: Error) => void,
+  ) {
     this.number = number
     this.#setting = setting
     this.#task = task
@@ -47,26 +52,22 @@ export class Client {
   /** Resolves when it has opened its store. */
   async start(): Promise<void> {
     this.#mayEnd = false
-    const child = new Child('client', this.#setting.env)
+    const child = new Child('client-process', this.#setting.env)
     this.#child = child
     const { number: client } = this
     const { pid } = child
-    const order: ClientOrder = {
-      client,
-      first: NUMBERS * ++processes,
-      opening: this.#setting.opening,
-      ...this.#task,
-    }
-    child.send(order)
+    const first = NUMBERS * ++processes
+    const task: ClientTask = { client, first, opening: this.#setting.opening, ...this.#task }
+    child.send(task)
     this.#history.write('started', { client, pid })
     void child.ended.then(output => {
       this.#history.write('died', { client, pid })
-      if (!this.#mayEnd) this.#failed(new Error(`client ${client} ended by itself: ${output.trim() || 'silently'}`))
+      if (!this.#mayEnd) this.#failed(new Error(`client ${client} ended by itself: ${output.trim() || 'no output'}`))
     })
     await child.answer()
   }
 
-  /** Resolves when it stands still. */
+  /** Resolves when it is stopped. */
   async pause(): Promise<void> {
     const child = this.#child
     if (!child?.isRunning) return
@@ -78,9 +79,8 @@ export class Client {
     this.#child?.signal('SIGCONT')
   }
 
-  /** Its event loop stands still for so many milliseconds. */
   block(ms: number): void {
-    this.#tell({ block: ms })
+    this.#send({ block: ms })
   }
 
   async kill(): Promise<void> {
@@ -88,11 +88,11 @@ export class Client {
     await this.#child?.kill()
   }
 
-  /** Lets it release what it holds, and kills it if that takes too long. */
+  /** Lets it release its leases, and kills it if that takes too long. */
   async stop(): Promise<void> {
     this.#mayEnd = true
     this.resume()
-    this.#tell({ stop: true })
+    this.#send({ stop: true })
     const late = new AbortController()
     const limit = pause(LAST, undefined, { signal: late.signal }).catch(() => {})
     await Promise.race([this.#child?.ended, limit])
@@ -100,7 +100,7 @@ export class Client {
     await this.kill()
   }
 
-  #tell(message: ClientMessage): void {
+  #send(message: ClientMessage): void {
     this.#child?.send(message)
   }
 }

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
-import type { Recorder } from '../judge/history.ts'
 import { between, type Random } from '../faults/random.ts'
+import type { Recorder } from '../judge/history.ts'
 import type { Times } from './times.ts'
 import type { Writer } from './writer.ts'
 
-/** What a contender has of its process. */
+/** What a contender gets from its process. */
 export interface Setting {
   readonly client: number
   readonly name: string
@@ -15,21 +15,21 @@ export interface Setting {
   readonly history: Recorder
   readonly writer: Writer
   readonly random: Random
-  /** A number that no other acquisition and no other write of the run has. */
+  /** The next number of an acquisition or write, unique in the run. */
   readonly next: () => number
   /** When granted requests left. */
   readonly sent: Times
   readonly stop: AbortSignal
-  /** Milliseconds that it rests at least after each lease. */
+  /** The shortest pause after a lease, in milliseconds. */
   readonly pace: number
 }
 
-/** Milliseconds between a failed attempt and the next. */
+/** Milliseconds after a failed attempt. */
 const REST = 100
 
 /**
- * Wants one name again and again, writes while it believes to hold it, and tells all that it sees. As a program does
- * that is not careful enough, it looks whether it holds the name, does something else, and then writes.
+ * Acquires one name again and again, writes while it believes to hold it, and records all that it sees. Like a careless
+ * program, it checks whether it holds the name, does something else, and then writes.
  */
 export class Contender {
   readonly #setting: Setting
@@ -39,7 +39,7 @@ export class Contender {
     this.#setting = setting
   }
 
-  /** Until it is told to stop; leaves nothing behind. */
+  /** Runs until `stop`, and releases its lease. */
   async run(): Promise<void> {
     const { client, name, ttl, locks, history, random, next, stop, pace } = this.#setting
     while (!stop.aborted) {
@@ -74,27 +74,27 @@ export class Contender {
       history.write('lost', { client, name, op, reason: text })
     }
     lease.signal.addEventListener('abort', lost, { once: true })
-    const ignore = subscribe('heartbeat', event => event.lease === lease && this.#believe(lease, op))
+    const ignore = subscribe('heartbeat', event => event.lease === lease && this.#check(lease, op))
     await this.#work(lease, op)
     ignore()
     history.write('releasing', { client, name, op })
     history.write('released', { client, name, op, outcome: await lease.release() })
   }
 
-  /** Most are short, so that the name changes hands often; the others must be renewed. */
+  /** Most leases are short, so that the holder changes often. The others must be renewed. */
   async #work(lease: Lease, op: number): Promise<void> {
     const { ttl, history, random, stop } = this.#setting
     const step = ttl / 30
     const end = history.now() + (random() < 0.7 ? between(random, 0, 0.1 * ttl) : between(random, 0.3 * ttl, 1.5 * ttl))
     do {
-      if (!this.#believe(lease, op)) return
+      if (!this.#check(lease, op)) return
       if ((await this.#write(lease, op, between(random, 0, step))) === 'refused') return
       await this.#rest(between(random, 0, step))
     } while (history.now() < end && !stop.aborted)
   }
 
-  /** False if the lease is lost. What is told was true at the moment that is told, however late it is written. */
-  #believe(lease: Lease, op: number): boolean {
+  /** False if the lease is lost. The event was true at its time, however late it is written. */
+  #check(lease: Lease, op: number): boolean {
     const { client, name, history } = this.#setting
     const at = history.now()
     try {
@@ -117,7 +117,7 @@ export class Contender {
     return kind
   }
 
-  /** Ends early when it is told to stop. */
+  /** Ends early on `stop`. */
   async #rest(ms: number): Promise<void> {
     await pause(ms, undefined, { signal: this.#setting.stop }).catch(() => {})
   }

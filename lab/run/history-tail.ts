@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { Event, Kind } from '../judge/history.ts'
 
-/** Follows a history that is being written: how often each kind of event happened, and who holds something. */
-export class Tally {
+/** Follows a history that is being written: counts its events by kind, and knows which clients hold a name. */
+export class HistoryTail {
   readonly counts: Partial<Record<Kind, number>> = {}
   readonly #file: number
   readonly #buffer = Buffer.alloc(1 << 16)
@@ -13,13 +13,13 @@ export class Tally {
     this.#file = openSync(path, 'r')
   }
 
-  /** The clients that hold a name just now. */
+  /** The clients that hold a name now. */
   holders(): ReadonlySet<number> {
     this.update()
     return new Set(this.#holders.values())
   }
 
-  /** Reads what was written since the last time. */
+  /** Reads the new events. */
   update(): void {
     for (;;) {
       const length = readSync(this.#file, this.#buffer, 0, this.#buffer.length, null)

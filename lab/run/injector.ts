@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault, Turn } from '../faults/fault.ts'
+import { seeded } from '../faults/random.ts'
 import type { Recorder } from '../judge/history.ts'
 import type { Planned } from './plan.ts'
-import { seeded } from '../faults/random.ts'
 
-/** How often a fault is tried that cannot be had now, and the milliseconds between. */
+/** How often to try a fault that is not possible now, and the milliseconds between. */
 const TRIES = 50
 const PAUSE = 50
 
-/** Lets things go wrong as planned, and tells of it. */
+/** Injects the planned faults and records them. */
 export class Injector {
   readonly #faults: Readonly<Record<string, Fault>>
   readonly #history: Recorder
@@ -16,7 +16,7 @@ export class Injector {
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #failed: (error: unknown) => void
 
-  /** `failed` is called if something cannot be broken or mended. */
+  /** `failed` is called if a fault cannot be injected or repaired. */
   constructor(faults: Readonly<Record<string, Fault>>, history: Recorder, failed: (error: unknown) => void) {
     this.#faults = faults
     this.#history = history
@@ -36,7 +36,7 @@ export class Injector {
     }
   }
 
-  /** Mends all that is broken. */
+  /** Repairs all faults. */
   async end(): Promise<void> {
     this.#over.abort()
     await Promise.all(this.#underWay)
@@ -45,24 +45,24 @@ export class Injector {
   async #inject({ fault: what, length, seed }: Planned): Promise<void> {
     const fault = this.#faults[what]
     if (!fault) return
-    let told: string | undefined
+    let reported: string | undefined
     const turn: Turn = {
       random: seeded(seed),
       length,
-      tell: (target, marks = {}) => {
-        told = target
-        this.#history.write('fault', { what, target, ...marks })
+      report: (target, effects = {}) => {
+        reported = target
+        this.#history.write('fault', { what, target, ...effects })
       },
       wait: ms => this.#wait(ms),
     }
     try {
-      // What it would strike may be broken already.
+      // Its target may have a fault already.
       for (let tries = 0; tries < TRIES && (await fault(turn)) === false; tries++) {
         await this.#wait(PAUSE)
         if (this.#over.signal.aborted) return
       }
     } finally {
-      if (told !== undefined) this.#history.write('healed', { what, target: told })
+      if (reported !== undefined) this.#history.write('healed', { what, target: reported })
     }
   }
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Calls `read` with each line that comes. That the connection ends, by whatever error, is no error of this process. */
+/** Calls `read` with each line. Errors of the connection are ignored. */
 export function onLines(socket: Socket, read: (line: string) => void): void {
   let rest = ''
   socket.on('error', () => {})

@@ -1,30 +1,30 @@
 import { between, type Random, seeded, shuffled } from '../faults/random.ts'
 
-/** One fault to come. */
+/** A planned fault. */
 export interface Planned {
   /** Milliseconds after the start of the faults. */
   readonly at: number
   readonly fault: string
-  /** Milliseconds that it lasts, where it lasts. */
+  /** How long a lasting fault lasts, in milliseconds. */
   readonly length: number
-  /** Decides whom it strikes, and how. */
+  /** Decides its target and details. */
   readonly seed: number
 }
 
 export interface PlanOptions {
   readonly seed: number
-  /** Names of faults; none is a quiet run. */
+  /** Names of faults. */
   readonly faults: readonly string[]
   /** Milliseconds. */
   readonly duration: number
   readonly ttl: number
-  /** Milliseconds for which a holder that is silent keeps a name. @default the ttl */
+  /** How long an unresponsive holder keeps a name, in milliseconds. @default the ttl */
   readonly lasts?: number | undefined
 }
 
 /**
- * What goes wrong, and when: the same for the same options. Each fault comes once before any comes again, but clients are
- * stopped and killed more often, since that is what a lease is for. The end is quiet, so that all is mended by then.
+ * Plans the faults of a run: the same plan for the same options. Each fault comes once before any comes again, but clients
+ * are paused and killed more often. The end has no faults, so that all are repaired by then.
  */
 export function planOf({ seed, faults, duration, ttl, lasts = ttl }: PlanOptions): Planned[] {
   const random = seeded(seed)
@@ -49,7 +49,7 @@ function deal(random: Random, faults: readonly string[]): string[] {
   return shuffled(random, [...faults, ...often, ...often.slice(0, 1)])
 }
 
-/** In lives of a lease. To stop a client for less is nothing to it. */
+/** In ttls. A shorter pause of a client has no effect. */
 function lengthOf(fault: string, random: Random): number {
   const stops = fault === 'client-pause' || fault === 'client-block'
   return stops ? between(random, 0.8, 3) : between(random, 0.3, 1.8)

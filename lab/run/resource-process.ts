@@ -1,18 +1,17 @@
-// The guarded resource, a process of its own to which nothing happens: whatever its clients believe, what it accepts is
-// what they would have done to the world.
+// The guarded resource, a process without faults. What it accepts is what the clients have really done.
 import { createServer, type Socket } from 'node:net'
 import { Recorder } from '../judge/history.ts'
 import { onLines } from './lines.ts'
 
-/** How it is told what to do, by the process that starts it. */
-export interface ResourceOrder {
+/** The first message to the process. */
+export interface ResourceTask {
   readonly history: string
   readonly origin: string
-  /** Are writes with a token lower than the highest seen refused? */
+  /** Refuse writes with a token below the highest one seen? */
   readonly fence: boolean
 }
 
-/** A request to write, a line of JSON. */
+/** A write request, a line of JSON. */
 export interface WriteRequest {
   readonly name: string
   readonly token: string
@@ -25,7 +24,7 @@ export interface WriteReply {
   readonly accepted: boolean
 }
 
-process.once('message', ({ history: path, origin, fence }: ResourceOrder) => {
+process.once('message', ({ history: path, origin, fence }: ResourceTask) => {
   const history = new Recorder(path, BigInt(origin))
   const marks = new Map<string, bigint>()
 

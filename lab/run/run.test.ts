@@ -4,12 +4,12 @@ import type { Engine } from '../engines/engine.ts'
 import { ENGINES } from '../engines/index.ts'
 import { startRedisAlone } from '../engines/redis.ts'
 import { startSqlite } from '../engines/sqlite.ts'
-import { newFolder } from '../servers/folder.ts'
 import { judge } from '../judge/checker.ts'
 import type { Least } from '../judge/coverage.ts'
 import { type Event, type History, type Kind, readHistory } from '../judge/history.ts'
+import { table } from '../report/table.ts'
+import { newFolder } from '../servers/folder.ts'
 import { type RunOptions, run } from './run.ts'
-import { table } from '../judge/verdict.ts'
 
 const ttl = 600
 // Until enough was seen, on machines that may be busy.

@@ -1,37 +1,37 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Engine } from '../engines/engine.ts'
+import { ClientFaults } from '../faults/client-faults.ts'
+import type { Choose } from '../faults/fault.ts'
+import { Network } from '../faults/network-faults.ts'
+import { pick } from '../faults/random.ts'
+import { type Kind, Recorder } from '../judge/history.ts'
 import { type ShiftedClock, startClock } from '../servers/clock.ts'
 import { Child } from './child.ts'
-import { ClientFaults } from '../faults/client-faults.ts'
 import { Client } from './client.ts'
-import type { Choose } from '../faults/fault.ts'
-import { type Kind, Recorder } from '../judge/history.ts'
+import { HistoryTail } from './history-tail.ts'
 import { Injector } from './injector.ts'
-import { Network } from '../faults/network-faults.ts'
 import { planOf } from './plan.ts'
-import { pick } from '../faults/random.ts'
-import type { ResourceOrder } from './resource-process.ts'
-import { Tally } from './history-tail.ts'
+import type { ResourceTask } from './resource-process.ts'
 
 export interface RunOptions {
   readonly engine: Engine
   readonly seed: number
-  /** Milliseconds that things go wrong, after all have started. */
+  /** How long faults are injected, in milliseconds, from when all clients have started. */
   readonly duration: number
   readonly ttl: number
-  /** Processes that compete. */
+  /** How many client processes compete. */
   readonly clients: number
-  /** What they compete for: each of them for each. */
+  /** The names that every client competes for. */
   readonly names: readonly string[]
-  /** Milliseconds that each client rests at least between two leases of a name. @default 0 */
+  /** The shortest pause of a client between two leases of a name, in milliseconds. @default 0 */
   readonly pace?: number
-  /** What goes wrong; those that the engine does not know are passed over. */
+  /** The faults to inject. Faults that the engine does not have are ignored. */
   readonly faults: readonly string[]
-  /** Does the guarded resource refuse tokens lower than the highest that it has seen? */
+  /** Does the guarded resource refuse tokens below the highest one that it has seen? */
   readonly fence: boolean
-  /** The file that the history is appended to. */
+  /** The file to append the history to. */
   readonly history: string
-  /** Ends the run early: all is mended and ended as at its end. */
+  /** Ends the run early, with all faults repaired. */
   readonly signal?: AbortSignal | undefined
   /** Called each second. */
   readonly onProgress?: ((progress: Progress) => void) | undefined
@@ -44,9 +44,9 @@ export interface Progress {
 }
 
 /**
- * Lets clients compete for names of an engine while things go wrong, and writes all that happens into a history. What it
- * started is gone when it settles, the engine excepted. Resolves to how often each kind of event happened; rejects if
- * a client ends by itself, or if something that was broken cannot be mended.
+ * Lets clients compete for names while faults are injected, and writes the history. When it settles, nothing that it
+ * started is left; the caller disposes the engine. Resolves to the number of events of each kind. Rejects if a client ends
+ * by itself, or if a fault cannot be repaired.
  */
 export async function run(options: RunOptions): Promise<Progress> {
   const owned = new Owned()
@@ -62,7 +62,7 @@ class Run {
   readonly #owned: Owned
   readonly #origin = process.hrtime.bigint()
   readonly #history: Recorder
-  readonly #tally: Tally
+  readonly #tail: HistoryTail
   readonly #over = new AbortController()
   readonly #stop: AbortSignal
   #started = 0
@@ -72,28 +72,30 @@ class Run {
     this.#options = options
     this.#owned = owned
     this.#history = owned.add(new Recorder(options.history, this.#origin), history => history.close())
-    this.#tally = owned.add(new Tally(options.history), tally => tally.close())
+    this.#tail = owned.add(new HistoryTail(options.history), tail => tail.close())
     this.#stop = AbortSignal.any([this.#over.signal, ...(options.signal ? [options.signal] : [])])
   }
 
   async go(): Promise<Progress> {
     const { engine, seed, duration, ttl } = this.#options
     const port = await this.#startResource()
-    const starting = Network.start(this.#options.clients, engine, this.#choose)
+    const { endpoints, endsWithConnection } = engine
+    const choose = this.#choose
+    const starting = Network.start({ clients: this.#options.clients, endpoints, endsWithConnection, choose })
     const network = this.#owned.add(await starting, started => started[Symbol.asyncDispose]())
     const clocks = new Map<Client, ShiftedClock>()
     const clients = this.#clients(port, network, clocks)
-    const holdsUp = engine.isHeldUpByClients === true
-    const ofClients = new ClientFaults(clients, { ttl, holdsUp, clocks, choose: this.#choose })
-    const possible = { ...ofClients.faults, ...network.faults, ...engine.faults }
+    const blocksOthers = engine.clientsBlockOthers === true
+    const clientFaults = new ClientFaults(clients, { ttl, blocksOthers, clocks, choose })
+    const possible = { ...clientFaults.faults, ...network.faults, ...engine.faults }
     const faults = this.#options.faults.filter(name => name in possible)
-    this.#introduce(faults)
+    this.#recordRun(faults)
 
     this.#owned.add(clients, all => Promise.all(all.map(client => client.stop())))
     await Promise.all(clients.map(client => client.start()))
     this.#started = performance.now()
-    const telling = setInterval(() => this.#options.onProgress?.(this.#progress()), 1_000)
-    this.#owned.add(telling, clearInterval)
+    const progress = setInterval(() => this.#options.onProgress?.(this.#progress()), 1_000)
+    this.#owned.add(progress, clearInterval)
     await sleep(engine.warmUp ?? 0, this.#stop)
 
     const injector = this.#owned.add(new Injector(possible, this.#history, this.#failed), each => each.end())
@@ -107,25 +109,25 @@ class Run {
     return this.#progress()
   }
 
-  /** Answers its port. */
+  /** Resolves to its port. */
   async #startResource(): Promise<number> {
-    const resource = new Child('resource')
+    const resource = new Child('resource-process')
     let isOver = false
     void resource.ended.then(output => {
-      if (!isOver) this.#failed(new Error(`the guarded resource ended by itself: ${output.trim() || 'silently'}`))
+      if (!isOver) this.#failed(new Error(`the guarded resource ended by itself: ${output.trim() || 'no output'}`))
     })
     this.#owned.add(resource, each => {
       isOver = true
       return each.kill()
     })
     const { history, fence } = this.#options
-    const order: ResourceOrder = { history, origin: String(this.#origin), fence }
-    resource.send(order)
+    const task: ResourceTask = { history, origin: String(this.#origin), fence }
+    resource.send(task)
     const { port } = (await resource.answer()) as { port: number }
     return port
   }
 
-  /** Not started yet. Each has a clock of its own, if clocks are to be changed. */
+  /** The clients, not started yet. Each has its own clock if `client-clock` is a fault. */
   #clients(resource: number, network: Network, clocks: Map<Client, ShiftedClock>): Client[] {
     const { engine, names, ttl, seed, pace = 0, history } = this.#options
     const task = { names, ttl, seed, pace, history, origin: String(this.#origin), resource }
@@ -142,7 +144,7 @@ class Run {
     })
   }
 
-  #introduce(faults: readonly string[]): void {
+  #recordRun(faults: readonly string[]): void {
     const { engine, seed, ttl, clients, names, fence } = this.#options
     const versions = { node: process.versions.node, ...engine.versions }
     const { name, bound } = engine
@@ -150,13 +152,13 @@ class Run {
   }
 
   #progress(): Progress {
-    this.#tally.update()
-    return { elapsed: performance.now() - this.#started, counts: { ...this.#tally.counts } }
+    this.#tail.update()
+    return { elapsed: performance.now() - this.#started, counts: { ...this.#tail.counts } }
   }
 
-  /** Who holds nothing has nothing to lose, so that little would be seen. */
+  /** Prefers holders, because only they have something to lose. */
   readonly #choose: Choose = (random, clients) => {
-    const holders = this.#tally.holders()
+    const holders = this.#tail.holders()
     const holding = clients.filter(({ number }) => holders.has(number))
     return pick(random, holding.length > 0 && random() < 0.8 ? holding : clients)
   }
@@ -167,7 +169,7 @@ class Run {
   }
 }
 
-/** Things are ended in the opposite order of that in which they were begun, whatever becomes of the others. */
+/** Ends things in reverse order, even if some fail to end. */
 class Owned {
   readonly #ends: (() => unknown)[] = []
 

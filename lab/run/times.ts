@@ -1,14 +1,14 @@
-/** Of the last grant of each name. */
+/** The last grant of a name. */
 interface Last {
   readonly token: bigint
   readonly time: number
 }
 
-/** When the requests left that were granted. Other names may have the same tokens. */
+/** When granted requests left. */
 export class Times {
   readonly #last = new Map<string, Last>()
 
-  /** A token that is granted again, since the answer was lost, keeps its first time. */
+  /** A token that is granted again, because the answer was lost, keeps its first time. */
   set(name: string, token: bigint, time: number): void {
     if (this.#last.get(name)?.token !== token) this.#last.set(name, { token, time })
   }

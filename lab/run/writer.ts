@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { onLines } from './lines.ts'
 import type { WriteReply, WriteRequest } from './resource-process.ts'
 
-/** Milliseconds after which a write that is not answered is given up. */
+/** The timeout of a write, in milliseconds. */
 const LIMIT = 2_000
 
 /** A client's connection to the guarded resource. */
@@ -28,7 +28,7 @@ export class Writer {
     })
   }
 
-  /** Sent once: a write that is not answered is never tried again. */
+  /** Sends the write once. `unsure`: it was not answered. */
   write(request: WriteRequest): Promise<'wrote' | 'refused' | 'unsure'> {
     const { promise, resolve } = Promise.withResolvers<'wrote' | 'refused' | 'unsure'>()
     const timer = setTimeout(() => resolve('unsure'), LIMIT)

@@ -1,6 +1,6 @@
 import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { LeaseError } from '../../src/contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 
 /** Where `script/setup` unpacks Debian's packages when it may not install them. */
 export const UNPACKED: string = join(import.meta.dirname, '../../.tools/servers/usr')

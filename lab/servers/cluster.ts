@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { fields } from '../../src/stores/redis/info.ts'
 import { findBinary } from './binary.ts'
 import { newPlace } from './process.ts'
-import { RedisServer } from './redis.ts'
+import { fields, RedisServer } from './redis.ts'
 import { until } from './until.ts'
 
 /** A Redis Cluster of three masters without replicas, each with a third of the slots, that serves on every node. */

@@ -6,6 +6,12 @@ import { createServer, type Server } from 'node:net'
 const LOWEST = 12_000
 const COUNT = 10_000
 
+/** The address of a server. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
 export interface Port {
   readonly number: number
   /** Lets others have it. */

@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fields } from '../../src/stores/redis/info.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
@@ -116,4 +115,9 @@ export class RedisServer extends ServerProcess {
   get #configPath(): string {
     return join(this.folder, 'redis.conf')
   }
+}
+
+/** The lines `name:value` of `INFO`. */
+export function fields(text: string): Record<string, string> {
+  return Object.fromEntries(Array.from(text.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value]))
 }

@@ -1,11 +1,12 @@
 import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
-import { ms, number, type Verdict } from '../../lab/judge/verdict.ts'
+import { ms, number } from '../../lab/judge/format.ts'
+import type { Verdict } from '../../lab/judge/verdict.ts'
 import { PROGRAMMES, type Proof } from './results.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',
   tokens: 'tokens',
-  told: 'told in time',
+  notified: 'notified in time',
   deadlock: 'liveness A',
   faults: 'liveness B',
 }
@@ -81,7 +82,7 @@ function section(name: string, all: readonly Proof[]): string {
   return [`### ${name}`, sentence(ENGINES[name]?.what ?? ''), ...runs.flatMap(described)].join('\n\n')
 }
 
-function described({ programme, run, counts, machine, commit, command, rows, story }: Proof): string[] {
+function described({ programme, run, counts, machine, commit, command, rows, explanation }: Proof): string[] {
   const { versions, clients, names, ttl } = run
   const programs = Object.entries(versions).map(([what, version]) => `${what} ${version}`)
   const faults = Object.entries(counts.faults).map(([what, times]) => `${what} ${number(times)}`)
@@ -91,7 +92,7 @@ function described({ programme, run, counts, machine, commit, command, rows, sto
   return [
     `**${programme}**: ${faults.join(', ')}. ${clients} clients, ${names} names, ttl ${ms(ttl)}; ${programs.join(', ')}; ${machine}; commit ${commit}.`,
     ...(remarks.length > 0 ? [remarks.join('\n')] : []),
-    ...(story.length > 0 ? [`\`\`\`text\n${story.join('\n')}\n\`\`\``] : []),
+    ...(explanation.length > 0 ? [`\`\`\`text\n${explanation.join('\n')}\n\`\`\``] : []),
     `\`\`\`\n${command}\n\`\`\``,
   ]
 }

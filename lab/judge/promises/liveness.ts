@@ -1,12 +1,9 @@
+import { ms, seconds } from '../format.ts'
 import type { Idle } from '../idle.ts'
 import type { Trace } from '../trace.ts'
-import { ms, seconds } from '../verdict.ts'
 import type { Violation } from '../violation.ts'
 
-/**
- * A name that is asked for is had again in time, whoever died or stood still, whatever befell the servers. One that is
- * never had again is a deadlock, whatever began it.
- */
+/** A waiter acquires the name in time, whatever the faults. A name that is never acquired again is a deadlock. */
 export function liveness(trace: Trace, idles: readonly Idle[]): Violation[] {
   return idles.filter(({ from, to, limit }) => to - from > limit).map(idle => violation(trace, idle))
 }
@@ -16,25 +13,25 @@ function violation({ acquisitions, grants }: Trace, { name, from, to, fault, lim
   const asker = ofName.findLast(({ asked }) => asked < to)
   const last = grants.get(name)?.findLast(({ granted }) => granted <= from)
   const since = last?.believedUntil ?? 0
-  // Who died in between two requests may hold what it was never told of.
+  // A client that died during a request may hold a lease that it never heard of.
   const dead = ofName.filter(({ died }) => died >= since && died <= to).sort((one, other) => one.died - other.died)[0]
-  const isHadAgain = grants.get(name)?.some(({ granted }) => granted >= to) === true
+  const isAcquired = grants.get(name)?.some(({ granted }) => granted >= to) === true
   const after = fault
     ? ` after the fault ${fault.what} (${fault.target})`
     : dead
       ? ` after client ${dead.client} died`
       : ''
-  const before = since < from ? `; its last holder had it until ${seconds(since)}` : ''
+  const before = since < from ? `; its last holder held it until ${seconds(since)}` : ''
   return {
-    promise: fault && isHadAgain ? 'faults' : 'deadlock',
+    promise: fault && isAcquired ? 'faults' : 'deadlock',
     at: to,
     name,
-    what: `nobody had it for ${ms(to - from)}${after}, though it was asked for, and ${ms(limit)} are allowed${before}`,
+    what: `nobody held it for ${ms(to - from)}${after}, although clients waited; ${ms(limit)} are allowed${before}`,
     ops: [...new Set([last, dead, asker].flatMap(each => each?.op ?? []))],
   }
 }
 
-/** Milliseconds after which names were had again whose holder died: longest last. */
+/** How long it took to acquire the names of dead holders, in milliseconds: longest last. */
 export function recoveriesOf({ grants }: Trace): number[] {
   return [...grants.values()]
     .flatMap(granted =>

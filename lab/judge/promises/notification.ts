@@ -3,22 +3,22 @@ import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
 import type { Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
-/** A holder knows of its loss, by a look or by the signal, before another holds. */
-export function told(trace: Trace, overlaps: readonly Overlap[]): Violation[] {
-  const looked = overlaps.filter(({ excuse }) => !excuse).map(believed)
+/** A holder is notified of its loss, by a check or the signal, before the next grant. */
+export function notification(trace: Trace, overlaps: readonly Overlap[]): Violation[] {
+  const checked = overlaps.filter(({ excuse }) => !excuse).map(believed)
   const known = new Set(overlaps.map(({ older }) => older))
-  return [...looked, ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : untold(trace, loss)))]
+  return [...checked, ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : missed(trace, loss)))]
 }
 
-function believed({ older, newer, from, isByLook }: Overlap): Violation {
+function believed({ older, newer, from, isByCheck }: Overlap): Violation {
   const late = (older.actedUntil - from).toFixed(1)
-  const what = isByLook
+  const what = isByCheck
     ? `client ${older.client} believed to hold it for ${late} ms after client ${newer.client} was granted it`
     : `client ${older.client} wrote ${late} ms after client ${newer.client} was granted it, and was never stopped`
-  return { promise: 'told', at: from, name: older.name, what, ops: [older.op, newer.op] }
+  return { promise: 'notified', at: from, name: older.name, what, ops: [older.op, newer.op] }
 }
 
-/** A lease that was not given back, and who had the name next. */
+/** A lease that was not released, and the next grant of the name. */
 interface Loss {
   readonly older: Acquisition
   readonly newer: Acquisition
@@ -34,16 +34,16 @@ function losses({ grants }: Trace): Loss[] {
   })
 }
 
-/** The signal aborts by a timer, for which the process must run: but a look would have told it. */
-function untold(trace: Trace, { older, newer }: Loss): Violation[] {
+/** The signal aborts by a timer, so the process must run. A check would have reported the loss anyway. */
+function missed(trace: Trace, { older, newer }: Loss): Violation[] {
   const latest = newer.granted + STALL
   if (older.over <= latest || trace.end <= latest) return []
   if (pauseOf(trace, older, latest) || excuseOf(trace, older, newer.granted)) return []
-  const what = `client ${older.client} was not told within ${STALL} ms that client ${newer.client} was granted it`
-  return [{ promise: 'told', at: latest, name: older.name, what, ops: [older.op, newer.op] }]
+  const what = `client ${older.client} was not notified within ${STALL} ms after client ${newer.client} was granted it`
+  return [{ promise: 'notified', at: latest, name: older.name, what, ops: [older.op, newer.op] }]
 }
 
-/** By how many milliseconds losses were told before another was granted the name: least first, negative if after. */
+/** How many milliseconds before the next grant holders were notified: least first, negative if after. */
 export function marginsOf(trace: Trace): number[] {
   return losses(trace)
     .map(({ older, newer }) => newer.granted - Math.min(older.lost, older.believedUntil))

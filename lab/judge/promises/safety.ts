@@ -3,8 +3,8 @@ import type { Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /**
- * Mutual exclusion as the resource sees it: no accepted write has a lower token than one before, each is accepted once,
- * the resource keeps to its rule, and a writer is told what was decided.
+ * Mutual exclusion as the resource sees it: no accepted write has a lower token than an earlier one, each is accepted once,
+ * the resource obeys its rule, and each writer is answered what was decided.
  */
 export function safety(trace: Trace): Violation[] {
   return [...trace.decisions].flatMap(([name, decisions]) => judge(trace, name, decisions))
@@ -27,16 +27,16 @@ function judge(
     const fail = (what: string, ops: readonly number[] = opOf(write)): void => {
       violations.push({ promise: 'safety', at, name, what, ops: [...new Set(ops)] })
     }
-    const told = writers.get(write)?.write.told
+    const answer = writers.get(write)?.write.answer
     if (kind === 'rejected') {
-      if (BigInt(token) >= BigInt(mark)) fail(`a write with token ${token} was refused though none above it was seen`)
-      if (told === 'wrote') fail('a write that was refused was told to be done')
+      if (BigInt(token) >= BigInt(mark)) fail(`a write with token ${token} was refused although no higher one was seen`)
+      if (answer === 'wrote') fail('a refused write was answered as done')
       continue
     }
-    if (!writers.has(write)) fail(`a write was accepted that nobody made, with token ${token}`)
+    if (!writers.has(write)) fail(`an unknown write with token ${token} was accepted`)
     if (accepted.has(write)) fail('a write was accepted twice')
     accepted.add(write)
-    if (told === 'refused') fail('a write that was accepted was told to be refused')
+    if (answer === 'refused') fail('an accepted write was answered as refused')
     if (newest && BigInt(token) < BigInt(newest.token))
       fail(`a write with token ${token} was accepted after one with ${newest.token}`, [
         ...opOf(newest.write),

@@ -2,7 +2,7 @@ import type { Acquisition } from '../acquisition.ts'
 import type { Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
-/** Tokens are unique, stay the same for as long as a lease lives, and rise from who was granted to who asked after. */
+/** Tokens are unique, never change during a lease, and increase from each grant to those requested after it. */
 export function tokens({ grants }: Trace): Violation[] {
   return [...grants].flatMap(([name, granted]) => [
     ...repeated(granted),
@@ -20,13 +20,13 @@ function repeated(granted: readonly Acquisition[]): Violation[] {
   return granted.flatMap(acquisition => {
     const { token, granted: at, name, op } = acquisition
     const earlier = first.get(token)
-    if (earlier) return [violation(at, name, `token ${token} was handed out twice`, [earlier.op, op])]
+    if (earlier) return [violation(at, name, `token ${token} was granted twice`, [earlier.op, op])]
     first.set(token, acquisition)
     return []
   })
 }
 
-/** By the real order: what was handed out before the other was asked for. */
+/** Compares grants with the requests that began after them. */
 function fallen(granted: readonly Acquisition[]): Violation[] {
   const violations: Violation[] = []
   let highest: Acquisition | undefined
@@ -39,7 +39,10 @@ function fallen(granted: readonly Acquisition[]): Violation[] {
     const { token, granted: at, name, op } = acquisition
     if (highest && token < highest.token)
       violations.push(
-        violation(at, name, `token ${token} was handed out to who asked after ${highest.token} was`, [highest.op, op]),
+        violation(at, name, `token ${token} was granted to a request that came after the grant of ${highest.token}`, [
+          highest.op,
+          op,
+        ]),
       )
   }
   return violations

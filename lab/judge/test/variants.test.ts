@@ -15,7 +15,7 @@ describe('the checker notices', () => {
       const row = verdict.rows.find(({ promise }) => promise === breaks)
       if (row?.outcome === 'violated') {
         expect(verdict.outcome).toBe('violated')
-        expect(verdict.story.length).toBeGreaterThan(1)
+        expect(verdict.explanation.length).toBeGreaterThan(1)
         return
       }
       for (const { promise, outcome } of verdict.rows) outcomes.add(`${promise} ${outcome}`)

@@ -101,18 +101,18 @@ export const variants: Readonly<Record<string, Wrong>> = {
     contest: { lock: home => new NoWriteBack(home) },
     breaks: 'tokens',
   },
-  'a deadline that is counted from the reply': { contest: { lock: home => new FromReply(home) }, breaks: 'told' },
+  'a deadline that is counted from the reply': { contest: { lock: home => new FromReply(home) }, breaks: 'notified' },
   'ends that are compared by the wall clocks of the clients': {
     contest: { lock: home => new WallClock(home) },
-    breaks: 'told',
+    breaks: 'notified',
   },
-  'a release by name': { contest: { lock: home => new ReleaseByName(home) }, breaks: 'told' },
+  'a release by name': { contest: { lock: home => new ReleaseByName(home) }, breaks: 'notified' },
   'a counter that is forgotten': { contest: { lock: home => new ForgottenCounter(home) }, breaks: 'tokens' },
   'SETNX, then EXPIRE': { contest: { lock: home => new ExpireAfter(home) }, breaks: 'deadlock' },
-  'one owner value for all': { contest: { lock: home => new FixedOwner(home) }, breaks: 'told' },
+  'one owner value for all': { contest: { lock: home => new FixedOwner(home) }, breaks: 'notified' },
   'GET, a comparison in the client, then DEL': {
     contest: { lock: home => new CompareInClient(home) },
-    breaks: 'told',
+    breaks: 'notified',
   },
   'a lock that never runs out': { contest: { lock: home => new NoExpiry(home) }, breaks: 'deadlock' },
 }

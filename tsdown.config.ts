@@ -25,16 +25,13 @@ const subpaths = present({
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
 const thread = { 'thread/worker': 'src/core/thread/worker.ts' }
-// Processes of their own, of the command line.
-const prove = { 'prove/client': 'lab/prove/client.ts', 'prove/resource': 'lab/prove/resource.ts' }
 
 const config: UserConfig = defineConfig({
   entry: subpaths,
-  format: { esm: { entry: { ...subpaths, ...commandLine, ...thread, ...prove } }, cjs: {} },
+  format: { esm: { entry: { ...subpaths, ...commandLine, ...thread } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  copy: ['lab/servers/clock.c'],
   dts: { entry: Object.values(subpaths) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -1,6 +1,6 @@
 import { type Acquisition, NEVER } from '../judge/acquisition.ts'
 import { seconds } from '../judge/format.ts'
-import { overlapsOf } from '../judge/overlap.ts'
+import { type Overlap, overlapsOf } from '../judge/overlap.ts'
 import type { Span } from '../judge/span.ts'
 import { struck, type Trace } from '../judge/trace.ts'
 import type { Violation } from '../judge/violation.ts'
@@ -31,44 +31,22 @@ class Drawing {
   }
 
   draw(violations: readonly Violation[]): Html {
-    const { run, faults, acquisitions, end } = this.#trace
-    const { from, to } = this.#span
-    const [width, height] = [this.#x(to), HEAD + run.names.length * this.#section]
-    const isShown = (start: number, over: number): boolean => over >= from && start <= to
+    const { run, faults, acquisitions } = this.#trace
+    const [width, height] = [this.#x(this.#span.to), HEAD + run.names.length * this.#section]
     const rows = run.names.flatMap(name => this.#clients.map(client => this.#top(name, client) + ROW))
     const ticks = Array.from({ length: Math.floor(width / TICK) + 1 }, (_, index) => index * TICK)
-    const drawn = [...acquisitions.values()].filter(({ asked, settled, over }) =>
-      isShown(asked, Math.min(over === NEVER ? settled : over, end)),
-    )
     const labels = run.names.map(
       name => html`<div style="height:${HEAD}px"><b>${name}</b></div>
         ${this.#clients.map(client => html`<div style="height:${ROW}px">client ${client}</div>`)}`,
     )
     return html`<div class="timeline"><div class="labels"><div style="height:${HEAD}px"></div>${labels}</div>
       <div class="plot"><svg width="${width}" height="${height}" role="img" aria-label="Clients by name over time">
-      ${ticks.map(x => html`<text x="${x}" y="16">${seconds(from + x / this.#scale)}</text>`)}
+      ${ticks.map(x => html`<text x="${x}" y="16">${seconds(this.#span.from + x / this.#scale)}</text>`)}
       ${rows.map(y => html`<path class="row" d="M0 ${y}H${width}"/>`)}
-      ${faults.filter(({ at, until }) => isShown(at, until)).map(fault => this.#fault(fault, height))}
-      ${drawn.map(each => this.#acquisition(each))}
-      ${overlapsOf(this.#trace)
-        .filter(overlap => isShown(overlap.from, overlap.until))
-        .map(({ older, newer, from, until, excuse, effect }) =>
-          this.#bar(
-            'overlap',
-            [from, until],
-            [this.#top(older.name, older.client) + 2, ROW - 4],
-            [
-              `client ${older.client} still acted as holder after the grant of client ${newer.client}`,
-              `${excuse ? `excused by ${excuse}` : 'not excused'}, ${effect}`,
-            ],
-          ),
-        )}
-      ${violations
-        .filter(({ at }) => isShown(at, at))
-        .map(
-          ({ at, name, what }) => html`<path class="violation" d="M${this.#x(at)} ${HEAD}V${height}">
-          <title>${seconds(at)} ${name}: ${what}</title></path>`,
-        )}
+      ${faults.map(fault => this.#fault(fault, height))}
+      ${[...acquisitions.values()].map(each => this.#acquisition(each))}
+      ${overlapsOf(this.#trace).map(each => this.#overlap(each))}
+      ${violations.map(({ at, name, what }) => this.#mark('violation', at, HEAD, height, `${name}: ${what}`))}
       </svg></div></div>`
   }
 
@@ -84,46 +62,43 @@ class Drawing {
     return 2 * HEAD + this.#trace.run.names.indexOf(name) * this.#section + this.#clients.indexOf(client) * ROW
   }
 
-  #fault(fault: Trace['faults'][number], height: number): Html {
+  #fault(fault: Trace['faults'][number], height: number): (Html | false)[] {
     const { at, until, what, target } = fault
     const client = struck(fault)
-    const title = [`${what} (${target}), ${seconds(at)} to ${seconds(until)}`]
-    if (client === undefined) return this.#bar('fault', [at, until], [HEAD, height - HEAD], title)
-    const tops = this.#trace.run.names.map(name => this.#top(name, client))
-    return html`${tops.map(top => this.#bar('fault', [at, until], [top, ROW], title))}`
+    const title = `${what} (${target}), ${seconds(at)} to ${seconds(until)}`
+    if (client === undefined) return [this.#bar('fault', at, until, HEAD, height, title)]
+    return this.#trace.run.names.map(name => this.#bar('fault', at, until, this.#top(name, client), ROW, title))
   }
 
   #acquisition(each: Acquisition): Html {
     const { asked, settled, granted, lost, died, over, client, token, name, writes, believedUntil } = each
-    const { end } = this.#trace
     const top = this.#top(name, client)
-    const waiting = this.#bar('wait', [asked, Math.min(settled, end)], [top + ROW / 2 - 1, 2])
-    if (granted === NEVER) return waiting
-    const until = Math.min(believedUntil, end)
-    const refused = writes.filter(({ decision }) => decision?.kind === 'rejected')
-    return html`${waiting}${this.#bar(
-      'hold',
-      [granted, until],
-      [top + 4, ROW - 8],
-      [`client ${client} held ${name} with token ${token}, ${seconds(granted)} to ${seconds(until)}`],
-    )}
-      ${refused.map(({ decision, token }) => this.#mark('refused', decision?.at ?? 0, top, 0, `a write with token ${token} was refused`))}
-      ${lost === over && lost !== NEVER && this.#mark('lost', lost, top, ROW - 8, `client ${client} is notified that it lost ${name}`)}
-      ${died === over && died !== NEVER && this.#mark('died', died, top, ROW - 8, `client ${client} died`)}`
+    const holds = `client ${client} held ${name} with token ${token}, ${seconds(granted)} to ${seconds(believedUntil)}`
+    const refused = writes.flatMap(({ decision }) => (decision?.kind === 'rejected' ? [decision.at] : []))
+    return html`${this.#bar('wait', asked, settled, top + 9, 2)}
+      ${granted !== NEVER && this.#bar('hold', granted, believedUntil, top + 4, 12, holds)}
+      ${refused.map(at => this.#mark('refused', at, top + 10, 0, `a write with token ${token} was refused`))}
+      ${lost === over && this.#mark('lost', lost, top + 4, 12, `client ${client} is notified that it lost ${name}`)}
+      ${granted !== NEVER && died === over && this.#mark('died', died, top + 4, 12, `client ${client} died`)}`
   }
 
-  #bar(
-    kind: string,
-    [from, to]: readonly [number, number],
-    [y, height]: readonly [number, number],
-    title: string[] = [],
-  ): Html {
-    const width = Math.max(this.#x(to) - this.#x(from), 1).toFixed(1)
-    return html`<rect class="${kind}" x="${this.#x(from)}" y="${y}" width="${width}" height="${height}">
-      ${title.length > 0 && html`<title>${title.join(': ')}</title>`}</rect>`
+  #overlap({ older, newer, from, until, excuse, effect }: Overlap): Html | false {
+    const what = `client ${older.client} still acted as holder after the grant of client ${newer.client}`
+    const title = `${what}: ${excuse ? `excused by ${excuse}` : 'not excused'}, ${effect}`
+    return this.#bar('overlap', from, until, this.#top(older.name, older.client) + 2, 16, title)
   }
 
-  #mark(kind: string, at: number, top: number, height: number, what: string): Html {
-    return html`<path class="${kind}" d="M${this.#x(at)} ${top + (ROW - height) / 2}v${height}"><title>${what}, ${seconds(at)}</title></path>`
+  /** Draws the part within the span, if there is any. */
+  #bar(kind: string, from: number, to: number, y: number, height: number, title = ''): Html | false {
+    const [start, end] = [Math.max(from, this.#span.from), Math.min(to, this.#span.to)]
+    if (start > end) return false
+    const width = Math.max(this.#x(end) - this.#x(start), 1).toFixed(1)
+    return html`<rect class="${kind}" x="${this.#x(start)}" y="${y}" width="${width}" height="${height}">
+      ${title && html`<title>${title}</title>`}</rect>`
+  }
+
+  #mark(kind: string, at: number, y: number, height: number, title: string): Html | false {
+    if (at < this.#span.from || at > this.#span.to) return false
+    return html`<path class="${kind}" d="M${this.#x(at)} ${y}v${height}"><title>${title}, ${seconds(at)}</title></path>`
   }
 }

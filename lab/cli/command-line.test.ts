@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import * as support from '../../src/cli/lab-support.ts'
 import { folder, holdfast } from '../../src/cli/test/holdfast.ts'
+import type { CommandLine } from './command-line.ts'
 
-describe('what cannot be right is said, with what is expected', () => {
+describe('a wrong option is refused, with what is expected', () => {
   const wrong: [string, string[], RegExp][] = [
     ['no engine', [], /--lab ENGINE is missing, one of sqlite, redis/],
     ['an engine that is mistyped', ['--lab', 'redlok'], /did you mean redlock\?/],
@@ -18,13 +20,9 @@ describe('what cannot be right is said, with what is expected', () => {
       ['--lab', 'redis', '--report', '/no/such/a.html'],
       /--report .*: the folder \/no\/such is missing or not writable/,
     ],
+    ['a known violation of external servers', ['--store', 'sqlite:a', '--known-violation'], /needs --lab/],
     [
-      'a violation that is known of servers that are not its own',
-      ['--store', 'sqlite:a', '--known-violation'],
-      /needs --lab/,
-    ],
-    [
-      'a violation that is known by other faults',
+      'a known violation with other faults',
       ['--lab', 'redis', '--known-violation', '--faults', 'cut'],
       /remove --faults/,
     ],
@@ -37,7 +35,7 @@ describe('what cannot be right is said, with what is expected', () => {
   })
 })
 
-test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, async () => {
+test('the verdict, its page, and the command that repeats the run', { timeout: 60_000 }, async () => {
   const [events, page] = [join(folder, 'verdict.jsonl'), join(folder, 'verdict.html')]
   const args = [
     '--lab',
@@ -64,7 +62,7 @@ test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, 
   expect(again).toMatchObject({ code: 64, err: expect.stringMatching(/the file exists/) })
 })
 
-test('who checks no tokens suffers, and is told how it came about', { timeout: 60_000 }, async () => {
+test('without a fence stale writes are accepted, and the violation is explained', { timeout: 60_000 }, async () => {
   const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--seed', '7', '--names', '2', '--no-fence']
   const { code, out } = await holdfast(['prove', ...args, '--faults', 'client-pause', '--json'])
   expect(code).toBe(1)
@@ -75,4 +73,9 @@ test('who checks no tokens suffers, and is told how it came about', { timeout: 6
   }
   expect(verdict.outcome).toBe('violated')
   expect(verdict.explanation.length).toBeGreaterThan(2)
+})
+
+test('the command line provides what the lab declares', () => {
+  const provided: CommandLine = support
+  expect(Object.keys(provided).length).toBeGreaterThan(0)
 })

@@ -8,13 +8,13 @@ import { until } from '../servers/until.ts'
 
 const QUICK = ['--ttl', '500ms', '--duration', '3s', '--seed', '3', '--clients', '3', '--names', '2']
 
-/** The kinds of what happened. */
+/** The kinds of the events in a history. */
 function kindsIn(path: string): string[] {
   const lines = readFileSync(path, 'utf8').trim().split('\n')
   return lines.map(line => (JSON.parse(line) as { kind: string }).kind)
 }
 
-test('servers of somebody are left as they were, and what is done to them is said before', async () => {
+test('external servers are left as they were, and a warning comes first', async () => {
   const server = await startRedis({ password: 'secret' })
   onTestFinished(() => server.stop())
   await server.call('SET', 'theirs', 'kept')
@@ -37,7 +37,7 @@ test('no row is left in a table of PostgreSQL', async () => {
   expect(await server.query('select name from holdfast.lease')).toEqual([])
 })
 
-test('a server that does not answer is said, and nothing is begun', async () => {
+test('a server that does not answer is reported, and nothing is started', async () => {
   const { code, err } = await holdfast(['prove', '--store', 'redis://127.0.0.1:1', ...QUICK])
   expect({ code, err }).toMatchObject({ code: 69, err: expect.stringMatching(/127\.0\.0\.1:1|ECONNREFUSED/) })
 })
@@ -52,14 +52,14 @@ test('a ttl that is too short for the store is refused before anything is starte
   expect(err).not.toMatch(/ at .*\.ts/)
 })
 
-test('a run against servers of somebody is short and small', async () => {
+test('a run on external servers is short and small', async () => {
   const url = ['prove', '--store', 'redis://127.0.0.1:1']
   expect((await holdfast([...url, '--duration', '1h'])).err).toMatch(/--duration 1h: expected from .* to 10m/)
   expect((await holdfast([...url, '--clients', '9'])).err).toMatch(/--clients 9: .* from 2 to 8/)
   expect((await holdfast([...url, '--faults', 'server-kill'])).err).toMatch(/no fault server-kill of external servers/)
 })
 
-test('Ctrl-C ends it with all that it started, and leaves no folder behind', async () => {
+test('Ctrl-C ends it with everything that it started, and leaves no folder behind', async () => {
   const events = join(folder, 'events.jsonl')
   const proving = start(['prove', '--lab', 'redis', '--ttl', '500ms', '--faults', 'client-pause', '--events', events], {
     env: { TMPDIR: folder },
@@ -72,7 +72,7 @@ test('Ctrl-C ends it with all that it started, and leaves no folder behind', asy
   await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
 })
 
-test('what an engine does not promise to bear is shown on demand, and the fence holds', {
+test('a known violation is shown on demand, and the fence holds', {
   timeout: 60_000,
 }, async () => {
   const args = ['--lab', 'redis', '--ttl', '500ms', '--duration', '8s', '--seed', '3', '--known-violation', '--json']

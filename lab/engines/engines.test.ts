@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { holdfast } from '../../src/cli/test/holdfast.ts'
 import { createLocks } from '../../src/index.ts'
 import { FAULTS } from '../faults/fault.ts'
 import type { Engine } from './engine.ts'
@@ -54,4 +55,9 @@ test('H2: the servers of the lab that can run programs, or can easily have one, 
       client.disconnect()
     }
   }
+})
+
+test('the help lists every engine and every fault', async () => {
+  const { out } = await holdfast(['prove', '--help'])
+  for (const name of [...Object.keys(ENGINES), ...Object.keys(FAULTS)]) expect(out).toContain(name)
 })

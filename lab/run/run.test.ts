@@ -12,10 +12,10 @@ import { newFolder } from '../servers/folder.ts'
 import { type RunOptions, run } from './run.ts'
 
 const ttl = 600
-// Until enough was seen, on machines that may be busy.
+// The machine may be busy.
 vi.setConfig({ testTimeout: 90_000 })
 
-/** Of a run that goes on until enough was seen. */
+/** The history of a run that ends when it shows enough. */
 async function historyOf(
   engine: Engine,
   enough: (history: History) => boolean,
@@ -60,7 +60,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('clients of a file that are stopped and killed lose leases, and their late writes are refused', async () => {
+test('clients of a file that are paused and killed lose leases, and their late writes are refused', async () => {
   const faults = ['client-pause', 'client-kill', 'client-block']
   const enough = (history: History): boolean =>
     faultsIn(history).size === faults.length &&
@@ -84,7 +84,7 @@ test('without a fence the late writes are accepted', async () => {
   expect(stale(history).length).toBeGreaterThan(0)
 })
 
-/** What a short run must show. Longer ones, which also show refused writes, are those of ./script/prove. */
+/** What a short run must show. The long runs of ./script/prove also show refused writes. */
 const LITTLE: Least = { grants: 20, takeovers: 1, losses: 1, followed: 1, accepted: 20, rejected: 0 }
 
 test.each(Object.entries(ENGINES))('%s keeps its promises while each of its faults happens', async (_, listed) => {
@@ -92,14 +92,14 @@ test.each(Object.entries(ENGINES))('%s keeps its promises while each of its faul
   const start = await listed.load()
   const engine = await start({ ttl: 1_000, clocks: false })
   const { death, election } = engine.bound
-  // The machine may be busy with other tests: what is never had again is found all the same.
+  // A busy machine is slow, but a deadlock is still found.
   const patient = { ...engine, bound: { death: death + 3_000, election: election + 3_000 } }
   const history = await historyOf(patient, enough, { faults: listed.faults, ttl: 1_000, names: ['a', 'b', 'c'] })
   const verdict = judge(history, LITTLE)
   expect(verdict.outcome, table(verdict)).toBe('passed')
 })
 
-test('a run that is told to stop mends what is broken and ends what it began', async () => {
+test('a run that is stopped repairs its faults and ends its processes', async () => {
   const faults = ['client-pause', 'server-kill']
   const enough = (history: History): boolean => faultsIn(history).size === faults.length
   const history = await historyOf(await startRedisAlone({ ttl, clocks: false }), enough, { faults })

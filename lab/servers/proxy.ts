@@ -152,7 +152,8 @@ export class TcpProxy implements AsyncDisposable {
     const down = new Pipe(server, client, this.down)
     const connection = { head: '', pipes: [up, down] }
     this.#connections.add(connection)
-    server.on('close', () => this.#connections.delete(connection))
+    for (const [socket, other] of [[client, server] as const, [server, client] as const])
+      socket.on('close', () => other.closed && this.#connections.delete(connection))
     this.#cutOff(connection)
     client.prependOnceListener('data', (piece: Buffer) => {
       connection.head = piece.toString('latin1')

@@ -7,14 +7,15 @@ export class Html {
   }
 }
 
+type Content = Html | string | number | bigint | false | undefined | readonly Content[]
+
 /** A template of HTML. Lists are joined; `false` and `undefined` are nothing. */
-export function html(strings: TemplateStringsArray, ...values: readonly unknown[]): Html {
+export function html(strings: TemplateStringsArray, ...values: readonly Content[]): Html {
   return new Html(String.raw({ raw: strings }, ...values.map(escaped)))
 }
 
-function escaped(value: unknown): string {
-  if (value instanceof Html) return value.text
-  if (Array.isArray(value)) return value.map(escaped).join('')
+function escaped(value: Content): string {
+  if (typeof value === 'object') return value instanceof Html ? value.text : value.map(escaped).join('')
   if (value === false || value === undefined) return ''
   return String(value).replace(/[&<>"']/g, char => `&#${char.charCodeAt(0)};`)
 }

@@ -13,12 +13,12 @@ interface Ended {
 
 /** What a file tells of the runs of one name, beside the metrics of the lease. */
 export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'gauge', help: string]>> = {
-  holdfast_runs_total: ['counter', 'Runs that ended, by their outcome, since the file was made.'],
-  holdfast_run_start_timestamp_seconds: ['gauge', 'When the last run began, in seconds since 1970.'],
-  holdfast_run_end_timestamp_seconds: ['gauge', 'When the last run that ended did, in seconds since 1970.'],
-  holdfast_run_success_timestamp_seconds: ['gauge', 'When the last run that succeeded ended, in seconds since 1970.'],
-  holdfast_run_duration_seconds: ['gauge', 'How long the last run took that ended.'],
-  holdfast_run_exit_code: ['gauge', 'The exit code of the last run that ended.'],
+  holdfast_runs_total: ['counter', 'Finished runs by outcome, since the file was created.'],
+  holdfast_run_start_timestamp_seconds: ['gauge', 'Unix time at which the last run started.'],
+  holdfast_run_end_timestamp_seconds: ['gauge', 'Unix time at which the last finished run ended.'],
+  holdfast_run_success_timestamp_seconds: ['gauge', 'Unix time at which the last successful run ended.'],
+  holdfast_run_duration_seconds: ['gauge', 'Duration of the last finished run.'],
+  holdfast_run_exit_code: ['gauge', 'Exit code of the last finished run.'],
 }
 
 const ENDINGS: readonly Ending[] = ['success', 'failure', 'lost']

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
-import { Silence } from '../core/advice/silence.ts'
+import { Unresponsiveness } from '../core/advice/unresponsiveness.ts'
 import type { Lease, LeaseError } from '../index.ts'
 
 /** Milliseconds between two renewals, if answers come sooner. */
@@ -15,8 +15,8 @@ export interface Measurement {
   /** Of each renewal that was answered, in order. */
   readonly latencies: readonly number[]
   readonly failed: number
-  /** The longest time without an answer to anything that was asked. */
-  readonly silence: number
+  /** The longest time without an answer from the store. */
+  readonly unresponsiveness: number
   readonly loopDelay: { readonly p99: number; readonly worst: number }
   readonly gc: { readonly pauses: number; readonly worst: number; readonly total: number }
   /** Why it ended before its time, if the lease was lost. */
@@ -36,7 +36,7 @@ export async function measure(
   const loop = monitorEventLoopDelay({ resolution: RESOLUTION })
   const collector = new Collector()
   loop.enable()
-  const silence = new Silence()
+  const unresponsiveness = new Unresponsiveness()
   const latencies: number[] = []
   const stopped = new Promise<'stopped'>(resolve => stop.addEventListener('abort', () => resolve('stopped')))
   const start = performance.now()
@@ -48,10 +48,10 @@ export async function measure(
     const answer = await Promise.race([stopped, extend(lease)])
     now = performance.now()
     if (answer === undefined) {
-      silence.answered(sent, now)
+      unresponsiveness.answered(sent, now)
       latencies.push(now - sent)
     } else {
-      silence.failed(sent)
+      unresponsiveness.failed(sent)
       if (answer === 'stopped') break
       failed += 1
       if (answer.code === 'LEASE_LOST') lost = answer
@@ -66,7 +66,7 @@ export async function measure(
     duration: now - start,
     latencies,
     failed,
-    silence: silence.longest(now),
+    unresponsiveness: unresponsiveness.longest(now),
     loopDelay: { p99: late(loop.percentile(99)), worst: late(loop.max) },
     gc: collector.end(),
     lost,

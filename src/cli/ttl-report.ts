@@ -1,5 +1,5 @@
 import { TURN } from '../contract/time.ts'
-import { leastTtl, spareOf } from '../core/advice/least-ttl.ts'
+import { leastTtl, tolerance } from '../core/advice/least-ttl.ts'
 import type { Store } from '../index.ts'
 import { formatDuration } from './duration.ts'
 import { paint } from './output.ts'
@@ -26,8 +26,8 @@ const UNKNOWN: readonly string[] = [
 interface Choice {
   readonly ttl: number
   readonly heartbeat: number
-  /** Silence of the store and delay of the event loop that a lease lives through, beside a lost heartbeat. */
-  readonly bears: number
+  /** Unresponsiveness and event loop delay, in sum, that a lease tolerates in addition to a lost heartbeat. */
+  readonly tolerates: number
   /** After its last renewal, when a holder died; while the servers stay. */
   readonly takeover: number
 }
@@ -40,7 +40,7 @@ export interface Report {
   readonly heartbeats: number
   readonly failed: number
   readonly latency: { readonly p50: number; readonly p99: number; readonly p999: number; readonly worst: number } | null
-  readonly silence: number
+  readonly unresponsiveness: number
   readonly loopDelay: Measurement['loopDelay']
   readonly gc: Measurement['gc']
   readonly histogram: readonly { readonly from: number; readonly to: number; readonly count: number }[]
@@ -58,7 +58,7 @@ interface Advised {
 
 /** What follows from a measurement of `store`. */
 export function report(measurement: Measurement, store: Store): Report {
-  const { duration, latencies, failed, silence, loopDelay, gc } = measurement
+  const { duration, latencies, failed, unresponsiveness, loopDelay, gc } = measurement
   const latency = percentilesOf(latencies)
   return {
     store: store.kind,
@@ -67,7 +67,7 @@ export function report(measurement: Measurement, store: Store): Report {
     heartbeats: latencies.length,
     failed,
     latency: latency && rounded(latency),
-    silence: rounded({ silence }).silence,
+    unresponsiveness: rounded({ unresponsiveness }).unresponsiveness,
     loopDelay: rounded(loopDelay),
     gc: rounded(gc),
     histogram: histogramOf(latencies),
@@ -77,16 +77,16 @@ export function report(measurement: Measurement, store: Store): Report {
 }
 
 function advise({ p99, worst }: { p99: number; worst: number }, measurement: Measurement, store: Store): Advised {
-  const { silence, loopDelay } = measurement
+  const { unresponsiveness, loopDelay } = measurement
   const { shortestTtl } = store.guarantees
-  const { ttl: least, reason } = leastTtl({ p99, silence, loopDelay: loopDelay.worst, shortestTtl })
+  const { ttl: least, reason } = leastTtl({ p99, unresponsiveness, loopDelay: loopDelay.worst, shortestTtl })
   // Twice as much, since so short a time does not show the worst; the default is seldom too much.
   const ttl = Math.max(DEFAULT_TTL, usual(2 * least))
   const ttls = new Set([usual(least), usual(2 * least), ttl, Math.max(LONG_TTL, ttl)])
   const choices = [...ttls].map(ttl => ({
     ttl,
     heartbeat: Math.round(ttl / 3),
-    bears: Math.floor(spareOf(ttl)),
+    tolerates: Math.floor(tolerance(ttl)),
     // Its last renewal, and then the request of whoever waits, may take as long as the worst did.
     takeover: Math.ceil((store.takeover?.(ttl) ?? ttl) + TURN + 2 * worst),
   }))
@@ -134,7 +134,7 @@ function histogramOf(latencies: readonly number[]): Report['histogram'] {
 
 /** For people. */
 export function text(result: Report): string {
-  const { store, duration, heartbeats, failed, latency, silence, loopDelay, gc, advice, unknown } = result
+  const { store, duration, heartbeats, failed, latency, unresponsiveness, loopDelay, gc, advice, unknown } = result
   const times = failed === 1 ? 'once' : `${failed} times`
   const lines = [
     `${heartbeats} heartbeats over ${store} in ${formatDuration(duration)}, ${failed === 0 ? 'none failed' : `failed ${times}`}`,
@@ -148,7 +148,7 @@ export function text(result: Report): string {
     )
   }
   lines.push(
-    `${paint('bold', 'longest silence')}  ${ms(silence)}`,
+    `${paint('bold', 'unresponsive')}     ${ms(unresponsiveness)}`,
     `${paint('bold', 'event loop')}       p99 ${ms(loopDelay.p99)} late, worst ${ms(loopDelay.worst)}; ` +
       `${gc.pauses} garbage collections, worst ${ms(gc.worst)}`,
     '',
@@ -168,7 +168,7 @@ function histogramLines(histogram: Report['histogram']): string[] {
 }
 
 function adviceLines({ reason, ttl, heartbeat, choices, leastTtl }: Advised): string[] {
-  const heads = ['   ttl', 'heartbeat', 'bears, with one lost', 'takeover takes at most']
+  const heads = ['   ttl', 'heartbeat', 'tolerates, with one lost', 'takeover takes at most']
   const row = (cells: readonly string[]): string =>
     cells.map((cell, i) => cell.padStart(heads[i]?.length ?? 0)).join('   ')
   return [
@@ -178,7 +178,7 @@ function adviceLines({ reason, ttl, heartbeat, choices, leastTtl }: Advised): st
     '',
     `  ${row(heads)}`,
     ...choices.map(
-      choice => `  ${row([choice.ttl, choice.heartbeat, choice.bears, choice.takeover].map(formatDuration))}`,
+      choice => `  ${row([choice.ttl, choice.heartbeat, choice.tolerates, choice.takeover].map(formatDuration))}`,
     ),
   ]
 }

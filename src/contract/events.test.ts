@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
 import { type LeaseEvents, subscribe } from './events.ts'
 
-test('subscribe refuses an event that there is not, and a listener that is none', () => {
+test('subscribe refuses an unknown event and an invalid listener', () => {
   const untyped = subscribe as (...given: unknown[]) => unknown
   expect(() => untyped('lease_aquired', () => {})).toThrow(
     expect.objectContaining({
@@ -33,7 +33,7 @@ async function heard(run: () => Promise<unknown>): Promise<[keyof LeaseEvents, R
   return told
 }
 
-test('a lease that is waited for, renewed and released tells of each step', async () => {
+test('each step of waiting, renewal and release emits an event', async () => {
   const { locks, other, clock } = stage({ owner: 'me' })
   const held = await other.acquire('a', { heartbeat: false })
   const told = await heard(async () => {
@@ -59,7 +59,7 @@ test('a lease that is waited for, renewed and released tells of each step', asyn
   ])
 })
 
-test('the latency of a heartbeat is that of its request, its margin what was left of the lease', async () => {
+test('a heartbeat has the latency of its request and the margin that remained', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   const answer = store.holdReplies('renew')
@@ -71,7 +71,7 @@ test('the latency of a heartbeat is that of its request, its margin what was lef
   expect(told).toEqual([['heartbeat', { lease, latency: 100, margin: 9_000 - 90 - 2 - 2_725 }]])
 })
 
-test('a lease that cannot be renewed tells of each failure, then once of its loss', async () => {
+test('a lease that cannot be renewed reports each failure, then its loss once', async () => {
   const { locks, clock, store } = stage({ ttl: 1_000 })
   const told = await heard(async () => {
     const lease = await locks.acquire('a')
@@ -91,7 +91,7 @@ test('a lease that cannot be renewed tells of each failure, then once of its los
   ])
 })
 
-test('a release that is not confirmed is told with the error', async () => {
+test('an unconfirmed release is reported with its error', async () => {
   const { locks, clock, store } = stage({ owner: 'me' })
   const lease = await locks.acquire('a')
   store.rule('release', refused)
@@ -108,7 +108,7 @@ test('a release that is not confirmed is told with the error', async () => {
   ])
 })
 
-test('a call is told in its own turn, and what comes of it under the same id', async () => {
+test('a call is reported before it returns, and its result under the same id', async () => {
   const { locks, clock, store } = stage({ owner: 'me' })
   const told: unknown[] = []
   const stops = [
@@ -136,7 +136,7 @@ test('a call is told in its own turn, and what comes of it under the same id', a
   for (const stop of stops) stop()
 })
 
-test('each request that fails is told, also when the next one does not', async () => {
+test('each failed request is reported, also when the next one succeeds', async () => {
   const { locks, clock, store } = stage({ owner: 'me' })
   const told: unknown[] = []
   const stop = subscribe('request_failed', ({ error, ...rest }) => told.push({ ...rest, code: error.code }))
@@ -174,7 +174,7 @@ test.each([
   expect(reasons).toEqual([reason, 'gone'])
 })
 
-test('every event is also a diagnostics channel, and a listener that stopped hears nothing', async () => {
+test('every event is also a diagnostics channel, and an unsubscribed listener gets nothing', async () => {
   const { locks } = stage()
   const names: string[] = []
   const target = channel('holdfast:lease_acquired')
@@ -192,7 +192,7 @@ test('every event is also a diagnostics channel, and a listener that stopped hea
   expect(names).toEqual(['a', 'a', 'b'])
 })
 
-test('S11: a break is reported with who did it and the token, and only if somebody held', async () => {
+test('S11: a break is reported with its author and token, and only if the name was held', async () => {
   const { locks, other } = stage({ owner: 'me' })
   const broken: LeaseEvents['lease_broken'][] = []
   const stop = subscribe('lease_broken', event => broken.push(event))

@@ -5,57 +5,58 @@ import type { Lease } from './lease.ts'
 import type { Claim, LeaseRecord } from './store.ts'
 import type { WarningCode } from './warning-code.ts'
 
-/** Everything observable, by name. Each is also the `node:diagnostics_channel` called `holdfast:` and that name. */
+/** The events, by name. Each is also a channel of `node:diagnostics_channel`, named `holdfast:` and the event. */
 export interface LeaseEvents {
-  /**
-   * A name was asked for, told in the turn of the call. Either `lease_acquired` or `acquire_failed` follows, with the same
-   * `id`.
-   */
+  /** A call requests a name. Emitted before it returns. `lease_acquired` or `acquire_failed` follows with the same `id`. */
   acquire_began: Pick<Claim, 'id' | 'name' | 'owner' | 'ttl'>
-  /** `error`: what the call rejects with, or for which `tryAcquire` answers `undefined`. */
+  /** The call ended without a lease. `error`: its rejection; for `tryAcquire` of a busy name `ACQUIRE_TIMEOUT`. */
   acquire_failed: { readonly id: string; readonly name: string; readonly owner: string; readonly error: unknown }
-  /** `waited`: ms from the call to the grant. `requests`: how often the store was asked. */
+  /** The store granted the lease. `waited`: ms from the call to the grant. `requests`: acquire requests sent. */
   lease_acquired: {
     readonly id: string
     readonly lease: Lease
     readonly waited: number
     readonly requests: number
   }
-  /** A claim was answered that it must wait, or is refused. */
+  /** The store answered that another claim holds the name or is ahead in the queue. Emitted for each such answer. */
   lease_busy: {
     readonly name: string
     readonly owner: string
     readonly holder: LeaseRecord | undefined
-    /** Waiters before this one, where the store keeps a line. */
+    /** Waiters ahead of this one, if the store has a queue. */
     readonly ahead: number | undefined
   }
   /**
-   * A claim has waited at least one ttl for a name that the same locks hold. If the waiting call runs inside the work
-   * that holds `lease`, it waits for ever: leases are not re-entrant. `waited`: ms. Emitted once per claim.
+   * A claim has waited at least one ttl for a name that the same locks hold. If the call runs inside the work that holds
+   * `lease`, it waits forever: leases are not re-entrant. `waited`: ms. Emitted once per claim.
    */
   self_wait: { readonly name: string; readonly owner: string; readonly lease: Lease; readonly waited: number }
-  /** A renewal succeeded. `latency`: ms of its request. `margin`: ms that were left of the lease when it came. */
+  /** A renewal succeeded. `latency`: ms from its request to its answer. `margin`: ms that remained at the answer. */
   heartbeat: { readonly lease: Lease; readonly latency: number; readonly margin: number }
   /**
-   * A renewal failed or was not answered; it is tried again until the lease's own deadline. Also when the thread that
-   * renewed it has ended, or renews no more because this one was blocked for longer than its limit.
+   * A renewal failed or was not answered. It is retried until the deadline of the lease. Also emitted when the heartbeat's
+   * thread ended, or stopped renewing because the main thread was blocked for longer than its limit.
    */
   heartbeat_failed: { readonly lease: Lease; readonly error: LeaseError }
   /**
-   * Ten times the p99 of the latency of renewals exceeds the ttl of this lease. Told once for each ttl, and at most once a
-   * minute; after 100 heartbeats at the soonest. `leastTtl` is that of `locks.advice()`. In milliseconds.
+   * Ten times the p99 latency of renewals exceeds the ttl of this lease. Emitted once for each ttl, at most once a minute,
+   * after at least 100 heartbeats. `p99` and `leastTtl`: ms, as in `locks.advice()`.
    */
   ttl_too_short: { readonly lease: Lease; readonly p99: number; readonly leastTtl: number }
-  /** `expired`: it was not renewed in time. `gone`: the store said so. `max_hold`: it was held for that long. */
+  /**
+   * The lease is over although it was not released. `expired`: it was not renewed in time. `gone`: the store no longer had
+   * it. `max_hold`: it was held for `maxHold`.
+   */
   lease_lost: { readonly lease: Lease; readonly reason: LossReason; readonly error: LeaseError }
-  /** `locks.break` of this process freed a name. `by`: who did it. `token` outranks the old holder's. */
+  /** `locks.break` of this process freed a name. `by`: who broke it. `token` outranks the old holder's token. */
   lease_broken: { readonly name: string; readonly by: string; readonly token: bigint }
-  /** A lease that is held is given back, told in the turn of the call; `lease_released` or one of its failures follows. */
+  /** The release of a held lease began. `lease_released`, `release_failed` or `lease_lost` follows. */
   release_began: { readonly lease: Lease }
+  /** The store confirmed the release. */
   lease_released: { readonly lease: Lease }
   /**
-   * Work that led failed, or the store did while a name was waited for to lead it: it is waited for again after `delay`
-   * ms. `failures`: how many in a row.
+   * The work of a leader failed, or the store failed while a candidate waited. The candidate tries again after `delay` ms.
+   * `failures`: consecutive failures.
    */
   leadership_delayed: {
     readonly name: string
@@ -70,7 +71,7 @@ export interface LeaseEvents {
     readonly lease: Lease | undefined
     readonly error: LeaseError
   }
-  /** One request failed, or was not answered, and may be made again. Those of renewals are told as `heartbeat_failed`. */
+  /** A request failed or was not answered. It may be retried. Failed renewals are `heartbeat_failed`. */
   request_failed: {
     readonly request: 'acquire' | 'release'
     readonly name: string
@@ -78,43 +79,43 @@ export interface LeaseEvents {
     readonly error: LeaseError
   }
   /**
-   * A server answered that it refused a request that reached it after its time (`late`), or after its claim was taken back
-   * (`withdrawn`). Redis and PostgreSQL only; not told of a request whose answer never came.
+   * A server refused a stale request: past its limit (`late`), or of a withdrawn claim (`withdrawn`). Only emitted if the
+   * refusal arrives as an answer. `store`: the engine.
    */
-  ghost_refused: { readonly store: 'redis' | 'postgres'; readonly reason: 'late' | 'withdrawn' }
-  /** So many requests shared a script, statement or transaction. */
+  stale_request_refused: { readonly store: string; readonly reason: 'late' | 'withdrawn' }
+  /** Requests shared a script, statement or transaction. `size`: their number. */
   batch_sent: { readonly size: number }
-  /** A claim asked for the votes of a majority, in one round trip or with a second to agree on its token. */
+  /** A claim collected the votes of a quorum. `rounds`: 1, or 2 if the voters had to agree on its token. */
   votes_counted: {
     readonly name: string
-    /** `tie`: nobody has a majority. `unavailable`: too few nodes answered. */
+    /** `tie`: no claim has a majority. `unavailable`: too few nodes answered. */
     readonly outcome: 'won' | 'busy' | 'tie' | 'unavailable'
     readonly rounds: number
   }
-  /** A node of a quorum does not answer, or cannot serve; it is asked again now and then. */
+  /** A node of a quorum stopped answering, or cannot serve. It is probed until it recovers. */
   node_failed: { readonly node: string; readonly error: LeaseError }
-  /** A node of a quorum may have forgotten leases: it gives no new ones for `remaining` ms. */
+  /** A node of a quorum may have forgotten leases. It grants none for `remaining` ms. */
   node_quarantined: { readonly node: string; readonly remaining: number }
   /** A node of a quorum answers again, or its quarantine is over. */
   node_restored: { readonly node: string }
-  /** A warning, which `process.emitWarning` gets too. Emitted once per process and cause. */
+  /** A warning, which is also emitted by `process.emitWarning`. Once per process and cause. */
   warning: { readonly code: WarningCode; readonly message: string }
 }
 
 export type LossReason = 'expired' | 'gone' | 'max_hold'
 
-/** Where the core tells of one kind of event. */
-interface Outlet<Message> {
+/** Emits one kind of event. */
+interface Emitter<Message> {
   readonly hasSubscribers: boolean
   publish(message: Message): void
 }
 
-function open(name: keyof LeaseEvents): Outlet<unknown> {
+function open(name: keyof LeaseEvents): Emitter<unknown> {
   return channel(`holdfast:${name}`)
 }
 
-/** Test `hasSubscribers` before building a message: then an event that nobody hears costs a few ns. */
-export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[Name]> } = {
+/** Check `hasSubscribers` before you build a message. Then an event without subscribers costs a few nanoseconds. */
+export const events: { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> } = {
   acquire_began: open('acquire_began'),
   acquire_failed: open('acquire_failed'),
   lease_acquired: open('lease_acquired'),
@@ -130,7 +131,7 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
   leadership_delayed: open('leadership_delayed'),
   release_failed: open('release_failed'),
   request_failed: open('request_failed'),
-  ghost_refused: open('ghost_refused'),
+  stale_request_refused: open('stale_request_refused'),
   batch_sent: open('batch_sent'),
   votes_counted: open('votes_counted'),
   node_failed: open('node_failed'),
@@ -140,8 +141,8 @@ export const events: { readonly [Name in keyof LeaseEvents]: Outlet<LeaseEvents[
 }
 
 /**
- * Calls `listener` at every such event of this process, synchronously, whichever `Locks` it comes from; answers how
- * to stop. A listener that throws becomes an uncaught exception, as Node does for every diagnostics channel.
+ * Calls `listener` synchronously for each event `name` of any `Locks` in this process. Returns a function that
+ * unsubscribes. If the listener throws, that is an uncaught exception, as for every diagnostics channel.
  */
 export function subscribe<Name extends keyof LeaseEvents>(
   name: Name,

@@ -123,9 +123,16 @@ export function pause(clock: Clock, delay: number, options: PauseOptions = {}): 
   })
 }
 
-/** Milliseconds before try number `failures` + 1: doubling from 20 up to 1,000, and random, so that crowds spread. */
-export function backoff(failures: number, random: () => number): number {
-  return Math.min(10 * 2 ** failures, 1_000) * (0.5 + random() / 2)
+/** Milliseconds between attempts: the first pause, and the longest. */
+export type Pauses = readonly [shortest: number, longest: number]
+
+/**
+ * Milliseconds to wait after this many failures in a row. The pause doubles with each of them and is random, so that
+ * clients spread.
+ */
+export function backoff(failures: number, random: () => number = Math.random, pauses: Pauses = [20, 1_000]): number {
+  const [shortest, longest] = pauses
+  return Math.min(shortest * 2 ** (failures - 1), longest) * (0.5 + random() / 2)
 }
 
 /** What a store failed with, as a `LeaseError`. */

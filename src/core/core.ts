@@ -2,7 +2,7 @@ import { type Environment, systemEnvironment } from '../contract/environment.ts'
 import type { List } from '../contract/list.ts'
 import type { Store } from '../contract/store.ts'
 import { LoopDelay } from './advice/loop-delay.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import type { HeldLease } from './held-lease.ts'
 import type { Renewals } from './renewals.ts'
@@ -21,7 +21,7 @@ export interface Core extends CoreEnvironment {
   readonly store: Store
   readonly heartbeat: Heartbeat
   /** Hears of each renewal that this thread makes, if given. */
-  readonly pulse?: Pick<Pulse, 'answered' | 'failed'>
+  readonly pulse?: Pick<RenewalStatistics, 'answered' | 'failed'>
   /** Those that are held here. */
   readonly leases: List<HeldLease>
   /** Called once by each lease, when it is lost or its release begins. */

@@ -15,7 +15,7 @@ import { type LeadOptions, lead } from '../recipes/lead.ts'
 import type { Leadership } from '../recipes/leadership.ts'
 import { type Acquired, acquire } from './acquire.ts'
 import type { Advice } from './advice/advice.ts'
-import { Pulse } from './advice/pulse.ts'
+import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { type Core, type CoreEnvironment, coreEnvironment } from './core.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { HeldLease } from './held-lease.ts'
@@ -100,7 +100,7 @@ export class StoreLocks implements Locks {
   #thread: Promise<Renewer> | undefined
   readonly #waits = new List<Wait>()
   readonly #signals = new Signals()
-  readonly #pulse: Pulse
+  readonly #statistics: RenewalStatistics
   /** Withdrawals in progress, which `close` waits for. */
   readonly #withdrawals = new List<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
@@ -119,11 +119,12 @@ export class StoreLocks implements Locks {
     this.#openThread = openThread
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
-    const heartbeat = new Heartbeat(environment.clock, environment.random)
-    this.#pulse = new Pulse(environment.clock, store.guarantees?.shortestTtl ?? 0, environment.loopDelay)
+    const { clock, random, loopDelay } = environment
+    const heartbeat = new Heartbeat(clock, random)
+    this.#statistics = new RenewalStatistics(clock, store.guarantees?.shortestTtl ?? 0, loopDelay)
     const onEnd = (): void => this.#whenIdle()
     const inBackground = (withdrawal: Promise<unknown>): void => this.#inBackground(withdrawal)
-    this.#core = { ...environment, store, heartbeat, pulse: this.#pulse, leases: new List(), onEnd, inBackground }
+    this.#core = { ...environment, store, heartbeat, pulse: this.#statistics, leases: new List(), onEnd, inBackground }
   }
 
   async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
@@ -202,7 +203,7 @@ export class StoreLocks implements Locks {
   }
 
   advice(): Advice {
-    return this.#pulse.advice()
+    return this.#statistics.advice()
   }
 
   async close(options: CloseOptions = {}): Promise<void> {
@@ -286,7 +287,7 @@ export class StoreLocks implements Locks {
 
   /** Limits itself; only the first lease that wants the thread waits for it. */
   async #startThread(): Promise<Renewer | undefined> {
-    this.#thread ??= this.#openThread?.(this.#pulse)
+    this.#thread ??= this.#openThread?.(this.#statistics)
     const thread = await this.#thread
     await thread?.ready()
     return thread
@@ -320,7 +321,7 @@ export class StoreLocks implements Locks {
 
   #whenIdle(): void {
     if (this.#core.leases.size > 0) return
-    this.#pulse.rest()
+    this.#statistics.pause()
     if (this.#bodies === 0) this.#onIdle?.()
   }
 

@@ -1,6 +1,6 @@
 import type { Claim, Grant } from '../contract/store.ts'
 import type { Acquired } from './acquire.ts'
-import type { Pulse } from './advice/pulse.ts'
+import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { HeldLease } from './held-lease.ts'
 
 /** Renewals of one lease that are made elsewhere: by a thread that goes on while this one is blocked. */
@@ -36,4 +36,4 @@ export interface Renewer {
 }
 
 /** Opens a renewer, which tells `pulse` what it sees; called when the first lease asks for it. */
-export type OpenRenewer = (pulse: Pulse) => Promise<Renewer>
+export type OpenRenewer = (pulse: RenewalStatistics) => Promise<Renewer>

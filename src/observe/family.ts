@@ -1,29 +1,29 @@
 import type { Labels } from './labels.ts'
 import type { Metric } from './metrics.ts'
 
-/** One number of a metric, as prom-client has it. */
+/** One value of a metric, in the shape of prom-client. */
 export interface Sample {
   readonly labels: Labels
   readonly value: number
-  /** Where it is another than that of the family, as for the buckets of a histogram. */
+  /** If it differs from the family's name, as for the buckets of a histogram. */
   readonly metricName?: string
 }
 
 interface Series {
   readonly labels: Labels
   value: number
-  /** Of a histogram: how many were at or below each bound, but above the one before. */
+  /** For a histogram: values up to each bound and above the previous one. */
   readonly buckets: number[]
   count: number
 }
 
 /**
- * A metric with all its time series. It has the shape of a metric of prom-client 15, so that a registry of that shows it,
- * and writes the text format of Prometheus by itself: https://prometheus.io/docs/instrumenting/exposition_formats
+ * A metric with all its time series. It has the shape of a metric of prom-client 15, so a prom-client registry accepts it.
+ * It also writes Prometheus's text format: https://prometheus.io/docs/instrumenting/exposition_formats
  */
 export class Family {
   readonly metric: Metric
-  /** For OpenMetrics the registry cuts `_total` off. */
+  /** Mutable: for OpenMetrics the registry removes `_total`. */
   name: string
   readonly help: string
   readonly type: Metric['kind']
@@ -32,7 +32,7 @@ export class Family {
   readonly #series = new Map<string, Series>()
   readonly #read: (() => readonly Sample[]) | undefined
 
-  /** `read` answers the numbers of a gauge. */
+  /** `read` returns the values of a gauge. */
   constructor(metric: Metric, read?: () => readonly Sample[]) {
     const { prometheus, help, kind, buckets = [], aggregator = 'sum' } = metric
     this.metric = metric
@@ -44,7 +44,7 @@ export class Family {
     this.#read = read
   }
 
-  /** All series with these labels whose own labels are known: their first event must be seen as a rise from zero. */
+  /** Starts the series with these labels at zero, so that their first event shows as an increase. */
   begin(labels: Labels): void {
     let all: Labels[] = [labels]
     for (const [name, values] of Object.entries(this.metric.labels ?? {}))
@@ -68,7 +68,7 @@ export class Family {
     if (this.#read) return this.#read()
     const all = [...this.#series.values()]
     if (this.type === 'histogram') return all.flatMap(series => this.#histogram(series))
-    return all.map(({ labels, value }) => ({ labels, value })) // the registry writes its default labels into what it gets
+    return all.map(({ labels, value }) => ({ labels, value })) // copies, because the registry adds its default labels to them
   }
 
   toString(): string {
@@ -79,13 +79,13 @@ export class Family {
     return [`# HELP ${prometheus} ${help}`, `# TYPE ${prometheus} ${kind}`, ...lines, ''].join('\n')
   }
 
-  /** For the registry of prom-client. */
+  /** Called by a prom-client registry. */
   async get(): Promise<object> {
     const { name, help, type, aggregator } = this
     return { name, help, type, aggregator, values: this.samples() }
   }
 
-  /** For the registry of prom-client: all is zero again. */
+  /** Called by a prom-client registry. Sets every series to zero. */
   reset(): void {
     for (const series of this.#series.values()) {
       series.value = 0
@@ -121,7 +121,7 @@ export class Family {
   }
 }
 
-/** As in `{kind="cron",le="5"}`; nothing if there are none. */
+/** Such as `{kind="cron",le="5"}`; empty without labels. */
 function text(labels: Labels): string {
   const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`)
   return pairs.length > 0 ? `{${pairs.join(',')}}` : ''

@@ -3,12 +3,12 @@ import type { Lease } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
 import { METRICS } from './metrics.ts'
 
-/** Of a metric, beside those that it has itself. */
+/** Label names and values of one time series. */
 export type Labels = Readonly<Record<string, string>>
 
 /**
- * Which labels the metrics of a lease get. Each different set is a time series of its own, so answer a kind of work, and
- * a name only where names are few.
+ * Returns the labels for the metrics of a lease. Each distinct set creates a time series, so return a kind of work.
+ * Return the lease's name only if there are few names.
  */
 export type LabelMapper = (lease: Pick<Lease, 'name' | 'owner'>) => Readonly<Record<string, string | number | boolean>>
 
@@ -16,7 +16,7 @@ const NONE: Labels = {}
 
 const taken = new Set(['le', ...Object.values(METRICS).flatMap(({ labels = {} }) => Object.keys(labels))])
 
-/** Asks the user's mapper, and answers the same object for the same labels. Never throws. */
+/** Calls the user's mapper, and returns the same object for equal labels. Never throws. */
 export class Labelling {
   readonly #mapper: LabelMapper | undefined
   readonly #known = new Map<string, Labels>()
@@ -30,7 +30,7 @@ export class Labelling {
     if (!mapper) this.#intern(NONE)
   }
 
-  /** Every set of labels that there was. */
+  /** Every set of labels so far. */
   get known(): Iterable<Labels> {
     return this.#known.values()
   }
@@ -55,12 +55,12 @@ export class Labelling {
     return labels
   }
 
-  /** An exception in a listener would end the process, for want of a label. */
+  /** Instead of throwing: an exception in a listener would end the process. */
   #warn(error: unknown): void {
     const text = error instanceof Error ? error.message : String(error)
     warn(
       'HOLDFAST_LABELS',
-      `the function that makes metric labels failed, so leases are counted without labels: ${text}`,
+      `the labels function of the metrics failed, so leases are counted without labels: ${text}`,
       text,
     )
   }
@@ -70,7 +70,7 @@ function checked(labels: ReturnType<LabelMapper>): Labels {
   return Object.fromEntries(
     Object.entries(labels).map(([name, value]) => {
       if (!/^[a-zA-Z][a-zA-Z0-9_]*$/.test(name) || taken.has(name))
-        throw invalid(`${JSON.stringify(name)} cannot be a label: use letters, digits and _, but not ${[...taken]}`)
+        throw invalid(`${JSON.stringify(name)} cannot be a label: use letters, digits and _, but none of ${[...taken]}`)
       return [name, String(value)]
     }),
   )

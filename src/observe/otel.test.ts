@@ -66,7 +66,7 @@ function below(name: string, work: () => unknown): Promise<string> {
   })
 }
 
-test('every metric is there, with its unit and the labels that were mapped', async () => {
+test('every metric has its unit and the mapped labels', async () => {
   const { locks, other, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   expect(await locks.tryAcquire('a')).toBeUndefined()
@@ -88,15 +88,19 @@ test('every metric is there, with its unit and the labels that were mapped', asy
   const point = (name: string, kind: string): unknown =>
     found[name]?.points.find(({ attributes }) => attributes.kind === kind)
   expect(point('holdfast.lease.acquired', 'a')).toMatchObject({ value: 1, attributes: { kind: 'a' } })
-  expect(point('holdfast.lease.acquire_failed', 'a')).toMatchObject({ attributes: { reason: 'ACQUIRE_TIMEOUT' } })
+  expect(point('holdfast.lease.acquire_failures', 'a')).toMatchObject({
+    attributes: { 'error.type': 'ACQUIRE_TIMEOUT' },
+  })
   expect(point('holdfast.lease.lost', 'a')).toMatchObject({ value: 1, attributes: { reason: 'gone' } })
-  expect(point('holdfast.lease.request_failed', 'b')).toMatchObject({ attributes: { request: 'release' } })
-  expect(point('holdfast.lease.heartbeat.latency', 'a')).toMatchObject({ value: { count: 1 } })
+  expect(point('holdfast.requests.failed', 'b')).toMatchObject({
+    attributes: { operation: 'release', 'error.type': 'STORE_UNAVAILABLE' },
+  })
+  expect(point('holdfast.heartbeat.latency', 'a')).toMatchObject({ value: { count: 1 } })
   expect(point('holdfast.lease.margin', 'a')).toMatchObject({
     value: { buckets: { boundaries: METRICS.margin.buckets } },
   })
   expect(point('holdfast.lease.held', 'c')).toMatchObject({ value: 1 })
-  expect(point('holdfast.lease.waiting', 'c')).toMatchObject({ value: 1 })
+  expect(point('holdfast.lease.waiters', 'c')).toMatchObject({ value: 1 })
   expect(point('holdfast.lease.shortest_ttl', 'c')).toMatchObject({ value: 5 })
   expect(point('holdfast.lease.shortest_ttl', 'a')).toBeUndefined()
 
@@ -107,7 +111,7 @@ test('every metric is there, with its unit and the labels that were mapped', asy
   expect(kinds).toEqual(['a', 'b', 'c'])
 })
 
-test('acquire, hold and release are spans below the caller', async () => {
+test('acquire, hold and release are children of the span of the caller', async () => {
   const locks = createLocks(memory(), { owner: 'me' })
   let token = 0n
   const caller = await below('job', () =>
@@ -125,7 +129,7 @@ test('acquire, hold and release are spans below the caller', async () => {
   for (const { instrumentationScope } of ended()) expect(instrumentationScope.name).toBe('holdfast')
 })
 
-test('a waiter that somebody else wakes keeps its own caller, and the release has that of who gives back', async () => {
+test('a waiter keeps its own caller when another wakes it, and a release has its own caller', async () => {
   const locks = createLocks(memory())
   const first = await locks.acquire('a')
   let second = first
@@ -146,7 +150,7 @@ test('a waiter that somebody else wakes keeps its own caller, and the release ha
   ])
 })
 
-test('what goes wrong is on the span: a name held by another is no error, a loss is', async () => {
+test('errors are on the span: a busy name is not an error, a loss is', async () => {
   const { locks, other, clock, store } = stage({ ttl: 1_000, owner: 'me' })
   await other.acquire('a')
   await locks.tryAcquire('a')
@@ -166,7 +170,7 @@ test('what goes wrong is on the span: a name held by another is no error, a loss
   expect(hold?.events[0]).toMatchObject({ name: 'heartbeat failed', attributes: { 'error.type': 'STORE_UNAVAILABLE' } })
 })
 
-test('stopping ends the spans that are open', async () => {
+test('stopping ends open spans', async () => {
   const { locks } = stage()
   await locks.acquire('a')
   expect(ended()).toMatchObject([{ name: 'lease acquire' }])
@@ -174,7 +178,7 @@ test('stopping ends the spans that are open', async () => {
   expect(ended()).toMatchObject([{ name: 'lease acquire' }, { name: 'lease hold' }])
 })
 
-test('without providers it takes the global ones, and works when there are none', async () => {
+test('without providers it uses the global ones, and works without them', async () => {
   const global = leaseTelemetry()
   const { locks } = stage()
   await locks.using('a', async () => {})
@@ -185,7 +189,7 @@ test('without providers it takes the global ones, and works when there are none'
   )
 })
 
-test('a provider that is none is refused before anything is measured', () => {
+test('an invalid provider is refused before anything is measured', () => {
   telemetry.stop()
   for (const options of [{ meterProvider: {} }, { tracerProvider: {} }, { tracerProvider: null }])
     expect(() => leaseTelemetry(options as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

@@ -17,20 +17,20 @@ import { type GaugeName, type Recorder, Watch } from './watch.ts'
 export type { LabelMapper } from './labels.ts'
 
 export interface LeaseTelemetryOptions {
-  /** Where the metrics go. @default the global one, as it is when this is called */
+  /** Receives the metrics. @default the global provider at the time of the call */
   readonly meterProvider?: { getMeter(name: string): unknown } | undefined
-  /** Where the spans go. @default the global one */
+  /** Receives the spans. @default the global provider */
   readonly tracerProvider?: { getTracer(name: string): unknown } | undefined
   /**
-   * Attributes of your own for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`: keep the number
-   * of different ones small. If it throws, or answers what cannot be an attribute, there is one warning
-   * (`HOLDFAST_LABELS`), and the lease is counted without. @default none: a name is an attribute of spans only
+   * Your own attributes for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`. Keep the number
+   * of distinct values small. If the function throws or returns an invalid attribute, it warns once (`HOLDFAST_LABELS`)
+   * and counts the lease without attributes. @default none: the name of a lease is an attribute of spans only
    */
   readonly labels?: LabelMapper | undefined
 }
 
 export interface LeaseTelemetry {
-  /** Measures nothing any more, and ends the spans that are open. May be called twice. */
+  /** Stops measuring and ends open spans. Idempotent. */
   stop(): void
 }
 
@@ -38,17 +38,17 @@ const known = new Set(['meterProvider', 'tracerProvider', 'labels'])
 const SCOPE = 'holdfast'
 
 /**
- * Tells OpenTelemetry what happens to all leases of this process: metrics called `holdfast.lease.…`, and spans `lease
- * acquire`, `lease hold` and `lease release`, below whatever is active where the call is made. Call it once, after the
- * SDK has started and before the first lease.
+ * Reports all leases of this process to OpenTelemetry: metrics named `holdfast.…`, and the spans `lease acquire`,
+ * `lease hold` and `lease release`, as children of the caller's active span. Call it once, after the SDK has started and
+ * before the first lease. Throws `INVALID_ARGUMENT` if an option is wrong.
  */
 export function leaseTelemetry(options: LeaseTelemetryOptions = {}): LeaseTelemetry {
   checkKeys(options, known, 'leaseTelemetry')
   const { meterProvider = metrics, tracerProvider = trace, labels } = options
   if (typeof meterProvider?.getMeter !== 'function')
-    throw invalid('meterProvider must be one: an object with getMeter()')
+    throw invalid('meterProvider must be a MeterProvider: an object with getMeter()')
   if (typeof tracerProvider?.getTracer !== 'function')
-    throw invalid('tracerProvider must be one: an object with getTracer()')
+    throw invalid('tracerProvider must be a TracerProvider: an object with getTracer()')
   const instruments = new Instruments(meterProvider.getMeter(SCOPE) as Meter, labels)
   const spans = new Spans(tracerProvider.getTracer(SCOPE) as Tracer)
   return {
@@ -78,7 +78,8 @@ class Instruments implements Recorder {
   }
 
   count(metric: MetricName, labels: Labels): void {
-    this.#counters.get(metric)?.add(1, labels)
+    const { error_type: type, ...own } = labels
+    this.#counters.get(metric)?.add(1, type === undefined ? labels : { ...own, 'error.type': type })
   }
 
   record(metric: MetricName, labels: Labels, value: number): void {
@@ -91,10 +92,10 @@ class Instruments implements Recorder {
   }
 
   #observe(gauge: ObservableGauge, name: GaugeName): void {
-    const tell: ObservableCallback = result => {
+    const report: ObservableCallback = result => {
       for (const { labels, [name]: value } of this.#watch.gauges) if (value !== undefined) result.observe(value, labels)
     }
-    gauge.addCallback(tell)
-    this.#stops.push(() => gauge.removeCallback(tell))
+    gauge.addCallback(report)
+    this.#stops.push(() => gauge.removeCallback(report))
   }
 }

@@ -31,19 +31,31 @@ afterEach(() => {
   for (const metrics of made.splice(0)) metrics.stop()
 })
 
-/** What is not zero. */
+/** The series that are not zero. */
 function moved(text: string): Record<string, number> {
   return Object.fromEntries([...numbers(text)].filter(([series, value]) => value !== 0 && !series.includes('_bucket')))
 }
 
-test('everything is there before anything happens, so that the first loss is a rise', () => {
+test('every metric starts at zero, so that the first loss shows as an increase', () => {
   const text = measure().text()
-  expect(numbers(text).get('lease_lost_total{reason="expired"}')).toBe(0)
-  expect(numbers(text).get('lease_wait_seconds_bucket{le="+Inf"}')).toBe(0)
+  expect(numbers(text).get('holdfast_lease_lost_total{reason="expired"}')).toBe(0)
+  expect(numbers(text).get('holdfast_lease_wait_duration_seconds_bucket{le="+Inf"}')).toBe(0)
   for (const { prometheus } of Object.values(METRICS)) expect(text).toContain(`# TYPE ${prometheus} `)
 })
 
-test('a registry of prom-client shows the same numbers beside its own, also as JSON and for OpenMetrics', async () => {
+test('the Prometheus name is the OpenTelemetry name with its unit, and with _total for a counter', () => {
+  const { acquired, latency, margin, held } = METRICS
+  expect([acquired, latency, margin, held].map(({ prometheus }) => prometheus)).toEqual([
+    'holdfast_lease_acquired_total',
+    'holdfast_heartbeat_latency_seconds',
+    'holdfast_lease_margin_ratio',
+    'holdfast_lease_held',
+  ])
+  for (const { prometheus, otel } of Object.values(METRICS))
+    expect([prometheus, otel]).toEqual([expect.stringMatching(/^holdfast_/), expect.stringMatching(/^holdfast\./)])
+})
+
+test('a prom-client registry shows the same numbers with its own, also as JSON and OpenMetrics', async () => {
   const registry = new Registry()
   registry.setDefaultLabels({ app: 'invoices' })
   const metrics = measure({ registry })
@@ -56,41 +68,41 @@ test('a registry of prom-client shows the same numbers beside its own, also as J
   })
   expect([...numbers(await registry.metrics())]).toEqual(expected)
   expect(await registry.getMetricsAsJSON()).toContainEqual(
-    expect.objectContaining({ name: 'lease_held', type: 'gauge', aggregator: 'sum' }),
+    expect.objectContaining({ name: 'holdfast_lease_held', type: 'gauge', aggregator: 'sum' }),
   )
   expect(numbers(metrics.text())).toEqual(numbers(plain))
   registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE as never)
   expect(await registry.metrics()).toContain(
-    '\n# TYPE lease_acquired counter\nlease_acquired_total{app="invoices"} 1\n',
+    '\n# TYPE holdfast_lease_acquired counter\nholdfast_lease_acquired_total{app="invoices"} 1\n',
   )
   registry.resetMetrics()
-  expect(await registry.metrics()).toContain('\nlease_acquired_total{app="invoices"} 0\n')
+  expect(await registry.metrics()).toContain('\nholdfast_lease_acquired_total{app="invoices"} 0\n')
 })
 
-test('two registries at once count the same; one registry takes it once, until it is stopped', async () => {
+test('two registries count the same; one registry accepts the metrics once, until they are stopped', async () => {
   const [one, two] = [new Registry(), new Registry()]
   const first = measure({ registry: one })
   measure({ registry: two })
   expect(() => leaseMetrics({ registry: one })).toThrow(
     expect.objectContaining({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringContaining('lease_acquired_total already'),
+      message: expect.stringContaining('already has a metric holdfast_lease_acquired_total'),
     }),
   )
   const { locks } = stage()
   await locks.acquire('a')
-  for (const registry of [one, two]) expect(await registry.metrics()).toContain('\nlease_acquired_total 1\n')
+  for (const registry of [one, two]) expect(await registry.metrics()).toContain('\nholdfast_lease_acquired_total 1\n')
   first.stop()
   first.stop()
   expect(await one.metrics()).toBe('\n')
   await locks.acquire('b')
-  expect(numbers(first.text()).get('lease_acquired_total')).toBe(1)
-  expect(await two.metrics()).toContain('\nlease_acquired_total 2\n')
+  expect(numbers(first.text()).get('holdfast_lease_acquired_total')).toBe(1)
+  expect(await two.metrics()).toContain('\nholdfast_lease_acquired_total 2\n')
   measure({ registry: one })
-  expect(await one.metrics()).toContain('\nlease_acquired_total 0\n')
+  expect(await one.metrics()).toContain('\nholdfast_lease_acquired_total 0\n')
 })
 
-test('names are no labels, unless they are mapped', async () => {
+test('the name of a lease is a label only if it is mapped', async () => {
   const plain = measure()
   const mapped = measure({ labels: ({ name, owner }) => ({ kind: name.split(':')[0] ?? '', owner, odd: 'a"b\\c\n' }) })
   const { locks, clock } = stage({ owner: 'me' })
@@ -102,11 +114,11 @@ test('names are no labels, unless they are mapped', async () => {
   expect(plain.text()).not.toContain('job')
   const labels = (kind: string): string => `{kind="${kind}",owner="me",odd="a\\"b\\\\c\\n"`
   const found = numbers(mapped.text())
-  expect(found.get(`lease_acquired_total${labels('job')}}`)).toBe(2)
-  expect(found.get(`lease_acquired_total${labels('cron')}}`)).toBe(1)
-  expect(found.get(`lease_held${labels('job')}}`)).toBe(1)
-  expect(found.get(`heartbeat_latency_seconds_count${labels('job')}}`)).toBe(2)
-  expect(found.get(`lease_lost_total${labels('cron')},reason="gone"}`)).toBe(0)
+  expect(found.get(`holdfast_lease_acquired_total${labels('job')}}`)).toBe(2)
+  expect(found.get(`holdfast_lease_acquired_total${labels('cron')}}`)).toBe(1)
+  expect(found.get(`holdfast_lease_held${labels('job')}}`)).toBe(1)
+  expect(found.get(`holdfast_heartbeat_latency_seconds_count${labels('job')}}`)).toBe(2)
+  expect(found.get(`holdfast_lease_lost_total${labels('cron')},reason="gone"}`)).toBe(0)
 })
 
 const mappers: readonly [string, () => unknown, string][] = [
@@ -117,33 +129,33 @@ const mappers: readonly [string, () => unknown, string][] = [
     },
     'no such kind',
   ],
-  ['answers nothing', () => undefined, 'undefined'],
-  ['answers a label that is taken', () => ({ reason: 'mine' }), '"reason" cannot be a label'],
-  ['answers what is no label', () => ({ 'a-b': 1 }), '"a-b" cannot be a label'],
+  ['returns nothing', () => undefined, 'undefined'],
+  ['returns a label that is taken', () => ({ reason: 'mine' }), '"reason" cannot be a label'],
+  ['returns an invalid label', () => ({ 'a-b': 1 }), '"a-b" cannot be a label'],
 ]
 
-test.each(mappers)(
-  'labels that cannot be had, since the mapper %s, break no lease: one warning',
-  async (_, labels, text) => {
-    const metrics = measure({ labels: labels as never })
-    const warned = once(process, 'warning')
-    const { locks } = stage()
-    await locks.using('a', async () => {})
-    await locks.using('b', async () => {})
-    const [warning] = await warned
-    expect(warning).toMatchObject({ code: 'HOLDFAST_LABELS', message: expect.stringContaining(text) })
-    expect(moved(metrics.text())).toMatchObject({ lease_acquired_total: 2, lease_held_seconds_count: 2 })
-  },
-)
+test.each(mappers)('a labels function that %s breaks no lease and warns once', async (_, labels, text) => {
+  const metrics = measure({ labels: labels as never })
+  const warned = once(process, 'warning')
+  const { locks } = stage()
+  await locks.using('a', async () => {})
+  await locks.using('b', async () => {})
+  const [warning] = await warned
+  expect(warning).toMatchObject({ code: 'HOLDFAST_LABELS', message: expect.stringContaining(text) })
+  expect(moved(metrics.text())).toMatchObject({
+    holdfast_lease_acquired_total: 2,
+    holdfast_lease_hold_duration_seconds_count: 2,
+  })
+})
 
-test('what cannot be right is refused', () => {
+test('wrong options are refused', () => {
   const untyped = leaseMetrics as (...given: unknown[]) => unknown
   expect(() => untyped({ label: {} })).toThrow('leaseMetrics has no option "label", only registry, labels')
   expect(() => untyped({ registry: {} })).toThrow('registry must be a Registry of prom-client')
   expect(() => untyped({ labels: { kind: 'job' } })).toThrow('labels must be a function')
 })
 
-test('leases and waits from before are not among the gauges, and do no harm when they end', async () => {
+test('the gauges do not include earlier leases and waits, also when these end', async () => {
   const { locks, clock } = stage()
   const held = await locks.acquire('a')
   const waiting = locks.acquire('a')
@@ -152,14 +164,17 @@ test('leases and waits from before are not among the gauges, and do no harm when
   await held.release()
   await clock.advance(0)
   const next = await waiting
-  expect(numbers(metrics.text()).get('lease_waiting')).toBe(0)
-  expect(numbers(metrics.text()).get('lease_held')).toBe(1)
+  expect(numbers(metrics.text()).get('holdfast_lease_waiters')).toBe(0)
+  expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(1)
   await next.release()
-  expect(moved(metrics.text())).toMatchObject({ lease_acquired_total: 1, lease_held_seconds_count: 1 })
-  expect(numbers(metrics.text()).get('lease_held')).toBe(0)
+  expect(moved(metrics.text())).toMatchObject({
+    holdfast_lease_acquired_total: 1,
+    holdfast_lease_hold_duration_seconds_count: 1,
+  })
+  expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(0)
 })
 
-test('what was left at an extension to another ttl is a share of the ttl until then', async () => {
+test('the margin at an extension to another ttl is a share of the ttl before it', async () => {
   const metrics = measure()
   const { locks, clock } = stage({ heartbeat: false })
   const lease = await locks.acquire('a', { ttl: 10_000 })
@@ -168,14 +183,14 @@ test('what was left at an extension to another ttl is a share of the ttl until t
   for (const ttl of [300_000, 300_000, 10_000, 10_000]) {
     await clock.advance(lease.ttl / 4)
     await lease.extend(ttl)
-    const now = numbers(metrics.text()).get('lease_margin_ratio_sum') ?? 0
+    const now = numbers(metrics.text()).get('holdfast_lease_margin_ratio_sum') ?? 0
     shares.push(now - sum)
     sum = now
   }
   for (const share of shares) expect(share).toBeCloseTo(0.74, 2)
 })
 
-test('nothing is kept of leases that ended, however they did', async () => {
+test('nothing is retained of ended leases, however they ended', async () => {
   const metrics = measure()
   const refs: WeakRef<Lease>[] = []
   const stopListening = subscribe('lease_acquired', ({ lease }) => void refs.push(new WeakRef(lease)))
@@ -192,8 +207,8 @@ test('nothing is kept of leases that ended, however they did', async () => {
   }
   await end()
   stopListening()
-  expect(numbers(metrics.text()).get('lease_held_seconds_count')).toBe(3)
-  expect(numbers(metrics.text()).get('lease_held')).toBe(0)
+  expect(numbers(metrics.text()).get('holdfast_lease_hold_duration_seconds_count')).toBe(3)
+  expect(numbers(metrics.text()).get('holdfast_lease_held')).toBe(0)
   await until('all are collected', () => {
     collect()
     return refs.every(ref => ref.deref() === undefined)
@@ -201,7 +216,7 @@ test('nothing is kept of leases that ended, however they did', async () => {
   expect(refs).toHaveLength(3)
 })
 
-test('stopping leaves no listener behind', () => {
+test('stopping removes every listener', () => {
   const channels = [...readFileSync('src/contract/events.ts', 'utf8').matchAll(/open\('(\w+)'\)/g)].map(
     ([, name]) => name,
   )

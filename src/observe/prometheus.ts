@@ -14,12 +14,12 @@ export interface PrometheusRegistry {
 }
 
 export interface LeaseMetricsOptions {
-  /** The metrics appear in it beside your own, such as `register` of prom-client. @default they are only in `text()` */
+  /** Shows the metrics together with your own, such as prom-client's `register`. @default none, only `text()` */
   readonly registry?: PrometheusRegistry | undefined
   /**
-   * Labels of your own for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`: keep the number of
-   * different ones small. If it throws, or answers what cannot be a label, there is one warning
-   * (`HOLDFAST_LABELS`), and the lease is counted without. @default none: a name is never a label by itself
+   * Your own labels for the metrics of a lease, such as `({ name }) => ({ kind: name.split(':')[0] })`. Keep the number of
+   * distinct values small. If the function throws or returns an invalid label, it warns once (`HOLDFAST_LABELS`) and
+   * counts the lease without labels. @default none: the name of a lease is not a label
    */
   readonly labels?: LabelMapper | undefined
 }
@@ -28,17 +28,17 @@ export interface LeaseMetricsOptions {
 export interface LeaseMetrics {
   /** The `Content-Type` of `text()`. */
   readonly contentType: string
-  /** All of them, in the text format of Prometheus. */
+  /** All metrics in Prometheus's text format. */
   text(): string
-  /** Counts nothing any more, and takes the metrics out of the registry. May be called twice. */
+  /** Stops counting and removes the metrics from the registry. Idempotent. */
   stop(): void
 }
 
 const known = new Set(['registry', 'labels'])
 
 /**
- * Counts what happens to leases, for Prometheus. Call it once, before the first lease: those that were had before are
- * not among the held. Throws `INVALID_ARGUMENT` if the registry has one of its metrics already.
+ * Counts what happens to leases, for Prometheus. Call it once, before the first lease: the gauges do not include earlier
+ * leases. Throws `INVALID_ARGUMENT` if the registry already has one of the metrics.
  */
 export function leaseMetrics(options: LeaseMetricsOptions = {}): LeaseMetrics {
   checkKeys(options, known, 'leaseMetrics')
@@ -58,7 +58,7 @@ class Families implements LeaseMetrics, Recorder {
     for (const [key, metric] of Object.entries(METRICS) as [MetricName, Metric][]) {
       const { prometheus, kind, ofLease } = metric
       if (registry?.getSingleMetric(prometheus))
-        throw invalid(`the registry has a metric ${prometheus} already: call leaseMetrics() once for each registry`)
+        throw invalid(`the registry already has a metric ${prometheus}: call leaseMetrics() once for each registry`)
       const read = kind === 'gauge' ? (): Sample[] => this.#read(key as GaugeName) : undefined
       const family = new Family(metric, read)
       this.#families.set(key, family)

@@ -5,13 +5,13 @@ import type { Lease } from '../contract/lease.ts'
 
 interface Acquiring {
   readonly span: Span
-  /** Where the call was made: what is told later may be told in the turn of somebody else. */
+  /** The caller's context. Later events may be emitted in another context. */
   readonly caller: Context
 }
 
 /**
- * A span for each acquire, for each lease while it is held, and for each release. The parent of the first two is what was
- * active when the lease was asked for, that of the last what was active when it was given back.
+ * A span for each acquire, each held lease and each release. The parent of the first two is the span that is active at
+ * the acquire call. The parent of a release is the span that is active at the release call.
  */
 export class Spans {
   readonly #tracer: Tracer
@@ -24,7 +24,7 @@ export class Spans {
     this.#tracer = tracer
     this.#stops = [
       subscribe('acquire_began', event => this.#onAcquire(event)),
-      subscribe('acquire_failed', event => this.#onNotAcquired(event)),
+      subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat_failed', ({ lease, error }) =>
         this.#holds.get(lease)?.addEvent('heartbeat failed', { 'error.type': error.code }),
@@ -38,7 +38,7 @@ export class Spans {
     ]
   }
 
-  /** Ends what is under way as well, for it would never be told. */
+  /** Also ends open spans, since no later event would. */
   stop(): void {
     for (const stop of this.#stops) stop()
     for (const { span } of this.#acquires.values()) span.end()
@@ -58,7 +58,7 @@ export class Spans {
     this.#acquires.set(event.id, { span: this.#start('lease acquire', of(event), caller), caller })
   }
 
-  #onNotAcquired({ id, error }: LeaseEvents['acquire_failed']): void {
+  #onAcquireFailed({ id, error }: LeaseEvents['acquire_failed']): void {
     const acquiring = this.#acquires.get(id)
     this.#acquires.delete(id)
     if (acquiring) end(acquiring.span, error)
@@ -66,7 +66,7 @@ export class Spans {
 
   #onAcquired({ id, lease, requests }: LeaseEvents['lease_acquired']): void {
     const acquiring = this.#acquires.get(id)
-    if (!acquiring) return // asked for before
+    if (!acquiring) return // the call began before this subscribed
     this.#acquires.delete(id)
     const { span, caller } = acquiring
     const granted = { 'holdfast.lease.token': lease.token.toString() }
@@ -87,7 +87,7 @@ function of({ name, owner, ttl }: Pick<Lease, 'name' | 'owner' | 'ttl'>): Attrib
   return { 'holdfast.lease.name': name, 'holdfast.lease.owner': owner, 'holdfast.lease.ttl': ttl }
 }
 
-/** That another holds the name is an answer, and no error. */
+/** A busy name is an answer, not an error. */
 function end(span: Span, error?: unknown): void {
   if (error !== undefined) {
     const code = LeaseError.is(error) ? error.code : 'aborted'

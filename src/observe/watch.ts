@@ -4,42 +4,42 @@ import type { Lease } from '../contract/lease.ts'
 import { Labelling, type LabelMapper, type Labels } from './labels.ts'
 import type { MetricName } from './metrics.ts'
 
-/** Where the numbers go. */
+/** Receives the measurements. */
 export interface Recorder {
-  /** These labels of leases are new: their series begin at zero. */
+  /** These lease labels are new: start their series at zero. */
   begin?(labels: Labels): void
-  /** A counter rises by one. */
+  /** Increments a counter. */
   count(metric: MetricName, labels: Labels): void
-  /** A histogram gets one more value. */
+  /** Adds a value to a histogram. */
   record(metric: MetricName, labels: Labels, value: number): void
 }
 
-/** What the gauges show of the leases and calls that have the same labels. */
+/** The gauges for all leases and calls with the same labels. */
 export interface Gauges {
   readonly labels: Labels
   held: number
-  waiting: number
+  waiters: number
   oldestWait: number
-  /** `undefined` if none is held. */
+  /** `undefined` without leases. */
   shortestTtl: number | undefined
 }
 
 export type GaugeName = Exclude<keyof Gauges, 'labels'>
 
-/** Of a lease that is held, or of a call that waits; `since` by `performance.now()`. */
+/** A held lease or a waiting call. `since` is a `performance.now()`. */
 interface Entry {
   readonly labels: Labels
   readonly since: number
 }
 
 interface Holding extends Entry {
-  /** As it was last granted. */
+  /** As last granted. */
   ttl: number
 }
 
 const unlabelled: Labels = {}
 
-/** Follows all leases of this process from now on, and tells a recorder. In seconds, as both systems want it. */
+/** Follows all leases of this process from now on, and reports to a recorder. Durations are in seconds. */
 export class Watch {
   readonly #recorder: Recorder
   readonly #labelling: Labelling
@@ -51,11 +51,11 @@ export class Watch {
   constructor(recorder: Recorder, mapper: LabelMapper | undefined) {
     this.#recorder = recorder
     this.#labelling = new Labelling(mapper, labels => recorder.begin?.(labels))
-    const fail = (request: string, of: { name: string; owner: string }, { code }: LeaseError): void =>
-      recorder.count('failedRequests', { ...this.#labelling.of(of), request, code })
+    const fail = (operation: string, of: { name: string; owner: string }, { code }: LeaseError): void =>
+      recorder.count('failedRequests', { ...this.#labelling.of(of), operation, error_type: code })
     this.#stops = [
       subscribe('acquire_began', event => void this.#waits.set(event.id, this.#entry(event))),
-      subscribe('acquire_failed', event => this.#onNotAcquired(event)),
+      subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat', event => this.#onHeartbeat(event)),
       subscribe('heartbeat_failed', ({ lease, error }) => fail('renew', lease, error)),
@@ -66,15 +66,15 @@ export class Watch {
       }),
       subscribe('lease_released', ({ lease }) => this.#end(lease)),
       subscribe('release_failed', ({ lease, ...of }) => {
-        recorder.count('notReleased', this.#labelling.of(of))
+        recorder.count('releaseFailures', this.#labelling.of(of))
         if (lease) this.#end(lease)
       }),
-      subscribe('ghost_refused', labels => recorder.count('ghosts', { ...labels })),
-      subscribe('batch_sent', ({ size }) => recorder.record('batch', unlabelled, size)),
+      subscribe('stale_request_refused', ({ reason }) => recorder.count('staleRequests', { reason })),
+      subscribe('batch_sent', ({ size }) => recorder.record('batchSize', unlabelled, size)),
     ]
   }
 
-  /** Each set of labels that there was so far. Counted once a turn, however many gauges ask. */
+  /** One entry for each set of labels. Computed once per turn of the event loop, not once per gauge. */
   get gauges(): readonly Gauges[] {
     if (this.#gauges) return this.#gauges
     this.#gauges = this.#count()
@@ -84,40 +84,40 @@ export class Watch {
     return this.#gauges
   }
 
-  /** Hears nothing any more, and forgets what it followed. */
+  /** Unsubscribes, and forgets all leases and calls. */
   stop(): void {
     for (const stop of this.#stops) stop()
     this.#waits.clear()
     this.#leases.clear()
   }
 
-  #onNotAcquired({ id, error, ...of }: LeaseEvents['acquire_failed']): void {
+  #onAcquireFailed({ id, error, ...of }: LeaseEvents['acquire_failed']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(of)
-    this.#recorder.count('notAcquired', { ...labels, reason: LeaseError.is(error) ? error.code : 'aborted' })
+    this.#recorder.count('acquireFailures', { ...labels, error_type: LeaseError.is(error) ? error.code : 'aborted' })
   }
 
   #onAcquired({ id, lease, waited }: LeaseEvents['lease_acquired']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(lease)
     this.#leases.set(lease, { labels, since: performance.now(), ttl: lease.ttl })
     this.#recorder.count('acquired', labels)
-    this.#recorder.record('wait', labels, waited / 1_000)
+    this.#recorder.record('waitDuration', labels, waited / 1_000)
   }
 
   #onHeartbeat({ lease, latency, margin }: LeaseEvents['heartbeat']): void {
     const labels = this.#labelsOf(lease)
     const holding = this.#leases.get(lease)
     this.#recorder.record('latency', labels, latency / 1_000)
-    // What was left is of the ttl until now: `extend` may have brought another.
+    // The margin is a share of the ttl before this renewal: `extend` may have changed the ttl.
     this.#recorder.record('margin', labels, margin / (holding?.ttl ?? lease.ttl))
     if (holding) holding.ttl = lease.ttl
   }
 
-  /** The first end counts: a lease that was lost may be given back as well. */
+  /** Only the first end counts: a lost lease may also be released. */
   #end(lease: Lease): void {
     const entry = this.#leases.get(lease)
-    if (!entry) return // from before this watch, or ended
+    if (!entry) return // already ended, or granted before this subscribed
     this.#leases.delete(lease)
-    this.#recorder.record('holdTime', entry.labels, (performance.now() - entry.since) / 1_000)
+    this.#recorder.record('holdDuration', entry.labels, (performance.now() - entry.since) / 1_000)
   }
 
   #endWait(id: string): Entry | undefined {
@@ -137,11 +137,11 @@ export class Watch {
   #count(): Gauges[] {
     const byLabels = new Map<Labels, Gauges>()
     for (const labels of this.#labelling.known)
-      byLabels.set(labels, { labels, held: 0, waiting: 0, oldestWait: 0, shortestTtl: undefined })
+      byLabels.set(labels, { labels, held: 0, waiters: 0, oldestWait: 0, shortestTtl: undefined })
     const now = performance.now()
     for (const { labels, since } of this.#waits.values()) {
       const gauges = byLabels.get(labels) as Gauges
-      gauges.waiting += 1
+      gauges.waiters += 1
       gauges.oldestWait = Math.max(gauges.oldestWait, (now - since) / 1_000)
     }
     for (const [{ ttl }, { labels }] of this.#leases) {

@@ -2,6 +2,7 @@ import { checkDuration, checkKeys, checkName, invalid } from '../contract/check.
 import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
+import { backoff } from '../contract/request.ts'
 import { type LeaseOptions, leaseKeys } from '../core/options.ts'
 import type { Host } from './host.ts'
 import { rest } from './rest.ts'
@@ -108,8 +109,8 @@ export class Campaign {
     if (began !== undefined && clock.now() - began >= this.#longestPause) this.#failures = 0
     this.#failures += 1
     const failures = this.#failures
-    const longest = Math.min(this.#pause * 2 ** (failures - 1), this.#longestPause)
-    const delay = Math.max(longest * (0.5 + random() / 2), (isLease && error.retryAfter) || 0)
+    const pause = backoff(failures, random, [this.#pause, this.#longestPause])
+    const delay = Math.max(pause, (isLease && error.retryAfter) || 0)
     this.#rest = delay
     const name = this.#name
     if (events.leadership_delayed.hasSubscribers) events.leadership_delayed.publish({ name, error, failures, delay })

@@ -38,9 +38,9 @@ test('a paused server carries a command out after its client gave up', async () 
   const client = new Redis({ port: server.port, commandTimeout: 50, maxRetriesPerRequest: 0 })
   await until('it answers', () => client.ping()) // a busy machine takes longer for the first
   await server.pause()
-  await expect(client.set('ghost', 'acquired')).rejects.toThrow('timed out')
+  await expect(client.set('late', 'acquired')).rejects.toThrow('timed out')
   server.resume()
-  expect(await until('the ghost is there', () => server.call('GET', 'ghost'))).toBe('acquired')
+  expect(await until('the late request is carried out', () => server.call('GET', 'late'))).toBe('acquired')
   client.disconnect()
 })
 

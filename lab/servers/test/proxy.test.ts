@@ -88,12 +88,12 @@ test('a connection that goes away while requests are held goes away at the serve
   const client = await connect()
   const before = proxy.up.bytes
   proxy.up.hold()
-  client.set('ghost', 'value').catch(() => {})
+  client.set('late', 'value').catch(() => {})
   await until('the request has left', () => proxy.up.bytes > before)
   client.disconnect()
   expect(await connectionsOfServer()).toBe(2)
   proxy.up.pass()
-  expect(await until('the ghost is there', () => server.call('GET', 'ghost'))).toBe('value')
+  expect(await until('the late request is carried out', () => server.call('GET', 'late'))).toBe('value')
   await until('the server sees the end', async () => (await connectionsOfServer()) === 1)
 })
 

@@ -30,7 +30,10 @@ test('--metrics-port serves what happens to the lease while the command runs, an
   const name = '{name="a\\"b"}'
   await until(async () => {
     const found = numbers(await (await fetch(url)).text())
-    return found.get(`lease_held${name}`) === 1 && (found.get(`heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+    return (
+      found.get(`holdfast_lease_held${name}`) === 1 &&
+      (found.get(`holdfast_heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+    )
   }, 'a heartbeat that is counted')
   const response = await fetch(url)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
@@ -97,7 +100,7 @@ test('--metrics-file says how the last run went, and remembers those before it',
   const begun = Date.now() / 1_000
   expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'cp a.prom during.prom'])).toMatchObject({ code: 0 })
   const during = readNumbers('during.prom')
-  expect(during.get(`lease_held${name}`)).toBe(1)
+  expect(during.get(`holdfast_lease_held${name}`)).toBe(1)
   expect(during.get(`holdfast_run_start_timestamp_seconds${name}`)).toBeGreaterThanOrEqual(begun)
   expect(during.has(`holdfast_run_end_timestamp_seconds${name}`)).toBe(false)
   const success = readNumbers('a.prom').get(`holdfast_run_success_timestamp_seconds${name}`)
@@ -112,7 +115,7 @@ test('--metrics-file says how the last run went, and remembers those before it',
   expect(after.get(`holdfast_run_success_timestamp_seconds${name}`)).toBe(success)
   expect(after.get(`holdfast_run_end_timestamp_seconds${name}`)).toBeGreaterThan(success as number)
   expect(after.get(`holdfast_run_duration_seconds${name}`)).toBeGreaterThan(0)
-  expect(after.get(`lease_held${name}`)).toBe(0)
+  expect(after.get(`holdfast_lease_held${name}`)).toBe(0)
   expect(readdirSync(folder).filter(each => each.startsWith('.'))).toEqual([])
 })
 
@@ -122,7 +125,7 @@ test('a lease that was lost is an ending of its own, and no series is without th
   expect(await running.ended).toMatchObject({ code: 76 })
   const found = readNumbers('a.prom')
   expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
-  expect(found.get('lease_lost_total{name="a",reason="gone"}')).toBe(1)
+  expect(found.get('holdfast_lease_lost_total{name="a",reason="gone"}')).toBe(1)
   expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
 })
 
@@ -140,9 +143,9 @@ test('what a run leaves behind is not among its leases, and the file of a run th
   expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
   const text = readFileSync(join(folder, 'a.prom'), 'utf8')
   const found = numbers(text)
-  expect(found.get('lease_acquired_total{name="a"}')).toBe(1)
-  expect(found.get('lease_held{name="a"}')).toBe(0)
-  expect(found.has('lease_shortest_ttl_seconds{name="a"}')).toBe(false)
+  expect(found.get('holdfast_lease_acquired_total{name="a"}')).toBe(1)
+  expect(found.get('holdfast_lease_held{name="a"}')).toBe(0)
+  expect(found.has('holdfast_lease_shortest_ttl_seconds{name="a"}')).toBe(false)
   expect(text).not.toContain('a:ran')
 })
 
@@ -154,7 +157,7 @@ test('who does not get the name writes nothing', async () => {
   expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('as it was\n')
 })
 
-test('a file that can no longer be written is told once, and changes nothing for the command', async () => {
+test('a file that can no longer be written warns once, and changes nothing for the command', async () => {
   mkdirSync(join(folder, 'sub'))
   const args = ['run', 'a', '--metrics-file', 'sub/a.prom', '--', 'sh', '-c', 'rm -r sub; echo ran']
   const { code, out, err } = await holdfast(args)
@@ -165,11 +168,11 @@ test('a file that can no longer be written is told once, and changes nothing for
 describe('elect', () => {
   const job = ['--', 'sh', '-c', 'echo up; exec sleep 60']
 
-  test('serves from its start on: who waits is seen to wait, then to lead', async () => {
+  test('serves from its start on: a candidate shows as waiter, then as holder', async () => {
     const candidate = (port: number): Running => start(['elect', 'service', '--metrics-port', `${port}`, ...job])
     const shown = async (port: number): Promise<(number | undefined)[]> => {
       const found = numbers(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
-      return ['held', 'waiting'].map(state => found.get(`lease_${state}{name="service"}`))
+      return ['held', 'waiters'].map(state => found.get(`holdfast_lease_${state}{name="service"}`))
     }
     const [first, second] = [await freePort(), await freePort()]
     const leader = candidate(first)
@@ -187,15 +190,15 @@ describe('elect', () => {
     await expect(shown(first)).rejects.toThrow('fetch failed')
   })
 
-  test('its file has all terms, and no runs: a service that goes on for weeks is no job that failed to succeed', async () => {
+  test('its file counts all terms, and no runs, because a service is not a job', async () => {
     const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
     await running.says(/(up\n){3}/)
     running.kill('SIGTERM')
     await running.ended
     const found = readNumbers('a.prom')
-    expect(found.get('lease_held{name="service"}')).toBe(0)
-    expect(found.get('lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
-    expect([...found.keys()].filter(series => !/^(lease|heartbeat)_\w+\{name="service"/.test(series))).toEqual([])
+    expect(found.get('holdfast_lease_held{name="service"}')).toBe(0)
+    expect(found.get('holdfast_lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
+    expect([...found.keys()].filter(series => !/^holdfast_(?!runs?_)\w+\{name="service"/.test(series))).toEqual([])
   })
 
   test('whoever cannot have the port does not compete for the name', async () => {

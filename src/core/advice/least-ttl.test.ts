@@ -4,63 +4,62 @@ import { Random } from '../../../test/simulation/random.ts'
 import { memory } from '../../stores/memory/index.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { StoreLocks } from '../locks.ts'
-import { leastTtl, spareOf } from './least-ttl.ts'
+import { leastTtl, tolerance } from './least-ttl.ts'
 
-const nothing = { p99: 0, silence: 0, loopDelay: 0, shortestTtl: 0 }
+const nothing = { p99: 0, unresponsiveness: 0, loopDelay: 0, shortestTtl: 0 }
 
 test.each([
   [1_000, 300.5],
   [10_000, 3_023],
   [30_000, 12_823],
-])('a ttl of %d ms spares %d ms beside a lost heartbeat', (ttl, spare) => {
-  expect(spareOf(ttl)).toBeCloseTo(spare)
+])('a ttl of %d ms tolerates %d ms in addition to a lost heartbeat', (ttl, tolerated) => {
+  expect(tolerance(ttl)).toBeCloseTo(tolerated)
 })
 
-test('the least ttl is the first that spares what was measured, in whole milliseconds', () => {
+test('the least ttl is the first that tolerates the measurements, in whole milliseconds', () => {
   const ms = fc.double({ min: 0, max: 100_000, noNaN: true })
   fc.assert(
-    fc.property(ms, ms, (silence, loopDelay) => {
-      const { ttl } = leastTtl({ ...nothing, silence, loopDelay })
+    fc.property(ms, ms, (unresponsiveness, loopDelay) => {
+      const { ttl } = leastTtl({ ...nothing, unresponsiveness, loopDelay })
       expect(Number.isInteger(ttl)).toBe(true)
-      expect(spareOf(ttl)).toBeGreaterThanOrEqual(silence + loopDelay)
-      expect(spareOf(ttl - 1)).toBeLessThan(silence + loopDelay)
+      expect(tolerance(ttl)).toBeGreaterThanOrEqual(unresponsiveness + loopDelay)
+      expect(tolerance(ttl - 1)).toBeLessThan(unresponsiveness + loopDelay)
     }),
   )
 })
 
-test('whichever needs the most decides, and is the reason', () => {
-  expect(leastTtl({ p99: 48, silence: 60, loopDelay: 510, shortestTtl: 100 })).toEqual({
+test('the largest requirement decides, and is the reason', () => {
+  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 510, shortestTtl: 100 })).toEqual({
     ttl: 1_891,
     reason:
-      'p99 48 ms, longest silence 60 ms, worst loop delay 510 ms: ttl >= 1891 ms, to live through these and one lost heartbeat',
+      'p99 48 ms, unresponsive 60 ms, worst loop delay 510 ms: ttl >= 1891 ms, to tolerate these and one lost heartbeat',
   })
-  expect(leastTtl({ p99: 48, silence: 60, loopDelay: 1, shortestTtl: 100 })).toEqual({
+  expect(leastTtl({ p99: 48, unresponsiveness: 60, loopDelay: 1, shortestTtl: 100 })).toEqual({
     ttl: 480,
-    reason: 'p99 48 ms, longest silence 60 ms, worst loop delay 1 ms: ttl >= 480 ms, which is 10 times the p99',
+    reason: 'p99 48 ms, unresponsive 60 ms, worst loop delay 1 ms: ttl >= 480 ms, which is 10 times the p99',
   })
-  expect(leastTtl({ p99: 0.123, silence: 2, loopDelay: 1, shortestTtl: 100 })).toEqual({
+  expect(leastTtl({ p99: 0.123, unresponsiveness: 2, loopDelay: 1, shortestTtl: 100 })).toEqual({
     ttl: 100,
-    reason:
-      'p99 0.12 ms, longest silence 2 ms, worst loop delay 1 ms: ttl >= 100 ms, the shortest that is sensible over this store',
+    reason: 'p99 0.12 ms, unresponsive 2 ms, worst loop delay 1 ms: ttl >= 100 ms, the shortest ttl of this store',
   })
 })
 
-/** What a lease meets. Milliseconds, and moments after it was granted. */
+/** What happens to a lease. Milliseconds, and times since the grant. */
 interface Trial {
   readonly ttl: number
-  /** Of each renewal. */
+  /** Latency of each renewal. */
   readonly latency: () => number
-  /** Which of its renewals is lost on the way. */
+  /** Which renewal is lost. */
   readonly lost: number
-  /** For how long the event loop is blocked, once, and when. */
+  /** How long the event loop is blocked, once, and when. */
   readonly block: number
   readonly blockAt: number
-  /** How long before it another lease of its ttl was granted, with which it beats. */
+  /** How long before it another lease of the same ttl was granted, which shares its heartbeat. */
   readonly after: number
   readonly random: () => number
 }
 
-/** Is the lease held after all that? */
+/** Is the lease still held afterwards? */
 async function survives({ ttl, latency, lost, block, blockAt, after, random }: Trial): Promise<boolean> {
   const clock = new VirtualClock()
   const store = memory({ clock })
@@ -86,13 +85,13 @@ async function survives({ ttl, latency, lost, block, blockAt, after, random }: T
 }
 
 describe('a lease of the least ttl', () => {
-  const measured = { p99: 10, silence: 60, loopDelay: 210, shortestTtl: 10 }
+  const measured = { p99: 10, unresponsiveness: 60, loopDelay: 210, shortestTtl: 10 }
   const { ttl } = leastTtl(measured)
-  // Just too young for the first beat; the loop is blocked when the second is due, whose request is lost; the steps until
-  // the next try are the longest that chance allows; and its answer takes the longest that was measured.
+  // Just too young for the first beat. The loop is blocked when the second is due, and its request is lost. The steps to the
+  // next try have the longest random length, and its answer takes as long as the longest measured.
   const worst = (of: number): Trial => ({
     ttl: of,
-    latency: () => measured.silence,
+    latency: () => measured.unresponsiveness,
     lost: 1,
     block: measured.loopDelay,
     blockAt: of / 2 - 2,
@@ -100,23 +99,23 @@ describe('a lease of the least ttl', () => {
     random: () => 1,
   })
 
-  test('lives through the worst moment for a lost heartbeat, the worst latency and the worst delay at once', async () => {
+  test('tolerates a lost heartbeat at the worst time, the worst latency and the worst delay at once', async () => {
     expect(await survives(worst(ttl))).toBe(true)
     expect(await survives(worst(ttl + 5_000))).toBe(true)
   })
 
-  test('is lost by them if its ttl is a twentieth shorter', async () => {
+  test('is lost if its ttl is 5 % shorter', async () => {
     expect(await survives(worst(Math.floor(ttl * 0.95)))).toBe(false)
   })
 
-  test('lives through them at any moment, with any chance', async () => {
+  test('tolerates them at any time, with any random steps', async () => {
     for (let seed = 1; seed <= 300; seed += 1) {
       const random = new Random(seed)
-      const [silence, loopDelay] = [random.between(0, 2_000), random.between(0, 3_000)]
-      const { ttl } = leastTtl({ p99: 0, silence, loopDelay, shortestTtl: 50 })
+      const [unresponsiveness, loopDelay] = [random.between(0, 2_000), random.between(0, 3_000)]
+      const { ttl } = leastTtl({ p99: 0, unresponsiveness, loopDelay, shortestTtl: 50 })
       const trial: Trial = {
         ttl,
-        latency: () => random.between(0, silence),
+        latency: () => random.between(0, unresponsiveness),
         lost: random.integer(1, 3),
         block: loopDelay,
         blockAt: random.between(0, 1.5 * ttl),

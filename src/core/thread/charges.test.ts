@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { refused, type Stage, stage, unanswered } from '../../../test/scripted-store.ts'
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
-import { Pulse } from '../advice/pulse.ts'
+import { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import { Charges } from './charges.ts'
 import { Liveness } from './liveness.ts'
 import type { News, Order } from './messages.ts'
@@ -24,7 +24,7 @@ interface Thread extends Stage {
   readonly charges: Charges
   readonly news: News[]
   /** Of the main thread. */
-  readonly pulse: Pulse
+  readonly pulse: RenewalStatistics
   /** As the main thread sees it. */
   readonly term: SharedTerm
   /** Lets time pass in which the main thread proves that it lives. */
@@ -43,7 +43,7 @@ async function thread(options: Partial<Extract<Order, { kind: 'hold' }>> = {}): 
   const isHeard = (): boolean => true
   liveness.prove(isHeard)
   const environment = { clock, random: () => 0.5 }
-  const pulse = new Pulse(clock, 0, undefined)
+  const pulse = new RenewalStatistics(clock, 0, undefined)
   const threadPulse = new ThreadPulse(environment, pulse.share())
   const charges = new Charges(store, environment, liveness, threadPulse, said => news.push(said), now)
   open.push(charges)
@@ -240,25 +240,25 @@ test('what its renewals show is in the advice of the main thread at once', async
     return grant
   })
   await live(100 * 20_000)
-  const { heartbeats, failed, latency, silence, leastTtl } = pulse.advice()
-  expect({ heartbeats, failed, silence }).toEqual({ heartbeats: 100, failed: 0, silence: 300 })
+  const { heartbeats, failed, latency, unresponsiveness, leastTtl } = pulse.advice()
+  expect({ heartbeats, failed, unresponsiveness }).toEqual({ heartbeats: 100, failed: 0, unresponsiveness: 300 })
   expect(latency?.worst).toBeCloseTo(300, -1)
   expect(leastTtl).toBeGreaterThanOrEqual(3_000)
   store.rule('renew', refused)
   await live(22_000)
-  expect(pulse.advice()).toMatchObject({ heartbeats: 100, silence: expect.any(Number) })
+  expect(pulse.advice()).toMatchObject({ heartbeats: 100, unresponsiveness: expect.any(Number) })
   expect(pulse.advice().failed).toBeGreaterThan(1)
-  expect(pulse.advice().silence).toBeGreaterThan(1_000)
+  expect(pulse.advice().unresponsiveness).toBeGreaterThan(1_000)
 })
 
 test('a thread that follows another goes on with what that has seen', async () => {
   const { pulse, live, store } = await thread()
   store.rule('renew', refused)
   await live(22_000)
-  const { failed, silence } = pulse.advice()
+  const { failed, unresponsiveness } = pulse.advice()
   const next = new ThreadPulse({ clock: new VirtualClock(), random: () => 0.5 }, pulse.share())
   next.rest()
-  expect(pulse.advice()).toMatchObject({ failed, silence })
+  expect(pulse.advice()).toMatchObject({ failed, unresponsiveness })
 })
 
 test('a renewal that the silence of the main thread forbade is no failure of the store', async () => {
@@ -267,7 +267,7 @@ test('a renewal that the silence of the main thread forbade is no failure of the
   expect(news[0]).toMatchObject({ kind: 'failed' })
   await live(1_000)
   expect(store.count('renew')).toBe(1)
-  expect(pulse.advice()).toMatchObject({ heartbeats: 1, failed: 0, silence: 0 })
+  expect(pulse.advice()).toMatchObject({ heartbeats: 1, failed: 0, unresponsiveness: 0 })
 })
 
 test('only a renewal of a tenth of the ttl and more is told as slow', async () => {

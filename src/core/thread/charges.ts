@@ -4,7 +4,7 @@ import type { Lease } from '../../contract/lease.ts'
 import { List } from '../../contract/list.ts'
 import type { Claim, Grant, Store } from '../../contract/store.ts'
 import { margin } from '../../contract/time.ts'
-import { isSlow } from '../advice/pulse.ts'
+import { isSlow } from '../advice/renewal-statistics.ts'
 import type { Core, CoreEnvironment } from '../core.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
@@ -75,7 +75,10 @@ export class Charges {
       subscribe('heartbeat_failed', event => this.#onFailed(event)),
       subscribe('lease_lost', event => this.#onLost(event)),
       subscribe('batch_sent', event => liveness.isHeard('batch_sent') && tell({ kind: 'batch', event })),
-      subscribe('ghost_refused', event => liveness.isHeard('ghost_refused') && tell({ kind: 'ghost', event })),
+      subscribe(
+        'stale_request_refused',
+        event => liveness.isHeard('stale_request_refused') && tell({ kind: 'stale', event }),
+      ),
     ]
   }
 

@@ -2,7 +2,7 @@ import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
 
 /** What is told only if the main thread listens for it, so that nothing is told for nobody. */
-const TOLD = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'ghost_refused'] as const
+const TOLD = ['heartbeat', 'heartbeat_failed', 'ttl_too_short', 'batch_sent', 'stale_request_refused'] as const
 
 type Told = (typeof TOLD)[number]
 

@@ -1,7 +1,7 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { LeaseEvents } from '../../contract/events.ts'
 import type { Claim } from '../../contract/store.ts'
-import type { SharedPulse } from '../advice/pulse.ts'
+import type { SharedStatistics } from '../advice/renewal-statistics.ts'
 
 /** What a worker is started with. */
 export interface Assignment {
@@ -9,7 +9,7 @@ export interface Assignment {
   readonly url: string
   /** Of a `Liveness`. */
   readonly liveness: SharedArrayBuffer
-  readonly pulse: SharedPulse
+  readonly pulse: SharedStatistics
 }
 
 /** From the main thread. `id` is that of the claim. */
@@ -37,7 +37,7 @@ export type News =
   /** A renewal was so slow that the ttl may be too short. */
   | { readonly kind: 'slow'; readonly id: string }
   | { readonly kind: 'batch'; readonly event: LeaseEvents['batch_sent'] }
-  | { readonly kind: 'ghost'; readonly event: LeaseEvents['ghost_refused'] }
+  | { readonly kind: 'stale'; readonly event: LeaseEvents['stale_request_refused'] }
   /** The lease is over. */
   | { readonly kind: 'over'; readonly id: string }
   | { readonly kind: 'extended'; readonly call: number; readonly error: PlainError | undefined }

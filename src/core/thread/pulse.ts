@@ -1,18 +1,18 @@
 import type { Lease } from '../../contract/lease.ts'
-import { Pulse, type SharedPulse } from '../advice/pulse.ts'
-import { joined, type Seen, SharedSeen } from '../advice/shared-seen.ts'
+import { type Disruptions, merge, SharedDisruptions } from '../advice/disruptions.ts'
+import { RenewalStatistics, type SharedStatistics } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment } from '../core.ts'
 
 /** What the renewals of this thread show, there for the main thread to read at any time: as of the last one. */
 export class ThreadPulse {
-  readonly #pulse: Pulse
-  readonly #shared: SharedSeen
+  readonly #pulse: RenewalStatistics
+  readonly #shared: SharedDisruptions
   /** Of a thread before this one. */
-  readonly #before: Seen
+  readonly #before: Disruptions
 
-  constructor({ clock, loopDelay }: CoreEnvironment, { latencies, seen }: SharedPulse) {
-    this.#pulse = new Pulse(clock, 0, loopDelay, latencies)
-    this.#shared = new SharedSeen(seen)
+  constructor({ clock, loopDelay }: CoreEnvironment, { latencies, disruptions }: SharedStatistics) {
+    this.#pulse = new RenewalStatistics(clock, 0, loopDelay, latencies)
+    this.#shared = new SharedDisruptions(disruptions)
     this.#before = this.#shared.read()
   }
 
@@ -28,11 +28,11 @@ export class ThreadPulse {
 
   /** No lease is renewed. */
   rest(): void {
-    this.#pulse.rest()
+    this.#pulse.pause()
     this.#write()
   }
 
   #write(now?: number): void {
-    this.#shared.write(joined(this.#before, this.#pulse.seen(now)))
+    this.#shared.write(merge(this.#before, this.#pulse.disruptions(now)))
   }
 }

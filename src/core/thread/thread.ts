@@ -6,7 +6,7 @@ import { request } from '../../contract/request.ts'
 import type { Claim } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, margin } from '../../contract/time.ts'
 import type { Acquired } from '../acquire.ts'
-import type { Pulse } from '../advice/pulse.ts'
+import type { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { RenewalOptions, Renewals, Renewer } from '../renewals.ts'
 import { Liveness, Proof } from './liveness.ts'
 import { type Assignment, leaseError, type News, type Order } from './messages.ts'
@@ -23,7 +23,7 @@ const START_LIMIT = 10_000
  */
 export class HeartbeatThread implements Renewer {
   readonly clock: Clock
-  readonly pulse: Pulse
+  readonly pulse: RenewalStatistics
   readonly #url: string
   readonly #liveness = new Liveness()
   readonly #proof: Proof
@@ -35,7 +35,7 @@ export class HeartbeatThread implements Renewer {
   #starting: Promise<void> | undefined
   #end: LeaseError | undefined
 
-  constructor(url: string, clock: Clock, pulse: Pulse) {
+  constructor(url: string, clock: Clock, pulse: RenewalStatistics) {
     this.#url = url
     this.clock = clock
     this.pulse = pulse
@@ -139,7 +139,7 @@ export class HeartbeatThread implements Renewer {
 
   #hear(news: Exclude<News, { kind: 'ready' }>): void {
     if (news.kind === 'batch') events.batch_sent.publish(news.event)
-    else if (news.kind === 'ghost') events.ghost_refused.publish(news.event)
+    else if (news.kind === 'stale') events.stale_request_refused.publish(news.event)
     else if (news.kind === 'extended') {
       this.#calls.get(news.call)?.(news.error && leaseError(news.error))
       this.#calls.delete(news.call)

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { backoff, type Pauses } from '../../contract/request.ts'
 import { assertNotOver, showingOf } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
@@ -61,10 +62,8 @@ export interface ObjectMarks {
   advance(key: string, options?: ObjectCallOptions): Promise<number | undefined>
 }
 
-/** Milliseconds; about the pause before the second try, twice as long before each further one. */
-const FIRST_PAUSE = 5
-/** Milliseconds. Apache may call an ETag weak for a second after the write: six of these tries outlast that. */
-const LONGEST_PAUSE = 500
+/** Apache may call an ETag weak for a second after the write: six pauses outlast that. */
+const PAUSES: Pauses = [5, 500]
 
 /**
  * Fences objects by conditional writes. The token is in the first line of each object, so read it with `get`, or drop
@@ -167,6 +166,5 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
 
 /** Ends early when the signal aborts, which the next request tells. */
 async function pause(attempt: number, signal: AbortSignal | undefined): Promise<void> {
-  const longest = Math.min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE)
-  await setTimeout(longest * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {})
+  await setTimeout(backoff(attempt, Math.random, PAUSES), undefined, { signal }).catch(() => {})
 }

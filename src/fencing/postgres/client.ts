@@ -1,7 +1,7 @@
 import { invalid } from '../../contract/check.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
+import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
 
 /** What the work of a transaction is given: the client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {
@@ -119,16 +119,16 @@ async function carryOut(
 ): Promise<void> {
   let isHealthy = true
   try {
-    await limited(client.query(`begin; ${first}`))
+    await within(client.query(`begin; ${first}`))
     await work(client)
     // PostgreSQL says so, and no more, when the work went on after a statement of it had failed.
-    if ((await limited(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
+    if ((await within(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
       throw invalid('a statement of the transaction failed and the work went on, so PostgreSQL rolled all of it back')
   } catch (error) {
-    const isSilent = error instanceof Silence
+    const isUnanswered = error instanceof NoAnswer
     // What was sent may still open a transaction. A client of the pool is closed instead.
-    const rolledBack = isSilent && isOurs ? false : isRolledBack(client)
-    isHealthy = !isSilent && (await rolledBack)
+    const rolledBack = isUnanswered && isOurs ? false : isRolledBack(client)
+    isHealthy = !isUnanswered && (await rolledBack)
     throw error
   } finally {
     end(isHealthy)
@@ -137,7 +137,7 @@ async function carryOut(
 
 async function isRolledBack(client: Client): Promise<boolean> {
   try {
-    await limited(client.query('rollback'))
+    await within(client.query('rollback'))
     return true
   } catch {
     return false
@@ -147,34 +147,18 @@ async function isRolledBack(client: Client): Promise<boolean> {
 /** Milliseconds. Deferred constraints and synchronous replicas take their time. */
 const LONGEST_COMMIT = 30_000
 
-/** No answer came in time; clients have no limit of their own unless they are given one. */
-class Silence extends Error {}
-
-async function limited<T>(answer: Promise<T>, limit: number = LONGEST_REQUEST): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const silence = new Promise<never>((_, reject) => {
-    const error = new Silence(`no answer within ${limit} ms`)
-    timer = setTimeout(() => reject(error), limit)
-  })
-  try {
-    return await Promise.race([answer, silence])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 function postgresJs(sql: Sql): Connector {
   return {
     query: text => sql.unsafe(text).values(),
     async transaction(first, work) {
       const worked = Promise.withResolvers<void>()
       const committed = sql.begin(async transaction => {
-        await limited(transaction.unsafe(first))
+        await within(transaction.unsafe(first))
         await work(transaction)
         worked.resolve()
       })
       await Promise.race([worked.promise, committed])
-      await limited(committed, LONGEST_COMMIT)
+      await within(committed, LONGEST_COMMIT)
     },
   }
 }

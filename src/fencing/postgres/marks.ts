@@ -1,7 +1,7 @@
 import { checkText } from '../../contract/check.ts'
 import { request } from '../../contract/request.ts'
 import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
-import { literal } from '../../stores/postgres/postgres-js.ts'
+import { literal } from '../../stores/postgres/sql.ts'
 import { abortable, checkAge, checkMark, checkResource, type KeptMarks, type MarkRecord } from '../fence.ts'
 import type { Mark } from '../mark.ts'
 import type { Connector } from './client.ts'

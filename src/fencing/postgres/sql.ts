@@ -1,6 +1,6 @@
 import { invalid, show } from '../../contract/check.ts'
-import { literal } from '../../stores/postgres/postgres-js.ts'
 import { schemaIfMissing } from '../../stores/postgres/schema.ts'
+import { literal } from '../../stores/postgres/sql.ts'
 import type { Showing } from '../fence.ts'
 import type { FenceNames } from './names.ts'
 

@@ -1,63 +1,42 @@
 import { LeaseError } from '../../contract/errors.ts'
-import { type Driver, type Link, openLink } from '../../stores/redis/client.ts'
-import { failure, isReply } from '../../stores/redis/failure.ts'
-import { Connection as Shared, Silence } from '../../stores/shared/connection.ts'
+import { openWire, type RedisDriver, type Wire } from '../../stores/redis/client.ts'
+import { Failures } from '../../stores/redis/failure.ts'
+import { evaluate } from '../../stores/redis/script.ts'
+import { Connections } from '../../stores/shared/connections.ts'
 import type { Script } from './script.ts'
-
-interface Session {
-  readonly link: Link
-  /** Of the scripts that the server has, as far as is known. */
-  readonly loaded: Set<string>
-}
 
 /** The connection of a fence's own, opened by the first request that finds none. */
 export class Connection {
-  readonly #shared: Shared<Session>
+  readonly #connections: Connections<Wire>
+  /** The hashes of the scripts that a server has, as far as is known. */
+  readonly #loaded = new WeakMap<Wire, Set<string>>()
 
-  constructor(driver: Driver) {
-    let served = false
-    this.#shared = new Shared<Session>({
-      async open(closing) {
-        const link = await openLink(driver, async opened => void (await opened.call(['TIME'])), closing)
-        served = true
-        return { link, loaded: new Set() }
+  constructor(driver: RedisDriver) {
+    const failures = new Failures(driver)
+    this.#connections = new Connections<Wire>({
+      open: async closing => {
+        const wire = await openWire(driver, async opened => void (await opened.call(['TIME'])), closing)
+        failures.served = true
+        this.#loaded.set(wire, new Set())
+        return wire
       },
-      failure: (error, session) => {
-        if (isUnreadable(error)) return scriptFailed((error as Error).message)
-        const reason = (!isReply(error) && session?.link.failure()) || error
-        return failure(reason, { sent: session !== undefined, served, isCluster: driver.isCluster })
-      },
-      judge: (error, { link }) => {
-        if (isUnreadable(error)) return 'keep'
-        if (!driver.isCluster && (error instanceof Silence || /READONLY/.test(String(error)))) return 'retire'
-        return !isReply(error) && link.isOpen() ? 'replace' : 'keep'
-      },
+      failure: (error, wire) =>
+        isUnreadable(error) ? scriptFailed((error as Error).message) : failures.of(error, wire),
+      judge: (error, wire) => (isUnreadable(error) ? 'keep' : failures.judge(error, wire)),
     })
   }
 
   /** Rejects with a `LeaseError`, after 5 s at the latest. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
-    const rest = [String(keys.length), ...keys, ...args]
-    return this.#shared.carryOut(async ({ link, loaded }) => {
-      const load = async (): Promise<unknown> => {
-        const answer = await link.call(['eval', script.source, ...rest], keys[0])
-        loaded.add(script.sha)
-        return answer
-      }
-      if (!loaded.has(script.sha)) return load()
-      return link.call(['evalsha', script.sha, ...rest], keys[0]).catch(error => {
-        if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
-        return load()
-      })
-    })
+    return this.#connections.run(wire => evaluate(wire, this.#loaded.get(wire) ?? new Set(), script, keys, args))
   }
 
   /** All keys that match, of a cluster at all its nodes; a request for each thousand keys that there are. */
   async scan(pattern: string): Promise<string[]> {
     const found = new Set<string>()
     for (let node = 0, cursor = '0'; ; ) {
-      const answer = await this.#shared.carryOut(async ({ link }) => {
-        const send = (await link.masters())[node]
+      const answer = await this.#connections.run(async wire => {
+        const send = (await wire.masters())[node]
         return send?.(['SCAN', cursor, 'MATCH', pattern, 'COUNT', '1000'])
       })
       if (answer === undefined) return [...found].sort()
@@ -69,11 +48,11 @@ export class Connection {
   }
 
   get(key: string): Promise<unknown> {
-    return this.#shared.carryOut(({ link }) => link.call(['GET', key], key))
+    return this.#connections.run(wire => wire.call(['GET', key], key))
   }
 
   close(): void {
-    this.#shared.close()
+    this.#connections.close()
   }
 }
 

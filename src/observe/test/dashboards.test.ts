@@ -27,11 +27,11 @@ const folder = join(import.meta.dirname, '../../../dashboards')
 const alerts = read('alerts.yml')
 const panels: readonly Panel[] = JSON.parse(read('grafana.json')).panels
 const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
-/** As Grafana would send them. */
+/** As Grafana sends them. */
 const sent = queries.map(expr => expr.replaceAll('$__rate_interval', '5m').replaceAll('$job', '.*'))
 const expressions = [...alerts.matchAll(/^ +expr: (?:>-\n)?((?:.|\n {10})+)$/gm)].map(([, text = '']) => text)
 
-/** Every series that there may be, with the labels that it may have beside the user's. */
+/** Every possible series, with its labels except the user's. */
 const series = new Map<string, readonly string[]>([
   ...Object.values(METRICS).flatMap(({ prometheus, kind, labels = {} }): [string, string[]][] =>
     kind === 'histogram'
@@ -45,7 +45,7 @@ const series = new Map<string, readonly string[]>([
   ...Object.keys(RUN_METRICS).map((name): [string, string[]] => [name, ['name', 'outcome']]),
 ])
 
-test('the rules are right, and their own tests pass', { timeout: 120_000 }, () => {
+test('the rules are valid, and their own tests pass', { timeout: 120_000 }, () => {
   promtool(['check', 'rules', '--lint=all', '--lint-fatal', join(folder, 'alerts.yml')])
   promtool(['test', 'rules', join(folder, 'alerts.test.yml')])
   const names = [...alerts.matchAll(/alert: (\w+)/g)].map(([, name]) => name as string)
@@ -55,7 +55,7 @@ test('the rules are right, and their own tests pass', { timeout: 120_000 }, () =
   expect(expressions).toHaveLength(names.length)
 })
 
-test('the dashboard asks in PromQL that can be read', () => {
+test('the queries of the dashboard are valid PromQL', () => {
   const rules = sent.map((expr, index) => ({ record: `query:${index}`, expr }))
   const temporary = mkdtempSync(join(tmpdir(), 'holdfast-queries-'))
   try {
@@ -67,7 +67,7 @@ test('the dashboard asks in PromQL that can be read', () => {
   }
 })
 
-test('a Prometheus that looks at leases and a job has a number for every panel', { timeout: 60_000 }, async () => {
+test('a Prometheus that scrapes leases and a job has a number for every panel', { timeout: 60_000 }, async () => {
   const metrics = leaseMetrics()
   const folder = newFolder('dashboard')
   const [file, run] = [join(folder, 'job.prom'), new RunRecord('job')]
@@ -79,7 +79,7 @@ test('a Prometheus that looks at leases and a job has a number for every panel',
     server.close().closeAllConnections()
   })
   await using prometheus = await startPrometheus(`127.0.0.1:${(server.address() as AddressInfo).port}`)
-  await until('it has looked', async () => (await prometheus.ask('holdfast_runs_total')).length > 0)
+  await until('it has scraped', async () => (await prometheus.ask('holdfast_runs_total')).length > 0)
   run.end(0, 'success')
   run.replace(file, '')
 
@@ -101,13 +101,13 @@ test('a Prometheus that looks at leases and a job has a number for every panel',
 })
 
 test.each([
-  ['the dashboard asks', queries],
-  ['the rules ask', expressions],
-])('%s only for metrics and labels that there are', (_, all) => {
+  ['the dashboard', queries],
+  ['the rules', expressions],
+])('%s use only metrics and labels that exist', (_, all) => {
   const unknown = all.flatMap(expr => {
-    const names = [...expr.matchAll(/\b(?:lease|heartbeat|holdfast)_\w+/g)].map(([name]) => name)
+    const names = [...expr.matchAll(/\bholdfast_\w+/g)].map(([name]) => name)
     expect(names.length, expr).toBeGreaterThan(0)
-    // Of the process; and of the command line, where there is one name.
+    // `job` is of the scrape, `name` of the command line.
     const labels = new Set(['job', 'name', ...names.flatMap(name => series.get(name) ?? [])])
     const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(', '))
     return [...names.filter(name => !series.has(name)), ...grouped.filter(label => !labels.has(label))]
@@ -119,11 +119,11 @@ test('every metric is on the dashboard', () => {
   const shown = queries.join('\n')
   const wanted = [...Object.values(METRICS).map(({ prometheus }) => prometheus), ...Object.keys(RUN_METRICS)]
   const absent = wanted.filter(name => !new RegExp(`\\b${name}(_bucket|_sum)?\\b`).test(shown))
-  // When a run began says less than how long it took and when it last went well.
+  // The start of a run says less than its duration and its last success.
   expect(absent).toEqual(['holdfast_run_start_timestamp_seconds'])
 })
 
-test('every metric is in the documentation, under both its names', () => {
+test('every metric is in the documentation, with both names', () => {
   const [page, cli] = ['metrics.md', 'cli.md'].map(name => readFileSync(join(folder, '../docs', name), 'utf8'))
   for (const { prometheus, otel, labels = {} } of Object.values(METRICS)) {
     const own = Object.keys(labels).length > 0 ? `{${Object.keys(labels)}}` : ''
@@ -132,7 +132,7 @@ test('every metric is in the documentation, under both its names', () => {
   for (const name of Object.keys(RUN_METRICS)) expect(cli).toContain(`\`${name}`)
 })
 
-test('the panels have their own ids, and none lies on another or outside', () => {
+test('the panels have distinct ids, and none overlaps another or the edge', () => {
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
   const taken = new Set<string>()
   for (const { title, gridPos } of panels) {

@@ -53,7 +53,7 @@ afterEach(async () => {
   metrics.stop()
 })
 
-/** As it stands in the text, such as `lease_lost_total{reason="gone"}`; without the last labels, the sum over those. */
+/** The value of a series, such as `holdfast_lease_lost_total{reason="gone"}`; without the last labels, their sum. */
 function read(series: string): number {
   const found = [...numbers(metrics.text())].filter(([key]) => key === series || key.startsWith(`${series},`))
   if (found.length === 0) expect.fail(`no ${series} in\n${metrics.text()}`)
@@ -73,41 +73,41 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
   file.close()
 }
 
-/** The series of each metric, and what makes it move. */
+/** The series of each metric, and what changes it. */
 const moves: Record<MetricName, readonly [series: string, move: (series: string) => Promise<unknown>]> = {
-  acquired: ['lease_acquired_total', () => locks.acquire('a')],
-  wait: ['lease_wait_seconds_sum', () => locks.acquire('a')],
-  notAcquired: [
-    'lease_acquire_failed_total{reason="ACQUIRE_TIMEOUT"}',
+  acquired: ['holdfast_lease_acquired_total', () => locks.acquire('a')],
+  waitDuration: ['holdfast_lease_wait_duration_seconds_sum', () => locks.acquire('a')],
+  acquireFailures: [
+    'holdfast_lease_acquire_failures_total{error_type="ACQUIRE_TIMEOUT"}',
     async () => {
       await locks.acquire('a')
       expect(await locks.tryAcquire('a')).toBeUndefined()
     },
   ],
   lost: [
-    'lease_lost_total{reason="gone"}',
+    'holdfast_lease_lost_total{reason="gone"}',
     async () => {
       const lease = await locks.acquire('a')
       await locks.break('a')
       await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })
     },
   ],
-  notReleased: [
-    'lease_release_failed_total',
+  releaseFailures: [
+    'holdfast_lease_release_failures_total',
     async () => {
       const lease = await locks.acquire('a')
       await whileLocked(() => expect(lease.release()).resolves.toBe('unknown'))
     },
   ],
   failedRequests: [
-    'lease_request_failed_total{request="renew"',
+    'holdfast_requests_failed_total{operation="renew"',
     async series => {
       await locks.acquire('a')
       await whileLocked(() => above(0, series))
     },
   ],
-  ghosts: [
-    'lease_ghosts_refused_total{store="redis",reason="late"}',
+  staleRequests: [
+    'holdfast_stale_requests_refused_total{reason="late"}',
     async series => {
       await using store = redis(client)
       await acquire(store, claimOf('connected'))
@@ -119,36 +119,36 @@ const moves: Record<MetricName, readonly [series: string, move: (series: string)
       expect(read(series)).toBe(1)
     },
   ],
-  holdTime: [
-    'lease_held_seconds_sum',
+  holdDuration: [
+    'holdfast_lease_hold_duration_seconds_sum',
     async series => {
       const lease = await locks.acquire('a')
       expect(read(series)).toBe(0)
       await lease.release()
     },
   ],
-  latency: ['heartbeat_latency_seconds_sum', async () => (await locks.acquire('a')).extend()],
+  latency: ['holdfast_heartbeat_latency_seconds_sum', async () => (await locks.acquire('a')).extend()],
   margin: [
-    'lease_margin_ratio_sum',
+    'holdfast_lease_margin_ratio_sum',
     async series => {
       await locks.acquire('a')
       await above(0, series)
       // A beat is at a third of the ttl or sooner, a delayed one later.
-      expect(read('lease_margin_ratio_sum') / read('lease_margin_ratio_count')).toBeLessThan(0.85)
+      expect(read('holdfast_lease_margin_ratio_sum') / read('holdfast_lease_margin_ratio_count')).toBeLessThan(0.85)
     },
   ],
-  batch: [
-    'lease_batch_size_sum',
+  batchSize: [
+    'holdfast_batch_size_sum',
     async () => {
       await Promise.all(['a', 'b', 'c'].map(name => locks.acquire(name)))
-      expect([read('lease_batch_size_sum'), read('lease_batch_size_count')]).toEqual([3, 1])
+      expect([read('holdfast_batch_size_sum'), read('holdfast_batch_size_count')]).toEqual([3, 1])
     },
   ],
-  held: ['lease_held', () => locks.acquire('a')],
-  waiting: ['lease_waiting', async () => void (await waitFor('a'))],
-  oldestWait: ['lease_oldest_wait_seconds', async () => void (await waitFor('a'))],
+  held: ['holdfast_lease_held', () => locks.acquire('a')],
+  waiters: ['holdfast_lease_waiters', async () => void (await waitFor('a'))],
+  oldestWait: ['holdfast_lease_oldest_wait_seconds', async () => void (await waitFor('a'))],
   shortestTtl: [
-    'lease_shortest_ttl_seconds',
+    'holdfast_lease_shortest_ttl_seconds',
     async series => {
       expect(numbers(metrics.text()).has(series)).toBe(false)
       await locks.acquire('a', { ttl: 5_000 })
@@ -171,7 +171,7 @@ test.each(Object.keys(moves) as MetricName[])('%s moves', async name => {
   expect(read(series)).toBeGreaterThan(0)
 })
 
-test('the text is what Prometheus accepts', async () => {
+test('Prometheus accepts the text, and the names follow its conventions', async () => {
   const lease = await locks.acquire('a')
   await lease.release()
   promtool(['check', 'metrics'], metrics.text())
@@ -180,37 +180,45 @@ test('the text is what Prometheus accepts', async () => {
 test.each([
   ['expired', { heartbeat: false, ttl: 300 }],
   ['max_hold', { maxHold: 50 }],
-] as const)('a lease that is lost is counted with its reason: %s', async (reason, options) => {
+] as const)('a lost lease is counted with its reason: %s', async (reason, options) => {
   const lease = await locks.acquire('a', options)
   await until('it is lost', () => lease.signal.aborted)
-  expect(read(`lease_lost_total{reason="${reason}"}`)).toBe(1)
-  expect(read('lease_held')).toBe(0)
+  expect(read(`holdfast_lease_lost_total{reason="${reason}"}`)).toBe(1)
+  expect(read('holdfast_lease_held')).toBe(0)
 })
 
-test('what waits is counted until it has the name, or gives up for whatever reason', async () => {
+test('a waiter is counted until it acquires the name or gives up, for whatever reason', async () => {
   const lease = await locks.acquire('a')
   const controller = new AbortController()
   const aborted = locks.acquire('a', { signal: controller.signal })
   const timedOut = locks.acquire('a', { wait: 50 })
   const served = locks.acquire('a')
-  expect(read('lease_waiting')).toBe(3)
+  expect(read('holdfast_lease_waiters')).toBe(3)
   controller.abort()
   await expect(aborted).rejects.toBe(controller.signal.reason)
   await expect(timedOut).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
-  expect(read('lease_acquire_failed_total{reason="aborted"}')).toBe(1)
-  expect(read('lease_oldest_wait_seconds')).toBeGreaterThan(0.04)
+  expect(read('holdfast_lease_acquire_failures_total{error_type="aborted"}')).toBe(1)
+  expect(read('holdfast_lease_oldest_wait_seconds')).toBeGreaterThan(0.04)
   await lease.release()
   await served
-  expect([read('lease_waiting'), read('lease_oldest_wait_seconds'), read('lease_held')]).toEqual([0, 0, 1])
+  expect([
+    read('holdfast_lease_waiters'),
+    read('holdfast_lease_oldest_wait_seconds'),
+    read('holdfast_lease_held'),
+  ]).toEqual([0, 0, 1])
 })
 
-test('a release that the store did not confirm ends the holding, and is counted once', async () => {
+test('a release that the store does not confirm ends the hold, and is counted once', async () => {
   const lease = await locks.acquire('a')
   await whileLocked(async () => {
     expect(await lease.release()).toBe('unknown')
   })
-  expect([read('lease_release_failed_total'), read('lease_held'), read('lease_held_seconds_count')]).toEqual([1, 0, 1])
-  expect(read('lease_request_failed_total{request="release"')).toBeGreaterThan(1)
+  expect([
+    read('holdfast_lease_release_failures_total'),
+    read('holdfast_lease_held'),
+    read('holdfast_lease_hold_duration_seconds_count'),
+  ]).toEqual([1, 0, 1])
+  expect(read('holdfast_requests_failed_total{operation="release"')).toBeGreaterThan(1)
 })
 
 test('over Redis, an acquire whose reply was lost is an unknown outcome', async () => {
@@ -219,18 +227,18 @@ test('over Redis, an acquire whose reply was lost is an unknown outcome', async 
   const cut = proxy.cutAfterRequest('unheard')
   const lease = await over.acquire('unheard')
   await cut
-  expect(read('lease_request_failed_total{request="acquire",code="OUTCOME_UNKNOWN"}')).toBeGreaterThan(0)
+  expect(read('holdfast_requests_failed_total{operation="acquire",error_type="OUTCOME_UNKNOWN"}')).toBeGreaterThan(0)
   lease.assertHeld()
   await lease.release()
   await over.close()
 })
 
-test('over Redis, claims of one turn share a request, and one that comes after its withdrawal is a ghost', async () => {
+test('over Redis, claims of one turn share a request, and an acquire after its withdrawal is refused as stale', async () => {
   await using store = redis(client)
   await Promise.all(Array.from({ length: 10 }, (_, index) => acquire(store, claimOf(`${index}`))))
-  expect([read('lease_batch_size_sum'), read('lease_batch_size_count')]).toEqual([10, 1])
-  const claim = claimOf('ghost')
+  expect([read('holdfast_batch_size_sum'), read('holdfast_batch_size_count')]).toEqual([10, 1])
+  const claim = claimOf('withdrawn')
   expect(await store.release(claim, signal)).toBe('gone')
   expect(await acquire(store, claim)).toMatchObject({ held: false })
-  expect(read('lease_ghosts_refused_total{store="redis",reason="withdrawn"}')).toBe(1)
+  expect(read('holdfast_stale_requests_refused_total{reason="withdrawn"}')).toBe(1)
 })

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Command, newPlace, type Place, ServerProcess } from '../../../lab/servers/process.ts'
 
-/** A Prometheus that looks at `target`, a `host:port`, every second. */
+/** A Prometheus that scrapes `target`, a `host:port`, every second. */
 export async function startPrometheus(target: string): Promise<Prometheus> {
   const server = new Prometheus(await newPlace('prometheus'), target)
   await server.start()
@@ -16,7 +16,7 @@ class Prometheus extends ServerProcess {
     writeFileSync(this.#configPath, JSON.stringify({ scrape_configs })) // JSON is YAML
   }
 
-  /** The values of the series that answer a question now. Rejects if it cannot be asked. */
+  /** The current values of a query. Rejects if the query fails. */
   async ask(expr: string): Promise<number[]> {
     const response = await fetch(`http://${this.host}:${this.port}/api/v1/query?query=${encodeURIComponent(expr)}`)
     const { status, data, error } = (await response.json()) as Answer

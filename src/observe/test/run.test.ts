@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { folder, holdfast } from '../../cli/test/holdfast.ts'
 import { promtool } from './exposition.ts'
 
-test('what holdfast run leaves for the textfile collector is what Prometheus accepts', async () => {
+test('Prometheus accepts the textfile that holdfast run writes', async () => {
   const name = 'a "b" \\c ü'
   expect(await holdfast(['run', name, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
   const text = readFileSync(join(folder, 'a.prom'), 'utf8')

@@ -1,6 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
 import { failure, isAuthOff, isFinal, isTokenOld, passing, Refusal, senseless } from './failure.ts'
 import { hasHeader, isAnswerTo, isRange, type RangeAnswer, type TxnAnswer } from './messages.ts'

@@ -1,6 +1,6 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { askAgainAfter } from '../shared/queue.ts'
 import { Changes } from './changes.ts'
 import { Direct } from './direct.ts'

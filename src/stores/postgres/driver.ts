@@ -1,14 +1,13 @@
 import { invalid } from '../../contract/check.ts'
-import { BoundLink } from './bound.ts'
-import type { Driver } from './client.ts'
+import { PostgresConnection, type PostgresDriver } from './connection.ts'
 import { pg } from './pg.ts'
 import { postgresJs } from './postgres-js.ts'
 
 /** Throws `INVALID_ARGUMENT` for what is no client of PostgreSQL. */
-export function driverOf(client: unknown, what: string): Driver {
-  const opener =
+export function driverOf(client: unknown, what: string): PostgresDriver {
+  const driver =
     (typeof client === 'object' || typeof client === 'function') && client && (pg(client) ?? postgresJs(client))
-  if (opener) return { open: async signal => new BoundLink(await opener.open(signal)) }
+  if (driver) return { open: async signal => new PostgresConnection(await driver.open(signal)) }
   const given =
     client === null
       ? 'null'

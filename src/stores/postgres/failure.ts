@@ -1,4 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
 
 interface Refusal {
   /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */
@@ -67,15 +68,11 @@ export function isReply(error: unknown): boolean {
 /** The error that a caller sees. Its cause keeps text and code alone: those of the clients carry queries. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
-  const text = textOf(error)
-  const state = stateOf(error)
-  const cause = Object.assign(new Error(text), state === undefined ? {} : { code: state })
   const refusal = refusalOf(error)
+  if (!refusal) return noAnswerFrom('PostgreSQL', error, sent)
   // A standby may be promoted, and another server may answer at the same address.
-  if (refusal) return new LeaseError(refusal.code, `${refusal.says} (${text})`, { cause })
-  return sent
-    ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from PostgreSQL: ${text}`, { cause })
-    : new LeaseError('STORE_UNAVAILABLE', `PostgreSQL cannot be reached: ${text}`, { cause })
+  const cause = Object.assign(causeOf(error), { code: stateOf(error) })
+  return new LeaseError(refusal.code, `${refusal.says} (${textOf(error)})`, { cause })
 }
 
 function refusalOf(error: unknown): Refusal | undefined {
@@ -89,10 +86,4 @@ export function stateOf(error: unknown): string | undefined {
   // A login that pg gives up by itself, such as one without the password that the server asks for, has no code.
   if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
-}
-
-function textOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  // A failed connection to several addresses of a host has no text of its own.
-  return text || (error instanceof AggregateError ? error.errors.map(textOf).join('; ') : 'no reason given')
 }

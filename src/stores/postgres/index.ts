@@ -15,8 +15,8 @@ export interface PostgresOptions extends Place, ShortestTtl {
   /** May the store make its tables and functions, if they are missing when it is first used? @default false */
   readonly create?: boolean | undefined
   /**
-   * A client that reaches the server itself, past a pooler: a connection like its own hears who wakes the waiters.
-   * `false`: none, so that waiters ask again and again. @default the client itself
+   * A client that reaches the server itself, past a pooler: a connection like its own is notified of releases. `false`:
+   * none, so that waiters poll. @default the client itself
    */
   readonly direct?: PostgresClient | false | undefined
 }
@@ -45,8 +45,9 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
   const { create = false, direct = client, shortestTtl } = options
   if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
   const driver = driverOf(client, 'postgres(client)')
-  const ears = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
-  return withShortestTtl(new PostgresStore(driver, { names: namesOf(options), create, ears }), shortestTtl)
+  const listener = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
+  const store = new PostgresStore(driver, { names: namesOf(options), create, direct: listener })
+  return withShortestTtl(store, shortestTtl)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
-import type { Connection } from '../shared/connection.ts'
+import type { Connections } from '../shared/connections.ts'
+import type { PostgresConnection } from './connection.ts'
 import type { Names } from './names.ts'
-import type { Session } from './session.ts'
 
 /** Names read at once. */
 const PAGE = 200
@@ -13,7 +13,7 @@ type Row = readonly [name: string, token: string | null, owner: string, note: st
 
 /** Holders, each followed by its waiters in order. */
 export async function* inspection(
-  connection: Connection<Session>,
+  connections: Connections<PostgresConnection>,
   names: Names,
   query: Query,
   signal: AbortSignal,
@@ -21,7 +21,7 @@ export async function* inspection(
   const [first, last] = 'name' in query ? [query.name, query.name] : [query.prefix, query.prefix + LAST]
   for (let from: string | null = first; from !== null; ) {
     const values: string[] = [from, last]
-    const text = await connection.carryOut(({ link }) => link.askInTime(statement(names), values))
+    const text = await connections.run(connection => connection.askInTime(statement(names), values))
     signal.throwIfAborted()
     const { rows, next } = JSON.parse(String(text)) as { rows: Row[]; next: string | null }
     const positions = new Map<string, number>()

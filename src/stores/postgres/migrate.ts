@@ -1,6 +1,8 @@
 import { LeaseError } from '../../contract/errors.ts'
-import { openLink } from '../shared/link.ts'
-import type { Link, PostgresClient } from './client.ts'
+import { openConnection } from '../shared/connection.ts'
+import { NoAnswer, within } from '../shared/timeouts.ts'
+import type { PostgresClient } from './client.ts'
+import type { PostgresConnection } from './connection.ts'
 import { driverOf } from './driver.ts'
 import { failure } from './failure.ts'
 import { FORMAT, type Names, namesOf, type Place } from './names.ts'
@@ -31,32 +33,42 @@ export function inTurn(text: string): string {
  */
 export async function migrate(client: PostgresClient, place: Place = {}): Promise<void> {
   const names = namesOf(place)
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const message = `the tables could not be made within ${LONGEST} ms: perhaps another session has locked them`
-    // It keeps the process alive, as our connections do not.
-    timer = setTimeout(() => reject(new LeaseError('STORE_UNAVAILABLE', message)), LONGEST)
-  })
-  let open: Link | undefined
+  let connection: PostgresConnection | undefined
+  // Our connections and timers do not keep the process alive.
+  const keepAlive = setInterval(() => {}, LONGEST)
   try {
-    const look = async (link: Link): Promise<void> => void (await lookAt(link, names))
-    open = await openLink(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
-    await Promise.race([makeSchema(open, names), late])
+    const look = async (opened: PostgresConnection): Promise<void> => void (await hasSchema(opened, names))
+    connection = await openConnection(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
+    await within(makeSchema(connection, names), LONGEST)
   } catch (error) {
-    throw failure(error, false)
+    if (!(error instanceof NoAnswer)) throw failure(error, false)
+    const message = `the tables could not be made within ${LONGEST} ms: perhaps another session has locked them`
+    throw new LeaseError('STORE_UNAVAILABLE', message)
   } finally {
-    clearTimeout(timer)
-    open?.close()
+    clearInterval(keepAlive)
+    connection?.close()
   }
 }
 
-export async function makeSchema(link: Link, names: Names): Promise<void> {
-  await link.ask(`${inTurn(schemaSql(names))}\nselect null, $0`)
+/** Prepares a new connection for a store. If its tables are missing, makes them (`create`) or rejects. */
+export async function prepare(connection: PostgresConnection, names: Names, create: boolean): Promise<void> {
+  if (await hasSchema(connection, names)) return
+  if (create) await makeSchema(connection, names)
+  else
+    throw unusable(
+      `the table ${names.lease} does not exist: make it with holdfast migrate --store URL, or let the store make it ` +
+        'with create: true (?create=true in a URL)',
+    )
 }
 
-/** The server's time, and the format of the table, if that is there. Rejects what this version cannot work with. */
-export async function lookAt(link: Link, { lease }: Names): Promise<{ time: number; format: number | undefined }> {
-  const answer = await link.askInTime(
+async function makeSchema(connection: PostgresConnection, names: Names): Promise<void> {
+  await connection.ask(`${inTurn(schemaSql(names))}\nselect null, $0`)
+}
+
+/** Are the tables there? Rejects what this version cannot work with. The connection learns the server's time. */
+async function hasSchema(connection: PostgresConnection, { lease }: Names): Promise<boolean> {
+  const sent = performance.now()
+  const answer = await connection.askInTime(
     `select json_build_array(extract(epoch from clock_timestamp()) * 1000, pg_backend_pid(),
       current_setting('server_version_num')::integer, current_setting('server_encoding'),
       to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text, $0`,
@@ -64,14 +76,15 @@ export async function lookAt(link: Link, { lease }: Names): Promise<{ time: numb
   )
   const looked = JSON.parse(String(answer)) as [number, number, number, string, boolean, string | null]
   const [time, pid, version, encoding, isThere, comment] = looked
+  connection.clock.learn(time, sent)
   // The connection goes through a pooler, and old poolers mix up requests that overlap.
-  if (pid !== link.pid) link.takeTurns()
+  if (pid !== connection.pid) connection.takeTurns()
   if (version < OLDEST)
     throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)
   // One name that it cannot store would fail all that share its statement, and there is no last name to list up to.
   if (encoding !== 'UTF8')
     throw unusable(`the database has the encoding ${encoding}: leases need one with the encoding UTF8`)
-  if (!isThere) return { time, format: undefined }
+  if (!isThere) return false
   const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
   if (!Number.isInteger(format))
     throw unusable(`the table ${lease} exists and is not one of Holdfast's: choose another name with the option table`)
@@ -80,7 +93,7 @@ export async function lookAt(link: Link, { lease }: Names): Promise<{ time: numb
       `the table ${lease} has format ${format}, this version of Holdfast knows format ${FORMAT}: ` +
         'use the same version everywhere, and run holdfast migrate of the newest',
     )
-  return { time, format }
+  return true
 }
 
 export function unusable(message: string): LeaseError {

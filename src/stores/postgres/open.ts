@@ -2,7 +2,7 @@ import { invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
-import { openLink } from '../shared/link.ts'
+import { openConnection } from '../shared/connection.ts'
 import { load, WHERE } from '../shared/load.ts'
 import { optionsOf } from '../shared/options.ts'
 import type { PostgresClient } from './client.ts'
@@ -60,17 +60,21 @@ export async function migrateUrl(url: string): Promise<string> {
 /** Removes the rows of names that nobody holds any more from the table that a URL names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { url: own, place } = read(url)
-  const link = await openLink(driverOf(clientOf(own), 'forgetNames'), async () => {}, new AbortController().signal)
+  const connection = await openConnection(
+    driverOf(clientOf(own), 'forgetNames'),
+    async () => {},
+    new AbortController().signal,
+  )
   try {
     const values = [JSON.stringify(names)]
-    await link.askInTime(
+    await connection.askInTime(
       `with gone as (
         delete from ${namesOf(place).lease} where name = any(array(select json_array_elements_text($1)))
       ) select null, $0`,
       values,
     )
   } finally {
-    link.close()
+    connection.close()
   }
 }
 

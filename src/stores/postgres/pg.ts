@@ -1,6 +1,6 @@
 import { Sequence } from '../../contract/sequence.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Opener } from '../shared/link.ts'
+import type { Driver } from '../shared/connection.ts'
 import type { Wire } from './client.ts'
 
 interface Result {
@@ -32,7 +32,7 @@ const OWN = {
 }
 
 /** A `Pool` or a `Client` of pg. */
-export function pg(client: object): Opener<Wire> | undefined {
+export function pg(client: object): Driver<Wire> | undefined {
   const { options, Client, connectionParameters: parameters } = client as Config
   if (typeof Client === 'function' && typeof options === 'object' && options !== null)
     return driver(Client as Constructor, options as Config)
@@ -41,7 +41,7 @@ export function pg(client: object): Opener<Wire> | undefined {
   return driver(client.constructor as Constructor, { ...parameters, password, ssl })
 }
 
-function driver(Client: Constructor, options: Config): Opener<Wire> {
+function driver(Client: Constructor, options: Config): Driver<Wire> {
   // What is secret is not enumerable.
   const { password, ssl } = options
   const name = { fallback_application_name: 'holdfast' }

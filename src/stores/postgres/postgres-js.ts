@@ -1,8 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import type { Opener } from '../shared/link.ts'
+import type { Driver } from '../shared/connection.ts'
 import { load } from '../shared/load.ts'
 import type { Wire } from './client.ts'
+import { withValues } from './sql.ts'
 
 interface Result extends Array<unknown[]> {
   readonly state?: { readonly pid: number | null }
@@ -16,7 +17,7 @@ interface Query extends Promise<Result> {
 interface Sql {
   readonly options: Options
   unsafe(text: string): Query
-  listen(channel: string, heard: (message: string) => void): Promise<unknown>
+  listen(channel: string, notified: (message: string) => void): Promise<unknown>
   end(options: { timeout: number }): Promise<void>
 }
 
@@ -29,7 +30,7 @@ interface Options {
 }
 
 /** postgres.js. */
-export function postgresJs(client: object): Opener<Wire> | undefined {
+export function postgresJs(client: object): Driver<Wire> | undefined {
   const sql = client as Partial<Sql>
   if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
   const places = placesOf((client as Sql).options)
@@ -44,7 +45,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   let isOpen = true
   let socket: Socket | undefined
   const ends: (() => void)[] = []
-  const heard = new Map<string, (message: string) => void>()
+  const notified = new Map<string, (message: string) => void>()
   const { options } = client
   const over = new AbortController()
   // The parsed options of another instance are taken as they are, as postgres.js does for its own listeners.
@@ -62,7 +63,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
     onnotice: () => {}, // it would print them
     ssl: endedBy(over.signal, options.ssl),
     socket: options.socket ?? (async () => (socket = await connectTo(places, signal))),
-    onnotify: (channel: string, message: string) => heard.get(channel)?.(message),
+    onnotify: (channel: string, message: string) => notified.get(channel)?.(message),
     onclose() {
       isOpen = false
       for (const end of ends) end()
@@ -84,7 +85,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
     return {
       ...opened,
       async listen(channel, listener) {
-        heard.set(channel, listener)
+        notified.set(channel, listener)
         await own.unsafe(`listen "${channel}"`)
       },
     }
@@ -117,23 +118,10 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
       pid = result?.state?.pid ?? undefined
       return result?.[0]
     },
-    async listen(channel, heard) {
-      await sql.listen(channel, heard)
+    async listen(channel, notified) {
+      await sql.listen(channel, notified)
     },
   }
-}
-
-/** A text with its values in it. */
-export function withValues(text: string, values: readonly string[]): string {
-  return text.replace(/\$(\d)/g, (place, i) => {
-    const value = values[i - 1]
-    return value === undefined ? place : literal(value)
-  })
-}
-
-/** As a literal that means the same with `standard_conforming_strings` on and off. */
-export function literal(value: string): string {
-  return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }
 
 type Place = { readonly path: string } | { readonly host: string; readonly port: number }

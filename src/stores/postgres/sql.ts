@@ -1,5 +1,3 @@
-import { withValues } from './postgres-js.ts'
-
 /** What the functions have in common. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
@@ -61,4 +59,17 @@ export function ms(expression: string): string {
 /** Milliseconds from now until a moment. */
 export function since(moment: string): string {
   return `extract(epoch from ${moment} - _now) * 1000`
+}
+
+/** A text with its values in it. */
+export function withValues(text: string, values: readonly string[]): string {
+  return text.replace(/\$(\d)/g, (place, i) => {
+    const value = values[i - 1]
+    return value === undefined ? place : literal(value)
+  })
+}
+
+/** As a literal that means the same with `standard_conforming_strings` on and off. */
+export function literal(value: string): string {
+  return `E'${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

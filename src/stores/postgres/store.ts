@@ -2,84 +2,87 @@ import { randomUUID } from 'node:crypto'
 import { LeaseError } from '../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
-import { Connection } from '../shared/connection.ts'
-import { tellGhost } from '../shared/ghost.ts'
-import { askAgainAfter, pollAfter } from '../shared/queue.ts'
-import type { Wakes } from '../shared/wakes.ts'
+import { openConnection } from '../shared/connection.ts'
+import { Connections } from '../shared/connections.ts'
+import type { Notifications } from '../shared/notifications.ts'
+import { askAgainAfter } from '../shared/queue.ts'
+import { reportStale } from '../shared/requests.ts'
 import { annotate } from './annotate.ts'
-import type { Driver } from './client.ts'
+import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { exhausted, freeExhausted } from './exhausted.ts'
 import { failure, isReply } from './failure.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
+import { prepare } from './migrate.ts'
 import type { Names } from './names.ts'
+import { notificationsOf } from './notifications.ts'
 import { type Answer, Requests } from './requests.ts'
-import { Session } from './session.ts'
-import { wakesOf } from './wakes.ts'
 
-/** Milliseconds after which to ask again for a row that somebody else had locked. */
+/** Milliseconds after which a waiter asks again that has no position yet, since its row was locked. */
 const LOCKED = 10
 
-/** So many names are looked at for what is idle, each time that half as many leases were granted. */
+/** Names looked at for idle rows, each time that half as many leases were granted. */
 const PRUNED = 1_000
 
-export interface Wishes {
+export interface PostgresStoreOptions {
   readonly names: Names
   readonly create: boolean
-  /** Where to hear messages. */
-  readonly ears: Driver | undefined
+  /** Opens the connection for notifications. Without it waiters poll. */
+  readonly direct: PostgresDriver | undefined
 }
 
 export class PostgresStore implements Store {
   readonly kind = 'postgres'
   readonly guarantees: Guarantees
-  /** Only where messages can be heard. */
+  /** Only where a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #names: Names
-  readonly #connection: Connection<Session>
+  readonly #connections: Connections<PostgresConnection>
   readonly #acquires: Requests
   readonly #renewals: Requests
   readonly #notes: Requests
   readonly #releases: Requests
-  readonly #wakes: Wakes | undefined
+  readonly #notifications: Notifications | undefined
   #sincePruned = 0
   #prunedTo = ''
 
-  constructor(driver: Driver, { names, create, ears }: Wishes) {
-    this.guarantees = guaranteesOf(ears !== undefined)
+  constructor(driver: PostgresDriver, { names, create, direct }: PostgresStoreOptions) {
+    this.guarantees = guaranteesOf(direct !== undefined)
     this.#names = names
-    const connection = new Connection<Session>({
-      open: closing => Session.open(driver, names, create, closing),
-      failure: (error, session) => failure(error, session !== undefined),
+    const connections = new Connections<PostgresConnection>({
+      open: closing => openConnection(driver, connection => prepare(connection, names, create), closing),
+      failure: (error, connection) => failure(error, connection !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),
     })
     const channel = `holdfast_${randomUUID().replaceAll('-', '')}`
-    this.#connection = connection
+    this.#connections = connections
     const [acquire, renew, release] = [
-      `select ${names.call('acquire')}($1, ${ears ? '$2' : 'null'}), $0`,
+      `select ${names.call('acquire')}($1, ${direct ? '$2' : 'null'}), $0`,
       `select ${names.call('renew')}($1), $0`,
       `select ${names.call('release')}($1), $0`,
     ]
-    this.#acquires = new Requests(connection, (link, orders) => link.ask(acquire, ears ? [orders, channel] : [orders]))
-    this.#renewals = new Requests(connection, (link, orders) => link.ask(renew, [orders]))
-    this.#notes = new Requests(connection, (link, orders) => link.askInTime(annotate(names), [orders]))
-    this.#releases = new Requests(connection, (link, orders) => link.ask(release, [orders]))
-    if (!ears) return
-    const wakes = wakesOf(ears, channel)
-    this.#wakes = wakes
-    this.watch = ({ id }, wake, signal) => wakes.watch(id, wake, signal)
+    this.#acquires = new Requests(connections, (connection, requests) =>
+      connection.ask(acquire, direct ? [requests, channel] : [requests]),
+    )
+    this.#renewals = new Requests(connections, (connection, requests) => connection.ask(renew, [requests]))
+    this.#notes = new Requests(connections, (connection, requests) => connection.askInTime(annotate(names), [requests]))
+    this.#releases = new Requests(connections, (connection, requests) => connection.ask(release, [requests]))
+    if (!direct) return
+    const notifications = notificationsOf(direct, channel)
+    this.#notifications = notifications
+    this.watch = ({ id }, wake, signal) => notifications.watch(id, wake, signal)
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, owner, note, ttl, queue } = claim
-    const ears = this.#wakes?.ears
+    const subscription = this.#notifications?.subscription
     const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
     const [kind, token] = answer
     if (kind === 'gone') {
-      tellGhost('postgres', 'withdrawn')
+      reportStale('postgres', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
-    if (kind === 'busy') return this.#busy(claim, answer, ears !== undefined && ears === this.#wakes?.ears)
+    if (kind === 'busy') return this.#busy(claim, answer, this.#notifications?.covers(subscription))
     if (kind !== 'held') throw locked(name)
     this.#prune()
     return { held: true, token: BigInt(String(token)), ttl }
@@ -106,7 +109,7 @@ export class PostgresStore implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     signal.throwIfAborted()
-    yield* inspection(this.#connection, this.#names, query, signal)
+    yield* inspection(this.#connections, this.#names, query, signal)
   }
 
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
@@ -114,13 +117,13 @@ export class PostgresStore implements Store {
     const until = performance.now() + requestLimit(3 * LONGEST_REQUEST)
     const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision), $0`
     for (;;) {
-      const [kind, token] = await this.#connection.carryOut(async (session, sent): Promise<Answer> => {
-        const values = [name, by, String(session.serverTime(until))]
-        const text = await session.link.ask(breakLease, values)
+      const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {
+        const values = [name, by, String(connection.clock.at(until))]
+        const text = await connection.ask(breakLease, values)
         const [time, [answer]] = JSON.parse(String(text)) as [number, [Answer]]
-        session.learn(time, sent)
+        connection.clock.learn(time, sent)
         if (answer[0] !== 'exhausted') return answer
-        const freed = Number(await session.link.askInTime(freeExhausted(this.#names), values))
+        const freed = Number(await connection.askInTime(freeExhausted(this.#names), values))
         return freed ? answer : ['skipped']
       })
       if (kind === 'held') return BigInt(String(token))
@@ -131,22 +134,18 @@ export class PostgresStore implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#connection.close()
-    this.#wakes?.close()
+    this.#connections.close()
+    this.#notifications?.close()
   }
 
-  #busy({ name, ttl, queue }: Claim, answer: Answer, listens: boolean): Busy {
+  #busy({ name, ttl, queue }: Claim, answer: Answer, listens: boolean | undefined): Busy {
     const [, freeAt, ahead, waits, found] = answer as [string, number, number, boolean, [string, string, string] | null]
     const holder: LeaseRecord | undefined = found
       ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
       : undefined
-    return { held: false, retryAfter: this.#retryAfter(freeAt, ahead, ttl, queue, waits), ahead, listens, holder }
-  }
-
-  #retryAfter(freeAt: number, ahead: number, ttl: number, queue: boolean, waits: boolean): number {
-    if (queue && !waits) return LOCKED
-    const retryAfter = askAgainAfter(0, freeAt, ahead, ttl, queue)
-    return queue && !this.#wakes?.ears ? Math.min(retryAfter, pollAfter(ahead)) : retryAfter
+    const isNotified = this.#notifications?.subscription !== undefined
+    const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
+    return { held: false, retryAfter, ahead, listens, holder }
   }
 
   #prune(): void {
@@ -154,10 +153,10 @@ export class PostgresStore implements Store {
     if (this.#sincePruned < PRUNED / 2) return
     this.#sincePruned = 0
     const statement = `select ${this.#names.call('prune')}($1, ${PRUNED}), $0`
-    const work = this.#connection.carryOut(async ({ link }) => String(await link.ask(statement, [this.#prunedTo])))
+    const work = this.#connections.run(connection => connection.ask(statement, [this.#prunedTo]))
     work.then(
       last => {
-        this.#prunedTo = last
+        this.#prunedTo = String(last)
       },
       () => {}, // the next one tries again
     )

@@ -16,7 +16,7 @@ import type {
 } from '../../contract/store.ts'
 import { DRIFT, LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'

@@ -1,4 +1,4 @@
-import { type AnyLink, type Opener, openLink as openAnyLink } from '../shared/link.ts'
+import { type Connection, type Driver, openConnection } from '../shared/connection.ts'
 import { type Endpoint, unlessPlain } from './plain.ts'
 
 /** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
@@ -20,10 +20,10 @@ export interface CustomCommandClient {
 /** A client of the caller's: it is never configured, and never closed. */
 export type RedisClient = CallClient | SendCommandClient | CustomCommandClient
 
-/** Connections of one kind of client. */
-export interface Driver extends Opener<Link> {
+/** Opens connections like those of the caller's client. */
+export interface RedisDriver extends Driver<Wire> {
   readonly isCluster: boolean
-  /** Of a single server, where the client tells it: `host:port`. */
+  /** Of a single server, where the client shows it: `host:port`. */
   readonly address?: string | undefined
   /** Does the client connect to a single server without TLS? @default false */
   readonly isPlain?: boolean
@@ -31,36 +31,38 @@ export interface Driver extends Opener<Link> {
   readonly secure?: Endpoint | undefined
   /** What the caller's client puts before every key; our own connections do not, so we do. */
   readonly keyPrefix: string
-  /** Can a connection of its own be had for messages? */
+  /** Can a connection of its own subscribe to messages? */
   readonly canListen: boolean
   /** Does a connection live on when the server behind it is another, or has been restarted? @default false */
   readonly reconnects?: boolean
-  /** Opens a connection of our own where the client can be duplicated. */
-  open(signal: AbortSignal): Promise<Link>
 }
 
-/** A connection; of a cluster, one to each node that is needed. */
-export interface Link extends AnyLink {
+/** A connection as a client library makes it; of a cluster, one to each node that is needed. */
+export interface Wire extends Connection {
   /** Sends one command, in a cluster to the node of `key`. Rejects if the connection ends before the reply. */
   call(args: readonly string[], key?: string): Promise<unknown>
   /** Senders of a command, one for each server that has keys. */
   masters(): Promise<((args: readonly string[]) => Promise<unknown>)[]>
-  /** Resolves when messages are heard. */
-  subscribe(channel: string, heard: (message: string) => void): Promise<void>
+  /** Resolves when the subscription is active. */
+  subscribe(channel: string, notified: (message: string) => void): Promise<void>
   /** What the client said is wrong with this one connection, if it said so; it must then not be used. */
   failure(): unknown
 }
 
-/** A connection on which `first` was done, and with which the client finds nothing wrong. */
-export function openLink(driver: Driver, first: (link: Link) => Promise<void>, closing: AbortSignal): Promise<Link> {
-  const begin = async (link: Link): Promise<void> => {
-    await first(link).catch(error => {
-      throw link.failure() ?? error
+/** Opens a connection and does `first` on it. Rejects if the client finds anything wrong with it. */
+export function openWire(
+  driver: RedisDriver,
+  first: (wire: Wire) => Promise<void>,
+  closing: AbortSignal,
+): Promise<Wire> {
+  const begin = async (wire: Wire): Promise<void> => {
+    await first(wire).catch(error => {
+      throw wire.failure() ?? error
     })
     // ioredis goes on in database 0 when it may not select another.
-    if (link.failure() !== undefined) throw link.failure()
+    if (wire.failure() !== undefined) throw wire.failure()
   }
-  const open = (signal: AbortSignal): Promise<Link> => openAnyLink(driver, begin, signal)
+  const open = (signal: AbortSignal): Promise<Wire> => openConnection(driver, begin, signal)
   return driver.secure ? unlessPlain(driver.secure, open, closing) : open(closing)
 }
 

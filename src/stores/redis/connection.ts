@@ -1,93 +1,154 @@
-import type { LeaseError } from '../../contract/errors.ts'
-import { warn } from '../../contract/warnings.ts'
-import { Connection as Shared, Silence } from '../shared/connection.ts'
-import type { Driver, Link } from './client.ts'
-import { failure, isReply } from './failure.ts'
-import { type Dialect, type Order, type Reply, Session } from './session.ts'
+import type { Connection } from '../shared/connection.ts'
+import { ServerClock } from '../shared/server-clock.ts'
+import { openWire, type RedisDriver, type Wire } from './client.ts'
+import { slotOf } from './keys.ts'
+import { evaluate, GONE, type Script } from './script.ts'
 
-/** The store's own connection to Redis; of a cluster, those to its nodes. */
-export class Connection {
-  readonly #driver: Driver
-  /** Told the first connection that served. */
-  readonly #onServed: (link: Link) => void
-  #served = false
-  readonly #shared: Shared<Session>
+/** In an id. Other data may follow. */
+const LENGTH_OF_ID = 32
 
-  constructor(driver: Driver, dialect: Dialect, onServed: (link: Link) => void) {
-    this.#driver = driver
-    this.#onServed = onServed
-    this.#shared = new Shared<Session>({
-      open: closing => Session.open(driver, dialect, closing),
-      failure: (error, session) => {
-        // A connection that ended knows better why, such as for a wrong password.
-        const reason = (!isReply(error) && session?.link.failure()) || error
-        return this.#failure(reason, session !== undefined)
-      },
-      judge: (error, session) => this.#judge(error, session),
-    })
+/** Redis cuts off its microseconds. */
+const RESOLUTION = 1
+
+/** One request as the script gets it. */
+export interface Request {
+  readonly verb: string
+  /** Of the lease. */
+  readonly key: string
+  /** Of the claim; or what stands for none. */
+  readonly id: string
+  /** `ttl life queues rest`: what else the verb needs. */
+  readonly parameters: string
+  /** When the server refuses it, by `performance.now()`; `undefined`: it is harmless however late. */
+  readonly until: number | undefined
+}
+
+/** The server's time when it answered, and its answers in the order of the requests. */
+export interface Reply {
+  readonly now: number
+  /** What else the script says of the server; empty if nothing. */
+  readonly state: string
+  readonly answers: readonly unknown[]
+  /** Why notifications to waiters were refused, if they were. */
+  readonly refused: string | undefined
+}
+
+/** What the script gets with every call on one connection. */
+export interface Preamble {
+  /** Follow those of the requests. */
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+}
+
+/** The script of a store, and how a connection is prepared for it. */
+export interface ScriptSetup {
+  readonly script: Script
+  /** Looks at the server of a new connection, when its time was `now`. Rejects if it must not be used. */
+  prepare(wire: Wire, now: number): Promise<Preamble>
+}
+
+/** One connection, over which a script is called, and what is known of the clock of its server. */
+export class ScriptConnection implements Connection {
+  readonly wire: Wire
+  readonly #script: Script
+  readonly #preamble: Preamble
+  /** The hashes of scripts that the server, or a node of the cluster, has. */
+  readonly #loaded = new Set<string>()
+  /** Of a cluster by slot, for each node has a clock of its own. */
+  readonly #clocks: Map<number, ServerClock> | undefined
+  /** For a slot that has not answered yet: the lowest, so that its first request is refused rather than late. */
+  readonly #clock = new ServerClock(RESOLUTION)
+
+  private constructor(wire: Wire, script: Script, preamble: Preamble, isCluster: boolean) {
+    this.wire = wire
+    this.#script = script
+    this.#preamble = preamble
+    this.#clocks = isCluster ? new Map() : undefined
   }
 
-  /** Rejects with a `LeaseError`, after 5 s at the latest. `onSilent` is called if there is no answer for long. */
-  carryOut(orders: readonly Order[], onSilent: () => void): Promise<Reply> {
-    const work = (session: Session, sent: number): Promise<Reply> =>
-      session.carryOut(orders, sent).then(reply => this.#learn(session, reply))
-    return this.#shared.carryOut(work, { patience: patienceOf(orders), onSilent })
+  static async open(
+    driver: RedisDriver,
+    { script, prepare }: ScriptSetup,
+    closing: AbortSignal,
+  ): Promise<ScriptConnection> {
+    let preamble: Preamble = { keys: [], args: [] }
+    let time = 0
+    let sent = 0
+    let received = 0
+    const first = async (wire: Wire): Promise<void> => {
+      sent = performance.now()
+      const [seconds, micros] = (await wire.call(['TIME'])) as [unknown, unknown]
+      received = performance.now()
+      time = Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+      preamble = await prepare(wire, time)
+    }
+    const wire = await openWire(driver, first, closing)
+    const connection = new ScriptConnection(wire, script, preamble, driver.isCluster)
+    connection.#clock.learn(time, sent, received)
+    return connection
   }
 
-  /** A connection that seems to work. Rejects with a `LeaseError` if none can be had now. */
-  async link(): Promise<Link> {
-    return (await this.#shared.session()).link
+  onEnd(ended: () => void): void {
+    this.wire.onEnd(ended)
   }
 
-  /** The error that a caller sees if a request for this key was answered so. */
-  failure(error: unknown, key?: string): LeaseError {
-    return this.#failure(error, true, key)
+  isOpen(): boolean {
+    return this.wire.isOpen()
   }
 
   close(): void {
-    this.#shared.close()
+    this.wire.close()
   }
 
-  #failure(error: unknown, sent: boolean, key?: string): LeaseError {
-    const { isCluster, isPlain } = this.#driver
-    return failure(error, { sent, served: this.#served, isCluster, isPlain, key })
+  /** Carries out requests, in a cluster of one slot. Rejects if their outcome is unknown. */
+  async carryOut(requests: readonly Request[], sent: number): Promise<Reply> {
+    const key = requests[0]?.key ?? ''
+    const slot = this.#clocks && slotOf(key)
+    const clock = (slot !== undefined && this.#clocks?.get(slot)) || this.#clock
+    const { keys: more, args: first } = this.#preamble
+    const keys = requests.map(request => request.key)
+    for (const { key, id, verb } of requests)
+      for (const kind of this.#script.touches[verb] ?? [])
+        keys.push(kind === GONE ? key + kind + id.slice(0, LENGTH_OF_ID) : key + kind)
+    keys.push(...more)
+    const args = [...first]
+    write(requests, clock, args)
+    const reply = await evaluate(this.wire, this.#loaded, this.#script, keys, args)
+    const [head, ...answers] = reply as unknown[]
+    const [said = '', refused] = String(head).split('\n')
+    const [time = '', state = ''] = said.split(' ')
+    const now = Number(time)
+    this.#learn(slot, now, sent)
+    return { now, state, answers, refused }
   }
 
-  #learn(session: Session, reply: Reply): Reply {
-    if (reply.refused !== undefined) warnOfWakes(reply.refused)
-    const refusal = reply.answers.find(isRefusal)
-    if (refusal !== undefined) this.#shared.doubt(session, refusal)
-    else if (!this.#served) {
-      this.#served = true
-      this.#onServed(session.link)
+  #learn(slot: number | undefined, time: number, sent: number): void {
+    if (slot === undefined) {
+      this.#clock.learn(time, sent)
+      return
     }
-    return reply
+    let clock = this.#clocks?.get(slot)
+    if (!clock) {
+      clock = new ServerClock(RESOLUTION)
+      this.#clocks?.set(slot, clock)
+    }
+    clock.learn(time, sent)
+    this.#clock.lower(time, sent)
   }
+}
 
-  #judge(error: unknown, { link }: Session): 'retire' | 'replace' | 'keep' {
-    // A master that has become a replica, and a server that stands still, are left for whatever answers instead.
-    if (!this.#driver.isCluster && (error instanceof Silence || /READONLY/.test(String(error)))) return 'retire'
-    return !isReply(error) && link.isOpen() ? 'replace' : 'keep'
+/** Appends requests as the script reads them. Equal ones, one after the other, share a line and its earliest deadline. */
+function write(requests: readonly Request[], clock: ServerClock, args: string[]): void {
+  for (let start = 0; start < requests.length; ) {
+    const { id, verb, parameters, until } = requests[start] as Request
+    let ids = ''
+    let earliest = until
+    for (let request = requests[start]; request; request = requests[++start]) {
+      if (request.verb !== verb || request.parameters !== parameters || request.id.length !== id.length) break
+      if (earliest !== undefined && request.until !== undefined) earliest = Math.min(earliest, request.until)
+      ids += request.id
+    }
+    const deadline = earliest === undefined ? 0 : Math.floor(clock.at(earliest))
+    args.push(`${verb} ${id.length} ${deadline} ${parameters}`, ids)
   }
-}
-
-/** Waiters that are not notified of a release find out by asking, which may take a third of their ttl. */
-function warnOfWakes(refused: string): void {
-  warn(
-    'HOLDFAST_WAKES',
-    `Redis refuses to notify waiters, so each may wait up to a third of its ttl longer: ${refused}. Permit PUBLISH in ` +
-      'scripts, for the channels PREFIX:wake:*, or use a server that supports it.',
-  )
-}
-
-/** A request that failed alone. */
-function isRefusal(answer: unknown): boolean {
-  return typeof answer === 'string' && answer.startsWith('!')
-}
-
-/** Milliseconds until the first of them is too late; `undefined` if none ever is. */
-function patienceOf(orders: readonly Order[]): number | undefined {
-  let first: number | undefined
-  for (const { until } of orders) if (until !== undefined) first = Math.min(until, first ?? until)
-  return first === undefined ? undefined : first - performance.now()
 }

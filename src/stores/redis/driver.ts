@@ -1,11 +1,11 @@
 import { invalid } from '../../contract/check.ts'
-import { can, type Driver } from './client.ts'
+import { can, type RedisDriver } from './client.ts'
 import { glide } from './glide.ts'
 import { ioredis } from './ioredis.ts'
 import { nodeRedis } from './node-redis.ts'
 
 /** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
-export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
+export function driverOf(client: unknown, taker = 'redis(client)'): RedisDriver {
   const notAClient = (what: string): Error =>
     invalid(
       `${taker} was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,

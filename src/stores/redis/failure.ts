@@ -1,13 +1,16 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+import { NoAnswer } from '../shared/timeouts.ts'
+import type { RedisDriver, Wire } from './client.ts'
 
-/** Where in a request's life it failed. */
+/** When a request failed. */
 export interface Circumstances {
-  /** Had the request left? */
+  /** Was the request sent? */
   readonly sent: boolean
-  /** Has this store had an answer before? Then a refusal is a failover or a change of passwords, not a wrong address. */
+  /** Has this store been answered before? Then a refusal is a failover or a change of passwords, not a wrong address. */
   readonly served: boolean
   readonly isCluster: boolean
-  /** `isPlain` of the `Driver`. */
+  /** `isPlain` of the driver. */
   readonly isPlain?: boolean | undefined
   /** The key of the lease that the request was for. */
   readonly key?: string | undefined
@@ -57,6 +60,40 @@ const format = /\bFORMAT (\S*)/
 const exhausted = /\bTOKEN (\d.*)/
 const otherType = /\bWRONGTYPE\b/
 
+/** How requests to one server, or to a cluster, fail. */
+export class Failures {
+  /** Has a request been answered? */
+  served = false
+  readonly #driver: RedisDriver
+
+  constructor(driver: RedisDriver) {
+    this.#driver = driver
+  }
+
+  /** The error that a caller sees: of a request that left by `wire`, or of one that never left. */
+  of(error: unknown, wire?: Wire): LeaseError {
+    // A connection that ended knows better why, such as for a wrong password.
+    const reason = (!isReply(error) && wire?.failure()) || error
+    return this.#failure(reason, wire !== undefined)
+  }
+
+  /** The error that a caller sees if a request for this key was answered so. */
+  answered(error: unknown, key?: string): LeaseError {
+    return this.#failure(error, true, key)
+  }
+
+  /** A master that became a replica, and a server that hangs, are left for whatever answers instead. */
+  judge(error: unknown, wire: Wire): 'retire' | 'replace' | 'keep' {
+    if (!this.#driver.isCluster && (error instanceof NoAnswer || /READONLY/.test(String(error)))) return 'retire'
+    return !isReply(error) && wire.isOpen() ? 'replace' : 'keep'
+  }
+
+  #failure(error: unknown, sent: boolean, key?: string): LeaseError {
+    const { isCluster, isPlain } = this.#driver
+    return failure(error, { sent, served: this.served, isCluster, isPlain, key })
+  }
+}
+
 /** Did the server answer, only not as hoped? Anything else means that the connection is gone. */
 export function isReply(error: unknown): boolean {
   const text = textOf(error)
@@ -68,19 +105,17 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   if (LeaseError.is(error)) return error
   const { sent, served, isCluster, key } = circumstances
   const text = textOf(error)
-  const cause = Object.assign(new Error(text), codeOf(error))
   const wrong = unusable(text, key)
   if (wrong !== undefined) return new LeaseError('STORE_UNAVAILABLE', wrong, { retryable: false })
   const refusal = refusalOf(text)
-  if (!refusal)
-    return sent
-      ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from Redis: ${text}`, { cause })
-      : new LeaseError('STORE_UNAVAILABLE', `Redis cannot be reached: ${text}${hintOf(text, circumstances)}`, { cause })
+  if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
   const passes = /READONLY|MOVED|ASK/.test(text) ? served || isCluster : served && credentials.test(text)
-  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, { cause })
+  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, {
+    cause: causeOf(error),
+  })
 }
 
-/** Why one name is unusable although the server serves others. */
+/** Why one name is unusable although others are fine. */
 function unusable(text: string, key = 'of the lease'): string | undefined {
   const other = format.exec(text)?.[1]
   // What cannot be read although it begins as format 1 does was written by something else.
@@ -113,15 +148,4 @@ function hintOf(said: string, { served, isPlain = false }: Circumstances): strin
 
 function refusalOf(text: string): Refusal | undefined {
   return refusals.find(refusal => refusal.text.test(text))
-}
-
-function textOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
-  // A failed connection to several addresses of a host has no text of its own.
-  return text || (error instanceof AggregateError ? error.errors.map(textOf).join('; ') : 'no reason given')
-}
-
-function codeOf(error: unknown): { code?: string } {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' ? { code } : {}
 }

@@ -1,4 +1,4 @@
-import { can, type Driver, type Link } from './client.ts'
+import { can, type RedisDriver, type Wire } from './client.ts'
 
 interface Client {
   customCommand(args: string[], options?: object): Promise<unknown>
@@ -8,12 +8,12 @@ interface Client {
  * valkey-glide. It has no duplicate, so it is used as it is: its requests end at a time-out of their own and are never
  * sent again, and every one of ours has a deadline.
  */
-export function glide(client: object): Driver | undefined {
+export function glide(client: object): RedisDriver | undefined {
   if (!can(client, 'customCommand')) return undefined
   const known = client as unknown as Client
   const isCluster = can(client, 'fcallWithRoute')
   const call = (args: readonly string[]): Promise<unknown> => known.customCommand([...args])
-  const link: Link = {
+  const wire: Wire = {
     isOpen: () => true,
     failure: () => undefined,
     call,
@@ -29,5 +29,5 @@ export function glide(client: object): Driver | undefined {
     onEnd: () => {},
     close: () => {},
   }
-  return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => link }
+  return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
 }

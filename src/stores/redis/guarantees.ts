@@ -1,8 +1,8 @@
 import type { Guarantees } from '../../contract/store.ts'
-import type { Driver } from './client.ts'
+import type { RedisDriver } from './client.ts'
 
 /** What a Redis server, a Sentinel group or a cluster promises; it is the same for each node. */
-export function guaranteesOf(driver: Driver): Guarantees {
+export function guaranteesOf(driver: RedisDriver): Guarantees {
   return {
     scope: 'network',
     exclusion:

@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { addressOf, can, type Driver, type Link } from './client.ts'
+import { addressOf, can, type RedisDriver, type Wire } from './client.ts'
 
 interface Emitter {
   on(event: string, listener: (...args: never[]) => void): unknown
@@ -61,14 +61,14 @@ const SAFE = {
 }
 
 /** ioredis and iovalkey, their `Cluster`, and Sentinel through them. */
-export function ioredis(client: object): Driver | undefined {
+export function ioredis(client: object): RedisDriver | undefined {
   if (!can(client, 'call') || !can(client, 'duplicate')) return undefined
   return (client as { isCluster?: boolean }).isCluster === true
     ? cluster(client as unknown as Cluster)
     : single(client as unknown as Single)
 }
 
-function single(client: Single): Driver {
+function single(client: Single): RedisDriver {
   const {
     host = 'localhost',
     port = 6379,
@@ -91,12 +91,12 @@ function single(client: Single): Driver {
     open: async signal => {
       const own = client.duplicate({ ...SAFE, db, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
       unrefWhenConnected(own)
-      const link = await open({ own, signal, ends: ['close'], masters: () => [own] })
-      const call: Link['call'] = args => {
+      const wire = await open({ own, signal, ends: ['close'], masters: () => [own] })
+      const call: Wire['call'] = args => {
         if (selected() !== db) warnOfDatabase(address, db, selected())
-        return link.call(args)
+        return wire.call(args)
       }
-      return { ...link, call }
+      return { ...wire, call }
     },
   }
 }
@@ -112,7 +112,7 @@ function warnOfDatabase(address: string, db: number, selected: number): void {
   )
 }
 
-function cluster(client: Cluster): Driver {
+function cluster(client: Cluster): RedisDriver {
   const { keyPrefix, redisOptions } = client.options
   return {
     isCluster: true,
@@ -132,12 +132,12 @@ function cluster(client: Cluster): Driver {
       })
       own.on('+node', (node: Connection) => unrefWhenConnected(node))
       const ends = ['end', 'node error', '-node']
-      const link = await open({ own, signal, ends, masters: () => own.nodes('master') })
+      const wire = await open({ own, signal, ends, masters: () => own.nodes('master') })
       return {
-        ...link,
+        ...wire,
         failure: () => undefined,
-        async subscribe(channel, heard) {
-          await link.subscribe(channel, heard)
+        async subscribe(channel, notified) {
+          await wire.subscribe(channel, notified)
           own.subscriber?.getInstance?.()?.stream?.unref?.()
         },
       }
@@ -153,7 +153,7 @@ interface Opening {
   masters(): Connection[]
 }
 
-async function open({ own, signal, ends, masters }: Opening): Promise<Link> {
+async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
   let failure: unknown
   const giveUp = (): void => own.disconnect()
   signal.addEventListener('abort', giveUp)
@@ -175,8 +175,8 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Link> {
     async masters() {
       return masters().map(node => (args: readonly string[]) => node.call(...args))
     },
-    async subscribe(channel, heard) {
-      own.on('message', (_: string, message: string) => heard(message))
+    async subscribe(channel, notified) {
+      own.on('message', (_: string, message: string) => notified(message))
       await own.subscribe(channel)
     },
     onEnd(ended) {

@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { addressOf, can, type Driver, type Link } from './client.ts'
+import { addressOf, can, type RedisDriver, type Wire } from './client.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
 
@@ -27,7 +27,7 @@ interface Connection {
   destroy?(): unknown
   disconnect(): Promise<unknown>
   on(event: string, listener: (error: unknown) => void): unknown
-  subscribe(channel: string, heard: (message: string) => void): Promise<unknown>
+  subscribe(channel: string, notified: (message: string) => void): Promise<unknown>
   nodeClient(node: unknown): { readonly sendCommand: Send } | Promise<{ readonly sendCommand: Send }>
   unref?(): void
 }
@@ -37,7 +37,7 @@ interface Client extends Connection {
 }
 
 /** node-redis from 4.7 on: its client, cluster, sentinel and pool. */
-export function nodeRedis(client: object): Driver | undefined {
+export function nodeRedis(client: object): RedisDriver | undefined {
   if (!can(client, 'sendCommand')) return undefined
   const known = client as unknown as Client
   if (!can(client, 'duplicate')) return can(client, 'execute') ? pool(known) : undefined
@@ -45,8 +45,8 @@ export function nodeRedis(client: object): Driver | undefined {
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }
 
-/** What a connection is opened with over the options that the caller gave. */
-function safe(options: Options = {}): object {
+/** The caller's options, with ours over them. `signal` ends the attempt to connect. */
+function safe(options: Options = {}, signal: AbortSignal): object {
   const { connectTimeout = LONGEST_REQUEST } = options.socket ?? {}
   return {
     ...options,
@@ -65,11 +65,13 @@ function safe(options: Options = {}): object {
       socketTimeout: undefined,
       // Its requests then fail with it; the next one opens another.
       reconnectStrategy: false,
+      // Goes to net.connect(). The client's own close() misses a socket that is still connecting, and then uses it.
+      signal,
     },
   }
 }
 
-function single(client: Client): Driver {
+function single(client: Client): RedisDriver {
   const { host = 'localhost', port = 6379, path, tls } = client.options?.socket ?? {}
   return {
     isCluster: false,
@@ -79,14 +81,14 @@ function single(client: Client): Driver {
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {
-      const own = client.duplicate(safe(client.options))
+      const own = client.duplicate(safe(client.options, signal))
       own.unref?.()
       return open(own, signal, args => own.sendCommand(args))
     },
   }
 }
 
-function cluster(client: Client): Driver {
+function cluster(client: Client): RedisDriver {
   // Version 4 shows no options of a cluster. What its nodes do by default is safe, for every request has a deadline.
   const options = client._options ?? client.options
   const overrides = { minimizeConnections: true, useReplicas: false, keyPrefix: undefined, commandOptions: {} }
@@ -95,10 +97,10 @@ function cluster(client: Client): Driver {
     keyPrefix: options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {
-      const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults) }) })
-      const link = await open(own, signal, (args, key) => own.sendCommand(key, false, args))
+      const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults, signal) }) })
+      const wire = await open(own, signal, (args, key) => own.sendCommand(key, false, args))
       return {
-        ...link,
+        ...wire,
         isOpen: () => true,
         failure: () => undefined,
         async masters() {
@@ -110,7 +112,7 @@ function cluster(client: Client): Driver {
   }
 }
 
-function sentinel(client: Client): Driver {
+function sentinel(client: Client): RedisDriver {
   return {
     isCluster: false,
     keyPrefix: client._options?.keyPrefix ?? '',
@@ -118,16 +120,16 @@ function sentinel(client: Client): Driver {
     reconnects: true,
     async open(signal) {
       const own = client.duplicate({ commandOptions: {} })
-      const link = await open(own, signal, args => own.sendCommand(false, args))
-      return { ...link, isOpen: () => true, failure: () => undefined }
+      const wire = await open(own, signal, args => own.sendCommand(false, args))
+      return { ...wire, isOpen: () => true, failure: () => undefined }
     },
   }
 }
 
 /** A pool has no duplicate, so it is used as it is. */
-function pool(client: Client): Driver {
-  const call: Link['call'] = args => client.sendCommand(args)
-  const link: Link = {
+function pool(client: Client): RedisDriver {
+  const call: Wire['call'] = args => client.sendCommand(args)
+  const wire: Wire = {
     isOpen: () => true,
     failure: () => undefined,
     call,
@@ -136,10 +138,10 @@ function pool(client: Client): Driver {
     onEnd: () => {},
     close: () => {},
   }
-  return { isCluster: false, keyPrefix: '', canListen: false, reconnects: true, open: async () => link }
+  return { isCluster: false, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
 }
 
-async function open(own: Connection, signal: AbortSignal, call: Link['call']): Promise<Link> {
+async function open(own: Connection, signal: AbortSignal, call: Wire['call']): Promise<Wire> {
   let failure: unknown
   const giveUp = (): void => close(own)
   signal.addEventListener('abort', giveUp)
@@ -159,8 +161,8 @@ async function open(own: Connection, signal: AbortSignal, call: Link['call']): P
     failure: () => failure,
     call,
     masters: async () => [call],
-    async subscribe(channel, heard) {
-      await own.subscribe(channel, heard)
+    async subscribe(channel, notified) {
+      await own.subscribe(channel, notified)
     },
     onEnd(ended) {
       for (const event of ['error', 'end', 'node-error', 'node-disconnect']) own.on(event, ended)

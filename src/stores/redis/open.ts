@@ -1,13 +1,46 @@
 import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
+import { warnOfClearPassword } from '../shared/clear-password.ts'
+import { load, WHERE } from '../shared/load.ts'
 import { optionsOf } from '../shared/options.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
-import { openLink, type RedisClient } from './client.ts'
+import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
-import { clientOf, type Target } from './drivers.ts'
 import { redis } from './index.ts'
 import { Keys } from './keys.ts'
 import { LINE } from './script.ts'
+
+/** Where a server is, and how to be let in. */
+export interface Target {
+  readonly host: string
+  readonly port: number
+  readonly tls: boolean
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly database: number
+}
+
+type Module = Record<string, unknown>
+type Constructor = new (options: object) => RedisClient
+
+// In this order; only what makes an instance, for the store opens connections of its own from it.
+const drivers: Record<string, (module: Module, target: Target) => RedisClient> = {
+  ioredis: fromConstructor,
+  redis: fromFunction,
+  '@redis/client': fromFunction,
+  iovalkey: fromConstructor,
+}
+
+function fromConstructor(module: Module, { host, port, tls, username, password, database }: Target): RedisClient {
+  const Redis = (module.Redis ?? module.default) as Constructor
+  return new Redis({ host, port, username, password, db: database, lazyConnect: true, ...(tls && { tls: {} }) })
+}
+
+function fromFunction(module: Module, { host, port, tls, username, password, database }: Target): RedisClient {
+  const create = module.createClient as (options: object) => RedisClient
+  return create({ socket: { host, port, ...(tls && { tls }) }, username, password, database })
+}
 
 /**
  * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]` names.
@@ -32,13 +65,13 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 
 /** The same at one server. */
 export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
-  const link = await openLink(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
+  const wire = await openWire(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
   try {
     const kinds = ['', ...LINE]
     const all = names.flatMap(name => kinds.map(kind => keys.lease(name) + kind))
-    await link.call(['DEL', ...all])
+    await wire.call(['DEL', ...all])
   } finally {
-    link.close()
+    wire.close()
   }
 }
 
@@ -76,4 +109,16 @@ export function decode(part: string): string | undefined {
       'the user name or password in the URL of the Redis store has a % that encodes nothing: write it as %25',
     )
   }
+}
+
+/**
+ * A client over ioredis, redis or iovalkey, whichever `load` finds first. `scheme` is for the message of `DRIVER_MISSING`.
+ */
+export function clientOf(target: Target, scheme: string): RedisClient {
+  if (target.password !== undefined && !target.tls) warnOfClearPassword('Redis', target.host)
+  for (const [name, make] of Object.entries(drivers)) {
+    const module = load(name) as Module | undefined
+    if (module) return make(module, target)
+  }
+  throw new LeaseError('DRIVER_MISSING', `a ${scheme} store needs a client of Redis: npm i ioredis ${WHERE}`)
 }

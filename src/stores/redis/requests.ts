@@ -1,11 +1,14 @@
-import { LeaseError } from '../../contract/errors.ts'
-import { Batch } from '../shared/batch.ts'
-import { tellGhost } from '../shared/ghost.ts'
-import type { Connection } from './connection.ts'
+import type { LeaseError } from '../../contract/errors.ts'
+import { warn } from '../../contract/warnings.ts'
+import { Connections } from '../shared/connections.ts'
+import { Requests as Lane } from '../shared/requests.ts'
+import type { RedisDriver, Wire } from './client.ts'
+import { type Reply, type Request, ScriptConnection, type ScriptSetup } from './connection.ts'
+import { Failures } from './failure.ts'
+import { warnOfEviction } from './info.ts'
 import { slotOf } from './keys.ts'
-import type { Order, Reply } from './session.ts'
 
-/** What the server answered, and its time then. */
+/** What the server answered to one request, and its time then. */
 export interface Answer {
   readonly now: number
   /** Of a `Reply`. */
@@ -13,91 +16,108 @@ export interface Answer {
   readonly value: unknown
 }
 
-/** What is asked of the script. */
-export type Question = Omit<Order, 'until'>
-
-interface Request extends Order {
+/** A request that waits for its answer. */
+interface Pending extends Request {
   readonly signal: AbortSignal
   resolve(answer: Answer): void
   reject(reason: unknown): void
 }
 
-export interface RequestOptions {
-  /** Milliseconds after which the server refuses the request. @default it is never refused */
-  readonly limit?: number | undefined
-  readonly signal: AbortSignal
-}
+/** What a request asks of the script. `limit`: milliseconds after which it is stale. @default it never is */
+export type Question = Omit<Request, 'until'> & { readonly limit?: number | undefined }
 
-/** The server is well, and this copy of the request did nothing; but who knows of others. */
-export class TooLate extends LeaseError {
-  constructor() {
-    super('OUTCOME_UNKNOWN', 'the request reached Redis too late and was refused')
-  }
-}
-
-/** Redis serves nobody else for about 0.3 ms while it works on so many. */
+/** Redis serves nobody else for about 0.3 ms while it works on this many requests. */
 const LARGEST = 64
 
 /**
- * Puts requests to the server: those that come while others are under way share the next, in a cluster with those of
- * the same slot. What was refused as late because of a wrong idea of the server's time is asked again at once.
+ * Puts requests to the script of a Redis server, or of the nodes of a cluster. Those that arrive while others are in
+ * flight share the next call of the script; in a cluster, those of the same slot.
  */
 export class Requests {
-  readonly #connection: Connection
   readonly #isCluster: boolean
-  readonly #lanes = new Map<number, Batch<Request>>()
+  readonly #failures: Failures
+  readonly #connections: Connections<ScriptConnection>
+  readonly #lanes = new Map<number, Lane<ScriptConnection, Pending, Reply>>()
 
-  constructor(connection: Connection, isCluster: boolean) {
-    this.#connection = connection
-    this.#isCluster = isCluster
-  }
-
-  /** Rejects with a `LeaseError`. */
-  put({ key, id, verb, wishes }: Question, { limit, signal }: RequestOptions): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      const until = limit && performance.now() + limit
-      this.#add({ key, id, verb, wishes, until, signal, resolve, reject })
+  constructor(driver: RedisDriver, setup: ScriptSetup) {
+    const failures = new Failures(driver)
+    this.#isCluster = driver.isCluster
+    this.#failures = failures
+    this.#connections = new Connections<ScriptConnection>({
+      open: closing => ScriptConnection.open(driver, setup, closing),
+      failure: (error, connection) => failures.of(error, connection?.wire),
+      judge: (error, { wire }) => failures.judge(error, wire),
     })
   }
 
-  #add(request: Request): void {
-    const slot = this.#isCluster ? slotOf(request.key) : 0
-    let lane = this.#lanes.get(slot)
-    if (!lane) {
-      lane = new Batch({ limit: LARGEST, send: (requests, next) => this.#send(requests, next) })
-      this.#lanes.set(slot, lane)
-    }
-    lane.add(request)
+  /** Rejects with a `LeaseError`. */
+  put({ verb, key, id, parameters, limit }: Question, signal: AbortSignal): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const until = limit && performance.now() + limit
+      const slot = this.#isCluster ? slotOf(key) : 0
+      const lane = this.#lanes.get(slot) ?? this.#addLane(slot)
+      lane.add({ verb, key, id, parameters, until, signal, resolve, reject })
+    })
   }
 
-  /** The next may leave when this one is answered, or when that takes long. */
-  #send(requests: readonly Request[], next: () => void): void {
-    let isOver = false
-    const leave = (): void => {
-      if (!isOver) next()
-      isOver = true
-    }
-    this.#connection.carryOut(requests, leave).then(
-      reply => {
-        leave()
-        for (let index = 0; index < requests.length; index++) this.#settle(requests[index] as Request, reply, index)
-      },
-      error => {
-        leave()
-        for (const request of requests) request.reject(error)
-      },
-    )
+  /** A connection that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  async wire(): Promise<Wire> {
+    return (await this.#connections.current()).wire
   }
 
-  #settle(request: Request, { now, state, answers }: Reply, index: number): void {
+  /** The error that a caller sees if a request for this key was answered so. */
+  failure(error: unknown, key?: string): LeaseError {
+    return this.#failures.answered(error, key)
+  }
+
+  close(): void {
+    this.#connections.close()
+  }
+
+  #addLane(slot: number): Lane<ScriptConnection, Pending, Reply> {
+    const lane = new Lane<ScriptConnection, Pending, Reply>({
+      store: 'redis',
+      engine: 'Redis',
+      connections: this.#connections,
+      largest: LARGEST,
+      send: (connection, requests, sent) =>
+        connection.carryOut(requests, sent).then(reply => this.#learn(connection, reply)),
+      settle: (request, reply, index) => this.#settle(request, reply, index),
+    })
+    this.#lanes.set(slot, lane)
+    return lane
+  }
+
+  #learn(connection: ScriptConnection, reply: Reply): Reply {
+    if (reply.refused !== undefined) warnOfNotifications(reply.refused)
+    const refusal = reply.answers.find(isRefusal)
+    if (refusal !== undefined) this.#connections.doubt(connection, refusal)
+    else if (!this.#failures.served) {
+      this.#failures.served = true
+      void warnOfEviction(connection.wire)
+    }
+    return reply
+  }
+
+  #settle(request: Pending, { now, state, answers }: Reply, index: number): 'stale' | undefined {
     const value = answers[index]
-    const answer = Array.isArray(value) ? '' : String(value)
-    if (answer.startsWith('!')) request.reject(this.#connection.failure(answer.slice(1), request.key))
-    else if (answer !== 'late') request.resolve({ now, state, value })
-    else {
-      tellGhost('redis', 'late')
-      if (performance.now() < (request.until ?? 0)) this.#add(request)
-      else request.reject(new TooLate())
-    }
+    if (value === 'late') return 'stale'
+    if (isRefusal(value)) request.reject(this.failure(String(value).slice(1), request.key))
+    else request.resolve({ now, state, value })
+    return undefined
   }
+}
+
+/** Waiters that are not notified of a release find out by asking, which may take a third of their ttl. */
+function warnOfNotifications(refused: string): void {
+  warn(
+    'HOLDFAST_WAKES',
+    `Redis refuses to notify waiters, so each may wait up to a third of its ttl longer: ${refused}. Permit PUBLISH in ` +
+      'scripts, for the channels PREFIX:wake:*, or use a server that supports it.',
+  )
+}
+
+/** A request that failed alone. */
+function isRefusal(answer: unknown): boolean {
+  return typeof answer === 'string' && answer.startsWith('!')
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
+import type { Wire } from './client.ts'
 
 /** Milliseconds for which a name that is no longer used keeps its last token. */
 export const MEMORY = 86_400_000
@@ -42,6 +43,28 @@ export interface Parts {
 export function scriptOf({ verbs, touches, first = 3, head = 'now' }: Parts): Script {
   const source = `${common}${verbs}${carryOut(first, head)}`
   return { source, sha: createHash('sha1').update(source).digest('hex'), touches }
+}
+
+/** Calls a script, by its hash if it is in `loaded`. Of a server without that script, the source is sent. */
+export async function evaluate(
+  wire: Wire,
+  loaded: Set<string>,
+  { source, sha }: Pick<Script, 'source' | 'sha'>,
+  keys: readonly string[],
+  args: readonly string[],
+): Promise<unknown> {
+  const call = (command: string, script: string): Promise<unknown> =>
+    wire.call([command, script, String(keys.length), ...keys, ...args], keys[0])
+  if (loaded.has(sha)) {
+    try {
+      return await call('evalsha', sha)
+    } catch (error) {
+      if (!/NOSCRIPT|NoScript/.test(String(error))) throw error
+    }
+  }
+  const answer = await call('eval', source)
+  loaded.add(sha)
+  return answer
 }
 
 const common = `

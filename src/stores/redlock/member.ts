@@ -3,17 +3,16 @@ import type { LeaseError } from '../../contract/errors.ts'
 import type { Claim, ClaimKey, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
-import type { Driver, Link } from '../redis/client.ts'
-import { Connection } from '../redis/connection.ts'
-import { warnOfEviction } from '../redis/eviction.ts'
+import type { RedisDriver, Wire } from '../redis/client.ts'
+import type { Preamble } from '../redis/connection.ts'
+import { namesFrom } from '../redis/inspection.ts'
 import { Keys } from '../redis/keys.ts'
-import { namesFrom } from '../redis/names.ts'
+import { notificationsOf } from '../redis/notifications.ts'
 import { detailsOf, read } from '../redis/record.ts'
-import { type Question, Requests, TooLate } from '../redis/requests.ts'
+import { type Question, Requests } from '../redis/requests.ts'
 import { MEMORY } from '../redis/script.ts'
-import type { Preamble } from '../redis/session.ts'
-import { wakesOf } from '../redis/wakes.ts'
-import type { Wakes } from '../shared/wakes.ts'
+import type { Notifications } from '../shared/notifications.ts'
+import { StaleRequest } from '../shared/requests.ts'
 import { type Identities, identityOf } from './identity.ts'
 import { PAGE, script } from './script.ts'
 
@@ -42,103 +41,100 @@ export class RedisMember implements Member {
   readonly #options: RedisMemberOptions
   readonly #channel: string
   readonly #keys: Keys
-  readonly #connection: Connection
   readonly #requests: Requests
-  readonly #wakes: Wakes
+  readonly #notifications: Notifications
 
-  constructor(driver: Driver, options: RedisMemberOptions) {
+  constructor(driver: RedisDriver, options: RedisMemberOptions) {
     this.name = options.name
     this.#options = options
     this.#keys = new Keys(`${driver.keyPrefix}${options.prefix}:redlock`)
     this.#channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
-    const dialect = { script, greet: (link: Link, now: number) => this.#greet(link, now) }
-    this.#connection = new Connection(driver, dialect, link => void warnOfEviction(link))
-    this.#requests = new Requests(this.#connection, false)
-    this.#wakes = wakesOf(driver, this.#channel)
+    this.#requests = new Requests(driver, { script, prepare: (wire, now) => this.#prepare(wire, now) })
+    this.#notifications = notificationsOf(driver, this.#channel)
   }
 
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>> {
     const { name, id, ttl, queue } = claim
-    const ears = this.#wakes.ears
-    const wishes = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
-    const read = (text: string): Vote | undefined => voteOf(text, ears !== undefined && ears === this.#wakes.ears)
-    return this.#ask({ name, id, verb: 'vote', wishes }, read, this.#options.acquireLimit(ttl))
+    const { subscription } = this.#notifications
+    const parameters = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${attempt} ${detailsOf(claim)}`
+    const read = (text: string): Vote | undefined => voteOf(text, this.#notifications.covers(subscription))
+    return this.#ask({ name, id, verb: 'vote', parameters }, read, this.#options.acquireLimit(ttl))
   }
 
   commit({ name, id, ttl }: Claim, seen: number, token: number): Promise<Answer<boolean>> {
-    const wishes = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
-    return this.#ask({ name, id, verb: 'commit', wishes }, isDone, this.#options.acquireLimit(ttl))
+    const parameters = `${ttl} ${ttl + MEMORY} 0 ${seen} ${token}`
+    return this.#ask({ name, id, verb: 'commit', parameters }, isDone, this.#options.acquireLimit(ttl))
   }
 
   renew(claim: Claim, restore: boolean): Promise<Answer<Renewal>> {
     const { name, ttl } = claim
-    const wishes = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim, RESTORED)}` : '0 '}`
-    return this.#ask({ name, id: withToken(claim), verb: 'renew', wishes }, renewalOf, requestLimit(ttl))
+    const parameters = `${ttl} ${ttl + MEMORY} ${restore ? `1 ${detailsOf(claim, RESTORED)}` : '0 '}`
+    return this.#ask({ name, id: withToken(claim), verb: 'renew', parameters }, renewalOf, requestLimit(ttl))
   }
 
   annotate(claim: Claim, revision: number): Promise<Answer<Renewal>> {
     const { name, ttl } = claim
-    const wishes = `0 0 0 ${detailsOf(claim, revision)}`
-    return this.#ask({ name, id: withToken(claim), verb: 'annotate', wishes }, renewalOf, requestLimit(ttl))
+    const parameters = `0 0 0 ${detailsOf(claim, revision)}`
+    return this.#ask({ name, id: withToken(claim), verb: 'annotate', parameters }, renewalOf, requestLimit(ttl))
   }
 
   release(key: ClaimKey): Promise<Answer<boolean>> {
-    return this.#ask({ name: key.name, id: withToken(key), verb: 'release', wishes: FORGET }, isDone)
+    return this.#ask({ name: key.name, id: withToken(key), verb: 'release', parameters: FORGET }, isDone)
   }
 
   concede({ name, id }: ClaimKey, attempt: number): Promise<Answer<boolean>> {
-    return this.#ask({ name, id, verb: 'concede', wishes: FORGET + attempt }, isDone)
+    return this.#ask({ name, id, verb: 'concede', parameters: FORGET + attempt }, isDone)
   }
 
   break(name: string, floor: number): Promise<Answer<Broken>> {
-    const wishes = `0 0 0 ${floor}`
-    return this.#ask({ name, id: '-', verb: 'break', wishes }, brokenOf, LONGEST_REQUEST)
+    const parameters = `0 0 0 ${floor}`
+    return this.#ask({ name, id: '-', verb: 'break', parameters }, brokenOf, LONGEST_REQUEST)
   }
 
   raise(name: string, token: number): Promise<Answer<boolean>> {
-    return this.#ask({ name, id: '-', verb: 'raise', wishes: `0 0 0 ${token}` }, isDone, LONGEST_REQUEST)
+    return this.#ask({ name, id: '-', verb: 'raise', parameters: `0 0 0 ${token}` }, isDone, LONGEST_REQUEST)
   }
 
   look(name: string, from: number): Promise<Answer<Sight>> {
-    return this.#ask({ name, id: '-', verb: 'look', wishes: `0 0 0 ${from}` }, sightOf)
+    return this.#ask({ name, id: '-', verb: 'look', parameters: `0 0 0 ${from}` }, sightOf)
   }
 
   async names(prefix: string): Promise<Answer<readonly string[]>> {
-    return { value: await namesFrom(this.#connection, this.#keys, prefix, never), votesIn: undefined }
+    return { value: await namesFrom(this.#requests, this.#keys, prefix, never), votesIn: undefined }
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    return this.#wakes.watch(id, wake, signal)
+    return this.#notifications.watch(id, wake, signal)
   }
 
   isAnswer(failure: LeaseError): boolean {
     // What is wrong with one name (its format, its tokens) is nothing that others should wait for.
-    return failure instanceof TooLate || (failure.code === 'STORE_UNAVAILABLE' && !failure.retryable)
+    return failure instanceof StaleRequest || (failure.code === 'STORE_UNAVAILABLE' && !failure.retryable)
   }
 
   close(): void {
-    this.#connection.close()
-    this.#wakes.close()
+    this.#requests.close()
+    this.#notifications.close()
   }
 
   /** `limit`: milliseconds after which the server refuses it. @default never */
   #ask<Value>(
-    { name, id, verb, wishes }: Omit<Question, 'key'> & { readonly name: string },
+    { name, id, verb, parameters }: Omit<Question, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
     limit?: number,
   ): Promise<Answer<Value>> {
-    const question = { key: this.#keys.lease(name), id, verb, wishes }
-    return this.#requests.put(question, { limit, signal: never }).then(({ value, state }) => {
+    const question = { verb, key: this.#keys.lease(name), id, parameters, limit }
+    return this.#requests.put(question, never).then(({ value, state }) => {
       const parts = Array.isArray(value) ? value : []
       return { value: read(String(value), parts), votesIn: Number(state) }
     })
   }
 
   /** A server cannot restart under a connection that never connects again, so that this holds as long as that does. */
-  async #greet(link: Link, now: number): Promise<Preamble> {
+  async #prepare(wire: Wire, now: number): Promise<Preamble> {
     const { maxTtl, identities } = this.#options
     const asked = performance.now()
-    const [server, replication] = await Promise.all([link.call(['INFO', 'server']), link.call(['INFO', 'replication'])])
+    const [server, replication] = await Promise.all([wire.call(['INFO', 'server']), wire.call(['INFO', 'replication'])])
     const identity = identityOf(`${server}\n${replication}`)
     identities.admit(this, identity)
     // The uptime is of a later moment than `now`.

@@ -1,8 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { clientOf, type Target } from '../redis/drivers.ts'
 import { Keys } from '../redis/keys.ts'
-import { decode, forgetAt } from '../redis/open.ts'
+import { clientOf, decode, forgetAt, type Target } from '../redis/open.ts'
 import { optionsOf } from '../shared/options.ts'
 import { type RedlockOptions, redlock } from './index.ts'
 

@@ -1,76 +1,76 @@
 import { events } from '../../contract/events.ts'
 
-interface Wanted {
+interface Entry {
   /** Aborts when nobody waits for it any more. */
   readonly signal: AbortSignal
   reject(reason: unknown): void
 }
 
-export interface BatchOptions<Entry> {
+export interface BatchOptions<Own> {
   /** The largest number of entries sent at once. */
   readonly limit: number
-  /** Fewer are not shared between two requests. @default 16 */
-  readonly worthSending?: number
+  /** Fewer are not split between two round trips. @default 16 */
+  readonly worthSending?: number | undefined
   /** Carries out some entries, and calls `next` once, when the next may leave. Must not throw. */
-  readonly send: (entries: Entry[], next: () => void) => void
+  readonly send: (entries: Own[], next: () => void) => void
 }
 
-/** Two under way keep both sides at work: the server carries out one while the other is written or read. */
-const UNDER_WAY = 2
+/** Two in flight keep both sides busy: the server carries out one while the other is written or read. */
+const IN_FLIGHT = 2
 
-/** A request more costs Redis, and the client, about as much as twenty entries. */
+/** One more round trip costs Redis, and the client, about as much as twenty entries. */
 const WORTH_SENDING = 16
 
 /**
- * Joins what is added in one turn of the event loop, or while two requests are under way, into the next: a thousand
- * claims cost a few round trips or transactions.
+ * Joins entries that are added in one turn of the event loop, or while two round trips are in flight, into the next. So
+ * a thousand claims cost a few round trips or transactions.
  */
-export class Batch<Entry extends Wanted> {
+export class Batch<Own extends Entry> {
   readonly #limit: number
   readonly #worthSending: number
-  readonly #send: BatchOptions<Entry>['send']
-  #waiting: Entry[] = []
-  #underWay = 0
+  readonly #send: BatchOptions<Own>['send']
+  #waiting: Own[] = []
+  #inFlight = 0
   #scheduled = false
 
-  constructor({ limit, worthSending = WORTH_SENDING, send }: BatchOptions<Entry>) {
+  constructor({ limit, worthSending = WORTH_SENDING, send }: BatchOptions<Own>) {
     this.#limit = limit
     this.#worthSending = worthSending
     this.#send = send
   }
 
-  /** An entry whose `signal` has aborted by the time its turn comes is not sent and rejects with the reason. */
-  add(entry: Entry): void {
+  /** An entry whose `signal` has aborted before it leaves is not sent, and rejects with the reason. */
+  add(entry: Own): void {
     this.#waiting.push(entry)
     this.#schedule()
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay === UNDER_WAY || this.#waiting.length === 0) return
+    if (this.#scheduled || this.#inFlight === IN_FLIGHT || this.#waiting.length === 0) return
     this.#scheduled = true
     process.nextTick(this.#flush) // after all promises that go on in this turn
   }
 
   readonly #flush = (): void => {
     this.#scheduled = false
-    const share = Math.max(Math.ceil(this.#waiting.length / (UNDER_WAY - this.#underWay)), this.#worthSending)
-    while (this.#underWay < UNDER_WAY && this.#waiting.length > 0) {
+    const share = Math.max(Math.ceil(this.#waiting.length / (IN_FLIGHT - this.#inFlight)), this.#worthSending)
+    while (this.#inFlight < IN_FLIGHT && this.#waiting.length > 0) {
       const entries = this.#waiting.splice(0, Math.min(share, this.#limit)).filter(isWanted)
       if (entries.length > 0) this.#start(entries)
     }
   }
 
-  #start(entries: Entry[]): void {
-    this.#underWay += 1
+  #start(entries: Own[]): void {
+    this.#inFlight += 1
     if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size: entries.length })
     this.#send(entries, () => {
-      this.#underWay -= 1
+      this.#inFlight -= 1
       this.#schedule()
     })
   }
 }
 
-function isWanted(entry: Wanted): boolean {
+function isWanted(entry: Entry): boolean {
   const { aborted, reason } = entry.signal
   if (aborted) entry.reject(reason)
   return !aborted

@@ -1,45 +1,46 @@
-import type { AnySession } from './link.ts'
+import type { Connection } from './connection.ts'
+import { afterReads } from './timeouts.ts'
 
 /** The longest time between two attempts, in milliseconds. */
 const LONGEST_PAUSE = 1_000
 
 /**
- * Opens a session. While an attempt hangs, another is started in addition: after `patience` ms, then after twice the
+ * Opens a connection. While an attempt hangs, another is started in addition: after `patience` ms, then after twice the
  * last pause, up to a second. The first success counts. The opening fails when the first attempt fails, after 5 s at the
  * latest.
  */
-export class Opening<Session extends AnySession> {
-  readonly session: Promise<Session>
-  readonly #open: (closing: AbortSignal) => Promise<Session>
+export class Opening<Opened extends Connection> {
+  readonly connection: Promise<Opened>
+  readonly #open: (closing: AbortSignal) => Promise<Opened>
   readonly #over = new AbortController()
   #patience: number
   #attempts = 0
   #latest = 0
-  #timer: NodeJS.Timeout | undefined
+  #stopTimer: () => void = () => {}
   #error: unknown
-  readonly #resolve: (session: Session) => void
+  readonly #resolve: (connection: Opened) => void
   readonly #reject: (error: unknown) => void
 
-  constructor(open: (closing: AbortSignal) => Promise<Session>, patience: number) {
+  constructor(open: (closing: AbortSignal) => Promise<Opened>, patience: number) {
     this.#open = open
     this.#patience = patience
-    const { promise, resolve, reject } = Promise.withResolvers<Session>()
-    this.session = promise
+    const { promise, resolve, reject } = Promise.withResolvers<Opened>()
+    this.connection = promise
     this.#resolve = resolve
     this.#reject = reject
     this.#attempt()
   }
 
-  /** For a waiting request that has only this patience, in milliseconds. */
+  /** For a request that has joined and has only this patience, in milliseconds. */
   hurry(patience: number): void {
     if (patience >= this.#patience) return
     this.#patience = patience
     this.#schedule()
   }
 
-  /** Ends all attempts that are pending. */
+  /** Ends all pending attempts. */
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#stopTimer()
     this.#over.abort()
   }
 
@@ -48,24 +49,23 @@ export class Opening<Session extends AnySession> {
     this.#latest = performance.now()
     const isFirst = this.#attempts === 1
     this.#open(this.#over.signal).then(
-      session => this.#succeed(session),
+      connection => this.#succeed(connection),
       error => this.#fail(error, isFirst),
     )
     this.#schedule()
   }
 
   #schedule(): void {
-    clearTimeout(this.#timer)
+    this.#stopTimer()
     if (this.#over.signal.aborted) return
     const pause = Math.min(this.#patience * 2 ** (this.#attempts - 1), LONGEST_PAUSE)
     const delay = Math.max(this.#latest + pause - performance.now(), 0)
-    // An answer that came while the event loop was blocked is read first.
-    this.#timer = setTimeout(() => setImmediate(() => this.#over.signal.aborted || this.#attempt()), delay).unref()
+    this.#stopTimer = afterReads(delay, () => this.#attempt())
   }
 
-  #succeed(session: Session): void {
-    if (this.#over.signal.aborted) session.link.close()
-    else this.#resolve(session)
+  #succeed(connection: Opened): void {
+    if (this.#over.signal.aborted) connection.close()
+    else this.#resolve(connection)
     this.stop()
   }
 

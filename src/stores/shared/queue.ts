@@ -1,21 +1,15 @@
 import { TURN } from '../../contract/time.ts'
 
 /**
- * The rules of a line of waiters, the same in every store that keeps one. First come, first served: when the name
- * falls free the head has one turn to take it, then the next may, and so on, so that a dead waiter costs one turn and
- * never blocks. A claim that does not queue stands behind all of them and so never overtakes.
+ * The rules of a queue of waiters, the same in every store that keeps one. First come, first served: when the name
+ * falls free, the first waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs
+ * one grace period and never blocks. A claim that does not queue stands behind all of them and so never overtakes.
  */
 
-/** Milliseconds for which a waiter that asks no more keeps its place: it asks again at a third of that. */
+/** Milliseconds for which a waiter that stops asking keeps its position: it asks again at a third of that. */
 export function placeLifetime(ttl: number): number {
   return Math.max(ttl, 1_000)
 }
-
-/**
- * Milliseconds after which a waiter asks again that nobody can wake, times its place in line, at random between these:
- * the first two then ask at least once in every turn, which keeps the order, and the others leave the server in peace.
- */
-const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
 
 /** May a claim with `ahead` waiters before it take the name that fell free at `freeSince`? */
 export function mayTake(now: number, freeSince: number, ahead: number): boolean {
@@ -23,16 +17,30 @@ export function mayTake(now: number, freeSince: number, ahead: number): boolean 
 }
 
 /**
- * Milliseconds until a waiter asks again if nothing wakes it: at its turn after the moment when the name falls free by
- * itself, or to keep its place, whichever is sooner. Without a place (`queue` false) only the former counts.
+ * Milliseconds until a waiter asks again if nothing wakes it: when it may take the name after that falls free by itself,
+ * or to keep its position, whichever is sooner. Without a position (`queue` false) only the former counts. A waiter that
+ * nothing can wake (`isNotified` false) polls.
  */
-export function askAgainAfter(now: number, freeAt: number, ahead: number, ttl: number, queue: boolean): number {
-  const turn = Math.max(freeAt + ahead * TURN - now, 1)
-  return queue ? Math.min(turn, placeLifetime(ttl) / 3) : turn
+export function askAgainAfter(
+  now: number,
+  freeAt: number,
+  ahead: number,
+  ttl: number,
+  queue: boolean,
+  isNotified = true,
+): number {
+  const free = Math.max(freeAt + ahead * TURN - now, 1)
+  if (!queue) return free
+  return Math.min(free, placeLifetime(ttl) / 3, isNotified ? Number.POSITIVE_INFINITY : pollAfter(ahead))
 }
 
-/** Milliseconds until a waiter asks again that nobody can wake. */
-export function pollAfter(ahead: number): number {
-  const turn = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
-  return Math.min((ahead + 1) * turn, FARTHEST_POLL)
+/**
+ * Milliseconds between two polls times the position, at random between the first two, and at most the third. The first
+ * two waiters then ask at least once in every grace period, which keeps the order. The others ask rarely.
+ */
+const [SHORTEST_POLL, LONGEST_POLL, FARTHEST_POLL] = [15, 45, 150]
+
+function pollAfter(ahead: number): number {
+  const pause = SHORTEST_POLL + (LONGEST_POLL - SHORTEST_POLL) * Math.random()
+  return Math.min((ahead + 1) * pause, FARTHEST_POLL)
 }

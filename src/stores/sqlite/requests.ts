@@ -1,31 +1,31 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { Clock } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
+import { Connection } from './connection.ts'
 import { failure, isBusy, isFull } from './failure.ts'
-import { File } from './file.ts'
 import type { Leases } from './leases.ts'
 
 export interface Request<Answer> {
   /** Requests for one name keep their order. */
   readonly name?: string
   readonly signal: AbortSignal
-  /** Milliseconds from now after which it is not carried out any more. */
+  /** Milliseconds from now after which it is stale: it is not carried out. */
   readonly limit: number
   /** The answer from reads alone; `undefined` if it takes a write. */
   readonly peek?: (leases: Leases, now: number) => Answer | undefined
   readonly write: (leases: Leases, now: number) => Answer
 }
 
-interface Entry {
-  readonly request: Request<unknown>
-  readonly made: number
+interface Pending extends Request<unknown> {
+  /** When it becomes stale, by the clock. */
+  readonly until: number
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
-/** Requests carried out in one transaction: each takes about 20 us, so that the lock is held for 5 ms and an fsync. */
-const BATCH = 256
+/** Requests in one transaction: each takes about 20 us, so that the lock is held for 5 ms and an fsync. */
+const LARGEST = 256
 
 /**
  * How connections of this thread are kept. A thread that may be stopped at any time opens the file only while a request
@@ -33,20 +33,19 @@ const BATCH = 256
  */
 export const connections: { brief: boolean } = { brief: false }
 
-/** Milliseconds; the mean pause of a random one before the next try for the lock. A timer has steps of 1 ms. */
+/** Milliseconds; the mean of a random pause before the next attempt to lock. A timer has steps of 1 ms. */
 const PAUSE = 1.5
 
 /**
- * Carries out requests on one file, all that are made in one turn of the event loop in one transaction. While others
- * have the lock it tries again and again, for as long as each request's own limit and signal let it; those made
- * meanwhile join.
+ * Carries out requests on one file. Those made in one turn of the event loop share a transaction. While another process
+ * has the lock, they are tried again, each until its own limit or signal; requests made meanwhile join.
  */
 export class Requests {
   readonly #path: string
   readonly #clock: Clock
   readonly #afterWrite: () => void
-  readonly #waiting = new Set<Entry>()
-  #file: File | undefined
+  readonly #waiting = new Set<Pending>()
+  #connection: Connection | undefined
   #running = false
   #closed = false
 
@@ -60,15 +59,15 @@ export class Requests {
     return new Promise((resolve, reject) => {
       if (this.#closed) throw closed()
       const settle = resolve as (answer: unknown) => void
-      this.#waiting.add({ request, made: this.#clock.now(), resolve: settle, reject })
+      this.#waiting.add({ ...request, until: this.#clock.now() + request.limit, resolve: settle, reject })
       if (!this.#running) void this.#run()
     })
   }
 
-  /** Reads at once if the file is open and nothing hinders; `undefined` otherwise. */
-  look<T>(read: (leases: Leases, now: number) => T): T | undefined {
+  /** Reads at once; `undefined` if the file is not open, or cannot be read just now. */
+  tryRead<T>(read: (leases: Leases, now: number) => T): T | undefined {
     try {
-      return this.#file?.read(leases => read(leases, this.#now()))
+      return this.#connection?.read(leases => read(leases, this.#now()))
     } catch {
       return undefined
     }
@@ -85,8 +84,8 @@ export class Requests {
     while (this.#waiting.size > 0) {
       // Not a microtask: requests that follow on answers would keep the event loop from its timers for ever.
       await new Promise(resolve => setImmediate(resolve))
-      this.#dropLate()
-      const batch = [...this.#waiting].slice(0, BATCH)
+      this.#dropStale()
+      const batch = [...this.#waiting].slice(0, LARGEST)
       if (batch.length === 0) continue
       try {
         this.#carryOut(batch)
@@ -100,28 +99,28 @@ export class Requests {
     this.#running = false
   }
 
-  #carryOut(batch: Entry[]): void {
-    const file = this.#connect()
-    const writes = this.#peek(file, batch)
+  #carryOut(batch: Pending[]): void {
+    const connection = this.#connect()
+    const writes = this.#peek(connection, batch)
     if (writes.length === 0) return
-    const settle = file.write(leases => {
-      this.#dropLate() // this process may have been stopped on the way here
+    const settle = connection.write(leases => {
+      this.#dropStale() // this process may have been stopped on the way here
       const now = this.#now()
-      return writes.filter(entry => this.#waiting.has(entry)).map(entry => this.#write(entry, leases, now))
+      return writes.filter(request => this.#waiting.has(request)).map(request => this.#write(request, leases, now))
     })
     for (const action of settle) action()
     this.#afterWrite()
   }
 
   /** Answers what needs no write, and so no lock either; the rest is returned. */
-  #peek(file: File, batch: Entry[]): Entry[] {
-    return file.read(leases => {
+  #peek(connection: Connection, batch: Pending[]): Pending[] {
+    return connection.read(leases => {
       const now = this.#now()
       const names = new Set<string>()
-      return batch.filter(entry => {
-        const { name, peek } = entry.request
+      return batch.filter(request => {
+        const { name, peek } = request
         const answer = name !== undefined && names.has(name) ? undefined : peek?.(leases, now)
-        if (answer !== undefined) this.#resolve(entry, answer)
+        if (answer !== undefined) this.#resolve(request, answer)
         else if (name !== undefined) names.add(name)
         return answer === undefined
       })
@@ -129,47 +128,47 @@ export class Requests {
   }
 
   /** What is left to do once the transaction is committed. A request that is refused does not fail its neighbours. */
-  #write(entry: Entry, leases: Leases, now: number): () => void {
+  #write(request: Pending, leases: Leases, now: number): () => void {
     try {
-      const answer = entry.request.write(leases, now)
-      return () => this.#resolve(entry, answer)
+      const answer = request.write(leases, now)
+      return () => this.#resolve(request, answer)
     } catch (error) {
       if (!LeaseError.is(error)) throw error
-      return () => this.#reject([entry], error)
+      return () => this.#reject([request], error)
     }
   }
 
-  #connect(): File {
-    if (this.#file && !this.#file.isCurrent) this.#disconnect()
-    this.#file ??= new File(this.#path)
-    return this.#file
+  #connect(): Connection {
+    if (this.#connection && !this.#connection.isCurrent) this.#disconnect()
+    this.#connection ??= new Connection(this.#path)
+    return this.#connection
   }
 
   #disconnect(): void {
-    this.#file?.close()
-    this.#file = undefined
+    this.#connection?.close()
+    this.#connection = undefined
   }
 
-  #fail(batch: Entry[], error: unknown): void {
+  #fail(batch: Pending[], error: unknown): void {
     if (!isFull(error)) this.#disconnect() // the next request starts afresh
     this.#reject(batch, failure(error, this.#path))
   }
 
-  #dropLate(): void {
+  #dropStale(): void {
     const now = this.#clock.now()
-    for (const entry of this.#waiting) {
-      const { signal, limit } = entry.request
-      if (signal.aborted) this.#reject([entry], signal.reason)
-      else if (now >= entry.made + limit) this.#reject([entry], locked(this.#path, now - entry.made))
+    for (const request of this.#waiting) {
+      const { signal, limit, until } = request
+      if (signal.aborted) this.#reject([request], signal.reason)
+      else if (now >= until) this.#reject([request], locked(this.#path, now - until + limit))
     }
   }
 
-  #resolve(entry: Entry, answer: unknown): void {
-    if (this.#waiting.delete(entry)) entry.resolve(answer)
+  #resolve(request: Pending, answer: unknown): void {
+    if (this.#waiting.delete(request)) request.resolve(answer)
   }
 
-  #reject(entries: Entry[], error: unknown): void {
-    for (const entry of entries) if (this.#waiting.delete(entry)) entry.reject(error)
+  #reject(requests: Pending[], error: unknown): void {
+    for (const request of requests) if (this.#waiting.delete(request)) request.reject(error)
   }
 
   #now(): number {

@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'

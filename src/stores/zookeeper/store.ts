@@ -1,6 +1,6 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
-import { closed } from '../shared/closed.ts'
+import { closed } from '../shared/failure.ts'
 import { annotate } from './annotate.ts'
 import { breakLease } from './break.ts'
 import type { Connection } from './connection.ts'

@@ -49,6 +49,6 @@ test.each([true, 'thread'] as const)(
     const advice = await adviceOver(`sqlite:${join(folder, 'leases.db')}`, 60_000, heartbeat)
     expect(advice.heartbeats).toBe(LEASES * TIMES + 1)
     expect(advice.leastTtl).toBeGreaterThanOrEqual(200)
-    expect(advice.silence).toBeGreaterThanOrEqual((advice.latency?.worst ?? 0) * 0.98)
+    expect(advice.unresponsiveness).toBeGreaterThanOrEqual((advice.latency?.worst ?? 0) * 0.98)
   },
 )

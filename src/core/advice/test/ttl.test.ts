@@ -30,16 +30,16 @@ describe('over SQLite', () => {
       heartbeats: number,
       failed: 0,
       latency: { p50: number, p99: number, p999: number, worst: number },
-      silence: number,
+      unresponsiveness: number,
       loopDelay: { p99: number, worst: number },
       gc: { pauses: number, worst: number, total: number },
       histogram: expect.arrayContaining([{ from: number, to: number, count: number }]),
       advice: {
         leastTtl: number,
-        reason: expect.stringMatching(/^p99 .* ms, longest silence .* ms, worst loop delay .* ms: /),
+        reason: expect.stringMatching(/^p99 .* ms, unresponsive .* ms, worst loop delay .* ms: /),
         ttl: number,
         heartbeat: number,
-        choices: expect.arrayContaining([{ ttl: number, heartbeat: number, bears: number, takeover: number }]),
+        choices: expect.arrayContaining([{ ttl: number, heartbeat: number, tolerates: number, takeover: number }]),
       },
       unknown: [expect.stringContaining('locks.advice()'), expect.stringContaining('failover')],
     })
@@ -48,27 +48,27 @@ describe('over SQLite', () => {
     expect(heartbeats).toBeLessThanOrEqual(51)
     expect(latency?.p50).toBeLessThanOrEqual(latency?.p99 ?? 0)
     expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over SQLite
-    for (const { ttl, bears, takeover } of advice?.choices ?? []) {
+    for (const { ttl, tolerates, takeover } of advice?.choices ?? []) {
       expect(ttl).toBeGreaterThanOrEqual(advice?.leastTtl ?? 0)
-      expect(bears).toBeGreaterThan(0)
+      expect(tolerates).toBeGreaterThan(0)
       expect(takeover).toBeGreaterThan(ttl)
     }
     expect(JSON.parse(err.split('\n')[0] ?? '')).toMatchObject({ event: 'measuring', rate: 10, duration: 5_000 })
     expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
   })
 
-  test('people read the percentiles, a histogram, the advice and what it cannot know', async () => {
+  test('the text has the percentiles, a histogram, the advice and its limits', async () => {
     const { out, err } = await holdfast(['ttl', '--for', '5s'])
     expect(err).toBe('holdfast: 5 s of at most 10 renewals a second; Ctrl-C ends it sooner\n')
     for (const line of [
       /^\d\d heartbeats over sqlite in [\d.]+ s, none failed$/m,
       /^latency +p50 \S+ m?s, p99 \S+ m?s, p99\.9 \S+ m?s, worst \S+ m?s$/m,
       /^ +< \S+ ms {2}#+ +\d+$/m,
-      /^longest silence {2}\S+ m?s$/m,
+      /^unresponsive {5}\S+ m?s$/m,
       /^event loop +p99 \S+ m?s late, worst \S+ m?s; \d+ garbage collections, worst \S+ m?s$/m,
       /^p99 .*: /m,
       /^Take a ttl of \d+ s, a heartbeat every \S+ s; .* never below \S+ m?s\.$/m,
-      /^ +ttl +heartbeat +bears, with one lost +takeover takes at most$/m,
+      /^ +ttl +heartbeat +tolerates, with one lost +takeover takes at most$/m,
       /^ +\d+ s +[\d.]+ s +[\d.]+ s +[\d.]+ s$/m,
       /^ {2}The event loop .* are those of this process/m,
     ])
@@ -91,14 +91,14 @@ describe('over SQLite', () => {
     expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
   })
 
-  test('too few heartbeats are told, and no ttl is advised', async () => {
+  test('too few heartbeats are reported, and no ttl is advised', async () => {
     const { code, out } = await holdfast(['ttl', '--for', '1s'])
     expect(code).toBe(2)
     expect(out).toMatch(/^Too few heartbeats to advise a ttl: \d+ were answered, and 20 are needed\.$/m)
     expect(out).not.toContain('Take a ttl')
   })
 
-  test('a process that stood still for a second saw a late event loop, and a longer ttl is advised', async () => {
+  test('a process that was paused for a second measures a loop delay, and a longer ttl is advised', async () => {
     const running = start(['ttl', '--for', '5s', '--json'])
     await running.tells('measuring')
     await pass(500)
@@ -148,20 +148,20 @@ describe('over Redis', () => {
     expect(advice?.choices[0]?.takeover).toBeGreaterThanOrEqual(2_000 + 2 * 199)
   })
 
-  test('a server that stands still is seen as silence, and as the heartbeats that would have waited for it', async () => {
+  test('a paused server shows as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
     const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
     await running.tells('measuring')
     await answers()
     await redis.pause()
     await pass(1_500)
     redis.resume()
-    const { silence, latency, advice } = await reportOf(running)
-    expect(silence).toBeGreaterThanOrEqual(1_400)
+    const { unresponsiveness, latency, advice } = await reportOf(running)
+    expect(unresponsiveness).toBeGreaterThanOrEqual(1_400)
     expect(latency?.p99).toBeGreaterThanOrEqual(1_000) // and not the one in fifty that was really sent
     expect(advice?.leastTtl).toBeGreaterThanOrEqual(10_000)
   })
 
-  test('a server that refuses for a while is seen as failures and silence', async () => {
+  test('a server that refuses for a while shows as failures and unresponsiveness', async () => {
     const running = start(['ttl', '--store', url, '--for', '8s', '--json'])
     await running.tells('measuring')
     await answers()
@@ -169,9 +169,9 @@ describe('over Redis', () => {
     proxy.reset()
     await pass(1_500)
     await proxy.accept()
-    const { silence, failed, advice } = await reportOf(running)
+    const { unresponsiveness, failed, advice } = await reportOf(running)
     expect(failed).toBeGreaterThan(0)
-    expect(silence).toBeGreaterThanOrEqual(1_400)
+    expect(unresponsiveness).toBeGreaterThanOrEqual(1_400)
     expect(advice?.leastTtl).toBeGreaterThanOrEqual(1_400 / 0.3025)
   })
 
@@ -208,7 +208,7 @@ describe('over the five servers of a Redlock', () => {
     expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')
   })
 
-  test('without a majority it says why of each node, and has not claimed a name that it would have to take back', async () => {
+  test('without a majority it gives the reason of each node, and has not claimed a name', async () => {
     for (const server of nodes.servers.slice(1)) await server.kill()
     const { code, out, err } = await holdfast(['ttl', '--store', url])
     expect({ code, out }).toEqual({ code: 69, out: '' })

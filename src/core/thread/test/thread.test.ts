@@ -85,11 +85,11 @@ test('advice is of its renewals, also of those while the event loop was blocked'
   expect(locks.advice().heartbeats).toBeGreaterThanOrEqual(heartbeats)
 })
 
-test('over Redis its batches are counted, and a renewal that the server refuses since it came late', async () => {
+test('over Redis its batches are counted, and so is a late renewal that the server refuses', async () => {
   await using redis = await startRedis()
   await using proxy = await startProxy(redis)
   const locks = await open(`redis://${proxy.host}:${proxy.port}`, { ttl: 3 * TTL })
-  const [batches, ghosts] = [listen('batch_sent'), listen('ghost_refused')]
+  const [batches, stale] = [listen('batch_sent'), listen('stale_request_refused')]
   const lease = await locks.acquire('a')
   const before = batches.length
   await lease.extend()
@@ -99,8 +99,8 @@ test('over Redis its batches are counted, and a renewal that the server refuses 
   await expect(lease.extend()).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   await until('its time is over by every clock', () => performance.now() > begun + 1.3 * TTL)
   proxy.up.pass()
-  await until('it is refused', () => ghosts.length > 0)
-  expect(ghosts[0]).toEqual({ store: 'redis', reason: 'late' })
+  await until('it is refused', () => stale.length > 0)
+  expect(stale[0]).toEqual({ store: 'redis', reason: 'late' })
   await lease.release()
 })
 

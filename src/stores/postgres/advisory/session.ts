@@ -1,11 +1,11 @@
 import { LeaseError } from '../../../contract/errors.ts'
-import { LONGEST_REQUEST } from '../../../contract/time.ts'
 import { Batch } from '../../shared/batch.ts'
-import { closed } from '../../shared/closed.ts'
-import { openLink } from '../../shared/link.ts'
-import type { Driver, Link } from '../client.ts'
+import { openConnection } from '../../shared/connection.ts'
+import { closed } from '../../shared/failure.ts'
+import { within } from '../../shared/timeouts.ts'
+import type { PostgresConnection, PostgresDriver } from '../connection.ts'
 import { failure } from '../failure.ts'
-import { lookAt, makeSchema, unusable } from '../migrate.ts'
+import { prepare, unusable } from '../migrate.ts'
 import type { Names } from '../names.ts'
 import { LAST_TOKEN } from '../sql.ts'
 
@@ -15,7 +15,7 @@ const ENDS_SESSIONS = 140_000
 const LARGEST = 256
 
 interface Request {
-  readonly order: object
+  readonly parameters: object
   readonly signal: AbortSignal
   resolve(answer: unknown[]): void
   reject(reason: unknown): void
@@ -29,80 +29,72 @@ export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'note' | 'ping'
  * count its silence.
  */
 export class Session {
-  readonly #link: Link
+  readonly #connection: PostgresConnection
   readonly #statements: Readonly<Record<Statement, string>>
   readonly #batches = new Map<Statement, Batch<Request>>()
   readonly #onLost: (session: Session) => void
   #isLost = false
 
-  private constructor(link: Link, names: Names, onLost: (session: Session) => void) {
-    this.#link = link
+  private constructor(connection: PostgresConnection, names: Names, onLost: (session: Session) => void) {
+    this.#connection = connection
     this.#statements = statements(names)
     this.#onLost = onLost
-    link.onEnd(() => this.#lose())
+    connection.onEnd(() => this.#lose())
   }
 
   /** `onLost` is told once, when the connection has ended by itself or was closed. */
   static async open(
-    driver: Driver,
-    { names, create, ttl }: Wishes,
+    driver: PostgresDriver,
+    { names, create, ttl }: AdvisoryStoreOptions,
     onLost: (session: Session) => void,
     closing: AbortSignal,
   ): Promise<Session> {
-    const prepare = async (link: Link): Promise<void> => {
-      await checkLocks(link)
-      const { format } = await lookAt(link, names)
-      if (format === undefined && create) await makeSchema(link, names)
-      else if (format === undefined) throw unusable(missing(names))
-      const answer = await link.askInTime(
+    const first = async (connection: PostgresConnection): Promise<void> => {
+      await checkLocks(connection)
+      await prepare(connection, names, create)
+      const answer = await connection.askInTime(
         "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text, $0",
       )
       const [version, isStandby] = JSON.parse(String(answer)) as [number, boolean]
       // It grants locks, but has no tokens: and its session, once open, would be asked again and again.
       if (isStandby) throw Object.assign(new Error('the server is in recovery'), { code: '25006' })
-      await link.askInTime(settings(ttl, version))
+      await connection.askInTime(settings(ttl, version))
     }
     try {
-      return new Session(await openLink(driver, prepare, closing), names, onLost)
+      return new Session(await openConnection(driver, first, closing), names, onLost)
     } catch (error) {
       throw closing.aborted ? closed() : failure(error, false)
     }
   }
 
   get isLost(): boolean {
-    return this.#isLost || !this.#link.isOpen()
+    return this.#isLost || !this.#connection.isOpen()
   }
 
   /** What the statement answers for one request. Rejects with a `LeaseError`, after 5 s at the latest. */
-  put(statement: Statement, order: object, signal: AbortSignal): Promise<unknown[]> {
+  put(statement: Statement, parameters: object, signal: AbortSignal): Promise<unknown[]> {
     let batch = this.#batches.get(statement)
     if (!batch) {
       batch = new Batch({ limit: LARGEST, send: (requests, next) => void this.#send(statement, requests).then(next) })
       this.#batches.set(statement, batch)
     }
-    return new Promise((resolve, reject) => batch.add({ order, signal, resolve, reject }))
+    return new Promise((resolve, reject) => batch.add({ parameters, signal, resolve, reject }))
   }
 
   /** The first value that a query answers, which selects `$0` as its second. */
   async ask(text: string, values: readonly string[]): Promise<unknown> {
-    let timer: NodeJS.Timeout | undefined
-    const silence = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer within ${LONGEST_REQUEST} ms`)), LONGEST_REQUEST).unref()
-    })
     try {
-      return await Promise.race([this.#link.ask(text, values), silence])
+      return await within(this.#connection.ask(text, values))
     } catch (error) {
       const known = failure(error, true)
       // Nobody knows what it did, so nobody knows what is locked.
       if (known.code === 'OUTCOME_UNKNOWN') this.close()
       throw known
-    } finally {
-      clearTimeout(timer)
     }
   }
 
   close(): void {
-    this.#link.close()
+    this.#connection.close()
     this.#lose()
   }
 
@@ -114,8 +106,8 @@ export class Session {
 
   async #send(statement: Statement, requests: readonly Request[]): Promise<void> {
     try {
-      const orders = requests.map(({ order }, i) => ({ i, ...order }))
-      const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(orders)])))
+      const all = requests.map(({ parameters }, i) => ({ i, ...parameters }))
+      const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(all)])))
       if (answers?.length !== requests.length) {
         this.close() // which locks are held is unknown
         throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all')
@@ -127,7 +119,7 @@ export class Session {
   }
 }
 
-export interface Wishes {
+export interface AdvisoryStoreOptions {
   readonly names: Names
   readonly create: boolean
   readonly ttl: number
@@ -137,25 +129,21 @@ export interface Wishes {
  * Refuses servers whose advisory locks exclude nobody. A pooler gives the locks of one client to another, and both then
  * believe that they hold. CockroachDB's locks have no effect.
  */
-async function checkLocks(link: Link): Promise<void> {
-  const answer = await link.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
+async function checkLocks(connection: PostgresConnection): Promise<void> {
+  const answer = await connection.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
   const [pid, version] = JSON.parse(String(answer)) as [number, string]
   if (version.startsWith('CockroachDB'))
     throw unusable('CockroachDB grants every advisory lock to everybody: use another store, or PostgreSQL itself')
-  if (link.pid === undefined)
+  if (connection.pid === undefined)
     throw unusable(
       'advisory locks need a connection of their own, which this client gives not, as postgres.js in a bundle from ' +
         'which the package postgres cannot be loaded: leave it out of the bundle, or use postgres(client)',
     )
-  if (link.pid === pid) return
+  if (connection.pid === pid) return
   throw unusable(
     'advisory locks belong to a connection, and a pooler (such as pgbouncer) stands between: connect to PostgreSQL ' +
       'itself, or use postgres(client), which works through poolers',
   )
-}
-
-function missing({ lease }: Names): string {
-  return `the table of tokens beside ${lease} does not exist: make it with holdfast migrate --store URL, or give create: true`
 }
 
 /** All below the ttl, so that nothing that the server does for us keeps it from ending a session that is silent. */

@@ -3,13 +3,13 @@ import { invalid, show } from '../../../contract/check.ts'
 import { LeaseError } from '../../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../contract/time.ts'
-import { closed } from '../../shared/closed.ts'
-import type { Driver } from '../client.ts'
+import { closed } from '../../shared/failure.ts'
+import type { PostgresDriver } from '../connection.ts'
 import { exhausted } from '../exhausted.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { type Holding, Holdings } from './holdings.ts'
 import { inspection } from './inspection.ts'
-import { Session, type Wishes } from './session.ts'
+import { type AdvisoryStoreOptions, Session } from './session.ts'
 
 /** Milliseconds, at random between these, after which to ask again for a name that another holds. */
 const [SHORTEST_POLL, LONGEST_POLL] = [25, 75]
@@ -19,17 +19,17 @@ const NEVER = new AbortController().signal
 export class AdvisoryStore implements Store {
   readonly kind = 'postgres advisory'
   readonly guarantees: Guarantees
-  readonly #driver: Driver
-  readonly #wishes: Wishes
+  readonly #driver: PostgresDriver
+  readonly #options: AdvisoryStoreOptions
   readonly #holdings: Holdings
   #opening: Promise<Session> | undefined
   #session: Session | undefined
   readonly #end = new AbortController()
 
-  constructor(driver: Driver, wishes: Wishes) {
-    this.guarantees = guaranteesOf(wishes.ttl)
+  constructor(driver: PostgresDriver, options: AdvisoryStoreOptions) {
+    this.guarantees = guaranteesOf(options.ttl)
     this.#driver = driver
-    this.#wishes = wishes
+    this.#options = options
     this.#holdings = new Holdings(holding => void this.#unlock(holding).catch(() => {}))
   }
 
@@ -82,7 +82,7 @@ export class AdvisoryStore implements Store {
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     const session = await this.#whileOpen(signal, () => this.#open())
-    yield* inspection(session, this.#wishes.names, query, signal)
+    yield* inspection(session, this.#options.names, query, signal)
   }
 
   break(_name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
@@ -198,7 +198,7 @@ export class AdvisoryStore implements Store {
 
   async #tryToOpen(): Promise<Session> {
     const onLost = (lost: Session): void => this.#holdings.lose(lost)
-    const session = await Session.open(this.#driver, this.#wishes, onLost, this.#end.signal)
+    const session = await Session.open(this.#driver, this.#options, onLost, this.#end.signal)
     if (this.#end.signal.aborted) {
       session.close()
       throw closed()
@@ -222,7 +222,7 @@ export class AdvisoryStore implements Store {
   }
 
   #checkTtl(ttl: number): void {
-    const most = this.#wishes.ttl
+    const most = this.#options.ttl
     if (ttl > most)
       throw invalid(
         `a ttl of ${ttl} ms is longer than the ${most} ms of the connection: make the store with { ttl: ${ttl} }`,
@@ -231,7 +231,7 @@ export class AdvisoryStore implements Store {
 
   /** 64 bits of a name and of where its tokens are. */
   #keyOf(name: string): string {
-    const hash = createHash('sha256').update(`${this.#wishes.names.tokens}\0${name}`).digest()
+    const hash = createHash('sha256').update(`${this.#options.names.tokens}\0${name}`).digest()
     return hash.readBigInt64BE().toString()
   }
 }

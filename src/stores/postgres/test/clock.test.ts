@@ -101,7 +101,7 @@ test('no step of the clock ends or prolongs an advisory lock', async () => {
     expect(await acquire(two, claimOf('unmoved', { ttl: 2_000 }))).toMatchObject({ held: false })
   }
   await one.release(claim, signal)
-  await hold(two, claimOf('unmoved', { ttl: 300 }))
+  await hold(two, claimOf('unmoved', { ttl: 2_000 }))
 })
 
 test('a token that cannot rise any more is refused, and its neighbours are not', async () => {

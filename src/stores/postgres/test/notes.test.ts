@@ -7,7 +7,7 @@ import type { Claim, Store } from '../../../contract/store.ts'
 import { annotate } from '../annotate.ts'
 import { advisory } from '../index.ts'
 import { namesOf } from '../names.ts'
-import { withValues } from '../postgres-js.ts'
+import { withValues } from '../sql.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 let server: PostgresServer
@@ -156,8 +156,8 @@ test('a note of an advisory lock is refused when its session has ended, and tell
 })
 
 test('a note that cannot be written to the table of tokens costs no lease', async () => {
-  await using one = advisory(new Pool({ connectionString: server.url() }), { ttl: 900 })
-  const claim = claimOf('kept', { ttl: 900, note: 'first' })
+  await using one = advisory(new Pool({ connectionString: server.url() }), { ttl: 3_000 })
+  const claim = claimOf('kept', { ttl: 3_000, note: 'first' })
   await hold(one, claim)
   const locked = await transaction(server, 'lock table holdfast.lease_token in share mode')
   expect(await failureOf(one.annotate({ ...claim, note: 'new' }, signal))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
@@ -166,5 +166,5 @@ test('a note that cannot be written to the table of tokens costs no lease', asyn
   await locked.end()
   expect(await one.annotate({ ...claim, note: 'new' }, signal)).toBe(true)
   expect(await noteOf(one, claim)).toBe('new')
-  expect(await acquire(one, claimOf('kept', { ttl: 900 }))).toMatchObject({ held: false, holder: { note: 'new' } })
+  expect(await acquire(one, claimOf('kept', { ttl: 3_000 }))).toMatchObject({ held: false, holder: { note: 'new' } })
 })

@@ -92,10 +92,10 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     const claim = claimOf('a', { ttl: 600 })
     await server.pause()
     const asked = performance.now()
-    const ghost = acquire(store, claim).catch(() => {})
+    const stale = acquire(store, claim).catch(() => {})
     await sleep(requestLimit(claim.ttl) + 20)
     server.resume()
-    await ghost
+    await stale
     expect(performance.now() - asked).toBeGreaterThan(requestLimit(claim.ttl))
     await until('it serves again', () => hold(store, claimOf('b')))
     expect(await look(store, { name: 'a' })).toEqual([])
@@ -105,13 +105,13 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   test('refuses an acquire that arrives late, and one that arrives after its withdrawal', async () => {
     const claim = claimOf('a')
     proxy.up.hold()
-    const ghost = acquire(store, claim).catch(error => error)
+    const stale = acquire(store, claim).catch(error => error)
     await sleep(20)
     const other = await create(server.port)
     const around = storeOf(other.client)
     expect(await around.release(claim, signal)).toBe('gone')
     proxy.up.pass()
-    expect(await ghost).toMatchObject({ held: false })
+    expect(await stale).toMatchObject({ held: false })
     expect(await look(around, { name: 'a' })).toEqual([])
     await hold(around, claimOf('a'))
     await around[Symbol.asyncDispose]()

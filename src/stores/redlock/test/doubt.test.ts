@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { acquire, claimOf, signal } from '../../../../test/support.ts'
 import { connect, createLocks } from '../../../index.ts'
-import type { Link } from '../../redis/client.ts'
+import type { Wire } from '../../redis/client.ts'
 import { driverOf } from '../../redis/driver.ts'
 import { Identities } from '../identity.ts'
 import { RedisMember } from '../member.ts'
@@ -50,13 +50,13 @@ test('a quarantine begins no earlier than the server, however late that says sin
   await server.start()
   const client = new Redis({ port: server.port, lazyConnect: true })
   const driver = driverOf(client)
-  const open = async (closing: AbortSignal): Promise<Link> => {
-    const link = await driver.open(closing)
-    const call: Link['call'] = async (args, key) => {
+  const open = async (closing: AbortSignal): Promise<Wire> => {
+    const wire = await driver.open(closing)
+    const call: Wire['call'] = async (args, key) => {
       if (args[0] === 'INFO') await sleep(3_000)
-      return link.call(args, key)
+      return wire.call(args, key)
     }
-    return { ...link, call }
+    return { ...wire, call }
   }
   const limits = { maxTtl: 20_000, acquireLimit: (ttl: number) => ttl / 3 }
   const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), ...limits }

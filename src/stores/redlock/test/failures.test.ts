@@ -55,9 +55,9 @@ describe.concurrent('with one of five nodes', () => {
 describe.concurrent('with three of five nodes', () => {
   test.each(kinds)('%s, nothing hangs, and nothing stays locked once they answer', async fault => {
     await using nodes = await startNodes(5)
-    // A request may take a third of the ttl: more than twice as long as a node.
-    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: 2 * TTL })
-    const lease = await locks.acquire('a', { heartbeat: false, ttl: 10_000 })
+    // A try may take a third of the ttl: more than six times as long as a node.
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: 3 * TTL })
+    const lease = await locks.acquire('a', { heartbeat: false, ttl: 30_000 })
     for (const index of [0, 2, 4]) await faults[fault](nodes, index)
     const outcomes = await settled(
       'a call',
@@ -77,7 +77,7 @@ describe.concurrent('with three of five nodes', () => {
     expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes could be had: /)
     lease.assertHeld()
     await nodes.heal()
-    const rival = createLocks(nodes.store(IMPATIENT))
+    const rival = createLocks(await nodes.connected())
     for (const name of ['b', 'c', 'd', 'e']) await (await settled(name, rival.acquire(name))).release()
     await until('it is extended', () => lease.extend().catch(() => 0))
     await lease.release()
@@ -88,14 +88,14 @@ describe.concurrent('with three of five nodes', () => {
 
   test.each(kinds)('%s, close settles, and what was held ends with its ttl', async fault => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(nodes.store(IMPATIENT), { ttl: TTL })
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     await locks.acquire('a')
     for (const index of [1, 2, 3]) await faults[fault](nodes, index)
     const waiting = failureOf(locks.acquire('b'))
     await settled('closing', locks.close({ grace: 0 }))
     expect((await waiting).code).toBe('CLOSED')
     await nodes.heal()
-    const rival = createLocks(nodes.store(IMPATIENT))
+    const rival = createLocks(await nodes.connected())
     for (const name of ['a', 'b']) await (await settled(name, rival.acquire(name))).release()
     await rival.close()
   })

@@ -52,7 +52,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     const votedAgain = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
     const lease = await locks.acquire('a')
     await votedAgain
-    expect(await createLocks(nodes.store()).tryAcquire('a')).toBeUndefined()
+    expect(await createLocks(await nodes.connected()).tryAcquire('a')).toBeUndefined()
     await lease.release()
     await freeEverywhere(nodes, 'a')
     await locks.close()

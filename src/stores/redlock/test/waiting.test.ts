@@ -81,8 +81,9 @@ test.concurrent('L11: a long queue is read in pages of at most 1,000 waiters', a
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   await hold(store, claimOf('crowd', { ttl: LONG }))
-  const waiting = Array.from({ length: 2_500 }, () => claimOf('crowd', { ttl: LONG, queue: true }))
-  await Promise.all(waiting.map(claim => acquire(store, claim)))
+  const join = (): Promise<unknown> => acquire(store, claimOf('crowd', { ttl: LONG, queue: true }))
+  // Not all at once: each request has a second.
+  for (let count = 0; count < 2_500; count += 100) await Promise.all(Array.from({ length: 100 }, join))
   const monitors = await Promise.all(nodes.servers.map(server => new Redis(server.port).monitor()))
   const reads: string[] = []
   for (const monitor of monitors)
@@ -232,10 +233,13 @@ test.concurrent('who gives up waiting leaves no place in any line', async () => 
   const locks = createLocks(await nodes.connected(), { ttl: 10_000 })
   const lease = await locks.acquire('a')
   const controller = new AbortController()
-  const attempts = [locks.acquire('a', { wait: 100 }), locks.acquire('a', { signal: controller.signal })]
+  const attempts = Promise.allSettled([
+    locks.acquire('a', { wait: 100 }),
+    locks.acquire('a', { signal: controller.signal }),
+  ])
   await until('they wait', async () => (await waiters(locks, 'a')) > 0)
   controller.abort(new Error('enough'))
-  const outcomes = await Promise.allSettled(attempts)
+  const outcomes = await attempts
   expect(outcomes.map(outcome => (outcome as PromiseRejectedResult).reason.message)).toEqual([
     expect.stringMatching(/"a" was not acquired within \d+ ms: it is held by/),
     'enough',

@@ -129,7 +129,7 @@ test('a waiter that was killed costs those behind it one turn, not its place in 
 test('while a process is stopped in a transaction others hear so in time, and nothing of theirs happens late', async () => {
   const stopped = newProcess()
   const store = newStore()
-  const held = newClaim('held', { ttl: 900 })
+  const held = newClaim('held', { ttl: 60_000 }) // outlasts the start of the other process
   await store.acquire(held, never)
   const itsGrant = stopped.ask('stopInTransaction', 'its name')
   await until('the file is locked', () => existsSync(`${path}-stopped`))
@@ -137,7 +137,7 @@ test('while a process is stopped in a transaction others hear so in time, and no
     code: 'STORE_UNAVAILABLE',
     retryable: true,
   })
-  await expect(store.renew(held, never)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await expect(store.renew({ ...held, ttl: 300 }, never)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(await store.acquire(newClaim('held'), never), 'what needs no write is answered').toMatchObject({ held: false })
 
   stopped.kill('SIGCONT')

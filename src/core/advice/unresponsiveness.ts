@@ -1,19 +1,19 @@
 import type { Clock } from '../../contract/time.ts'
 
-/** The longest time for which a store answered nothing that it was asked, in milliseconds. */
-export class Silence {
+/** The longest time without an answer from a store, in milliseconds. */
+export class Unresponsiveness {
   #longest = 0
-  /** When the latest request that was answered left. */
+  /** When the latest answered request was sent. */
   #answered = Number.NEGATIVE_INFINITY
-  /** When the first request left of those that failed since. */
+  /** When the first request was sent that has failed since. */
   #since: number | undefined
 
-  /** With the one that lasts at this moment. */
+  /** Includes the current period. */
   longest(now: number): number {
     return Math.max(this.#longest, now - (this.#since ?? now))
   }
 
-  /** Nobody asks from now on. Reads the clock only if it must: every release may come here. */
+  /** No more requests follow. Reads the clock only if it must, since every release may call this. */
   end(clock: Clock): void {
     if (this.#since === undefined) return
     this.#longest = this.longest(clock.now())
@@ -26,7 +26,7 @@ export class Silence {
     this.#since = undefined
   }
 
-  /** One that left before another that was answered tells of a lost message, and of no silence. */
+  /** If a later request was answered, this failure is a lost message, not unresponsiveness. */
   failed(sent: number): void {
     if (sent > this.#answered) this.#since ??= sent
   }

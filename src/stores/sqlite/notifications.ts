@@ -9,40 +9,40 @@ interface Watch {
   wokenFor: number | undefined
 }
 
-/** Reads from the file, unless that is not open or cannot be read just now. */
-type Look = <T>(read: (leases: Leases, now: number) => T) => T | undefined
+/** Reads from the file, unless it is not open or cannot be read just now. */
+type TryRead = <T>(read: (leases: Leases, now: number) => T) => T | undefined
 
 /**
- * Milliseconds, mean of a random one, between two looks while nothing seems to happen. It costs 0.3 % of a processor,
- * and is how late a release by another process is seen where the system tells nothing of changed files.
+ * Milliseconds; the mean of a random pause between two looks while nothing seems to happen. It costs 0.3 % of a processor,
+ * and is the delay of a release by another process where the system does not report changed files.
  */
 const SLOW = 50
 
 /**
- * Milliseconds until the first look after another process began to write; each further one takes twice as long, since
- * what it wrote is not to be seen before its disk has synced. Also what limits the looks when much is written.
+ * Milliseconds until the first look after another process began to write. Each further pause is twice as long, since its
+ * write is not visible before the disk has synced. It also limits how often to look when much is written.
  */
 const QUICK = 2
 
 /**
- * Wakes those whose turn it is to take a name that was let go of: at once when this process did, by looking when the
- * file changes, and now and then anyway, when another one did. One timer for all who wait, none when nobody does, and
- * it keeps no process alive.
+ * Wakes waiters that may take a released name. A release by this process is noticed at once. One by another process is
+ * noticed when the file changes, and otherwise by a look now and then. One timer serves all waiters, runs only while
+ * there are any, and does not keep the process alive.
  */
-export class Wakes {
+export class Notifications {
   readonly #path: string
   readonly #clock: Clock
-  readonly #look: Look
+  readonly #tryRead: TryRead
   readonly #watches = new Map<string, Watch>()
   #delay = SLOW
   #stopTimer: (() => void) | undefined
   #watcher: FSWatcher | undefined
   #closed = false
 
-  constructor(path: string, clock: Clock, look: Look) {
+  constructor(path: string, clock: Clock, tryRead: TryRead) {
     this.#path = path
     this.#clock = clock
-    this.#look = look
+    this.#tryRead = tryRead
   }
 
   add({ id }: ClaimKey, wake: Wake, signal: AbortSignal): void {
@@ -59,10 +59,10 @@ export class Wakes {
     this.#schedule(SLOW)
   }
 
-  /** Looks now. It takes 3 us while nothing was let go of. */
+  /** Looks now. It takes 3 us if nothing was released. */
   check(): void {
     if (this.#watches.size === 0) return
-    for (const { id, since } of this.#look(due) ?? []) this.#wake(id, since)
+    for (const { id, since } of this.#tryRead(due) ?? []) this.#wake(id, since)
   }
 
   close(): void {
@@ -93,7 +93,7 @@ export class Wakes {
   #watchFile(): void {
     if (this.#watcher) return
     try {
-      // Every write changes the write-ahead log. Where the path is a link, that lies beside what it leads to.
+      // Every write changes the write-ahead log. If the path is a link, the log lies beside the file that it leads to.
       this.#watcher = watchFile(`${realpathSync(this.#path)}-wal`, { persistent: false })
     } catch {
       return
@@ -117,7 +117,7 @@ export class Wakes {
   }
 }
 
-/** Whose turn it is, and since when the name is free. */
+/** The claims that may take a name, and since when it is free. */
 function due(leases: Leases, now: number): { id: string; since: number }[] {
   return leases
     .freed(now)

@@ -39,14 +39,14 @@ test('without heartbeats there is no advice, and the advice says so', () => {
     heartbeats: 0,
     failed: 0,
     latency: undefined,
-    silence: 0,
+    unresponsiveness: 0,
     loopDelay: 0,
     leastTtl: undefined,
-    reason: 'too few heartbeats to tell: 0 were answered, and 100 are needed',
+    reason: 'too few heartbeats: 0 were answered, 100 are needed',
   })
 })
 
-test('the hundredth heartbeat brings the advice, from what they took', async () => {
+test('the hundredth heartbeat brings the advice', async () => {
   let count = 0
   const set = slow(() => (++count === 50 ? 400 : 40))
   const lease = await set.locks.acquire('a', { ttl: 60_000 })
@@ -54,9 +54,9 @@ test('the hundredth heartbeat brings the advice, from what they took', async () 
   expect(set.locks.advice()).toMatchObject({ heartbeats: 99, leastTtl: undefined })
   await renew(lease, set, 1)
   const advice = set.locks.advice()
-  expect(advice).toMatchObject({ heartbeats: 100, failed: 0, silence: 400, leastTtl: 1_329 })
+  expect(advice).toMatchObject({ heartbeats: 100, failed: 0, unresponsiveness: 400, leastTtl: 1_329 })
   expect(advice.reason).toBe(
-    'p99 40 ms, longest silence 400 ms, worst loop delay 0 ms: ttl >= 1329 ms, to live through these and one lost heartbeat',
+    'p99 40 ms, unresponsive 400 ms, worst loop delay 0 ms: ttl >= 1329 ms, to tolerate these and one lost heartbeat',
   )
   const { p50, p99, worst } = advice.latency ?? expect.fail('no latency')
   for (const [value, exact] of [
@@ -68,36 +68,36 @@ test('the hundredth heartbeat brings the advice, from what they took', async () 
   expect(JSON.parse(JSON.stringify(advice))).toEqual(advice)
 })
 
-test('a row of failures is one silence, from the first request that failed to the next answer', async () => {
+test('consecutive failures are one unresponsiveness, from the first failed request to the next answer', async () => {
   const set = stage({ ttl: 60_000 })
   const { locks, store, clock } = set
   await locks.acquire('a')
   await clock.advance(20_000)
   store.rule('renew', refused)
-  await clock.advance(17_500 + 4_000) // the beat, and tries every half second
+  await clock.advance(17_500 + 4_000) // the beat, and retries every half second
   store.mend('renew')
   await clock.advance(1_000)
-  const { failed, silence, heartbeats } = locks.advice()
-  expect({ failed, silence, heartbeats }).toEqual({ failed: 9, silence: 4_500, heartbeats: 2 })
+  const { failed, unresponsiveness, heartbeats } = locks.advice()
+  expect({ failed, unresponsiveness, heartbeats }).toEqual({ failed: 9, unresponsiveness: 4_500, heartbeats: 2 })
 })
 
-test('the silence by which a lease was lost ends with it, and not when the next one is renewed', async () => {
+test('the unresponsiveness that lost a lease ends with it, not at the next renewal', async () => {
   const { locks, store, clock } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', refused)
   await clock.advance(9_000)
   expect(lease.signal.aborted).toBe(true)
-  const { silence } = locks.advice()
-  expect(silence).toBeGreaterThan(6_000)
-  expect(silence).toBeLessThan(9_000)
+  const { unresponsiveness } = locks.advice()
+  expect(unresponsiveness).toBeGreaterThan(6_000)
+  expect(unresponsiveness).toBeLessThan(9_000)
   store.mend('renew')
   await clock.advance(100_000)
   await locks.acquire('a')
   await clock.advance(9_000)
-  expect(locks.advice()).toMatchObject({ silence })
+  expect(locks.advice()).toMatchObject({ unresponsiveness })
 })
 
-test('a request that fails when its lease is lost already begins no silence', async () => {
+test('a request that fails after the loss of its lease begins no unresponsiveness', async () => {
   const { locks, store, clock } = stage({ ttl: 9_000, heartbeat: false })
   const lease = await locks.acquire('a')
   store.rule('renew', () => new Promise(() => {}))
@@ -108,19 +108,19 @@ test('a request that fails when its lease is lost already begins no silence', as
   await clock.advance(100_000)
   const next = await locks.acquire('a')
   await next.extend()
-  expect(locks.advice()).toMatchObject({ failed: 1, silence: 0 })
+  expect(locks.advice()).toMatchObject({ failed: 1, unresponsiveness: 0 })
 })
 
-test('a lost heartbeat whose next try is answered is a failure, and no silence', async () => {
+test('a lost heartbeat whose retry is answered is a failure, not unresponsiveness', async () => {
   const { locks, store, clock } = stage({ ttl: 9_000 })
   await locks.acquire('a')
   let count = 0
   store.rule('renew', forward => (++count === 1 ? new Promise(() => {}) : forward()))
   await clock.advance(9_000)
-  expect(locks.advice()).toMatchObject({ failed: 1, silence: 0 })
+  expect(locks.advice()).toMatchObject({ failed: 1, unresponsiveness: 0 })
 })
 
-test('a ttl below ten times the p99 is told once, and another at least a minute later', async () => {
+test('a ttl below ten times the p99 is reported once, another ttl at least a minute later', async () => {
   const heard = warnings()
   const set = slow(() => 150)
   const first = await set.locks.acquire('a', { ttl: 1_499 })
@@ -138,7 +138,7 @@ test('a ttl below ten times the p99 is told once, and another at least a minute 
   expect(heard.map(({ lease }) => lease.name)).toEqual(['a', 'b'])
 })
 
-test('a ttl of more than ten times the p99 is told nothing, whatever single renewals took', async () => {
+test('a ttl above ten times the p99 is not reported, whatever single renewals took', async () => {
   const heard = warnings()
   let count = 0
   const set = slow(() => (++count % 150 === 0 ? 350 : 100))
@@ -147,28 +147,28 @@ test('a ttl of more than ten times the p99 is told nothing, whatever single rene
   expect(heard).toEqual([])
 })
 
-test('a blocked event loop is seen while a lease is renewed, and not when none is held', async () => {
+test('a blocked event loop is measured while a lease is renewed, not while none is held', async () => {
   await using locks = createLocks(memory())
   const lease = await locks.acquire('a')
   await lease.extend()
-  await looks()
+  await samples()
   block(300)
-  await looks()
+  await samples()
   const { loopDelay } = locks.advice()
   expect(loopDelay).toBeGreaterThanOrEqual(250)
   await lease.release()
   block(loopDelay + 1_500)
-  await looks()
+  await samples()
   const again = await locks.acquire('a')
   await again.extend()
-  await looks()
+  await samples()
   expect(locks.advice().loopDelay).toBeLessThan(loopDelay + 1_400)
   await again.release()
 })
 
-test('an answer that comes when its lease is lost already begins no look at the event loop', async () => {
+test('an answer after the loss of its lease does not start to measure the event loop', async () => {
   const loopDelay = new LoopDelay()
-  onTestFinished(() => loopDelay.rest())
+  onTestFinished(() => loopDelay.stop())
   const clock = new VirtualClock()
   const store = memory({ clock })
   const renew = store.renew.bind(store)
@@ -184,16 +184,16 @@ test('an answer that comes when its lease is lost already begins no look at the 
   await clock.advance(300)
   expect(lease.signal.aborted).toBe(true)
   expect(locks.advice().heartbeats).toBe(1)
-  expect(loopDelay.watches).toBe(false)
+  expect(loopDelay.isRunning).toBe(false)
   const next = await locks.acquire('b')
   void next.extend()
   await clock.advance(300)
-  expect(loopDelay.watches).toBe(true)
+  expect(loopDelay.isRunning).toBe(true)
   await next.release()
-  expect(loopDelay.watches).toBe(false)
+  expect(loopDelay.isRunning).toBe(false)
 })
 
-test('a process that looks at its event loop for a lease ends all the same', async () => {
+test('a process that measures its event loop can end', async () => {
   const program = `
     import { createLocks, memory } from ${JSON.stringify(new URL('../../index.ts', import.meta.url).href)}
     const locks = createLocks(memory())
@@ -206,8 +206,8 @@ test('a process that looks at its event loop for a lease ends all the same', asy
   expect(stdout).toBe('1\n')
 })
 
-/** Until the loop was looked at twice: a delay is the time between two looks. */
-function looks(): Promise<void> {
+/** Until the loop was sampled twice: a delay is the time between two samples. */
+function samples(): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, 120))
 }
 

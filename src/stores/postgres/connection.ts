@@ -1,39 +1,53 @@
 import { randomUUID } from 'node:crypto'
 import { Sequence } from '../../contract/sequence.ts'
-import type { Link, Wire } from './client.ts'
+import type { Connection, Driver } from '../shared/connection.ts'
+import { ServerClock } from '../shared/server-clock.ts'
+import type { Wire } from './client.ts'
 import { inTime } from './sql.ts'
+
+/** Opens connections of our own, like those of the caller's client. */
+export type PostgresDriver = Driver<PostgresConnection>
 
 /**
  * A connection whose answers are bound to their requests. Each statement selects a random id in its second column, where
  * its text has `$0`. An answer with another id belongs to another request: pgbouncer 1.18 shifts pipelined answers. The
  * connection is then closed, and the outcome of all requests in flight on it is unknown.
  */
-export class BoundLink implements Link {
+export class PostgresConnection implements Connection {
+  readonly clock: ServerClock = new ServerClock()
   readonly #wire: Wire
-  #turns: Sequence | undefined
+  #sequence: Sequence | undefined
 
   constructor(wire: Wire) {
     this.#wire = wire
   }
 
+  /** Number of the server's process, as told at the login; that of a pooler is made up. */
   get pid(): number | undefined {
     return this.#wire.pid
   }
 
+  /**
+   * The first value of the first row. The second value must be `$0`. Rejects if the answer belongs to another request, or
+   * if the connection ends before it. Use it for calls of functions by their full names, which set all that they depend on.
+   */
   ask(text: string, values: readonly string[] = []): Promise<unknown> {
     return this.#send(id => this.#wire.firstRow(text.replace('$0', id), values))
   }
 
+  /** The same for any other statement. It is limited in time, and finds only names of PostgreSQL itself. */
   askInTime(text: string, values: readonly string[] = []): Promise<unknown> {
     return this.#send(id => this.#wire.firstRow(inTime(text.replace('$0', id), values)))
   }
 
+  /** From now on a request is sent only after the one before is answered. */
   takeTurns(): void {
-    this.#turns ??= new Sequence()
+    this.#sequence ??= new Sequence()
   }
 
-  listen(channel: string, heard: (message: string) => void): Promise<void> {
-    return this.#wire.listen(channel, heard)
+  /** Resolves when the subscription is active. */
+  listen(channel: string, notified: (message: string) => void): Promise<void> {
+    return this.#wire.listen(channel, notified)
   }
 
   onEnd(ended: () => void): void {
@@ -51,7 +65,7 @@ export class BoundLink implements Link {
   async #send(put: (id: string) => Promise<readonly unknown[] | undefined>): Promise<unknown> {
     const id = randomUUID()
     const ask = (): Promise<readonly unknown[] | undefined> => put(`'${id}'`)
-    const row = await (this.#turns ? this.#turns.run(ask) : ask())
+    const row = await (this.#sequence ? this.#sequence.run(ask) : ask())
     if (row?.[1] === id) return row[0]
     this.close()
     throw new Error('the answer belongs to another request: a pooler may have mixed them up')

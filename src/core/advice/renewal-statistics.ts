@@ -1,0 +1,132 @@
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import { events } from '../../contract/events.ts'
+import type { Lease } from '../../contract/lease.ts'
+import type { Clock } from '../../contract/time.ts'
+import type { Advice, Latency } from './advice.ts'
+import { type Disruptions, merge, SharedDisruptions } from './disruptions.ts'
+import { LEAST_P99S, leastTtl } from './least-ttl.ts'
+import type { LoopDelay } from './loop-delay.ts'
+import { Unresponsiveness } from './unresponsiveness.ts'
+
+/** With fewer heartbeats the p99 is the slowest one. */
+const LEAST_HEARTBEATS = 100
+
+/** Microseconds. Longer latencies count as `highest`. */
+const HISTOGRAM = { lowest: 1, highest: 600_000_000, figures: 2 } as const
+
+/** Milliseconds between two warnings, and between two checks. */
+const WARN_EVERY = 60_000
+const CHECK_EVERY = 1_000
+
+/** Memory in which another thread records its renewals. */
+export interface SharedStatistics {
+  readonly latencies: RecordableHistogram
+  /** The memory of a `SharedDisruptions`. */
+  readonly disruptions: SharedArrayBuffer
+}
+
+/** Statistics of the renewals of one `Locks`. A renewal costs 0.03 µs. The memory is 25 KB in total. */
+export class RenewalStatistics {
+  readonly #clock: Clock
+  readonly #shortestTtl: number
+  readonly #loopDelay: LoopDelay | undefined
+  readonly #unresponsiveness = new Unresponsiveness()
+  /** Microseconds. */
+  #latencies: RecordableHistogram | undefined
+  #failed = 0
+  #shared: SharedDisruptions | undefined
+  readonly #warnedOf = new Set<number>()
+  #checkAt = Number.NEGATIVE_INFINITY
+
+  /** `latencies`: the histogram of another thread, to record in it. */
+  constructor(clock: Clock, shortestTtl: number, loopDelay: LoopDelay | undefined, latencies?: RecordableHistogram) {
+    this.#clock = clock
+    this.#shortestTtl = shortestTtl
+    this.#loopDelay = loopDelay
+    this.#latencies = latencies
+  }
+
+  /** For another thread. What it records counts here at once: threads share the histogram. */
+  share(): SharedStatistics {
+    this.#latencies ??= createHistogram(HISTOGRAM)
+    this.#shared ??= new SharedDisruptions()
+    return { latencies: this.#latencies, disruptions: this.#shared.memory }
+  }
+
+  /** The renewal sent at `sent` was answered. */
+  answered(lease: Lease, sent: number, now: number): void {
+    const loopDelay = this.#loopDelay
+    if (loopDelay?.isRunning === false && lease.remaining > 0) loopDelay.start() // the answer may come after the loss
+    this.#unresponsiveness.answered(sent, now)
+    this.#latencies ??= createHistogram(HISTOGRAM)
+    const latency = now - sent
+    const { lowest, highest } = HISTOGRAM
+    this.#latencies.record(Math.min(Math.max(Math.round(latency * 1_000), lowest), highest))
+    if (isSlow(lease, latency) && events.ttl_too_short.hasSubscribers) this.warn(lease)
+  }
+
+  /** The renewal sent at `sent` failed or timed out. */
+  failed(lease: Lease, sent: number): void {
+    this.#failed += 1
+    if (lease.remaining > 0) this.#unresponsiveness.failed(sent) // after a loss, perhaps no request follows that ends the period
+  }
+
+  /** No lease is held. */
+  pause(): void {
+    this.#loopDelay?.stop()
+    this.#unresponsiveness.end(this.#clock)
+  }
+
+  advice(): Advice {
+    const heartbeats = this.#latencies?.count ?? 0
+    const latency = heartbeats > 0 ? this.#latency() : undefined
+    const { failed, unresponsiveness, loopDelay } = this.disruptions()
+    const measured = { heartbeats, failed, latency, unresponsiveness, loopDelay }
+    if (!latency || heartbeats < LEAST_HEARTBEATS) {
+      const reason = `too few heartbeats: ${heartbeats} were answered, ${LEAST_HEARTBEATS} are needed`
+      return { ...measured, leastTtl: undefined, reason }
+    }
+    const shortestTtl = this.#shortestTtl
+    const { ttl, reason } = leastTtl({ p99: latency.p99, unresponsiveness, loopDelay, shortestTtl })
+    return { ...measured, leastTtl: ttl, reason }
+  }
+
+  /** Including those of the other thread. */
+  disruptions(now: number = this.#clock.now()): Disruptions {
+    const own = {
+      failed: this.#failed,
+      unresponsiveness: this.#unresponsiveness.longest(now),
+      loopDelay: this.#loopDelay?.worst ?? 0,
+    }
+    return this.#shared ? merge(own, this.#shared.read()) : own
+  }
+
+  /** After a slow renewal of this lease: emits `ttl_too_short` if its ttl is too short. */
+  warn(lease: Lease): void {
+    const now = this.#clock.now()
+    if (now < this.#checkAt || this.#warnedOf.has(lease.ttl)) return
+    const { latency, leastTtl } = this.advice()
+    if (!latency || leastTtl === undefined) return
+    this.#checkAt = now + CHECK_EVERY
+    if (!(latency.p99 * LEAST_P99S > lease.ttl)) return
+    this.#checkAt = now + WARN_EVERY
+    this.#warnedOf.add(lease.ttl)
+    events.ttl_too_short.publish({ lease, p99: latency.p99, leastTtl })
+  }
+
+  #latency(): Latency | undefined {
+    const latencies = this.#latencies
+    if (!latencies) return undefined
+    const [p50, p99, p999] = [50, 99, 99.9].map(percent => latencies.percentile(percent) / 1_000) as [
+      number,
+      number,
+      number,
+    ]
+    return { p50, p99, p999, worst: latencies.max / 1_000 }
+  }
+}
+
+/** A filter before `warn`: only renewals this slow can make the p99 too high for the ttl. */
+export function isSlow(lease: Lease, latency: number): boolean {
+  return latency * LEAST_P99S > lease.ttl
+}

@@ -1,0 +1,14 @@
+import type { Guarantees } from '../../contract/store.ts'
+
+/** What a store inside a process promises. */
+export const guarantees: Guarantees = {
+  scope: 'process',
+  exclusion: 'always, among those who share the store in one process',
+  token: 'a counter, never below the wall clock in microseconds, so that it rises across restarts of the process',
+  order: 'first come, first served',
+  waiting: 'pushed',
+  shortestTtl: 10,
+  clock: 'the monotonic clock of the process, and forward steps of its wall clock',
+  durability: 'nothing survives the process',
+  limits: ['Other processes, and worker threads, do not share it.'],
+}

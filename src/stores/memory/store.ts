@@ -1,0 +1,199 @@
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import { type Clock, LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { guarantees } from './guarantees.ts'
+
+interface Holding {
+  readonly claim: Claim
+  readonly token: number
+  readonly expires: number
+}
+
+interface Place {
+  readonly claim: Claim
+  readonly lapses: number
+}
+
+/** All about one name that is held or waited for. */
+interface Entry {
+  holding: Holding | undefined
+  /** When the name last fell free; the grace periods of the queue count from here. */
+  freeSince: number
+  queue: Place[]
+}
+
+export class MemoryStore implements Store {
+  readonly kind = 'memory'
+  readonly guarantees: Guarantees = guarantees
+  readonly #clock: Clock
+  readonly #entries = new Map<string, Entry>()
+  readonly #wakes = new Map<string, Wake>()
+  /** Ids that were withdrawn before they arrived, and until when a stale request may still arrive. */
+  readonly #tombstones = new Map<string, number>()
+  #counter = 0
+  #sweepAbove = 1_000
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    if (this.#tombstones.has(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
+    const entry = this.#entry(claim.name, now)
+    const holding = entry.holding
+    // A stale copy of the request must not shorten what a renewal has extended since.
+    if (holding?.claim.id === claim.id && holding.expires > now + claim.ttl) return grant(holding.token, claim.ttl)
+    if (holding?.claim.id === claim.id) return renewed(entry, holding, claim.ttl, now)
+
+    let ahead = entry.queue.findIndex(place => place.claim.id === claim.id)
+    if (ahead < 0) ahead = entry.queue.length
+    if (!holding && mayTake(now, entry.freeSince, ahead)) {
+      entry.queue = entry.queue.filter(place => place.claim.id !== claim.id)
+      const token = this.#nextToken()
+      entry.holding = { claim, token, expires: now + claim.ttl }
+      return grant(token, claim.ttl)
+    }
+    if (claim.queue) entry.queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
+    const freeAt = holding ? holding.expires : entry.freeSince
+    return {
+      held: false,
+      retryAfter: askAgainAfter(now, freeAt, ahead, claim.ttl, claim.queue),
+      ahead,
+      holder: holding && holderRecord(holding, now),
+    }
+  }
+
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    const entry = this.#entry(claim.name, now)
+    const holding = entry.holding
+    return holding?.claim.id === claim.id ? renewed(entry, holding, claim.ttl, now) : undefined
+  }
+
+  async annotate({ name, id, note }: Claim, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted()
+    const entry = this.#entry(name, this.#clock.now())
+    const holding = entry.holding
+    if (holding?.claim.id !== id) return false
+    entry.holding = { ...holding, claim: { ...holding.claim, note } }
+    return true
+  }
+
+  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    const entry = this.#entry(name, now)
+    const length = entry.queue.length
+    entry.queue = entry.queue.filter(place => place.claim.id !== id)
+    if (entry.holding?.claim.id === id) this.#free(entry, now)
+    else if (entry.queue.length === length) {
+      this.#tombstones.set(id, now + LONGEST_REQUEST)
+      return 'gone'
+    } else if (!entry.holding) this.#wakeFirst(entry)
+    return 'released'
+  }
+
+  async watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return
+    this.#wakes.set(id, wake)
+    const end = (): void => {
+      if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
+    }
+    signal.addEventListener('abort', end, { once: true })
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    const names =
+      'name' in query ? [query.name] : [...this.#entries.keys()].filter(name => name.startsWith(query.prefix))
+    for (const name of names.sort()) {
+      const { holding, queue } = this.#entry(name, now)
+      if (holding) yield holderRecord(holding, now)
+      for (const [position, { claim, lapses }] of queue.entries()) {
+        const { owner, note } = claim
+        yield { name, state: 'waiting', owner, note, remaining: lapses - now, position }
+      }
+    }
+  }
+
+  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    const entry = this.#entry(name, now)
+    if (!entry.holding) return undefined
+    this.#free(entry, now)
+    return BigInt(this.#nextToken())
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // Nothing is open; and others in this process may share the store.
+  }
+
+  /** The entry as it is `now`: expired leases and lapsed places are gone. */
+  #entry(name: string, now: number): Entry {
+    this.#sweep(now)
+    const entry = this.#entries.get(name) ?? { holding: undefined, freeSince: Number.NEGATIVE_INFINITY, queue: [] }
+    this.#entries.set(name, entry)
+    expire(entry, now)
+    return entry
+  }
+
+  #free(entry: Entry, now: number): void {
+    entry.holding = undefined
+    entry.freeSince = now
+    this.#wakeFirst(entry)
+  }
+
+  /** Wakes the first that is watched: one before it may be between its request and its watch, and asks again anyway. */
+  #wakeFirst({ queue }: Entry): void {
+    const isWatched = ({ claim }: Place): boolean => this.#wakes.has(claim.id)
+    const first = queue.findIndex(isWatched)
+    if (first < 0) return
+    this.#wakes.get(queue[first]?.claim.id ?? '')?.()
+    // If the first does not ask, the next one comes when its grace period is over.
+    const next = queue.findIndex((place, index) => index > first && isWatched(place))
+    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(next * TURN)
+  }
+
+  #nextToken(): number {
+    this.#counter = Math.max(this.#counter + 1, Math.floor(this.#clock.wall() * 1_000))
+    return this.#counter
+  }
+
+  /** Idle names and old tombstones are dropped whenever their number has doubled: O(1) a call, spread out. */
+  #sweep(now: number): void {
+    if (this.#entries.size + this.#tombstones.size <= this.#sweepAbove) return
+    for (const [id, until] of this.#tombstones) if (until <= now) this.#tombstones.delete(id)
+    for (const [name, entry] of this.#entries) {
+      expire(entry, now)
+      if (!entry.holding && entry.queue.length === 0) this.#entries.delete(name)
+    }
+    this.#sweepAbove = Math.max(1_000, 2 * (this.#entries.size + this.#tombstones.size))
+  }
+}
+
+function renewed(entry: Entry, { claim, token }: Holding, ttl: number, now: number): Grant {
+  entry.holding = { claim, token, expires: now + ttl }
+  return grant(token, ttl)
+}
+
+function grant(token: number, ttl: number): Grant {
+  return { held: true, token: BigInt(token), ttl }
+}
+
+function expire(entry: Entry, now: number): void {
+  if (entry.holding && entry.holding.expires <= now) {
+    entry.freeSince = entry.holding.expires
+    entry.holding = undefined
+  }
+  if (entry.queue.some(place => place.lapses <= now)) entry.queue = entry.queue.filter(place => place.lapses > now)
+}
+
+function holderRecord({ claim, token, expires }: Holding, now: number): LeaseRecord {
+  const { name, owner, note } = claim
+  return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
+}

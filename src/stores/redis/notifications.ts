@@ -1,0 +1,17 @@
+import { Notifications } from '../shared/notifications.ts'
+import { openWire, type RedisDriver, type Wire } from './client.ts'
+import { failure } from './failure.ts'
+
+/** Receives what is published on a channel, over a connection of its own. */
+export function notificationsOf(driver: RedisDriver, channel: string): Notifications {
+  return new Notifications({
+    subscribe(notified, ended, closing) {
+      const subscribe = async (wire: Wire): Promise<void> => {
+        wire.onEnd(ended)
+        await wire.subscribe(channel, notified)
+      }
+      return openWire(driver, subscribe, closing)
+    },
+    failure: error => failure(error, { sent: false, served: true, isCluster: driver.isCluster }),
+  })
+}

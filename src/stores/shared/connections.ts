@@ -1,0 +1,192 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import { List } from '../../contract/list.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { Connection } from './connection.ts'
+import { closed } from './failure.ts'
+import { Opening } from './opening.ts'
+import { FlightTimer, NoAnswer, PATIENCE, patienceFor } from './timeouts.ts'
+
+/**
+ * Replaced connections that stay open for late answers. When there are this many, a connection that never answered is not
+ * replaced: the server itself hangs, and keeps a process for each connection.
+ */
+const MOST_RETIRED = 2
+
+export interface Server<Opened extends Connection> {
+  /** `closing` ends the attempt. */
+  open(closing: AbortSignal): Promise<Opened>
+  /** The error that a caller sees: of a request that left by `connection`, or of one that never left. */
+  failure(error: unknown, connection?: Opened): LeaseError
+  /**
+   * What to do about the connection of a request that failed (with `NoAnswer` if no answer came): `retire` it at once,
+   * `replace` it when another is open, or `keep` it.
+   */
+  judge(error: unknown, connection: Opened): 'retire' | 'replace' | 'keep'
+}
+
+/** One request over a connection; it left at `sent`, by `performance.now()`. */
+export type Work<Opened, Answer> = (connection: Opened, sent: number) => Promise<Answer>
+
+export interface RunOptions {
+  /** Milliseconds that the request has. After 100 to 1,000 of them another connection is opened. @default 1000 */
+  readonly patience?: number | undefined
+  /** Called if there is no answer in that time. */
+  readonly onUnresponsive?: () => void
+}
+
+interface Flight<Opened> {
+  readonly connection: Opened
+  readonly sent: number
+  readonly patience: number
+  readonly onUnresponsive: (() => void) | undefined
+  readonly giveUp: (error: Error) => void
+  /** When to act next: to replace the connection, and then to give up. */
+  due: number
+}
+
+/**
+ * The connections of a store: one that is current, opened by the first request that finds none. An unresponsive one stays
+ * in use until another is open, so that a dead path costs one request, and a slow server none.
+ */
+export class Connections<Opened extends Connection> {
+  readonly #server: Server<Opened>
+  #current: Opened | undefined
+  /** The current one, once it has answered. */
+  #proven: Opened | undefined
+  /** Replaced, and not yet idle. */
+  readonly #retired = new Set<Opened>()
+  #opening: Opening<Opened> | undefined
+  #opened: Promise<Opened> | undefined
+  readonly #flights = new List<Flight<Opened>>()
+  readonly #timer = new FlightTimer(now => this.#checkFlights(now))
+  readonly #end = new AbortController()
+
+  constructor(server: Server<Opened>) {
+    this.#server = server
+  }
+
+  /** Rejects with a `LeaseError`, after 5 s at the latest. */
+  run<Answer>(work: Work<Opened, Answer>, options: RunOptions = {}): Promise<Answer> {
+    const connection = this.#current
+    if (connection?.isOpen() && !this.#end.signal.aborted) return this.#fly(connection, work, options)
+    return this.current(options.patience).then(opened => this.#fly(opened, work, options))
+  }
+
+  /** A connection that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  async current(patience?: number): Promise<Opened> {
+    if (this.#end.signal.aborted) throw closed()
+    if (this.#current?.isOpen()) return this.#current
+    const isJoining = this.#opening !== undefined
+    const asked = performance.now()
+    return this.#open(patience).catch(error => {
+      // An attempt that began before this request may fail for an old reason, such as a password that is correct now.
+      if (isJoining && performance.now() < asked + PATIENCE && !this.#end.signal.aborted) return this.#open(patience)
+      throw error
+    })
+  }
+
+  /** The error that a caller sees. */
+  failure(error: unknown, connection?: Opened): LeaseError {
+    return this.#end.signal.aborted ? closed() : this.#server.failure(error, connection)
+  }
+
+  /** For an answer that says what is wrong with its connection. */
+  doubt(connection: Opened, error: unknown): void {
+    if (this.#current !== connection) return
+    const judgement = this.#server.judge(error, connection)
+    if (judgement === 'retire') this.#retire()
+    else if (judgement === 'replace') this.#replace(connection)
+  }
+
+  close(): void {
+    this.#end.abort()
+    this.#opening?.stop()
+    this.#current?.close()
+    for (const connection of this.#retired) connection.close()
+  }
+
+  #open(patience?: number): Promise<Opened> {
+    this.#opening?.hurry(patienceFor(patience))
+    this.#opened ??= this.#begin(patienceFor(patience)).finally(() => {
+      this.#opening = undefined
+      this.#opened = undefined
+    })
+    return this.#opened
+  }
+
+  async #begin(patience: number): Promise<Opened> {
+    this.#opening = new Opening(closing => this.#server.open(closing), patience)
+    const connection = await this.#opening.connection.catch(error => {
+      throw this.failure(error)
+    })
+    if (this.#end.signal.aborted) {
+      connection.close()
+      throw closed()
+    }
+    this.#retire()
+    this.#current = connection
+    return connection
+  }
+
+  #fly<Answer>(connection: Opened, work: Work<Opened, Answer>, options: RunOptions): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const sent = performance.now()
+      const giveUp = (error: unknown): void => {
+        this.#flights.remove(entry)
+        this.doubt(connection, error)
+        reject(this.failure(error, connection))
+      }
+      const patience = patienceFor(options.patience)
+      const { onUnresponsive } = options
+      const due = sent + patience
+      const entry = this.#flights.add({ connection, sent, patience, onUnresponsive, giveUp, due })
+      this.#timer.watch(due)
+      work(connection, sent).then(answer => {
+        this.#flights.remove(entry)
+        if (this.#current === connection) this.#proven = connection
+        resolve(answer)
+      }, giveUp)
+    })
+  }
+
+  #checkFlights(now: number): number {
+    let next = Number.POSITIVE_INFINITY
+    for (const flight of this.#flights.values()) {
+      if (now >= flight.sent + LONGEST_REQUEST) flight.giveUp(new NoAnswer(LONGEST_REQUEST))
+      else {
+        if (now >= flight.due) this.#replaceUnresponsive(flight)
+        next = Math.min(next, flight.due)
+      }
+    }
+    return next
+  }
+
+  #replaceUnresponsive(flight: Flight<Opened>): void {
+    flight.due = flight.sent + LONGEST_REQUEST
+    this.#replace(flight.connection, flight.patience)
+    flight.onUnresponsive?.()
+  }
+
+  #replace(connection: Opened, patience?: number): void {
+    if (this.#current !== connection || this.#end.signal.aborted) return
+    if (this.#proven !== connection && this.#retired.size >= MOST_RETIRED) return
+    this.#open(patience).catch(() => {}) // the next request reports why
+  }
+
+  #retire(): void {
+    const connection = this.#current
+    this.#current = undefined
+    if (!connection) return
+    this.#retired.add(connection)
+    if (!connection.isOpen()) this.#discard(connection)
+    // By then every request on it has given up.
+    setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
+    // The server has answered on newer connections while the oldest hung.
+    for (const oldest of this.#retired) if (this.#retired.size > MOST_RETIRED) this.#discard(oldest)
+  }
+
+  #discard(connection: Opened): void {
+    connection.close()
+    this.#retired.delete(connection)
+  }
+}

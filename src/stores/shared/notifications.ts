@@ -1,0 +1,121 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import { backoff, type Pauses } from '../../contract/request.ts'
+import type { Wake } from '../../contract/store.ts'
+import type { Connection } from './connection.ts'
+import { closed } from './failure.ts'
+import { Waiters } from './waiters.ts'
+
+/** Milliseconds between attempts to subscribe. */
+const PAUSES: Pauses = [50, 2_000]
+
+/** How a server notifies the waiters of one store. */
+export interface Channel {
+  /**
+   * Resolves with a connection on which `notified` is called with each message: the id of a claim, and after a space in
+   * how many milliseconds to ask. Calls `ended` when the subscription has ended by itself.
+   */
+  subscribe(notified: (message: string) => void, ended: () => void, closing: AbortSignal): Promise<Connection>
+  /** The error that a caller sees when there is no subscription. */
+  failure(error: unknown): LeaseError
+}
+
+/** Receives on one channel, over a connection of its own, which waiters of this store should ask again. */
+export class Notifications {
+  readonly #channel: Channel
+  readonly #waiters = new Waiters()
+  #subscribing: Promise<void> | undefined
+  #connection: Connection | undefined
+  /** Why the last attempt failed, and until when it is not repeated: waiters watch anew whenever they ask. */
+  #failure: { readonly reason: LeaseError; readonly until: number } | undefined
+  #failures = 0
+  readonly #end = new AbortController()
+
+  constructor(channel: Channel) {
+    this.#channel = channel
+  }
+
+  /** The current subscription; a new one after a gap. Without one nobody is woken, and waiters must poll. */
+  get subscription(): object | undefined {
+    return this.#connection
+  }
+
+  /** Has this subscription lasted until now, so that no notification was lost? */
+  covers(subscription: object | undefined): boolean {
+    return subscription !== undefined && subscription === this.#connection
+  }
+
+  /** Resolves once subscribed; from then until `signal` aborts, `wake` is called as a hint. */
+  async watch(id: string, wake: Wake, signal: AbortSignal): Promise<void> {
+    if (this.#end.signal.aborted) throw closed()
+    const remove = this.#waiters.add(id, wake, signal)
+    try {
+      if (!this.#connection) await this.#subscribe()
+    } catch (error) {
+      remove()
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#end.abort()
+    this.#waiters.clear()
+    this.#connection?.close()
+    this.#connection = undefined
+  }
+
+  #subscribe(): Promise<void> {
+    if (this.#failure && performance.now() < this.#failure.until) return Promise.reject(this.#failure.reason)
+    this.#subscribing ??= this.#begin().catch(error => {
+      this.#subscribing = undefined
+      this.#failures += 1
+      const reason = this.#end.signal.aborted ? closed() : this.#channel.failure(error)
+      this.#failure = { reason, until: performance.now() + backoff(this.#failures, Math.random, PAUSES) }
+      throw reason
+    })
+    return this.#subscribing
+  }
+
+  async #begin(): Promise<void> {
+    const notified = (message: string): void => {
+      const [id = '', delay = '0'] = message.split(' ')
+      this.#waiters.notify(id, Number(delay))
+    }
+    let isLost = false
+    let connection: Connection | undefined
+    const ended = (): void => {
+      isLost = true
+      if (connection && this.#connection === connection) this.#lose(connection)
+    }
+    connection = await this.#channel.subscribe(notified, ended, this.#end.signal)
+    if (isLost || this.#end.signal.aborted) {
+      connection.close()
+      throw new Error('the connection ended')
+    }
+    this.#connection = connection
+    this.#failure = undefined
+    this.#failures = 0
+  }
+
+  /** Notifications were lost, so every waiter asks: now, to learn how often to poll, and again once subscribed. */
+  #lose(connection: Connection): void {
+    this.#connection = undefined
+    this.#subscribing = undefined
+    connection.close()
+    this.#waiters.notifyAll()
+    this.#subscribeAgain()
+  }
+
+  #subscribeAgain(): void {
+    const again = async (): Promise<void> => {
+      if (this.#end.signal.aborted || this.#waiters.size === 0) return
+      try {
+        await this.#subscribe()
+        this.#waiters.notifyAll()
+      } catch {
+        this.#subscribeAgain()
+      }
+    }
+    const left = (this.#failure?.until ?? 0) - performance.now()
+    setTimeout(() => void again(), Math.max(left, backoff(1, Math.random, PAUSES))).unref()
+  }
+}

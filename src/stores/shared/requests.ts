@@ -1,0 +1,105 @@
+import { LeaseError } from '../../contract/errors.ts'
+import { events, type LeaseEvents } from '../../contract/events.ts'
+import { Batch } from './batch.ts'
+import type { Connection } from './connection.ts'
+import type { Connections } from './connections.ts'
+
+/** One request on its way to a server. An engine adds the fields that it writes. */
+export interface Request {
+  /** When it becomes stale, by `performance.now()`; `undefined`: it is harmless however late. */
+  readonly until: number | undefined
+  /** Aborts when nobody waits for it any more. */
+  readonly signal: AbortSignal
+  reject(reason: unknown): void
+}
+
+export interface RequestsOptions<Opened extends Connection, Own extends Request, Reply> {
+  /** The engine, for events and messages: `redis` and `Redis`. */
+  readonly store: string
+  readonly engine: string
+  readonly connections: Connections<Opened>
+  /** The largest number of requests in one round trip. */
+  readonly largest: number
+  /** Fewer are not split between two round trips. @default 16 */
+  readonly worthSending?: number | undefined
+  /** Carries out some requests in one round trip, which began at `sent`. Rejects if their outcome is unknown. */
+  readonly send: (connection: Opened, requests: readonly Own[], sent: number) => Promise<Reply>
+  /**
+   * Settles one request by the reply. Returns `stale` if the server refused it as stale, or `locked` if the server did
+   * nothing because another transaction was in the way: such a request is asked again soon.
+   */
+  readonly settle: (request: Own, reply: Reply, index: number) => 'stale' | 'locked' | undefined
+}
+
+/** Milliseconds after which a request that found its row locked is asked again. */
+const LOCKED = 5
+
+/** The server refused a request that came late. This copy did nothing, but an earlier one may have. */
+export class StaleRequest extends LeaseError {
+  constructor(engine: string) {
+    super('OUTCOME_UNKNOWN', `the request reached ${engine} too late and was refused`)
+  }
+}
+
+/** Reports that a server refused a request that came late, or one of a claim that was withdrawn. */
+export function reportStale(store: string, reason: LeaseEvents['stale_request_refused']['reason']): void {
+  if (events.stale_request_refused.hasSubscribers) events.stale_request_refused.publish({ store, reason })
+}
+
+/**
+ * Puts requests to a server. Those that arrive while others are in flight share the next round trip. A request that was
+ * refused as stale although it has time left, because of a wrong estimate of the server's clock, is asked again at once.
+ */
+export class Requests<Opened extends Connection, Own extends Request, Reply> {
+  readonly #options: RequestsOptions<Opened, Own, Reply>
+  readonly #batch: Batch<Own>
+
+  constructor(options: RequestsOptions<Opened, Own, Reply>) {
+    this.#options = options
+    const { largest: limit, worthSending } = options
+    this.#batch = new Batch({ limit, worthSending, send: (requests, next) => this.#send(requests, next) })
+  }
+
+  /** The request is settled by a `LeaseError`, or as the engine settles it. */
+  add(request: Own): void {
+    this.#batch.add(request)
+  }
+
+  /** The next batch may leave when this one is answered, or when the server is unresponsive. */
+  #send(requests: readonly Own[], next: () => void): void {
+    const { connections, send } = this.#options
+    let isOver = false
+    const leave = (): void => {
+      if (!isOver) next()
+      isOver = true
+    }
+    const work = (connection: Opened, sent: number): Promise<Reply> => send(connection, requests, sent)
+    connections.run(work, { patience: patienceOf(requests), onUnresponsive: leave }).then(
+      reply => {
+        leave()
+        for (let index = 0; index < requests.length; index++) this.#settle(requests[index] as Own, reply, index)
+      },
+      error => {
+        leave()
+        for (const request of requests) request.reject(error)
+      },
+    )
+  }
+
+  #settle(request: Own, reply: Reply, index: number): void {
+    const { store, engine, settle } = this.#options
+    const refused = settle(request, reply, index)
+    if (refused === 'locked') setTimeout(() => this.#batch.add(request), LOCKED)
+    if (refused !== 'stale') return
+    reportStale(store, 'late')
+    if (performance.now() < (request.until ?? 0)) this.#batch.add(request)
+    else request.reject(new StaleRequest(engine))
+  }
+}
+
+/** Milliseconds until the first of them is stale; `undefined` if none ever is. */
+function patienceOf(requests: readonly Request[]): number | undefined {
+  let first: number | undefined
+  for (const { until } of requests) if (until !== undefined) first = Math.min(until, first ?? until)
+  return first === undefined ? undefined : first - performance.now()
+}

@@ -1,0 +1,47 @@
+import type { Wake } from '../../contract/store.ts'
+
+/** Nearly all early notifications are for claims that were withdrawn; those that will be watched are the newest. */
+const MOST_EARLY = 1_000
+
+/** The waiters of this process, by the id of their claim. A notification that comes before its waiter is kept for it. */
+export class Waiters {
+  readonly #wakes = new Map<string, Wake>()
+  /** When to ask, for claims that were notified and are not watched yet. Their busy answer is still being read. */
+  readonly #early = new Map<string, number>()
+
+  get size(): number {
+    return this.#wakes.size
+  }
+
+  /** From now until `signal` aborts, `wake` is called as a hint. Returns a function that ends this sooner. */
+  add(id: string, wake: Wake, signal: AbortSignal): () => void {
+    const remove = (): void => {
+      if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
+    }
+    if (signal.aborted) return remove
+    this.#wakes.set(id, wake)
+    signal.addEventListener('abort', remove, { once: true })
+    const early = this.#early.get(id)
+    this.#early.delete(id)
+    if (early !== undefined) this.notify(id, early - performance.now())
+    return remove
+  }
+
+  /** Tells the waiter to ask after `delay` ms. */
+  notify(id: string, delay: number): void {
+    const wake = this.#wakes.get(id)
+    if (wake) wake(Math.max(delay, 0))
+    else this.#early.set(id, performance.now() + delay)
+    if (this.#early.size > MOST_EARLY) for (const oldest of this.#early.keys()) return void this.#early.delete(oldest)
+  }
+
+  /** Tells all waiters to ask now. */
+  notifyAll(): void {
+    for (const wake of [...this.#wakes.values()]) wake()
+  }
+
+  clear(): void {
+    this.#wakes.clear()
+    this.#early.clear()
+  }
+}

@@ -1,0 +1,58 @@
+import { type BigIntStats, closeSync, openSync, readlinkSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { accessProblem } from './failure.ts'
+import { networkFileSystem } from './network.ts'
+
+/** Throws a `LeaseError` unless there can be a database of SQLite at this path. */
+export function checkPath(path: string): void {
+  const file = JSON.stringify(path)
+  const stats = look(path)
+  if (stats?.isDirectory())
+    throw invalid(`${file} is a folder: give the path of a file, such as ${JSON.stringify(join(path, 'leases.db'))}`)
+  if (stats && !stats.isFile()) throw invalid(`${file} is not a regular file: give the path of a file`)
+  const folder = dirname(path)
+  const place = stats ?? look(folder)
+  if (!place) throw invalid(`the folder ${JSON.stringify(folder)} does not exist: make it, or give another path`)
+  if (!stats && !place.isDirectory()) throw invalid(`${JSON.stringify(folder)} is not a folder: give another path`)
+  const type = networkFileSystem(place.dev)
+  if (type) {
+    const cure = 'give a path on a local disk, or use a store with a server, such as Redis'
+    throw invalid(`${file} is on a network file system (${type}), where SQLite's locks cannot be relied on: ${cure}`)
+  }
+  const problem = accessProblem(path)
+  if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
+}
+
+/**
+ * Creates the file, if it is missing, for this user alone. A user who may read a file of SQLite can also lock it, and so
+ * block every writer. SQLite gives the same mode to its -wal and -shm. A file that exists keeps its mode.
+ */
+export function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(targetOf(path), 'wx', 0o600))
+  } catch {
+    // It exists, or SQLite reports what is wrong when it opens it.
+  }
+}
+
+/** Where SQLite makes the file: it follows a link that leads to none yet, which `wx` refuses. */
+function targetOf(path: string): string {
+  try {
+    return targetOf(resolve(dirname(path), readlinkSync(path)))
+  } catch {
+    return path
+  }
+}
+
+function look(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOTDIR') return undefined
+    const cure = 'give this user the right to search all folders above it, or another path'
+    throw new LeaseError('STORE_UNAVAILABLE', `${message}: ${cure}`, { cause: error, retryable: false })
+  }
+}

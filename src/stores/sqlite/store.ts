@@ -1,0 +1,82 @@
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { guarantees } from './guarantees.ts'
+import type { Leases } from './leases.ts'
+import { Notifications } from './notifications.ts'
+import { Requests } from './requests.ts'
+
+export class SqliteStore implements Store {
+  readonly kind = 'sqlite'
+  readonly guarantees: Guarantees = guarantees
+  readonly #notifications: Notifications
+  readonly #requests: Requests
+
+  constructor(path: string, clock: Clock) {
+    this.#requests = new Requests(path, clock, () => this.#notifications.check())
+    this.#notifications = new Notifications(path, clock, read => this.#requests.tryRead(read))
+  }
+
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    return this.#requests.add<Grant | Busy>({
+      name: claim.name,
+      signal,
+      limit: limit(claim.ttl),
+      peek: (leases, now) => leases.peek(claim, now),
+      write: (leases, now) => leases.acquire(claim, now),
+    })
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const write = (leases: Leases, now: number): Grant | undefined => leases.renew(claim, now)
+    return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
+  }
+
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    const write = (leases: Leases, now: number): boolean => leases.annotate(claim, now)
+    return this.#requests.add({ name: claim.name, signal, limit: limit(claim.ttl), write })
+  }
+
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    const write = (leases: Leases, now: number): 'released' | 'gone' => leases.release(key, now)
+    return this.#requests.add({ name: key.name, signal, limit: LONGEST_REQUEST, write })
+  }
+
+  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+    await this.#read(signal, () => true) // opens the file
+    this.#notifications.add(key, wake, signal)
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    if ('name' in query) {
+      const { name } = query
+      yield* await this.#read(signal, (leases, now) => leases.records(name, now))
+      return
+    }
+    let from: string | undefined = query.prefix
+    while (from !== undefined) {
+      const start: string = from
+      const { records, next } = await this.#read(signal, (leases, now) => leases.page(query.prefix, start, now))
+      yield* records
+      from = next
+    }
+  }
+
+  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    const write = (leases: Leases, now: number): bigint | undefined => leases.break(name, now)
+    return this.#requests.add({ name, signal, limit: LONGEST_REQUEST, write })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#notifications.close()
+    this.#requests.close()
+  }
+
+  #read<T>(signal: AbortSignal, read: (leases: Leases, now: number) => T): Promise<T> {
+    return this.#requests.add({ signal, limit: LONGEST_REQUEST, peek: read, write: read })
+  }
+}
+
+/** A request must not only begin in time but be answered in time: a tenth is left for that. */
+function limit(ttl: number): number {
+  return 0.9 * requestLimit(ttl)
+}

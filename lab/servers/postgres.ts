@@ -36,6 +36,8 @@ export function unprivileged(): { uid: number; gid: number } | undefined {
 
 export class PostgresServer extends ServerProcess {
   readonly password: string | undefined
+  // Before the start, which would wait for a client that is missing.
+  readonly #client = driver<typeof import('pg')>('pg').Client
   readonly #clock: ShiftedClock | undefined
 
   constructor(place: Place, { password, clock, standbyOf, config = {} }: PostgresOptions) {
@@ -106,8 +108,7 @@ export class PostgresServer extends ServerProcess {
 
   /** Runs a query, or several statements, as the user `postgres` on a new connection. Resolves to the rows. */
   async query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]> {
-    const { Client } = driver<typeof import('pg')>('pg')
-    const client = new Client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
+    const client = new this.#client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
     client.on('error', () => {})
     try {
       await client.connect()

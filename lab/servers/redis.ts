@@ -58,6 +58,8 @@ export interface RedisLaunch {
 
 export class RedisServer extends ServerProcess {
   readonly password: string | undefined
+  // Before the start, which would wait for a client that is missing.
+  readonly #client = driver<typeof import('ioredis')>('ioredis').Redis
   readonly #launch: RedisLaunch
 
   constructor(place: Place, launch: RedisLaunch) {
@@ -75,8 +77,7 @@ export class RedisServer extends ServerProcess {
 
   /** Runs a command as the default user on a new connection. Rejects after 5 s without a reply. */
   async call(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    const { Redis } = driver<typeof import('ioredis')>('ioredis')
-    const client = new Redis({
+    const client = new this.#client({
       host: this.host,
       port: this.port,
       ...(this.password && { password: this.password }),

@@ -143,4 +143,10 @@ describe('holdfast prove', () => {
     expect(rows).toHaveLength(5)
     expect(counts.grants).toBeGreaterThan(0)
   })
+
+  test('without the client of a server it reports which one to install', async () => {
+    const { code, stderr } = await project.run('npx', ['--no-install', 'holdfast', 'prove', '--lab', 'redis', '--json'])
+    expect(code).toBe(69)
+    expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev ioredis/)
+  })
 })

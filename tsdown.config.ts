@@ -4,16 +4,13 @@ import { ENTRIES } from './script/entries.ts'
 const commandLine = { 'cli/main': 'src/cli/main.ts' }
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
 const thread = { 'thread/worker': 'src/heartbeat-worker.ts' }
-// Processes of their own, of the command line.
-const prove = { 'prove/client': 'lab/prove/client.ts', 'prove/resource': 'lab/prove/resource.ts' }
 
 const config: UserConfig = defineConfig({
   entry: ENTRIES,
-  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread, ...prove } }, cjs: {} },
+  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  copy: ['lab/servers/clock.c'],
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -1,16 +1,16 @@
-import type { Engine, EngineOptions } from '../engine.ts'
-import { pick, type Random } from '../prove/random.ts'
+import { pick, type Random } from '../faults/random.ts'
+import { oneAtATime, serverFaults } from '../faults/server-faults.ts'
 import { type EtcdServer, startEtcdCluster } from '../servers/etcd.ts'
-import { oneAtATime, serverFaults } from './server-faults.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
-/** Milliseconds within which three members have a leader again: their timeout is 500 ms, and a vote may be split. */
+/** The longest election, in milliseconds: the timeout is 500 ms, and a vote may be split. */
 const ELECTION = 2_000
 
-/** A cluster of three. Go programs cannot be given another clock. */
+/** A cluster of three. The clock of a Go program cannot be changed. */
 export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
   const cluster = await startEtcdCluster()
   const { members } = cluster
-  const alone = oneAtATime()
+  const exclusive = oneAtATime()
   const nameOf = (member: EtcdServer): string => `member ${members.indexOf(member) + 1}`
   const choose = async (random: Random): Promise<EtcdServer> => {
     const leader = await cluster.leader()
@@ -20,29 +20,31 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     )
   }
   const version = await versionOf(members[0] as EtcdServer)
-  // https://github.com/etcd-io/etcd/pull/16822: it revokes what ran out by its own time, and the new leader lets it.
+  // A former leader revokes leases that expired by its own time: https://github.com/etcd-io/etcd/pull/16822
   const endsLeases = isBefore(version, '3.4.31') || (!isBefore(version, '3.5.0') && isBefore(version, '3.5.13'))
   return {
     name: 'etcd',
     versions: { etcd: version },
-    // Whole seconds, and a new leader starts all leases anew.
+    // Leases have whole seconds, and a new leader restarts all of them.
     bound: { death: 2_000, election: ttl + ELECTION + 2_000 },
     endpoints: members,
-    // etcd extends shorter ttls, which runs should cover too.
-    open: ways => ({ url: `etcd://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}?shortestTtl=500` }),
+    // etcd extends shorter ttls. Runs should cover that too.
+    open: proxies => ({
+      url: `etcd://${proxies.map(({ host, port }) => `${host}:${port}`).join(',')}?shortestTtl=500`,
+    }),
     faults: {
-      ...serverFaults(members, { needed: 2, choose, alone }),
-      'leader-kill': alone(async ({ tell, wait, length }) => {
+      ...serverFaults(members, { needed: 2, choose, exclusive }),
+      'leader-kill': exclusive(async ({ report, wait, length }) => {
         const leader = await cluster.leader()
-        tell(nameOf(leader), { stopsMajority: true })
+        report(nameOf(leader), { stopsMajority: true })
         await leader.kill()
         await wait(Math.max(length, ELECTION))
         await leader.start()
         return undefined
       }),
-      'leader-pause': alone(async ({ tell, wait, length }) => {
+      'leader-pause': exclusive(async ({ report, wait, length }) => {
         const leader = await cluster.leader()
-        tell(nameOf(leader), { stopsMajority: true, ...(endsLeases && { forgets: true }) })
+        report(nameOf(leader), { stopsMajority: true, ...(endsLeases && { forgets: true }) })
         await leader.pause()
         try {
           await wait(Math.max(length, ELECTION))
@@ -51,9 +53,9 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
         }
         return undefined
       }),
-      'leader-cut': alone(async ({ tell, wait, length }) => {
+      'leader-cut': exclusive(async ({ report, wait, length }) => {
         const leader = await cluster.leader()
-        tell(nameOf(leader), { stopsMajority: true })
+        report(nameOf(leader), { stopsMajority: true })
         await cluster.cut(leader)
         try {
           await wait(Math.max(length, ELECTION))

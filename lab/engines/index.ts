@@ -1,18 +1,18 @@
-import type { Engine, EngineOptions } from '../engine.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
 /** An engine that the lab can start. */
 export interface LabEngine {
-  /** What it starts, for people. */
+  /** What it starts. */
   readonly what: string
-  /** What goes wrong unless something else is said. */
+  /** The default faults. */
   readonly faults: readonly string[]
-  /** What else can go wrong, which may break what is promised, or cannot go together with the others. */
+  /** Further faults, which may break promises or conflict with the default ones. */
   readonly others: readonly string[]
-  /** What breaks mutual exclusion here, which the engine does not promise to bear: the fence must. */
+  /** What breaks mutual exclusion here. The engine does not promise to tolerate it, so the fence must. */
   readonly known: {
     readonly what: string
     readonly faults: readonly string[]
-    /** What it takes to see it soon, unless something else is said: milliseconds, and how many. @default 1,000 and 3 */
+    /** Defaults of `--ttl` (milliseconds) and `--names` that show it soon. @default 1,000 and 3 */
     readonly ttl?: number
     readonly names?: number
   }
@@ -21,39 +21,39 @@ export interface LabEngine {
 
 const CLIENTS = ['client-pause', 'client-kill', 'client-block'] as const
 const NETWORK = ['cut', 'cut-requests', 'cut-replies', 'delay', 'late', 'reset'] as const
-const USUAL = [...CLIENTS, ...NETWORK] as const
+const DEFAULT = [...CLIENTS, ...NETWORK] as const
 const ONE_SERVER = ['server-pause', 'server-kill'] as const
 const CLOCKS = ['client-clock', 'server-clock'] as const
 const LEADER = ['server-pause', 'server-kill', 'leader-kill'] as const
 
-/** By the word that people use for it. */
+/** All engines by name. */
 export const ENGINES: Readonly<Record<string, LabEngine>> = {
   sqlite: {
     what: 'a file',
     faults: CLIENTS,
     others: ['server-clock', 'server-forget'],
     known: {
-      what: 'the file is removed while names are held: who opens a new one finds them free',
+      what: 'the file is removed while names are held: in a new file they are free',
       faults: ['server-forget'],
     },
     load: async () => (await import('./sqlite.ts')).startSqlite,
   },
   redis: {
     what: 'a Redis server that syncs each write',
-    faults: [...USUAL, ...ONE_SERVER, 'server-forget'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'server-forget'],
     others: CLOCKS,
     known: {
-      what: 'the wall clock of the server is set forward: a lease that is alive ends there',
+      what: 'the wall clock of the server jumps forward: live leases end there',
       faults: ['server-clock'],
     },
     load: async () => (await import('./redis.ts')).startRedisAlone,
   },
   'redis-sentinel': {
     what: 'a Redis master, its replica and three sentinels',
-    faults: [...USUAL, 'server-pause', 'failover', 'stale-failover'],
+    faults: [...DEFAULT, 'server-pause', 'failover', 'stale-failover'],
     others: ['client-clock'],
     known: {
-      what: 'a replica takes over that missed the grant of a holder that is cut off: the name is free there',
+      what: 'a replica takes over that missed a grant, while the holder is cut off: the name is free there',
       faults: ['cut', 'stale-failover'],
       ttl: 5_000,
       names: 12,
@@ -62,40 +62,40 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   },
   redlock: {
     what: 'five independent Redis servers',
-    faults: [...USUAL, ...ONE_SERVER, 'server-forget'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'server-forget'],
     others: [...CLOCKS, 'majority-clock'],
     known: {
-      what: 'the wall clocks of a majority are set forward at once: leases that are alive end there',
+      what: 'the wall clocks of a majority jump forward at once: live leases end there',
       faults: ['majority-clock'],
     },
     load: async () => (await import('./redlock.ts')).startRedlock,
   },
   postgres: {
     what: 'a PostgreSQL server, leases as rows',
-    faults: [...USUAL, ...ONE_SERVER, 'session-end'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'session-end'],
     others: CLOCKS,
     known: {
-      what: 'the wall clock of the server is set forward: a lease that is alive ends there',
+      what: 'the wall clock of the server jumps forward: live leases end there',
       faults: ['server-clock'],
     },
     load: async () => (await import('./postgres.ts')).startPostgresRows,
   },
   'postgres-advisory': {
     what: 'a PostgreSQL server, leases as session advisory locks',
-    faults: [...USUAL, ...ONE_SERVER, 'session-end'],
+    faults: [...DEFAULT, ...ONE_SERVER, 'session-end'],
     others: CLOCKS,
     known: {
-      what: 'the server ends the session of a holder that is cut off: it does not hear of it, and its names are free',
+      what: 'the server ends the session of a holder that is cut off: its names are free and it is not notified',
       faults: ['cut', 'session-end'],
     },
     load: async () => (await import('./postgres.ts')).startPostgresAdvisory,
   },
   etcd: {
     what: 'an etcd cluster of three',
-    faults: [...USUAL, ...LEADER, 'leader-cut'],
+    faults: [...DEFAULT, ...LEADER, 'leader-cut'],
     others: ['client-clock', 'leader-pause'],
     known: {
-      what: 'a leader stands still, is replaced, goes on and ends leases that are renewed elsewhere (before etcd 3.4.31 and 3.5.13)',
+      what: 'a leader is paused, replaced and resumed, and ends leases that are renewed elsewhere (before etcd 3.4.31 and 3.5.13)',
       faults: ['leader-pause'],
       ttl: 5_000,
       names: 12,
@@ -104,10 +104,10 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
   },
   zookeeper: {
     what: 'a ZooKeeper ensemble of three',
-    faults: [...USUAL, ...LEADER],
+    faults: [...DEFAULT, ...LEADER],
     others: CLOCKS,
     known: {
-      what: 'the monotonic clock of the leader runs ahead: the session of a holder that is cut off ends before its lease',
+      what: 'the monotonic clock of the leader jumps forward: the session of a holder that is cut off ends before its lease',
       faults: ['cut', 'server-clock'],
     },
     load: async () => (await import('./zookeeper.ts')).startZooKeeper,

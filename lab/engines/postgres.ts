@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import type { Engine, EngineOptions } from '../engine.ts'
+import { clockFaults, oneAtATime, serverFaults } from '../faults/server-faults.ts'
 import { startClock } from '../servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../servers/postgres.ts'
-import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
 /** One server, with leases as rows of a table. */
 export async function startPostgresRows(options: EngineOptions): Promise<Engine> {
@@ -19,10 +19,10 @@ async function start(
   { ttl, clocks }: EngineOptions,
   opening: (url: string) => ReturnType<Engine['open']>,
 ): Promise<Engine> {
-  const alone = oneAtATime()
+  const exclusive = oneAtATime()
   const endsWithSessions = name === 'postgres-advisory'
   const clock = clocks ? startClock() : undefined
-  // Without a password every user of the machine is its superuser, and can run programs as the user that started it.
+  // Without a password, every user of the machine could run programs as the user that started the server.
   const server: PostgresServer = await startPostgres({ clock, password: randomBytes(16).toString('hex') })
   const [row] = await server.query<{ server_version: string }>('show server_version')
   return {
@@ -31,15 +31,15 @@ async function start(
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
     endsWithConnection: endsWithSessions,
-    open: ([way]) => opening(server.url().replace(`:${server.port}/`, `:${way?.port}/`)),
+    open: ([proxy]) => opening(server.url().replace(`:${server.port}/`, `:${proxy?.port}/`)),
     faults: {
-      'session-end': alone(async ({ tell }) => {
-        tell('the server', endsWithSessions ? { forgets: true } : {})
+      'session-end': exclusive(async ({ report }) => {
+        report('the server', endsWithSessions ? { forgets: true } : {})
         await server.query('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()')
         return undefined
       }),
-      // With its sessions a restart ends all that is held by them.
-      ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions, alone }),
+      // A restart ends the sessions, and so their leases.
+      ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions, exclusive }),
       ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
     },
     async [Symbol.asyncDispose]() {

@@ -1,16 +1,16 @@
-import type { Engine, EngineOptions } from '../engine.ts'
+import { oneAtATime } from '../faults/server-faults.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 import { versionsOf } from './redis.ts'
-import { oneAtATime } from './server-faults.ts'
 
-/** A master with a replica, and three sentinels that make the replica master when the master is gone. */
+/** A master, its replica and three sentinels, which promote the replica when the master is down. */
 export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine> {
   const set = await startSentinel()
   const { nodes, sentinels } = set
-  const alone = oneAtATime()
+  const exclusive = oneAtATime()
   const nameOf = (node: RedisServer): string => `node ${nodes.indexOf(node) + 1}`
-  /** The former master comes back, and is a replica from then on. */
+  /** Restarts the former master, which becomes a replica. */
   const rejoin = async (master: RedisServer): Promise<void> => {
     await master.start()
     await set.agreed()
@@ -18,38 +18,38 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
   return {
     name: 'redis-sentinel',
     versions: await versionsOf(nodes[0] as RedisServer),
-    // The sentinels notice after 0.5 s, vote, and tell; clients ask them again.
+    // The sentinels notice after 0.5 s and vote. Then clients ask them again.
     bound: { death: 1_000, election: 5_000 },
     endpoints: nodes,
-    open: ways => ({
+    open: proxies => ({
       sentinels: sentinels.map(({ host, port }) => ({ host, port })),
       group: SentinelSet.group,
-      ways: Object.fromEntries(
-        nodes.map(({ host, port }, index) => [`${host}:${port}`, ways[index] ?? { host, port }]),
+      proxies: Object.fromEntries(
+        nodes.map(({ host, port }, index) => [`${host}:${port}`, proxies[index] ?? { host, port }]),
       ),
     }),
     faults: {
-      // Replication is not awaited: any failover may miss the last writes.
-      failover: alone(async ({ tell, wait, length }) => {
+      // Replication is asynchronous: any failover may miss the last writes.
+      failover: exclusive(async ({ report, wait, length }) => {
         const master = await set.master()
-        tell(nameOf(master), { stopsMajority: true, forgets: true })
+        report(nameOf(master), { stopsMajority: true, forgets: true })
         await set.failover('kill')
         await wait(length)
         await rejoin(master)
         return undefined
       }),
-      'stale-failover': alone(async ({ tell, wait, length }) => {
+      'stale-failover': exclusive(async ({ report, wait, length }) => {
         const master = await set.master()
-        tell(nameOf(master), { stopsMajority: true, forgets: true })
+        report(nameOf(master), { stopsMajority: true, forgets: true })
         await set.staleFailover(() => wait(Math.min(length, 0.4 * ttl)))
         await wait(length)
         await rejoin(master)
         return undefined
       }),
-      'server-pause': alone(async ({ tell, wait, length }) => {
-        // For a shorter time than the sentinels wait for.
+      'server-pause': exclusive(async ({ report, wait, length }) => {
+        // Shorter than the sentinels' timeout.
         const master = await set.master()
-        tell(nameOf(master), { stopsMajority: true })
+        report(nameOf(master), { stopsMajority: true })
         await master.pause()
         try {
           await wait(Math.min(length, 300))

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Engine, EngineOptions } from '../engine.ts'
+import { clockFaults } from '../faults/server-faults.ts'
 import { startClock } from '../servers/clock.ts'
 import { newFolder } from '../servers/folder.ts'
-import { clockFaults } from './server-faults.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
-/** A file in a folder of its own. There is no server: its clock is that of the machine, the same for all clients. */
+/** A file in its own folder. All clients share the clock of the machine. */
 export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engine> {
   const folder = newFolder('sqlite')
   const clock = clocks ? startClock() : undefined
@@ -21,16 +21,16 @@ export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engin
     open: () => ({ url: `sqlite:${join(data, 'leases.db')}` }),
     faults: {
       ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),
-      async 'server-forget'({ tell }) {
-        tell('the file', { forgets: true })
-        // Away at once, with what SQLite has beside it.
+      async 'server-forget'({ report }) {
+        report('the file', { forgets: true })
+        // The rename also removes the files that SQLite keeps next to it.
         renameSync(data, join(folder, randomUUID()))
         mkdirSync(data)
         return undefined
       },
     },
-    // One that is stopped in the middle of a transaction.
-    isHeldUpByClients: true,
+    // A client may be paused inside a transaction.
+    clientsBlockOthers: true,
     async [Symbol.asyncDispose]() {
       clock?.stop()
       rmSync(folder, { recursive: true, force: true })

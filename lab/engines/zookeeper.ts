@@ -1,13 +1,13 @@
-import type { Engine, EngineOptions } from '../engine.ts'
-import { pick, type Random } from '../prove/random.ts'
+import { pick, type Random } from '../faults/random.ts'
+import { clockFaults, oneAtATime, serverFaults } from '../faults/server-faults.ts'
 import { startClock } from '../servers/clock.ts'
 import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
-import { clockFaults, oneAtATime, serverFaults } from './server-faults.ts'
+import type { Engine, EngineOptions } from './engine.ts'
 
 const TICK = 200
-/** In ttls: a session lasts 5/3, rounded up by at most an eighth. */
+/** The timeout of a session in ttls: 5/3, rounded up by at most an eighth. */
 const SESSION = (5 / 3) * (9 / 8)
-/** Milliseconds within which three servers have a leader again, and clients a session with it. */
+/** The longest election, and until clients have a session with the new leader, in milliseconds. */
 const ELECTION = 4_000
 
 /** An ensemble of three. */
@@ -16,7 +16,7 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
   const ensemble = await startEnsemble({ clock })
   const { servers } = ensemble
   const lasts = SESSION * ttl
-  const alone = oneAtATime()
+  const exclusive = oneAtATime()
   const choose = async (random: Random): Promise<ZooKeeperServer> => {
     const leader = await ensemble.leader()
     return pick(
@@ -27,18 +27,18 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
   return {
     name: 'zookeeper',
     versions: { zookeeper: await versionOf(servers[0] as ZooKeeperServer) },
-    // Sessions end at a tick, and a new leader starts all of them anew.
+    // Sessions end at a tick, and a new leader restarts all of them.
     bound: { death: lasts - ttl + TICK + 1_000, election: 2 * lasts - ttl + TICK + ELECTION },
     lasts,
     endpoints: servers,
-    open: ways => ({ url: `zookeeper://${ways.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
+    open: proxies => ({ url: `zookeeper://${proxies.map(({ host, port }) => `${host}:${port}`).join(',')}` }),
     faults: {
-      ...serverFaults(servers, { needed: 2, choose, alone }),
-      // Sessions end by the monotonic clock, which never goes back.
+      ...serverFaults(servers, { needed: 2, choose, exclusive }),
+      // Sessions end by the monotonic clock, which never jumps back.
       ...clockFaults(clock ? [clock] : [], 0, 2 * lasts, 'jumpMonotonic'),
-      'leader-kill': alone(async ({ tell, wait, length }) => {
+      'leader-kill': exclusive(async ({ report, wait, length }) => {
         const leader = await ensemble.leader()
-        tell(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
+        report(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
         await leader.kill()
         await wait(Math.max(length, ELECTION))
         await leader.start()

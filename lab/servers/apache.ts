@@ -7,16 +7,16 @@ const PACKAGE = 'apache2-bin'
 
 export interface ApacheOptions {
   /**
-   * With `one` it carries out one request from its first byte to its last before it looks at the next. With `many`, its
-   * default, it looks at `If-Match` first, and replaces the file when the body is there.
+   * `one` handles one whole request at a time. `many`, the default of Apache, checks `If-Match` first and replaces the
+   * file when the body has arrived.
    * @default 'one'
    */
   readonly workers?: 'one' | 'many'
-  /** Seconds that it waits for the body of a request. @default 20 */
+  /** The timeout of a request's body, in seconds. @default 20 */
   readonly bodyLimit?: number
 }
 
-/** An Apache that serves and takes files by WebDAV. */
+/** An Apache that serves and stores files by WebDAV. */
 export async function startApache(options: ApacheOptions = {}): Promise<Apache> {
   const server = new Apache(await newPlace('apache'), options)
   await server.start()
@@ -41,14 +41,14 @@ export class Apache extends ServerProcess {
       `DocumentRoot ${files}`,
       `DavLockDB ${join(this.folder, 'locks')}`,
       `RequestReadTimeout body=${bodyLimit}`,
-      // A connection that is kept would have the one worker to itself.
+      // An idle connection would occupy the only worker.
       ...(workers === 'one' ? ['StartServers 1', 'ServerLimit 1', 'MaxRequestWorkers 1', 'KeepAlive Off'] : []),
-      // As root it starts as somebody else, who writes the files.
+      // Started as root, it changes to this user.
       ...(process.getuid?.() === 0 ? ['User nobody', 'Group nogroup'] : []),
       `<Directory ${files}>`,
       'Dav On',
       'Require all granted',
-      // Its own kind is weak for a second after each write, and a weak one never matches.
+      // The default ETag is weak for a second after each write, and a weak one never matches.
       'FileETag Digest',
       '</Directory>',
     ]
@@ -56,7 +56,7 @@ export class Apache extends ServerProcess {
     for (const folder of [this.folder, files]) chmodSync(folder, 0o777)
   }
 
-  /** Of the file with this name. */
+  /** The URL of the file with this name. */
   url(name: string): string {
     return `http://${this.host}:${this.port}/${name}`
   }

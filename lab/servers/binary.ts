@@ -1,8 +1,8 @@
 import { accessSync, constants, globSync, readdirSync, statSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { LeaseError } from '../../src/contract/errors.ts'
+import { LeaseError } from '../../src/index.ts'
 
-/** Where `script/setup` unpacks Debian's packages when it may not install them. */
+/** Where `script/setup` unpacks Debian's packages if it may not install them. */
 export const UNPACKED: string = join(import.meta.dirname, '../../.tools/servers/usr')
 
 /** Where `script/setup --newest-servers` unpacks the newest servers. Programs there find their own libraries. */
@@ -13,7 +13,7 @@ const GENERATIONS = ['installed', 'newest', 'valkey'] as const
 /** Which servers are started: those of the machine, the newest, or the newest with Valkey instead of Redis. */
 export type Generation = (typeof GENERATIONS)[number]
 
-/** The programs of `NEWEST`; all others are those of the machine. */
+/** The programs in `NEWEST`. All others are those of the machine. */
 const HAS_NEWEST: ReadonlySet<string> = new Set(
   'redis-server redis-cli etcd postgres initdb pg_basebackup pgbouncer'.split(' '),
 )
@@ -28,14 +28,13 @@ export function chosenGeneration(): Generation {
 
 export interface Binary {
   readonly path: string
-  /** What its process needs in addition to find its shared libraries. */
+  /** Environment variables that let it find its shared libraries. */
   readonly env: Readonly<Record<string, string>>
 }
 
 /**
- * A program on `PATH`, else one that `script/setup` unpacked into the checkout. Other generations use only what was
- * unpacked for them. Throws an error that names the Debian package: a test that needs a missing server fails, it never
- * skips.
+ * A program on `PATH`, or one that `script/setup` unpacked into the checkout. Other generations use only what was unpacked
+ * for them. Throws an error that names the Debian package.
  */
 export function findBinary(
   name: string,
@@ -69,13 +68,13 @@ export function missingNewest(name: string): LeaseError {
   return new LeaseError('DRIVER_MISSING', `${name} was not found in .tools/newest: run ./script/setup --newest-servers`)
 }
 
-/** The package of Debian that brings it is the quickest way to it; a checkout has another. */
+/** The error for a program that is not installed. */
 export function missing(name: string, debianPackage: string): LeaseError {
   const cure = `install Debian's package with: apt-get install ${debianPackage}`
   return new LeaseError('DRIVER_MISSING', `${name} was not found: ${cure}, or in a checkout: ./script/setup --servers`)
 }
 
-/** Debian keeps the programs of PostgreSQL and Java apart, by version, and some servers where only root looks for them. */
+/** Debian has the programs of PostgreSQL and Java in folders by version, and some servers in `sbin`. */
 function foldersIn(prefix: string): string[] {
   return [
     join(prefix, 'bin'),

@@ -1,6 +1,6 @@
-// Moves the clocks of a program that knows nothing of it: LD_PRELOAD this. The file that HOLDFAST_CLOCK names holds
-// two signed 64-bit numbers of nanoseconds, added to the wall clock and to the monotonic one; they may change at any
-// time. What already waits, waits on for as long as it would have.
+// Moves the clocks of any program, with LD_PRELOAD. The file HOLDFAST_CLOCK has two signed 64-bit numbers of nanoseconds,
+// which are added to the wall clock and to the monotonic clock. They may change at any time. A wait that has begun is not
+// affected.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static struct timespec add(struct timespec time, int64_t shift) {
   return (struct timespec){sum / SECOND, sum % SECOND};
 }
 
-// At the first look at a clock; two threads at once map it twice, which does no harm.
+// At the first use of a clock. Two threads at once map it twice, which is harmless.
 static const volatile int64_t *map_shifts(void) {
   const char *path = getenv("HOLDFAST_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -34,8 +34,8 @@ static const volatile int64_t *map_shifts(void) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
-  // Asks the kernel and not the function hidden by this one: finding that allocates memory, and jemalloc, which Redis
-  // uses, asks for the time while it sets itself up; libfaketime hangs there.
+  // Asks the kernel, not the hidden function: dlsym allocates memory, and jemalloc, which Redis uses, reads the time while
+  // it initializes. libfaketime hangs there.
   if (syscall(SYS_clock_gettime, clock, now)) return -1;
   if (!shifts) shifts = map_shifts();
   int64_t shift = 0;
@@ -55,14 +55,13 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
   return 0;
 }
 
-// Java sleeps until a moment of the clock that it was shown, and the kernel knows only its own: each sleep would take
-// longer by all that the clock was ever set forward.
+// Java sleeps until a time of the moved clock, but the kernel uses its own. Each sleep would take longer by the shift.
 int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
                            const struct timespec *restrict until) {
   static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
   if (!wait) wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
   if (!shifts) shifts = map_shifts();
-  // Which clock it is cannot be asked: no machine has been up for 30 years, and no wall clock shows 1980.
+  // Tells the clocks apart by the time: no machine has been up for 30 years, and no wall clock shows 1980.
   int64_t shift = until->tv_sec > 1000000000 ? shifts[0] : shifts[1];
   struct timespec real = add(*until, -shift);
   return wait(cond, mutex, &real);

@@ -6,20 +6,19 @@ import { findBinary, UNPACKED } from './binary.ts'
 import { newFolder } from './folder.ts'
 
 const SOURCE = join(import.meta.dirname, 'clock.c')
-// In the package each program that changes clocks builds it for itself: it must not write where it is installed.
+// An installed package must not write to its own folder, so each process compiles the library for itself.
 const TOOLS = import.meta.url.endsWith('.ts') ? join(import.meta.dirname, '../../.tools') : undefined
 
 /**
- * A clock of its own for child processes that run with its `env`: Redis, Valkey, PostgreSQL, Java, Node. It has no
- * effect on programs that ask the kernel directly (Go, so etcd). A timeout that the process already waits for is a
- * duration, and no jump shortens it.
+ * A clock for child processes that run with its `env`: Redis, Valkey, PostgreSQL, Java, Node. It has no effect on programs
+ * that ask the kernel directly (Go, so etcd). A jump does not shorten a wait that has begun.
  */
 export function startClock(): ShiftedClock {
   return new ShiftedClock(newFolder('clock'), buildLibrary())
 }
 
 export class ShiftedClock implements Disposable {
-  /** To be merged into the environment of a child process. */
+  /** Environment variables for the child process. */
   readonly env: Readonly<Record<string, string>>
   readonly #folder: string
   readonly #file: number
@@ -33,23 +32,23 @@ export class ShiftedClock implements Disposable {
     this.env = { LD_PRELOAD: library, HOLDFAST_CLOCK: path }
   }
 
-  /** Sets the wall clock forward, or back if `ms` is negative. Redis judges expiry by it. */
+  /** Moves the wall clock forward, or back if `ms` is negative. Redis expires keys by it. */
   jumpWall(ms: number): void {
     this.#jump(0, ms)
   }
 
-  /** Lets `ms` pass at once on the monotonic clock. */
+  /** Moves the monotonic clock forward. */
   jumpMonotonic(ms: number): void {
     this.#jump(1, ms)
   }
 
-  /** Both: what a machine sees that slept. */
+  /** Moves both clocks, as after a suspend of the machine. */
   jump(ms: number): void {
     this.jumpWall(ms)
     this.jumpMonotonic(ms)
   }
 
-  /** Removes its file. Processes that use it keep the shifts that they have. */
+  /** Removes its file. Running processes keep their shifts. */
   stop(): void {
     if (!existsSync(this.#folder)) return
     closeSync(this.#file)
@@ -70,7 +69,7 @@ export class ShiftedClock implements Disposable {
   }
 }
 
-// Built once per version of the source, by whichever test process needs it first; the others see it whole or not.
+// Compiled once per version of the source. The rename makes it appear complete to other processes.
 function buildLibrary(): string {
   const folder = TOOLS ?? newFolder('library')
   const version = createHash('sha256').update(readFileSync(SOURCE)).digest('hex').slice(0, 12)
@@ -79,13 +78,13 @@ function buildLibrary(): string {
   mkdirSync(folder, { recursive: true })
   const unfinished = `${library}.${process.pid}`
   const { path, args } = findCompiler()
-  // The functions it calls are in every program that loads it.
+  // Every program that loads it has the functions that it calls.
   execFileSync(path, [...args, '-shared', '-fPIC', '-nostdlib', '-o', unfinished, SOURCE], { stdio: 'pipe' })
   renameSync(unfinished, library)
   return library
 }
 
-/** The machine's C compiler, else the small one that `script/setup` unpacks with the headers when it is not root. */
+/** The machine's C compiler, or the small one that `script/setup` unpacks with the headers if it is not root. */
 function findCompiler(): { path: string; args: string[] } {
   try {
     return { path: findBinary('cc', 'gcc libc6-dev').path, args: [] }

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { fields } from '../../src/stores/redis/info.ts'
 import { findBinary } from './binary.ts'
 import { newPlace } from './process.ts'
-import { RedisServer } from './redis.ts'
+import { fields, RedisServer } from './redis.ts'
 import { until } from './until.ts'
 
-/** A Redis Cluster of three masters without replicas, each with a third of the slots, that serves on every node. */
+/** A Redis Cluster of three masters without replicas, each with a third of the slots. All nodes serve. */
 export async function startCluster(): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   try {
@@ -45,7 +44,7 @@ export class RedisCluster implements AsyncDisposable {
     this.nodes = nodes
   }
 
-  /** Waits until every node says that the whole cluster serves. */
+  /** Waits until every node reports that the whole cluster serves. */
   async agreed(): Promise<void> {
     await until('cluster_state is ok on every node', async () => {
       const infos = await Promise.all(this.nodes.map(node => node.call('CLUSTER', 'INFO')))
@@ -53,7 +52,7 @@ export class RedisCluster implements AsyncDisposable {
     })
   }
 
-  /** The node that has this key, as any node that runs says. */
+  /** The node that has this key. */
   async nodeOf(key: string): Promise<RedisServer> {
     const asked = this.nodes.find(node => node.isRunning)
     if (!asked) throw new Error('no node of the cluster runs')

@@ -1,12 +1,19 @@
-import { LeaseError } from '../../src/contract/errors.ts'
-import { load, WHERE } from '../../src/stores/shared/load.ts'
+import { createRequire } from 'node:module'
+import { LeaseError } from '../../src/index.ts'
 
 /**
- * A client library by which a server is asked how it is. Loaded when it is needed, since the package requires none.
+ * The client library that controls a server. It is loaded on demand, because no dependency brings it.
  * @throws LeaseError DRIVER_MISSING
  */
 export function driver<Module>(name: string): Module {
-  const module = load(name) as Module | undefined
-  if (module) return module
-  throw new LeaseError('DRIVER_MISSING', `a server of this kind is asked how it is by ${name}: npm i ${name} ${WHERE}`)
+  try {
+    return createRequire(import.meta.url)(name)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code !== 'MODULE_NOT_FOUND' || !message.includes(`'${name}'`)) throw error
+    throw new LeaseError(
+      'DRIVER_MISSING',
+      `the lab controls a server of this kind with ${name}: npm install --save-dev ${name} where holdfast-lab is installed`,
+    )
+  }
 }

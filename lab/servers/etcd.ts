@@ -1,7 +1,7 @@
 import { request } from 'node:http'
-import { PeerNetwork } from './etcd-peers.ts'
 import { type Port, reservePort } from './port.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
+import { startProxy, type TcpProxy } from './proxy.ts'
 import { until } from './until.ts'
 
 export interface EtcdLaunch {
@@ -11,12 +11,12 @@ export interface EtcdLaunch {
 
 interface Member {
   readonly name: string
-  /** Where it listens for the others, and where these find it. */
+  /** The port on which it listens for the others, and the port at which they reach it. */
   readonly listensAt: number
   readonly isAt: number
 }
 
-/** Beside the one for clients. The last tells of its health without TLS and users. */
+/** Ports in addition to the one for clients. The one for health needs neither TLS nor users. */
 interface Ports {
   readonly peer: Port
   readonly health: Port
@@ -27,31 +27,30 @@ interface Status {
   readonly leader?: string
 }
 
-/** Elections within 0.5 to 1 s, and leases of 1 s; with the defaults of etcd 1 to 2 s, and 2 s. */
+/** Elections take 0.5 to 1 s and the shortest lease is 1 s; by default they are 1 to 2 s, and 2 s. */
 const QUICK = ['--heartbeat-interval=50', '--election-timeout=500']
 
-/** One etcd that serves, a cluster by itself. */
+/** A single etcd that serves. */
 export async function startEtcd({ args = [] }: EtcdLaunch = {}): Promise<EtcdServer> {
-  const { members, network } = await startMembers(1, args)
-  await network[Symbol.asyncDispose]() // nobody is there to talk to
+  const { members } = await startMembers(1, args)
   return members[0] as EtcdServer
 }
 
 /** A cluster of three that serves. */
 export async function startEtcdCluster({ args = [] }: EtcdLaunch = {}): Promise<EtcdCluster> {
-  const { members, network } = await startMembers(3, args)
-  return new EtcdCluster(members, network)
+  const { members, proxies } = await startMembers(3, args)
+  return new EtcdCluster(members, proxies)
 }
 
 async function startMembers(
   count: number,
   args: readonly string[],
-): Promise<{ members: EtcdServer[]; network: PeerNetwork }> {
+): Promise<{ members: EtcdServer[]; proxies: TcpProxy[] }> {
   const places = await Promise.all(Array.from({ length: count }, () => newPlace('etcd')))
   const peers = await Promise.all(places.map(() => reservePort()))
-  const network = await PeerNetwork.start(peers.map(({ number }) => number))
+  const proxies = count > 1 ? await Promise.all(peers.map(({ number }) => startProxy({ port: number }))) : []
   const members = peers.map(({ number }, index): Member => {
-    return { name: `m${index}`, listensAt: number, isAt: network.ports[index] as number }
+    return { name: `m${index}`, listensAt: number, isAt: proxies[index]?.port ?? number }
   })
   const servers = await Promise.all(
     places.map(async (place, index) => {
@@ -61,10 +60,10 @@ async function startMembers(
   )
   try {
     await Promise.all(servers.map(server => server.start()))
-    return { members: servers, network }
+    return { members: servers, proxies }
   } catch (error) {
     await Promise.all(servers.map(server => server.stop()))
-    await network[Symbol.asyncDispose]()
+    await Promise.all(proxies.map(proxy => proxy.stop()))
     throw error
   }
 }
@@ -141,18 +140,19 @@ export class EtcdServer extends ServerProcess {
 
 export class EtcdCluster implements AsyncDisposable {
   readonly members: readonly EtcdServer[]
-  readonly #network: PeerNetwork
+  readonly #proxies: readonly TcpProxy[]
 
-  constructor(members: readonly EtcdServer[], network: PeerNetwork) {
+  /** `proxies`: one in front of each member, for the other members. */
+  constructor(members: readonly EtcdServer[], proxies: readonly TcpProxy[]) {
     this.members = members
-    this.#network = network
+    this.#proxies = proxies
   }
 
   get endpoints(): string[] {
     return this.members.map(member => member.endpoint)
   }
 
-  /** The member that says that it leads. */
+  /** The member that leads. */
   async leader(among: readonly EtcdServer[] = this.members): Promise<EtcdServer> {
     return until('the cluster has a leader', async () => {
       for (const member of among) {
@@ -163,19 +163,20 @@ export class EtcdCluster implements AsyncDisposable {
     })
   }
 
-  /** Cuts a member off from the others; clients still reach it. */
+  /** Cuts a member off from the others. Clients still reach it. */
   async cut(member: EtcdServer): Promise<void> {
     const { header } = await member.call<Status>('maintenance/status', {})
-    this.#network.cut(this.members.indexOf(member), BigInt(header.member_id).toString(16))
+    const fromMember = new RegExp(`^X-Server-From: ${BigInt(header.member_id).toString(16)}\\r$`, 'im')
+    for (const [index, proxy] of this.#proxies.entries()) proxy.cut(this.members[index] === member ? /^/ : fromMember)
   }
 
   heal(): void {
-    this.#network.heal()
+    for (const proxy of this.#proxies) proxy.heal()
   }
 
   async stop(): Promise<void> {
     await Promise.all(this.members.map(member => member.stop()))
-    await this.#network[Symbol.asyncDispose]()
+    await Promise.all(this.#proxies.map(proxy => proxy.stop()))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-// Its standard input ends when this process does, by whatever cause, SIGKILL included. Servers are process groups of
-// their own, and each keeps its number in a file `pid` in its folder while it runs.
+// Its standard input ends when this process ends, even by SIGKILL. Each server is a process group with its number in the
+// file `pid` of its folder.
 const WATCHDOG = `
   cat
   for file in "$0"/*/pid; do [ -f "$file" ] && kill -s KILL -- "-$(cat "$file")"; done
@@ -14,8 +14,8 @@ const WATCHDOG = `
 let root: string | undefined
 
 /**
- * A new temporary folder. It goes when this process ends, in whatever way, at the latest, and the process group whose
- * number is in its file `pid` is killed then.
+ * A new temporary folder. When this process ends, even by SIGKILL, the folder is removed, and the process group in its
+ * file `pid` is killed.
  */
 export function newFolder(name: string): string {
   root ??= watch(mkdtempSync(join(tmpdir(), 'holdfast-servers-')))

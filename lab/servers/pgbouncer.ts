@@ -19,7 +19,7 @@ export function poolerGenerations(): readonly Generation[] {
   return chosenGeneration() === 'installed' ? ['installed'] : ['installed', 'newest']
 }
 
-/** A pooler before this server, which asks for no password. */
+/** A pooler in front of this server. It requires no password. */
 export async function startPgBouncer(server: PostgresServer, options: PgBouncerOptions = {}): Promise<PgBouncer> {
   const pooler = new PgBouncer(await newPlace('pgbouncer'), server, options)
   await pooler.start()
@@ -44,7 +44,7 @@ export class PgBouncer extends ServerProcess {
       `pool_mode = ${mode}`,
       `default_pool_size = ${size}`,
       'max_client_conn = 200',
-      // Else it refuses for 15 s after the server was down.
+      // By default it refuses clients for 15 s after the server was down.
       'server_login_retry = 0.1',
     ]
     writeFileSync(this.#configPath, `${lines.join('\n')}\n`)

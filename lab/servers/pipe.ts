@@ -3,44 +3,44 @@ import type { Socket } from 'node:net'
 type Mode = 'pass' | 'hold' | 'drop' | 'stall'
 type Piece = Buffer | 'end' | 'reset'
 
-/** One direction of a proxy, over all its connections, present and future. It passes until told otherwise. */
+/** One direction of a proxy, for all its connections, open and future. At first it passes everything. */
 export class Direction {
-  /** Bytes that arrived at the proxy, also those dropped afterwards. */
+  /** Bytes that arrived at the proxy, including dropped ones. */
   bytes = 0
   mode: Mode = 'pass'
   /** Milliseconds. */
   latency = 0
   readonly pipes: Set<Pipe> = new Set()
 
-  /** Ends every fault: what was held goes on, in order. Connections that lost bytes are reset, a stream has no holes. */
+  /** Ends every fault. Held bytes pass in order. Connections that lost bytes are reset, because a stream has no holes. */
   pass(): void {
     this.#turn('pass')
     for (const pipe of this.pipes) if (pipe.hasLost) pipe.resetBoth()
   }
 
-  /** Takes everything from the sender and keeps it, ends and resets included, until `pass()`. */
+  /** Holds everything that is sent, including ends and resets, until `pass()`. */
   hold(): void {
     this.#turn('hold')
   }
 
-  /** Takes everything from the sender and forgets it, ends and resets included. */
+  /** Drops everything that is sent, including ends and resets. */
   drop(): void {
     this.#turn('drop')
   }
 
-  /** Stops reading, so that the sender's buffers fill up: a half-open connection. */
+  /** Stops reading, so the sender's buffers fill up: a half-open connection. */
   stall(): void {
     this.#turn('stall')
   }
 
-  /** Each piece leaves this many ms after it came. */
+  /** Delays everything by so many milliseconds. */
   delay(ms: number): void {
     this.#turn('pass', ms)
   }
 
   /**
-   * Resets the present connections towards the receiver of this direction alone: with `up` the server forgets a
-   * client that believes to be connected, with `down` the client is cut off and the server does not know.
+   * Resets the open connections towards the receiver only. With `up` the server loses a client that believes to be
+   * connected; with `down` the client loses the server.
    */
   reset(): void {
     for (const pipe of this.pipes) pipe.reset()
@@ -55,10 +55,10 @@ export class Direction {
 
 /** One direction of one connection. */
 export class Pipe {
-  /** Called when the receiver's socket has taken a piece. */
+  /** Called when the socket of the receiver has accepted a piece. */
   onDelivered: (piece: Buffer) => void = () => {}
   hasLost = false
-  #isDeaf = false
+  isDeaf = false
   #timer: NodeJS.Timeout | undefined
   readonly #queue: { readonly piece: Piece; readonly at: number }[] = []
   readonly #from: Socket
@@ -83,7 +83,7 @@ export class Pipe {
     this.flush()
   }
 
-  /** Sends what may go by now. */
+  /** Sends what may pass by now. */
   flush(): void {
     clearTimeout(this.#timer)
     const { mode, latency } = this.#direction
@@ -102,9 +102,9 @@ export class Pipe {
     }
   }
 
-  /** From now on nothing passes on this one connection. */
+  /** Drops everything from now on. */
   deafen(): void {
-    this.#isDeaf = true
+    this.isDeaf = true
   }
 
   reset(): void {
@@ -117,7 +117,7 @@ export class Pipe {
   }
 
   #receive(piece: Piece): void {
-    if (this.#isDeaf) return
+    if (this.isDeaf) return
     this.#queue.push({ piece, at: performance.now() })
     this.flush()
   }
@@ -131,8 +131,8 @@ export class Pipe {
 }
 
 /**
- * Resets a connection, or closes it if its end is on the way already: a socket that is reset while it shuts down is never
- * closed (libuv answers EINVAL), and Node 24 then turns in circles when the process ends.
+ * Resets a connection, or closes it if it is shutting down: libuv cannot reset such a socket (EINVAL), and Node 24 then
+ * loops forever when the process ends.
  */
 export function resetSocket(socket: Socket): void {
   if (socket.writableEnded && !socket.writableFinished) socket.destroy()

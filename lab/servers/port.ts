@@ -1,20 +1,26 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 
-// Below Linux' range for outgoing connections (32768-60999), so that no client's own port is in the way when a server
-// comes back; Redis Cluster's bus is 10,000 above.
+// Below the ports of outgoing connections on Linux (32768-60999), so that none of them blocks a server that restarts.
+// Redis Cluster's bus is 10,000 above.
 const LOWEST = 12_000
 const COUNT = 10_000
 
+/** The address of a server. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
 export interface Port {
   readonly number: number
-  /** Lets others have it. */
+  /** Frees the port. */
   release(): Promise<void>
 }
 
 /**
- * A free port of 127.0.0.1 that stays ours, also while the server on it is down: it is marked for the test processes
- * beside this one by listening on the same port of 127.0.0.2.
+ * Reserves a free port of 127.0.0.1, also while the server on it is down. It listens on the same port of 127.0.0.2, which
+ * tells other processes that the port is taken.
  */
 export async function reservePort(): Promise<Port> {
   for (;;) {

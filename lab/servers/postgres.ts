@@ -10,9 +10,9 @@ import { until } from './until.ts'
 const PACKAGE = 'postgresql'
 
 export interface PostgresOptions {
-  /** Of the user `postgres`, who is then asked for it. @default nobody is asked */
+  /** The password of the user `postgres`. @default none is required */
   readonly password?: string | undefined
-  /** The clock it lives by. */
+  /** Its clock. */
   readonly clock?: ShiftedClock | undefined
   /** Makes it a hot standby of this primary. */
   readonly standbyOf?: PostgresServer | undefined
@@ -27,7 +27,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   return server
 }
 
-/** It refuses to run as root. */
+/** PostgreSQL refuses to run as root. */
 export function unprivileged(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const number = (option: string): number => Number(execFileSync('id', [option, 'postgres'], { encoding: 'utf8' }))
@@ -36,6 +36,8 @@ export function unprivileged(): { uid: number; gid: number } | undefined {
 
 export class PostgresServer extends ServerProcess {
   readonly password: string | undefined
+  // Before the start, which would wait for a client that is missing.
+  readonly #client = driver<typeof import('pg')>('pg').Client
   readonly #clock: ShiftedClock | undefined
 
   constructor(place: Place, { password, clock, standbyOf, config = {} }: PostgresOptions) {
@@ -98,16 +100,15 @@ export class PostgresServer extends ServerProcess {
     writeFileSync(join(this.#data, 'postgresql.conf'), `${lines.join('\n')}\n`)
   }
 
-  /** Of the user `postgres`, or of another. */
+  /** The URL for the user `postgres`, or for another. */
   url(user = 'postgres', password: string | undefined = this.password): string {
     const secret = password === undefined ? '' : `:${encodeURIComponent(password)}`
     return `postgres://${user}${secret}@${this.host}:${this.port}/postgres`
   }
 
-  /** The rows of one query as the user `postgres`, or several statements, on a connection of its own. */
+  /** Runs a query, or several statements, as the user `postgres` on a new connection. Resolves to the rows. */
   async query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]> {
-    const { Client } = driver<typeof import('pg')>('pg')
-    const client = new Client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
+    const client = new this.#client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })
     client.on('error', () => {})
     try {
       await client.connect()
@@ -117,7 +118,7 @@ export class PostgresServer extends ServerProcess {
     }
   }
 
-  /** Its children have process groups of their own. */
+  /** Its children are process groups, too. */
   override async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (!this.isRunning) return
     const children = this.#children()

@@ -7,7 +7,7 @@ import { newFolder } from './folder.ts'
 import { type Port, reservePort } from './port.ts'
 import { until } from './until.ts'
 
-/** Where a server lives, also while it is down: its port and its folder. */
+/** The port and folder of a server. It keeps them while it is down. */
 export interface Place {
   readonly port: Port
   readonly folder: string
@@ -19,19 +19,19 @@ export async function newPlace(name: string): Promise<Place> {
 
 export interface Command {
   readonly binary: string
-  /** Named when the binary is missing. */
+  /** The package to install if the binary is missing. */
   readonly debianPackage: string
   /** @default the chosen one */
   readonly generation?: Generation | undefined
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>> | undefined
-  /** Whom it runs as. @default this process's user */
+  /** The user that it runs as. @default the user of this process */
   readonly user?: { readonly uid: number; readonly gid: number } | undefined
 }
 
 /**
- * A real server as a child process, on 127.0.0.1, a port of its own and a temporary folder. It dies with this process,
- * even by SIGKILL. A kind of server adds how it is called and how to see that it serves.
+ * A real server as a child process, with its own port of 127.0.0.1 and a temporary folder. It dies with this process, even
+ * by SIGKILL. A subclass adds the command and the check whether it serves.
  */
 export abstract class ServerProcess implements AsyncDisposable {
   readonly host = '127.0.0.1'
@@ -48,26 +48,26 @@ export abstract class ServerProcess implements AsyncDisposable {
 
   protected abstract command(): Command
 
-  /** Polled: answers or throws something else than true until the server serves. */
+  /** True once the server serves. It is polled, and may throw before. */
   protected abstract isReady(): Promise<boolean>
 
-  /** The process id, of a process group too. Throws while the server is down. */
+  /** The id of its process and process group. Throws while the server is down. */
   get pid(): number {
     if (!this.#child?.pid || !this.isRunning) throw new Error(`the server on port ${this.port} is not running`)
     return this.#child.pid
   }
 
-  /** True also while it is paused. */
+  /** Also true while it is paused. */
   get isRunning(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** All that it wrote to standard output and standard error, over restarts. */
+  /** Its standard output and standard error since the first start. */
   get output(): string {
     return existsSync(this.#outputPath) ? readFileSync(this.#outputPath, 'utf8') : ''
   }
 
-  /** Resolves when the server serves. If it ends or is not ready within 60 s, all is removed and its output thrown. */
+  /** Resolves when the server serves. Otherwise, after 60 s at most, removes everything and throws its output. */
   async start(): Promise<void> {
     try {
       const child = this.#spawn()
@@ -85,14 +85,14 @@ export abstract class ServerProcess implements AsyncDisposable {
     }
   }
 
-  /** SIGKILL, and all is removed: folder, port. May be called twice. */
+  /** Kills it, removes its folder and frees its port. May be called twice. */
   async stop(): Promise<void> {
     await this.kill()
     rmSync(this.folder, { recursive: true, force: true })
     await this.#place.port.release()
   }
 
-  /** The signal, by default SIGKILL, and waits for its end. Folder and port stay. */
+  /** Sends the signal, by default SIGKILL, and waits for its end. Keeps the folder and the port. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     if (!this.#child || !this.isRunning) return
     const exit = once(this.#child, 'exit')
@@ -100,14 +100,14 @@ export abstract class ServerProcess implements AsyncDisposable {
     await exit
   }
 
-  /** SIGSTOP; resolves when the process stands still. What clients send meanwhile waits in the sockets. */
+  /** Pauses it by SIGSTOP. Resolves when it is stopped. Requests wait in the sockets meanwhile. */
   async pause(): Promise<void> {
     const { pid } = this
     process.kill(-pid, 'SIGSTOP')
     await until(`process ${pid} is stopped`, () => stateOf(pid) === 'T', { every: 1 })
   }
 
-  /** SIGCONT. */
+  /** Resumes it by SIGCONT. */
   resume(): void {
     process.kill(-this.pid, 'SIGCONT')
   }
@@ -133,7 +133,7 @@ export abstract class ServerProcess implements AsyncDisposable {
     const child = spawn(found.path, args, {
       cwd: this.folder,
       env: { ...process.env, ...found.env, ...env },
-      // A group of its own: Ctrl-C in the terminal is for the tests, and forked helpers are stopped along.
+      // In its own group, so that Ctrl-C does not reach it and its children get its signals.
       detached: true,
       stdio: ['ignore', output, output],
       ...user,
@@ -150,7 +150,7 @@ export abstract class ServerProcess implements AsyncDisposable {
   }
 }
 
-/** The letter of proc(5), such as `T` for stopped and `Z` for a zombie. It follows a name that may hold brackets. */
+/** The state letter of proc(5), such as `T` for stopped and `Z` for a zombie. The name before it may have brackets. */
 export function stateOf(pid: number): string | undefined {
   return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.[0]
 }

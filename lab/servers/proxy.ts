@@ -13,17 +13,23 @@ interface Rule {
   act(client: Socket, server: Socket, down: Pipe): void
 }
 
-// A rule sees this much of the end of what one connection has sent: a request may come in several pieces.
+interface Connection {
+  /** Its first bytes. */
+  head: string
+  readonly pipes: readonly Pipe[]
+}
+
+// A rule sees the last bytes that a connection sent, because a request may come in several pieces.
 const LONGEST_REQUEST = 65_536
 
-/** A TCP proxy on a port of its own in front of `target`, which may be down, and go away and come back. */
+/** A TCP proxy on its own port in front of `target`, which may be down and restart. */
 export async function startProxy(target: Target): Promise<TcpProxy> {
   const proxy = new TcpProxy(target, await reservePort())
   await proxy.accept()
   return proxy
 }
 
-/** The network between clients and one server, with faults on demand. Lives in this process. */
+/** The network between clients and one server, with faults on demand. It runs in this process. */
 export class TcpProxy implements AsyncDisposable {
   readonly host = '127.0.0.1'
   readonly port: number
@@ -38,6 +44,8 @@ export class TcpProxy implements AsyncDisposable {
   readonly #clients = new Set<Socket>()
   readonly #servers = new Set<Socket>()
   readonly #rules = new Set<Rule>()
+  readonly #connections = new Set<Connection>()
+  #cut: RegExp | undefined
   #listener: Server | undefined
 
   constructor(target: Target, reservation: Port) {
@@ -46,12 +54,12 @@ export class TcpProxy implements AsyncDisposable {
     this.port = reservation.number
   }
 
-  /** Connections that clients have now. */
+  /** Open connections of clients. */
   get connections(): number {
     return this.#clients.size
   }
 
-  /** Present connections go on, a new one gets ECONNREFUSED, until `accept()`. */
+  /** Refuses new connections until `accept()`. Open ones continue. */
   async refuse(): Promise<void> {
     this.#listener?.close()
     this.#listener = undefined
@@ -65,14 +73,29 @@ export class TcpProxy implements AsyncDisposable {
     await once(this.#listener, 'listening')
   }
 
-  /** Resets the present connections on both sides; new ones are served. */
+  /** Resets the open connections on both sides. New ones are served. */
   reset(): void {
     for (const socket of [...this.#clients, ...this.#servers]) resetSocket(socket)
   }
 
   /**
-   * The next request that contains `match` is delivered and its client's connection reset before the reply. Resolves
-   * when the server has carried the request out: it then answered into the void and closed its end.
+   * Cuts off all connections, open and future, whose first bytes match: nothing passes, and no side is notified.
+   * `heal()` ends it.
+   */
+  cut(match: RegExp): void {
+    this.#cut = match
+    for (const connection of this.#connections) this.#cutOff(connection)
+  }
+
+  /** Resets the connections that were cut off, because a stream must not have holes. */
+  heal(): void {
+    this.#cut = undefined
+    for (const { pipes } of this.#connections) if (pipes.every(pipe => pipe.isDeaf)) pipes[0]?.resetBoth()
+  }
+
+  /**
+   * Delivers the next request that contains `match` and resets the connection of its client before the reply. Resolves
+   * when the server has carried out the request and closed its end.
    */
   cutAfterRequest(match: string | RegExp): Promise<void> {
     return new Promise(resolve => {
@@ -80,7 +103,7 @@ export class TcpProxy implements AsyncDisposable {
         match,
         act(client, server) {
           resetSocket(client)
-          // A reset would make the server forget a request that it has not read yet; an end comes after it.
+          // A reset would discard a request that the server has not read yet. An end comes after it.
           server.on('data', () => server.end())
           server.on('end', () => server.end())
           server.on('close', () => resolve())
@@ -90,8 +113,8 @@ export class TcpProxy implements AsyncDisposable {
   }
 
   /**
-   * The next request that contains `match` is delivered and its reply lost, with all later ones on that connection,
-   * which stays open. Resolves when the reply was lost.
+   * Delivers the next request that contains `match` and drops its reply, with all later ones on that connection, which
+   * stays open. Resolves when the reply is lost.
    */
   loseReply(match: string | RegExp): Promise<void> {
     return new Promise(resolve => {
@@ -116,6 +139,10 @@ export class TcpProxy implements AsyncDisposable {
     await this.stop()
   }
 
+  #cutOff({ head, pipes }: Connection): void {
+    if (this.#cut?.test(head)) for (const pipe of pipes) pipe.deafen()
+  }
+
   #connect(client: Socket): void {
     this.accepted += 1
     const server = connect({ host: '127.0.0.1', noDelay: true, allowHalfOpen: true, ...this.#target })
@@ -123,6 +150,15 @@ export class TcpProxy implements AsyncDisposable {
     track(server, this.#servers)
     const up = new Pipe(client, server, this.up)
     const down = new Pipe(server, client, this.down)
+    const connection = { head: '', pipes: [up, down] }
+    this.#connections.add(connection)
+    for (const [socket, other] of [[client, server] as const, [server, client] as const])
+      socket.on('close', () => other.closed && this.#connections.delete(connection))
+    this.#cutOff(connection)
+    client.prependOnceListener('data', (piece: Buffer) => {
+      connection.head = piece.toString('latin1')
+      this.#cutOff(connection)
+    })
     let sent = ''
     up.onDelivered = piece => {
       if (this.#rules.size === 0) {
@@ -139,7 +175,7 @@ export class TcpProxy implements AsyncDisposable {
   }
 }
 
-// search() would take a string for a regular expression, and names have braces and brackets.
+// Names have braces and brackets, so a string is not a regular expression.
 function contains(text: string, match: string | RegExp): boolean {
   return typeof match === 'string' ? text.includes(match) : text.search(match) >= 0
 }

@@ -1,22 +1,21 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fields } from '../../src/stores/redis/info.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
 import { type Command, newPlace, type Place, ServerProcess } from './process.ts'
 
 export interface RedisOptions {
-  /** Of the default user. */
+  /** The password of the default user. */
   readonly password?: string | undefined
   /** ACL rules, one user each: `'app on >secret ~holdfast:* &holdfast:* +@all'`. */
   readonly users?: readonly string[] | undefined
   /** @default 'noeviction' */
   readonly maxmemoryPolicy?: string | undefined
-  /** When its append-only file is synced; `'no'` keeps nothing over a restart. @default 'no' */
+  /** When its append-only file is synced. With `'no'` a restart forgets everything. @default 'no' */
   readonly appendonly?: 'no' | 'everysec' | 'always' | undefined
-  /** Makes it a read-only replica, in step with this master once started. */
+  /** Makes it a read-only replica of this master, in sync once started. */
   readonly replicaOf?: RedisServer | undefined
-  /** The clock it lives by. */
+  /** Its clock. */
   readonly clock?: ShiftedClock | undefined
   /** Further lines of its configuration, by name. */
   readonly config?: Readonly<Record<string, string | number>> | undefined
@@ -30,7 +29,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     `appendonly ${appendonly === 'no' ? 'no' : 'yes'}`,
     `appendfsync ${appendonly}`,
     `maxmemory-policy ${maxmemoryPolicy}`,
-    // Otherwise a new replica waits for 5 s for others to come.
+    // By default a new replica waits 5 s for further ones.
     'repl-diskless-sync-delay 0',
     ...users.map(user => `user ${user}`),
     ...Object.entries(config ?? {}).map(([name, value]) => `${name} ${value}`),
@@ -53,12 +52,14 @@ export interface RedisLaunch {
   readonly password?: string | undefined
   readonly clock?: ShiftedClock | undefined
   readonly isSentinel?: boolean
-  /** Ready only once in step with its master. */
+  /** A replica is ready once it is in sync with its master. */
   readonly isReplica?: boolean
 }
 
 export class RedisServer extends ServerProcess {
   readonly password: string | undefined
+  // Before the start, which would wait for a client that is missing.
+  readonly #client = driver<typeof import('ioredis')>('ioredis').Redis
   readonly #launch: RedisLaunch
 
   constructor(place: Place, launch: RedisLaunch) {
@@ -74,10 +75,9 @@ export class RedisServer extends ServerProcess {
     return `redis://${this.password ? `:${encodeURIComponent(this.password)}@` : ''}${this.host}:${this.port}`
   }
 
-  /** One command as the default user, on a connection of its own. Rejects if there is no reply within 5 s. */
+  /** Runs a command as the default user on a new connection. Rejects after 5 s without a reply. */
   async call(command: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    const { Redis } = driver<typeof import('ioredis')>('ioredis')
-    const client = new Redis({
+    const client = new this.#client({
       host: this.host,
       port: this.port,
       ...(this.password && { password: this.password }),
@@ -116,4 +116,9 @@ export class RedisServer extends ServerProcess {
   get #configPath(): string {
     return join(this.folder, 'redis.conf')
   }
+}
+
+/** The lines `name:value` of `INFO`. */
+export function fields(text: string): Record<string, string> {
+  return Object.fromEntries(Array.from(text.matchAll(/^(\w+):(.*?)\r?$/gm), ([, name, value]) => [name, value]))
 }

@@ -5,7 +5,7 @@ import { until } from './until.ts'
 const QUORUM = 2
 
 export interface SentinelOptions {
-  /** Milliseconds of silence after which a node counts as down. @default 500 */
+  /** The timeout after which a node counts as down, in milliseconds. @default 500 */
   readonly downAfter?: number
 }
 
@@ -16,20 +16,20 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
   try {
     const master = await startRedis()
     started.push(master)
-    // Before the sentinels: what they do not see when they come, they look for again only after 10 s.
+    // Before the sentinels, because they look for further replicas only every 10 s.
     const replica = await startRedis({ replicaOf: master })
     started.push(replica)
     const lines = [
       `sentinel monitor ${SentinelSet.group} ${master.host} ${master.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${SentinelSet.group} ${downAfter}`,
-      // Also how long the sentinels wait before they vote again after a tie.
+      // Also the time before the next vote after a tie.
       `sentinel failover-timeout ${SentinelSet.group} 1000`,
     ]
     const sentinels = [1, 2, 3].map(async () => {
       const sentinel = new RedisServer(await newPlace('sentinel'), { lines, isSentinel: true })
       started.push(sentinel)
       await sentinel.start()
-      // They find each other by what they publish, else every 2 s.
+      // By default they look for each other every 2 s.
       await sentinel.call('SENTINEL', 'DEBUG', 'PUBLISH-PERIOD', 50, 'INFO-PERIOD', 200)
       return sentinel
     })
@@ -43,9 +43,9 @@ export async function startSentinel(options: SentinelOptions = {}): Promise<Sent
 }
 
 export class SentinelSet implements AsyncDisposable {
-  /** The name by which clients ask for the master. */
+  /** The name of the master for clients. */
   static readonly group = 'holdfast'
-  /** Both Redis nodes, whatever their roles at the moment. */
+  /** Both Redis nodes, whatever their current roles. */
   readonly nodes: readonly RedisServer[]
   readonly sentinels: readonly RedisServer[]
 
@@ -54,7 +54,7 @@ export class SentinelSet implements AsyncDisposable {
     this.sentinels = sentinels
   }
 
-  /** The node that most sentinels name as master, which need not be up. */
+  /** The node that most sentinels call master. It may be down. */
   async master(): Promise<RedisServer> {
     const named = await Promise.all(this.sentinels.map(sentinel => this.#namedBy(sentinel)))
     const master = this.nodes.find(({ port }) => named.filter(other => other === port).length >= QUORUM)
@@ -68,7 +68,7 @@ export class SentinelSet implements AsyncDisposable {
     return this.nodes.find(node => node !== master) as RedisServer
   }
 
-  /** Waits until the replica is in step and all sentinels know it and each other, so that a failover can succeed. */
+  /** Waits until the replica is in sync and all sentinels know it and each other, so that a failover can succeed. */
   async agreed(): Promise<void> {
     await until('the replica is in step, and every sentinel knows it and the others', async () => {
       for (const sentinel of this.sentinels) {
@@ -94,8 +94,8 @@ export class SentinelSet implements AsyncDisposable {
   }
 
   /**
-   * A failover that forgets what `write` wrote, and nothing before: the master acknowledges it alone, since the replica stands still and
-   * is cut off, and dies; then the replica goes on and is made master.
+   * A failover that forgets what `write` wrote, and nothing before. The replica is paused and cut off while the master
+   * acknowledges the write and is killed. Then the replica is resumed and promoted.
    */
   async staleFailover(write: () => Promise<unknown>): Promise<RedisServer> {
     const [master, replica] = [await this.master(), await this.replica()]
@@ -105,7 +105,7 @@ export class SentinelSet implements AsyncDisposable {
       return Number(applied) >= Number(written)
     })
     await replica.pause()
-    // Else the write waits in the replica's socket and is applied after all.
+    // Otherwise the write would wait in the replica's socket and be applied later.
     await master.call('CLIENT', 'KILL', 'TYPE', 'replica')
     await write()
     await master.kill()

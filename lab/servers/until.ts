@@ -1,13 +1,13 @@
 export interface UntilOptions {
-  /** Milliseconds after which it is given up. @default 10_000 */
+  /** The timeout in milliseconds. @default 10_000 */
   readonly limit?: number
-  /** Milliseconds between two looks. @default 5 */
+  /** Milliseconds between two checks. @default 5 */
   readonly every?: number
 }
 
 /**
- * Looks again and again until `condition` answers something true, and resolves to that. A condition that throws is
- * not true yet; what it threw last is the `cause` when the limit passes.
+ * Checks again and again until `condition` returns something true, and resolves to that. A condition that throws is not
+ * true yet. Its last error is the `cause` of the error after the timeout.
  */
 export async function until<T>(
   what: string,

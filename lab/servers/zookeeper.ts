@@ -10,20 +10,20 @@ import { startProxy, type TcpProxy } from './proxy.ts'
 import { until } from './until.ts'
 
 export interface ZooKeeperOptions {
-  /** The clock it lives by; sessions follow the monotonic one. */
+  /** Its clock. Sessions end by the monotonic one. */
   readonly clock?: ShiftedClock | undefined
   /** Further lines of its configuration, by name. */
   readonly config?: Readonly<Record<string, string | number>> | undefined
-  /** System properties, for what the configuration cannot say. */
+  /** System properties, for settings that the configuration does not have. */
   readonly properties?: Readonly<Record<string, string | number>> | undefined
 }
 
 export interface EnsembleOptions extends ZooKeeperOptions {
   /**
-   * Go followers to their leader through proxies? They take connections before there is a leader, so that an election
+   * Do followers reach their leader through proxies? These accept connections before there is a leader, so an election
    * may take seconds. @default false
    */
-  readonly hasWays?: boolean | undefined
+  readonly hasProxies?: boolean | undefined
 }
 
 /** One ZooKeeper that serves: ticks of 200 ms, sessions from 400 ms to 24 days. */
@@ -36,10 +36,10 @@ export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<Zo
 /** An ensemble of three that has a leader. */
 export async function startEnsemble(options: EnsembleOptions = {}): Promise<Ensemble> {
   const members = await Promise.all([1, 2, 3].map(newMember))
-  const waysOf = (): Promise<TcpProxy[]> =>
+  const proxiesOf = (): Promise<TcpProxy[]> =>
     Promise.all(members.map(({ quorum }) => startProxy({ port: quorum.number })))
-  const ways = options.hasWays ? await Promise.all(members.map(waysOf)) : []
-  const ensemble = new Ensemble(members, ways, options)
+  const proxies = options.hasProxies ? await Promise.all(members.map(proxiesOf)) : []
+  const ensemble = new Ensemble(members, proxies, options)
   try {
     await Promise.all(ensemble.servers.map(server => server.start()))
     return ensemble
@@ -76,7 +76,7 @@ export class ZooKeeperServer extends ServerProcess {
     writeFileSync(this.#configPath, text.join(''))
   }
 
-  /** What it answers to a command of four letters, such as `srvr`. */
+  /** The answer to a four-letter command such as `srvr`. */
   async ask(command: string): Promise<string> {
     const socket = connect({ host: this.host, port: this.port })
     socket.setTimeout(2_000, () => socket.destroy(new Error(`no answer to ${command}`)))
@@ -99,7 +99,7 @@ export class ZooKeeperServer extends ServerProcess {
     const args = [
       ...flags.split(' '),
       '-Dzookeeper.4lw.commands.whitelist=*',
-      // What is written need not survive the machine, only the process.
+      // Data need not survive a crash of the machine.
       '-Dzookeeper.forceSync=no',
       ...Object.entries(this.#properties).map(([name, value]) => `-D${name}=${value}`),
       '-cp',
@@ -110,7 +110,7 @@ export class ZooKeeperServer extends ServerProcess {
     return { binary: 'java', debianPackage: 'zookeeper', args, env: this.#clock?.env }
   }
 
-  // The port is open before it serves.
+  // The port opens before it serves.
   protected override async isReady(): Promise<boolean> {
     return (await this.mode()) !== undefined
   }
@@ -123,7 +123,7 @@ export class ZooKeeperServer extends ServerProcess {
 interface Member {
   readonly place: Place
   readonly election: Port
-  /** Where the others find it as a leader. */
+  /** The port for followers, if it leads. */
   readonly quorum: Port
 }
 
@@ -132,33 +132,33 @@ async function newMember(): Promise<Member> {
   return { place, election, quorum }
 }
 
-/** `ways[a][b]` is how a goes to b. */
-type Ways = readonly (readonly TcpProxy[])[]
+/** `proxies[a][b]` is between a and b. */
+type Proxies = readonly (readonly TcpProxy[])[]
 
-/** Three servers, of which any two serve. */
+/** Three servers. Any two of them serve. */
 export class Ensemble implements AsyncDisposable {
   readonly servers: readonly ZooKeeperServer[]
   readonly #members: readonly Member[]
-  readonly #ways: Ways
+  readonly #proxies: Proxies
 
-  constructor(members: readonly Member[], ways: Ways, options: ZooKeeperOptions) {
+  constructor(members: readonly Member[], proxies: Proxies, options: ZooKeeperOptions) {
     this.#members = members
-    this.#ways = ways
+    this.#proxies = proxies
     this.servers = members.map(({ place }, from) => {
       const peers = members.map(({ quorum, election }, to) => [
         `server.${to + 1}`,
-        `127.0.0.1:${(from !== to && ways[from]?.[to]?.port) || quorum.number}:${election.number}`,
+        `127.0.0.1:${(from !== to && proxies[from]?.[to]?.port) || quorum.number}:${election.number}`,
       ])
       const config = { ...Object.fromEntries(peers), ...options.config }
       return new ZooKeeperServer(place, { ...options, config }, from + 1)
     })
   }
 
-  /** How a follower goes to its leader, with `hasWays`. */
-  way(from: ZooKeeperServer, to: ZooKeeperServer): TcpProxy {
-    const way = this.#ways[this.servers.indexOf(from)]?.[this.servers.indexOf(to)]
-    if (!way) throw new Error('there is no such way')
-    return way
+  /** The proxy between a follower and its leader, with `hasProxies`. */
+  proxy(from: ZooKeeperServer, to: ZooKeeperServer): TcpProxy {
+    const proxy = this.#proxies[this.servers.indexOf(from)]?.[this.servers.indexOf(to)]
+    if (!proxy) throw new Error('there is no such proxy')
+    return proxy
   }
 
   /** All addresses, as a connection string has them. */
@@ -166,7 +166,7 @@ export class Ensemble implements AsyncDisposable {
     return this.servers.map(({ host, port }) => `${host}:${port}`).join(',')
   }
 
-  /** The one that leads now; waits for an election. */
+  /** The current leader, after an election if there is none. */
   async leader(): Promise<ZooKeeperServer> {
     return until('a server leads', async () => {
       for (const server of this.servers) {
@@ -178,7 +178,7 @@ export class Ensemble implements AsyncDisposable {
 
   async stop(): Promise<void> {
     await Promise.all(this.servers.map(server => server.kill()))
-    await Promise.all(this.#ways.flat().map(way => way.stop()))
+    await Promise.all(this.#proxies.flat().map(proxy => proxy.stop()))
     await Promise.all(this.servers.map(server => server.stop()))
     await Promise.all(this.#members.flatMap(({ election, quorum }) => [election.release(), quorum.release()]))
   }
@@ -191,7 +191,7 @@ export class Ensemble implements AsyncDisposable {
 function classPath(): string {
   if (chosenGeneration() !== 'installed') return newestClassPath()
   const [installed, unpacked] = ['/usr', UNPACKED].map(usr => join(usr, 'share/java')) as [string, string]
-  // What TLS needs is there, and missing from the list in zookeeper.jar of what it needs, which is by absolute paths.
+  // The manifest of zookeeper.jar names its jars by absolute paths, but not those that TLS needs.
   if (existsSync(join(installed, 'zookeeper.jar')))
     return ['zookeeper', 'netty-codec', 'netty-resolver'].map(jar => join(installed, `${jar}.jar`)).join(delimiter)
   if (existsSync(join(unpacked, 'zookeeper.jar'))) return join(unpacked, '*')
@@ -203,8 +203,8 @@ const JARS =
   'netty-transport netty-transport-native-unix-common netty-transport-native-epoll slf4j-api snappy-java zookeeper'
 
 /**
- * zookeeper.jar names the jars that it needs by absolute paths, which lead to the installed ones. With zookeeper-jute of
- * another version nearly every request fails. So all jars are listed, and zookeeper.jar is the last.
+ * The manifest of zookeeper.jar names the installed jars by absolute paths. With a zookeeper-jute of another version nearly
+ * every request fails. So all jars are listed, with zookeeper.jar last.
  */
 function newestClassPath(): string {
   const paths = JARS.split(' ').map(jar => join(NEWEST, `share/java/${jar}.jar`))

@@ -1,6 +1,6 @@
 import { ENGINES as LAB } from '../../lab/engines/index.ts'
-import { type Opening, openAt } from '../../lab/opening.ts'
-import { number } from '../../lab/prove/verdict.ts'
+import { type Opening, openAt } from '../../lab/engines/opening.ts'
+import { number } from '../../lab/judge/format.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
 import { ENGINES } from '../../src/engines.ts'
 import { minutes, page, table, titleOf } from './page.ts'

@@ -1,16 +1,17 @@
 import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
-import { ms, number, type Verdict } from '../../lab/prove/verdict.ts'
+import { ms, number } from '../../lab/judge/format.ts'
+import type { Verdict } from '../../lab/judge/verdict.ts'
 import { PROGRAMMES, type Proof } from './results.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',
   tokens: 'tokens',
-  told: 'told in time',
+  notified: 'notified in time',
   deadlock: 'liveness A',
   faults: 'liveness B',
 }
 
-/** docs/proof/README.md: what each run showed, in the order of the engines. */
+/** docs/proof/README.md: the result of each run, in the order of the engines. */
 export function page(proofs: readonly Proof[]): string {
   const known = Object.keys(ENGINES)
   const rank = ({ engine, programme }: Proof): number =>
@@ -18,7 +19,7 @@ export function page(proofs: readonly Proof[]): string {
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
   return `${[
     '# What the fault lab showed',
-    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run generate`; do not edit it. [How a run is judged](../prove.md), with what each promise means. *Usual* is what goes wrong unless something else is asked for. *All* is what else the lab can do besides, such as clocks that jump, but without `server-forget`: clocks that jump and memory that is lost at once are more than is promised. The numbers, as data, are in [results.json](results.json).',
+    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run generate`. Do not edit it. [How a run is judged](../prove.md) explains the promises. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. The data are in [results.json](results.json).',
     '## Verdicts',
     table(['engine', 'faults', ...Object.values(PROMISES), 'ended'], all.map(verdict), missing(all)),
     ...knownNotToHold(),
@@ -45,10 +46,10 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  'Times in milliseconds. *Overlaps* are two who acted as holders of one name at once, and in brackets those of which a write of the older came in after one of the newer. *Had again* is the longest time for which a name was not had again whose holder died, faults of servers included. *Told* is how long before the next grant a loss was told: the least and the median.'
+  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets those in which a write of the older was accepted after one of the newer. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
   ...['engine', 'faults', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses', 'deaths', 'writes accepted'],
-  ...['writes refused', 'overlaps', 'had again', 'told'],
+  ...['writes refused', 'overlaps', 'reacquired', 'notified'],
 ]
 
 function seen({ engine, programme, duration, counts, overlaps, margins, recoveries }: Proof): string[] {
@@ -71,7 +72,7 @@ function knownNotToHold(): string[] {
   if (rows.length === 0) return []
   return [
     '## Known not to hold',
-    'What lets two believe that they hold, which the engine does not promise to bear. The fence refuses the late writes.',
+    'These events let two clients believe to be the holder. No engine promises to tolerate them. The fence refuses the late writes.',
     table(['engine', 'when', 'to see it'], rows),
   ]
 }
@@ -81,7 +82,7 @@ function section(name: string, all: readonly Proof[]): string {
   return [`### ${name}`, sentence(ENGINES[name]?.what ?? ''), ...runs.flatMap(described)].join('\n\n')
 }
 
-function described({ programme, run, counts, machine, commit, command, rows, story }: Proof): string[] {
+function described({ programme, run, counts, machine, commit, command, rows, explanation }: Proof): string[] {
   const { versions, clients, names, ttl } = run
   const programs = Object.entries(versions).map(([what, version]) => `${what} ${version}`)
   const faults = Object.entries(counts.faults).map(([what, times]) => `${what} ${number(times)}`)
@@ -91,7 +92,7 @@ function described({ programme, run, counts, machine, commit, command, rows, sto
   return [
     `**${programme}**: ${faults.join(', ')}. ${clients} clients, ${names} names, ttl ${ms(ttl)}; ${programs.join(', ')}; ${machine}; commit ${commit}.`,
     ...(remarks.length > 0 ? [remarks.join('\n')] : []),
-    ...(story.length > 0 ? [`\`\`\`text\n${story.join('\n')}\n\`\`\``] : []),
+    ...(explanation.length > 0 ? [`\`\`\`text\n${explanation.join('\n')}\n\`\`\``] : []),
     `\`\`\`\n${command}\n\`\`\``,
   ]
 }

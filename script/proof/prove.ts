@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { ENGINES } from '../../lab/engines/index.ts'
-import { type Outcome, table, type Verdict } from '../../lab/prove/verdict.ts'
+import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
+import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
 import { FOLDER, keep, proofOf } from './results.ts'
 
@@ -22,15 +23,15 @@ const HIGHEST_SEED = 999_999_999
 const SETTINGS = ['--clients', '5', '--names', '3', '--ttl', '1s']
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
-Each engine of the fault lab for half an hour: half of it with its usual faults, half with all but servers that
-forget, since forgetting while clocks jump is more than is promised.
+Runs each engine of the fault lab for half an hour: half of it with the usual faults, half with all but
+server-forget, since no engine promises to tolerate lost memory while clocks jump.
   --engine     ${Object.keys(ENGINES).join(', ')}
   --programme  one half only
-  --for        the time of each engine; what is shorter than ${LONG} is only shown, unless --keep is given
+  --for        the time of each engine; a run of less than ${LONG} is only shown, unless --keep is given
   --seed       of the first run; the others follow from it
-  --keep       keep what is shorter too
+  --keep       keep shorter runs, too
   --out        where results.json and README.md are kept (default: docs/proof); several may write there at once
-The exit code is 0 if all passed. The event log and the page of a run that did not pass stay in .tools/proof.
+The exit code is 0 if all passed. The event log and the page of other runs stay in .tools/proof.
 `
 
 const OPTIONS = {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Row, Verdict } from '../../lab/prove/verdict.ts'
+import type { Row, Verdict } from '../../lab/judge/verdict.ts'
 import { page } from './page.ts'
 
 /** What goes wrong together, in the order in which it is tried. */
@@ -29,7 +29,7 @@ export interface Proof {
   readonly margins?: Verdict['margins']
   readonly recoveries?: Verdict['recoveries']
   /** How a violation came about. */
-  readonly story: readonly string[]
+  readonly explanation: readonly string[]
 }
 
 /** Where the long runs are kept. */
@@ -39,7 +39,7 @@ export const FOLDER: string = join(import.meta.dirname, '../../docs/proof')
 const STALE = 10_000
 
 export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine'>): Proof {
-  const { run, outcome, duration, rows, counts, overlaps, margins, recoveries, story } = verdict
+  const { run, outcome, duration, rows, counts, overlaps, margins, recoveries, explanation } = verdict
   const { engine, names, faults: _, ...settings } = run
   const short = rows.map(({ promise, outcome, broken, missing, violations: [first] }) => ({
     ...{ promise, outcome, broken, missing },
@@ -48,7 +48,7 @@ export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'comm
   const date = new Date().toISOString().slice(0, 16)
   return {
     ...{ engine, ...about, date, outcome, run: { engine, ...settings, names: names.length }, duration },
-    ...{ rows: short, counts, overlaps, margins, recoveries, story },
+    ...{ rows: short, counts, overlaps, margins, recoveries, explanation },
   }
 }
 

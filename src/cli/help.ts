@@ -14,7 +14,7 @@ Commands
   migrate               makes the tables of a PostgreSQL store
   ttl                   measures heartbeats, and advises a ttl
   fence                 the marks by which a resource refuses old holders
-  prove                 breaks servers and clients on purpose, and shows what holds
+  prove                 injects faults and reports which promises were kept
 
 Examples
   holdfast run nightly -- node invoices.js
@@ -225,8 +225,9 @@ Options
 
 const PROVE = `Usage: holdfast prove --lab ENGINE | --store URL [options]
 
-Clients compete for names and write to a guarded resource while things go wrong on purpose. --lab starts servers of
-its own on this machine; --store leaves yours as they are, and stops, kills and cuts off only its own clients.
+Client processes compete for names and write to a guarded resource while faults are injected. Then it reports which
+promises were kept. --lab starts servers on this machine. --store uses external servers; faults hit only the clients.
+It is in a package of its own: npm install --save-dev holdfast-lab
 
 Engines
   sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, etcd, zookeeper
@@ -236,31 +237,31 @@ Examples
   holdfast prove --lab etcd --duration 5m --seed 42
   holdfast prove --lab postgres --faults client,server-kill
   holdfast prove --store redis://cache:6379 --duration 1m
-  holdfast prove --lab redis --known-violation       two who believe to hold, and what becomes of the older
-  holdfast prove --lab redis --no-fence              what becomes of those who do not check tokens
+  holdfast prove --lab redis --known-violation       two clients believe to be the holder
+  holdfast prove --lab redis --no-fence              what happens without fencing tokens
 
 Options
-  --faults LIST   what goes wrong, with commas between: names, or groups (client, network, server, clock), all, none
+  --faults LIST   names or groups (client, network, server, clock) with commas between, all, or none
                   client-pause, client-kill, client-block, client-clock, cut, cut-requests, cut-replies, delay, late,
-                  reset, server-pause, server-kill, server-forget, server-clock, majority-clock, failover,
-                  stale-failover, leader-kill, leader-pause, leader-cut; not every engine has all of them (default: what it must bear)
-  --duration 30s  for how long
-  --seed N        the same plan again (default: a new one, which is shown)
-  --clients 5     processes that compete
-  --names 3       what each of them wants
-  --ttl 1s        of their leases
-  --no-fence      the resource takes every write
+                  reset, server-pause, server-kill, server-forget, server-clock, majority-clock, session-end, failover,
+                  stale-failover, leader-kill, leader-pause, leader-cut
+                  (default: what the engine tolerates; not every engine has all of them)
+  --duration 30s  how long faults are injected
+  --seed N        repeat the plan of faults of an earlier run (default: random, shown)
+  --clients 5     client processes
+  --names 3       names that every client competes for
+  --ttl 1s        the ttl of leases
+  --no-fence      accept every write, whatever its token
   --known-violation
-                  instead: show what breaks mutual exclusion over this engine, which it does not promise to bear,
-                  and that tokens and the fence hold all the same
-  --events FILE   keep all that happened, as JSON lines
-  --report FILE   show it as a page for a browser
+                  show what the engine does not promise: two clients believe to be the holder, and the fence holds
+  --events FILE   write all events to a new file, as JSON lines
+  --report FILE   write a page for a browser
   --json, -q, --quiet: see holdfast --help
 
 Exit codes
-  0  no promise was broken          1  one was: the story and the seed are shown
-  2  none was, but too little went wrong to tell
-  With --known-violation: 0 it was shown, 1 more was broken than that, 2 it did not happen
+  0  no promise was broken          1  a promise was broken
+  2  too few events to judge
+  With --known-violation: 0 it was shown, 1 another promise was broken, 2 it did not happen
 `
 
 const TEXTS = new Map(

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -23,7 +23,7 @@ test('the tarball holds what is built, the licence and what people read, and not
   const { stdout } = succeed(await project.run('tar', ['-tzf', tarball]))
   const files = stdout.trim().split('\n')
   const expected =
-    /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|dist\/clock\.c|docs\/.*\.md|dashboards\/(alerts\.yml|grafana\.json)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
+    /^package\/(dist\/.*\.(js|cjs|d\.ts|d\.cts)|docs\/.*\.md|dashboards\/(alerts\.yml|grafana\.json)|package\.json|LICENSE|README\.md|CHANGELOG\.md)$/
   expect(files.filter(file => !expected.test(file))).toEqual([])
   expect(files).toEqual(
     expect.arrayContaining(
@@ -33,6 +33,14 @@ test('the tarball holds what is built, the licence and what people read, and not
       ),
     ),
   )
+})
+
+test('the tarball has no code of the lab', () => {
+  const dist = join(project.folder, 'node_modules/holdfast/dist')
+  const scripts = globSync('**/*.{js,cjs}', { cwd: dist }).map(path => readFileSync(join(dist, path), 'utf8'))
+  const sources = scripts.flatMap(text => Array.from(text.matchAll(/^\/\/#region (.*)$/gm), ([, path = '']) => path))
+  expect(sources).toContain('src/cli/prove.ts')
+  expect(sources.filter(path => path.startsWith('lab/'))).toEqual([])
 })
 
 test('installing it brings no other package', async () => {
@@ -111,4 +119,34 @@ test('npx holdfast runs a command under a lease, and answers its exit code', asy
   const store = `sqlite:${join(project.folder, 'npx.db')}`
   const outcome = await project.run('npx', args, { HOLDFAST_STORE: store })
   expect(outcome).toMatchObject({ code: 7, stdout: 'hello true\n' })
+})
+
+describe('holdfast prove', () => {
+  const prove = (): Promise<Outcome> =>
+    project.run('npx', [
+      ...['--no-install', 'holdfast', 'prove', '--lab', 'sqlite', '--ttl', '500ms', '--duration', '3s', '--json'],
+      ...['--faults', 'client-pause,client-kill'],
+    ])
+
+  test('without holdfast-lab it reports how to install it', async () => {
+    const { code, stderr } = await prove()
+    expect(code).toBe(69)
+    expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev holdfast-lab/)
+  })
+
+  test('with holdfast-lab it runs', { timeout: 60_000 }, async () => {
+    const lab = await pack(folder, 'holdfast-lab')
+    succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', lab]))
+    const { code, stdout, stderr } = await prove()
+    expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // it is short
+    const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
+    expect(rows).toHaveLength(5)
+    expect(counts.grants).toBeGreaterThan(0)
+  })
+
+  test('without the client of a server it reports which one to install', async () => {
+    const { code, stderr } = await project.run('npx', ['--no-install', 'holdfast', 'prove', '--lab', 'redis', '--json'])
+    expect(code).toBe(69)
+    expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev ioredis/)
+  })
 })

@@ -68,10 +68,11 @@ export class Project {
   }
 }
 
-/** Builds and packs this checkout; answers the path of the tarball. */
-export async function pack(folder: string): Promise<string> {
-  succeed(await run('npm', ['pack', '--pack-destination', folder], ROOT))
-  const [tarball] = globSync(join(folder, '*.tgz'))
+/** Builds and packs a package of this checkout. Returns the path of the tarball. */
+export async function pack(folder: string, name: 'holdfast' | 'holdfast-lab' = 'holdfast'): Promise<string> {
+  const cwd = name === 'holdfast' ? ROOT : join(ROOT, 'lab')
+  succeed(await run('npm', ['pack', '--pack-destination', folder], cwd))
+  const [tarball] = globSync(join(folder, `${name}-[0-9]*.tgz`))
   if (!tarball) throw new Error('npm pack left no tarball')
   return tarball
 }

@@ -1,5 +1,7 @@
+import { once } from 'node:events'
+import { createConnection, type Socket } from 'node:net'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { startProxy, type TcpProxy } from '../proxy.ts'
 import { type RedisServer, startRedis } from '../redis.ts'
 import { until } from '../until.ts'
@@ -207,4 +209,36 @@ test('a lost reply leaves the request carried out and the connection open', asyn
   expect(client.status).toBe('ready')
   expect(await server.call('GET', '{lease}[1')).toBe('value')
   expect(await (await connect()).set('{lease}[1', 'again')).toBe('OK')
+})
+
+test('cut connections pass nothing and notify no side, until they are reset', async () => {
+  const [one, other] = [await connect(), await connect()]
+  await one.set('name', 'one')
+  proxy.cut(/^/)
+  const replies = [one.get('name'), other.get('name')]
+  expect(await settled(Promise.race(replies))).toBe('pending')
+  const rejected = Promise.all(replies.map(reply => expect(reply).rejects.toThrow(GONE)))
+  await server.restart()
+  expect(one.status).toBe('ready')
+  proxy.heal()
+  await rejected
+  expect(await (await connect()).ping()).toBe('PONG')
+})
+
+test('only connections whose first bytes match are cut', async () => {
+  const echo = async (socket: Socket, text: string): Promise<string> => {
+    socket.write(`ECHO ${text}\r\n`)
+    return String(await once(socket, 'data')).replace(/^.*\r\n(.*)\r\n$/, '$1')
+  }
+  const sockets = Array.from({ length: 3 }, () => createConnection(proxy.port).on('error', () => {}))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  const [one, other, late] = sockets as [Socket, Socket, Socket]
+  expect(await echo(one, 'one')).toBe('one')
+  expect(await echo(other, 'other')).toBe('other')
+  proxy.cut(/one/)
+  expect(await settled(echo(one, 'again'))).toBe('pending')
+  expect(await echo(other, 'one')).toBe('one')
+  expect(await settled(echo(late, 'one more'))).toBe('pending')
 })

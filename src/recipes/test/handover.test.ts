@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
-import { countRoundTrips } from '../../../lab/round-trips.ts'
 import { startEtcd } from '../../../lab/servers/etcd.ts'
 import { startPostgres } from '../../../lab/servers/postgres.ts'
 import { startRedis } from '../../../lab/servers/redis.ts'
 import { until } from '../../../lab/servers/until.ts'
 import { startZooKeeper } from '../../../lab/servers/zookeeper.ts'
+import { countRoundTrips } from '../../../test/round-trips.ts'
 import { connect, type Lease, type Locks } from '../../index.ts'
 
 const roundTrips = countRoundTrips()

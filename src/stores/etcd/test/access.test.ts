@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
-import { startRelay } from '../../../../lab/servers/relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { connect, openStore } from '../../../connect.ts'
 import { subscribe } from '../../../contract/events.ts'
 import { createLocks } from '../../../create-locks.ts'
 import { type EtcdOptions, etcd } from '../index.ts'
+import { startRelay } from './relay.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 const file = (name: string): string => join(import.meta.dirname, '../../../../test/certificates', name)

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { startEtcd } from '../../../../lab/servers/etcd.ts'
-import { startRelay } from '../../../../lab/servers/relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import { startRelay } from './relay.ts'
 import { name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 

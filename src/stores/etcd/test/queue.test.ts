@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
-import { type HttpRelay, startRelay } from '../../../../lab/servers/relay.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { TURN } from '../../../contract/time.ts'
 import { createLocks } from '../../../create-locks.ts'
+import { type HttpRelay, startRelay } from './relay.ts'
 import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
 
 let server: EtcdServer

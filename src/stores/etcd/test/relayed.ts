@@ -1,8 +1,8 @@
 // One server for all tests of a file, and for each test a relay to it and two stores: whoever imports this has them.
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
-import { type HttpRelay, startRelay } from '../../../../lab/servers/relay.ts'
 import type { Store } from '../../../contract/store.ts'
+import { type HttpRelay, startRelay } from './relay.ts'
 import { storeOf } from './support.ts'
 
 export let server: EtcdServer

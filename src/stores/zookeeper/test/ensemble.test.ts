@@ -82,7 +82,7 @@ test('a holder whose follower is cut off from the leader after it answered is to
   timeout: 60_000,
 }, async () => {
   const ttl = 1_500
-  await using ensemble = await startEnsemble({ hasWays: true })
+  await using ensemble = await startEnsemble({ hasProxies: true })
   for (let round = 0; round < 2; round += 1) {
     const [follower] = (await followers(ensemble)) as [ZooKeeperServer]
     const leader = await ensemble.leader()
@@ -98,12 +98,12 @@ test('a holder whose follower is cut off from the leader after it answered is to
       await new Promise(resolve => setTimeout(resolve, ttl / 3))
       await lease.extend()
     }
-    const way = ensemble.way(follower, leader)
-    way.up.drop()
+    const proxy = ensemble.proxy(follower, leader)
+    proxy.up.drop()
     const next = claimOf(lease.name)
     await until('it is passed on', async () => (await rival.acquire(next, signal)).held, { limit: 20_000 })
     const margin = performance.now() - told
-    way.up.pass()
+    proxy.up.pass()
     expect(margin).toBeGreaterThan(0)
     expect(() => lease.assertHeld()).toThrow('was not renewed in time')
     await rival.release(next, signal)
@@ -111,15 +111,15 @@ test('a holder whose follower is cut off from the leader after it answered is to
 })
 
 test('a follower that lags behind is never taken for an answer that a lease is gone', async () => {
-  await using ensemble = await startEnsemble({ hasWays: true })
+  await using ensemble = await startEnsemble({ hasProxies: true })
   const [follower] = (await followers(ensemble)) as [ZooKeeperServer]
   const leader = await ensemble.leader()
   await using behind = storeOf(follower)
   await using ahead = storeOf(leader)
   await behind.acquire(claimOf('warm'), signal)
   await Array.fromAsync(behind.inspect({ name: 'warm' }, signal)) // has the session to look, too
-  const way = ensemble.way(follower, leader)
-  way.down.hold()
+  const proxy = ensemble.proxy(follower, leader)
+  proxy.down.hold()
   const claim = claimOf('lags')
   const { token } = await hold(ahead, claim)
   const asks = {
@@ -129,7 +129,7 @@ test('a follower that lags behind is never taken for an answer that a lease is g
   const answers = Object.values(asks).map(ask => ask().catch(() => 'nobody knows'))
   const soon = new Promise(resolve => setTimeout(resolve, 300, 'nothing yet'))
   for (const answer of answers) expect(await Promise.race([answer, soon])).toMatch(/nobody knows|nothing yet/)
-  way.down.pass()
+  proxy.down.pass()
   const renewed = await until('it is renewed', () => asks.renew().catch(() => undefined))
   expect(renewed.token).toBe(token)
   await until('its note is written', () => asks.annotate().catch(() => undefined))

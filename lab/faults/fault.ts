@@ -1,0 +1,49 @@
+import type { Details } from '../judge/history.ts'
+import type { Random } from './random.ts'
+
+/** What a fault affects and excuses. */
+type Effects = Omit<Details['fault'], 'what' | 'target' | 'until'>
+
+/** One injection of a fault. */
+export interface Turn {
+  readonly random: Random
+  /** How long a lasting fault lasts, in milliseconds. */
+  readonly length: number
+  /** Records the fault. Called once, before it begins. It ends when the fault's promise settles. */
+  report(target: string, effects?: Effects): void
+  /** Resolves after so many milliseconds, or at the end of the run. */
+  wait(ms: number): Promise<void>
+}
+
+/** Injects a fault and resolves when it is repaired. `false`: it was not possible now. */
+export type Fault = (turn: Turn) => Promise<undefined | false>
+
+/** Chooses one of several clients, of which there is at least one. */
+export type Choose = <Item extends { readonly number: number }>(random: Random, clients: readonly Item[]) => Item
+
+export type FaultGroup = 'client' | 'network' | 'server' | 'clock'
+
+/** All faults by name. */
+export const FAULTS: Readonly<Record<string, { readonly group: FaultGroup; readonly what: string }>> = {
+  'client-pause': { group: 'client', what: 'a client is paused (SIGSTOP) and resumed' },
+  'client-kill': { group: 'client', what: 'a client is killed (SIGKILL) and replaced' },
+  'client-block': { group: 'client', what: 'the event loop of a client is blocked' },
+  'client-clock': { group: 'clock', what: 'the wall clock of a client jumps' },
+  cut: { group: 'network', what: 'nothing passes between a client and the servers' },
+  'cut-requests': { group: 'network', what: 'the requests of a client are lost' },
+  'cut-replies': { group: 'network', what: 'the replies to a client are lost' },
+  delay: { group: 'network', what: 'requests and replies take longer' },
+  late: { group: 'network', what: 'requests arrive after their sender gave up, behind newer ones' },
+  reset: { group: 'network', what: 'a connection is reset between a request and its reply' },
+  'server-pause': { group: 'server', what: 'a server is paused (SIGSTOP) and resumed' },
+  'server-kill': { group: 'server', what: 'a server is killed and restarted with its data' },
+  'server-forget': { group: 'server', what: 'a server is killed and restarted without its data' },
+  'server-clock': { group: 'clock', what: 'the clock by which a server ends leases jumps' },
+  'session-end': { group: 'server', what: 'a server ends the sessions of all clients' },
+  'majority-clock': { group: 'clock', what: 'the clocks of most servers jump forward at once' },
+  failover: { group: 'server', what: 'the master is killed and its replica takes over' },
+  'stale-failover': { group: 'server', what: 'a replica takes over that missed the last writes' },
+  'leader-kill': { group: 'server', what: 'the leader is killed and restarted with its data' },
+  'leader-pause': { group: 'server', what: 'the leader is paused (SIGSTOP) until another leads, and resumed' },
+  'leader-cut': { group: 'server', what: 'the leader is cut off from the other servers' },
+}

@@ -1,0 +1,110 @@
+import type { Endpoint } from '../servers/port.ts'
+import { startProxy, type TcpProxy } from '../servers/proxy.ts'
+import type { Choose, Fault, Turn } from './fault.ts'
+import { between, pick } from './random.ts'
+
+/** The connections of one client: a proxy to each server. */
+interface Routes {
+  readonly number: number
+  readonly proxies: readonly TcpProxy[]
+}
+
+export interface NetworkOptions {
+  /** How many clients there are. */
+  readonly clients: number
+  /** The servers. */
+  readonly endpoints: readonly Endpoint[]
+  /** Does a lease end with the connection of its holder? @default false */
+  readonly endsWithConnection?: boolean | undefined
+  readonly choose: Choose
+}
+
+/** A proxy from each client to each server, so that one client can be cut off while the others are not. */
+export class Network implements AsyncDisposable {
+  readonly #routes: readonly Routes[]
+  readonly #options: NetworkOptions
+  readonly #busy = new Set<Routes>()
+
+  static async start(options: NetworkOptions): Promise<Network> {
+    const routes: Routes[] = []
+    for (let number = 1; number <= options.clients; number++)
+      routes.push({ number, proxies: await Promise.all(options.endpoints.map(startProxy)) })
+    return new Network(routes, options)
+  }
+
+  private constructor(routes: readonly Routes[], options: NetworkOptions) {
+    this.#routes = routes
+    this.#options = options
+  }
+
+  /** The addresses at which a client reaches the servers, in the order of the servers. */
+  of(client: number): readonly Endpoint[] {
+    return this.#routes[client - 1]?.proxies ?? []
+  }
+
+  get faults(): Readonly<Record<string, Fault>> {
+    if (this.#options.endpoints.length === 0) return {}
+    const lasting = (begin: (proxy: TcpProxy, turn: Turn) => void): Fault => {
+      return turn => this.#strike(turn, proxies => last(proxies, turn, proxy => begin(proxy, turn)))
+    }
+    return {
+      cut: lasting(proxy => {
+        proxy.up.drop()
+        proxy.down.drop()
+      }),
+      'cut-requests': lasting(proxy => proxy.up.drop()),
+      'cut-replies': lasting(proxy => proxy.down.drop()),
+      delay: lasting((proxy, { random, length }) => {
+        proxy.up.delay(between(random, 0, 0.1 * length))
+        proxy.down.delay(between(random, 0, 0.1 * length))
+      }),
+      late: lasting(proxy => proxy.up.hold()),
+      reset: turn => this.#strike(turn, proxies => reset(proxies, turn)),
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#routes.flatMap(({ proxies }) => proxies.map(proxy => proxy.stop())))
+  }
+
+  /** Strikes all connections of one client, or those to one of several servers. */
+  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>): Promise<undefined | false> {
+    const { random } = turn
+    const idle = this.#routes.filter(routes => !this.#busy.has(routes))
+    if (idle.length === 0) return false
+    const routes = this.#options.choose(random, idle)
+    const { number: client, proxies } = routes
+    const one = proxies.length > 1 && random() < 0.5 ? pick(random, proxies) : undefined
+    const where = one ? ` and server ${proxies.indexOf(one) + 1}` : ''
+    this.#busy.add(routes)
+    try {
+      turn.report(`client ${client}${where}`, { client, ...(this.#options.endsWithConnection && { forgets: true }) })
+      await act(one ? [one] : proxies)
+    } finally {
+      this.#busy.delete(routes)
+    }
+    return undefined
+  }
+}
+
+async function last(
+  proxies: readonly TcpProxy[],
+  { wait, length }: Turn,
+  begin: (proxy: TcpProxy) => void,
+): Promise<void> {
+  for (const proxy of proxies) begin(proxy)
+  try {
+    await wait(length)
+  } finally {
+    for (const proxy of proxies) {
+      proxy.up.pass()
+      proxy.down.pass()
+    }
+  }
+}
+
+/** The next request on each connection is carried out, and its reply is lost. */
+async function reset(proxies: readonly TcpProxy[], { wait, length }: Turn): Promise<void> {
+  for (const proxy of proxies) void proxy.cutAfterRequest('')
+  await wait(length)
+}

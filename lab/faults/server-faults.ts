@@ -1,0 +1,91 @@
+import type { ShiftedClock } from '../servers/clock.ts'
+import type { ServerProcess } from '../servers/process.ts'
+import type { Fault } from './fault.ts'
+import { between, pick, type Random } from './random.ts'
+
+export interface ServerFaultsOptions<Server extends ServerProcess> {
+  /** How many servers must serve. */
+  readonly needed: number
+  /** Chooses the server. @default any */
+  readonly choose?: (random: Random) => Promise<Server>
+  /** Removes the data of a server that is down. Without it, there is no `server-forget`. */
+  readonly wipe?: ((server: Server) => void) | undefined
+  /** Does a restart forget the holders? @default false */
+  readonly restartForgets?: boolean
+  /** How many servers may forget before promises are off. @default 0 */
+  readonly mayForget?: number
+  /** Makes faults exclude each other. @default these faults only */
+  readonly exclusive?: (fault: Fault) => Fault
+}
+
+/** The faults of servers, at one server at a time. */
+export function serverFaults<Server extends ServerProcess>(
+  servers: readonly Server[],
+  options: ServerFaultsOptions<Server>,
+): Record<string, Fault> {
+  const { needed, wipe, restartForgets = false, mayForget = 0, exclusive = oneAtATime() } = options
+  const { choose = async random => pick(random, servers) } = options
+  const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
+  const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
+  const restart =
+    (forget?: (server: Server) => void): Fault =>
+    async ({ random, report, wait, length }) => {
+      const server = await choose(random)
+      report(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
+      await server.kill()
+      await wait(length)
+      forget?.(server)
+      await server.start()
+      return undefined
+    }
+  return {
+    'server-pause': exclusive(async ({ random, report, wait, length }) => {
+      const server = await choose(random)
+      report(name(server), down)
+      await server.pause()
+      try {
+        await wait(length)
+      } finally {
+        server.resume()
+      }
+      return undefined
+    }),
+    'server-kill': exclusive(restart()),
+    ...(wipe && { 'server-forget': exclusive(restart(wipe)) }),
+  }
+}
+
+/** Clock jumps from `least` to `most` milliseconds. The clocks are those of the servers, in order. */
+export function clockFaults(
+  clocks: readonly ShiftedClock[],
+  least: number,
+  most: number,
+  jump: 'jumpWall' | 'jumpMonotonic' = 'jumpWall',
+): Record<string, Fault> {
+  if (clocks.length === 0) return {}
+  return {
+    async 'server-clock'({ random, report, wait, length }) {
+      const index = Math.floor(random() * clocks.length)
+      const ms = Math.round(between(random, least, most))
+      const target = clocks.length > 1 ? `server ${index + 1}` : 'the server'
+      report(`${target}, by ${ms} ms`, { changesClock: true })
+      clocks[index]?.[jump](ms)
+      await wait(length)
+      return undefined
+    },
+  }
+}
+
+/** Makes faults exclude each other: while one is under way, the others are not possible. */
+export function oneAtATime(): (fault: Fault) => Fault {
+  let busy = false
+  return fault => async turn => {
+    if (busy) return false
+    busy = true
+    try {
+      return await fault(turn)
+    } finally {
+      busy = false
+    }
+  }
+}

@@ -1,0 +1,1 @@
+export { prove } from './cli/prove.ts'

@@ -1,0 +1,87 @@
+import { marginsOf } from './promises/notification.ts'
+import type { Trace } from './trace.ts'
+import type { PromiseName } from './violation.ts'
+
+/** What a run showed. */
+export interface Counts {
+  readonly grants: number
+  /** Grants of a name that its last holder had not released. */
+  readonly takeovers: number
+  /** Losses of which the holder was notified, whether or not another client acquired the name. */
+  readonly losses: number
+  /** Takeovers from a live holder, which must be notified before. */
+  readonly followed: number
+  /** Clients that died while they held a name or waited for it. */
+  readonly deaths: number
+  readonly accepted: number
+  readonly rejected: number
+  readonly faults: Readonly<Record<string, number>>
+}
+
+/** The least that a run must show to prove anything. */
+export interface Least {
+  readonly grants: number
+  readonly takeovers: number
+  readonly losses: number
+  readonly followed: number
+  readonly accepted: number
+  /** Only for a resource with a fence. */
+  readonly rejected: number
+}
+
+/** Enough for a short run. A minute of four clients shows several times as much. */
+export const LEAST: Least = { grants: 50, takeovers: 3, losses: 3, followed: 2, accepted: 50, rejected: 1 }
+
+const WORDS: Readonly<Record<keyof Least, readonly [one: string, several: string]>> = {
+  grants: ['grant', 'grants'],
+  takeovers: ['takeover', 'takeovers'],
+  losses: ['reported loss', 'reported losses'],
+  followed: ['takeover from a live holder', 'takeovers from a live holder'],
+  accepted: ['accepted write', 'accepted writes'],
+  rejected: ['refused write', 'refused writes'],
+}
+
+/** What proves that a promise was kept. */
+const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
+  safety: ['accepted', 'rejected'],
+  tokens: ['grants', 'takeovers'],
+  notified: ['losses', 'followed'],
+  deadlock: ['grants', 'takeovers'],
+  faults: ['grants'],
+}
+
+export function countsOf(trace: Trace): Counts {
+  const { grants, acquisitions, decisions, faults, run } = trace
+  const counts = {
+    grants: 0,
+    takeovers: 0,
+    losses: 0,
+    followed: marginsOf(trace).length,
+    deaths: 0,
+    accepted: 0,
+    rejected: 0,
+  }
+  for (const { over, lost, died } of acquisitions.values()) {
+    if (lost === over && Number.isFinite(lost)) counts.losses += 1
+    if (died === over && Number.isFinite(died)) counts.deaths += 1
+  }
+  for (const granted of grants.values()) {
+    counts.grants += granted.length
+    counts.takeovers += granted.filter(({ releasing }, i) => releasing > (granted[i + 1]?.granted ?? releasing)).length
+  }
+  for (const { kind } of [...decisions.values()].flat()) counts[kind] += 1
+  const seen: Record<string, number> = Object.fromEntries(run.faults.map(what => [what, 0]))
+  for (const { what } of faults) seen[what] = (seen[what] ?? 0) + 1
+  return { ...counts, faults: seen }
+}
+
+/** What a run lacks to prove this promise. */
+export function missing(promise: PromiseName, counts: Counts, least: Least, hasFence: boolean): string[] {
+  const lacks = PROOF[promise]
+    .filter(what => counts[what] < least[what] && (hasFence || what !== 'rejected'))
+    .map(what => `${counts[what]} ${WORDS[what][counts[what] === 1 ? 0 : 1]}, at least ${least[what]} are needed`)
+  if (promise !== 'faults') return lacks
+  const faults = Object.entries(counts.faults)
+  if (faults.length === 0) return [...lacks, 'there were no faults']
+  return [...lacks, ...faults.filter(([, times]) => times === 0).map(([what]) => `the fault ${what} never occurred`)]
+}

@@ -1,0 +1,144 @@
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { LeaseError } from '../../src/index.ts'
+
+/** The fields of each kind of event, in addition to its time. */
+export interface Details {
+  /** The first event. Each of `faults` must occur as `what` of an event `fault`. */
+  run: {
+    readonly engine: string
+    readonly seed: number
+    readonly ttl: number
+    readonly clients: number
+    readonly names: readonly string[]
+    /** Does the resource refuse tokens below the highest one that it has seen? */
+    readonly fence: boolean
+    readonly faults: readonly string[]
+    readonly versions: Readonly<Record<string, string>>
+    /** How soon after a ttl a waiter acquires the name, in milliseconds: without an election and after one. */
+    readonly bound: { readonly death: number; readonly election: number }
+  }
+  /** A process of the client started. */
+  started: { readonly client: number; readonly pid: number }
+  /** It ended. */
+  died: { readonly client: number; readonly pid: number }
+  /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
+  asked: Of
+  /** It was granted. `asked` is when the granted request left, `waited` the milliseconds since the acquisition began. */
+  granted: Of & { readonly token: string; readonly asked: number; readonly waited: number }
+  failed: Of & { readonly code: string }
+  /**
+   * The client checked that it holds: after the grant, before each write and at each renewal. `at` is read before the
+   * check, and `until` counts from then, so no pause makes them too late.
+   */
+  believed: Of & { readonly until: number }
+  /** The client was notified of the loss, by the signal or a check. */
+  lost: Of & { readonly reason: string }
+  /** Written before the call. */
+  releasing: Of
+  released: Of & { readonly outcome?: string }
+  /** A write is about to be sent. `write` is its number, unique in the run. */
+  writing: Of & { readonly token: string; readonly write: number }
+  /** What the writer was answered. */
+  wrote: Of & { readonly write: number }
+  refused: Of & { readonly write: number }
+  unsure: Of & { readonly write: number }
+  /** What the resource decided, in its own order, written before it answers. */
+  accepted: Decision
+  rejected: Decision
+  /** A fault, until `until` or the event `healed` with the same `what` and `target`. With neither it is over at once. */
+  fault: {
+    readonly what: string
+    readonly target: string
+    readonly until?: number
+    /** The client that it strikes. Without one, it strikes servers or all. */
+    readonly client?: number
+    /** The client that is paused meanwhile. */
+    readonly pausesClient?: number
+    /** It moves a clock by more than the engine promises to tolerate. */
+    readonly changesClock?: boolean
+    /** More servers forget acknowledged writes than the engine promises to tolerate. */
+    readonly forgets?: boolean
+    /** Too few servers are left to serve. */
+    readonly stopsMajority?: boolean
+  }
+  healed: { readonly what: string; readonly target: string }
+  ended: Readonly<Record<never, never>>
+}
+
+interface Of {
+  readonly client: number
+  readonly name: string
+  readonly op: number
+}
+
+interface Decision {
+  readonly name: string
+  readonly token: string
+  readonly write: number
+  /** The high-water mark: the highest token that the resource had seen before. */
+  readonly mark: string
+}
+
+export type Kind = keyof Details
+
+/** An event, `at` milliseconds after the start of the run. Tokens are decimal strings. */
+export type Event<K extends Kind = Kind> = K extends Kind
+  ? { readonly kind: K; readonly at: number } & Details[K]
+  : never
+
+/** The events of a run, in order. */
+export type History = readonly Event[]
+
+/**
+ * Writes the events of a process. Each event is one append, so several processes can share a file, and a process that
+ * is killed loses nothing.
+ */
+export class Recorder {
+  readonly #file: number
+  readonly #origin: bigint
+
+  /** `origin`: the start of the run by `process.hrtime.bigint()`, which all processes of a host share. */
+  constructor(path: string, origin: bigint) {
+    this.#file = openSync(path, 'a')
+    this.#origin = origin
+  }
+
+  /** Milliseconds since the start of the run. */
+  now(): number {
+    return Number((process.hrtime.bigint() - this.#origin) / 1_000n) / 1_000
+  }
+
+  write<K extends Kind>(kind: K, details: Details[K], at: number = this.now()): void {
+    writeSync(this.#file, `${JSON.stringify({ kind, at, ...details })}\n`)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
+
+/**
+ * The events of all these files, in order of time. Skips an incomplete last line, which a crash of the machine may leave.
+ * Throws `INVALID_ARGUMENT` for any other line that is not an event.
+ */
+export function readHistory(...paths: readonly string[]): Event[] {
+  return paths.flatMap(path => parse(path, readFileSync(path, 'utf8'))).sort((one, other) => one.at - other.at)
+}
+
+function parse(path: string, text: string): Event[] {
+  const lines = text.split('\n').slice(0, -1)
+  return lines.map((line, index) => {
+    try {
+      const event: unknown = JSON.parse(line)
+      if (isEvent(event)) return event
+    } catch {
+      // Reported below, with the line number.
+    }
+    const shown = JSON.stringify(line.slice(0, 80))
+    throw new LeaseError('INVALID_ARGUMENT', `line ${index + 1} of ${path} is no event of a history: ${shown}`)
+  })
+}
+
+function isEvent(value: unknown): value is Event {
+  return typeof value === 'object' && value !== null && 'kind' in value && 'at' in value && Number.isFinite(value.at)
+}

@@ -1,0 +1,67 @@
+import { type Acquisition, NEVER } from './acquisition.ts'
+import { isDuring, type Trace } from './trace.ts'
+
+/** How long a busy machine may delay a process that is not paused, in milliseconds. */
+export const STALL = 100
+
+/** Two clients acted as holders of one name at once. */
+export interface Overlap {
+  readonly older: Acquisition
+  readonly newer: Acquisition
+  readonly from: number
+  readonly until: number
+  /** Did a check say so, or a late write? */
+  readonly isByCheck: boolean
+  /** The fault that excuses it. */
+  readonly excuse: string | undefined
+  /** `refused`: the fence refused a write of the older. `idle`: it wrote nothing. `harmful`: its write was accepted late. */
+  readonly effect: 'refused' | 'idle' | 'harmful'
+}
+
+/** A process cannot notice a pause between its check and its write: then the fence must refuse the write. */
+export function overlapsOf(trace: Trace): Overlap[] {
+  const overlaps: Overlap[] = []
+  for (const granted of trace.grants.values()) {
+    let acting: Acquisition[] = []
+    for (const newer of granted.filter(({ held }) => held)) {
+      acting = acting.filter(older => older.actedUntil > newer.granted)
+      for (const older of acting) overlaps.push(overlap(trace, older, newer))
+      acting.push(newer)
+    }
+  }
+  return overlaps
+}
+
+function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap {
+  const from = newer.granted
+  const isByCheck = older.believedUntil > from
+  const paused = isByCheck ? undefined : pauseOf(trace, older, older.actedUntil)
+  const isStall = !isByCheck && older.actedUntil - from < STALL
+  return {
+    older,
+    newer,
+    from,
+    until: Math.min(older.actedUntil, newer.over),
+    isByCheck,
+    excuse: excuseOf(trace, older, from) ?? paused ?? (isStall ? 'a busy machine' : undefined),
+    effect: effectOf(older, newer),
+  }
+}
+
+/** The fault that may end a lease before its holder can know: a clock jump, or lost memory. */
+export function excuseOf({ faults, excuses }: Trace, { asked }: Acquisition, until: number): string | undefined {
+  if (!excuses) return undefined
+  return faults.find(fault => (fault.changesClock || fault.forgets) && isDuring(fault, asked, until))?.what
+}
+
+/** The fault that paused its process while it held. */
+export function pauseOf({ faults }: Trace, { client, granted }: Acquisition, until: number): string | undefined {
+  return faults.find(fault => fault.pausesClient === client && isDuring(fault, granted, until))?.what
+}
+
+function effectOf(older: Acquisition, newer: Acquisition): Overlap['effect'] {
+  const first = newer.writes.find(({ decision }) => decision?.kind === 'accepted')?.decision?.order ?? NEVER
+  const decisions = older.writes.flatMap(({ decision }) => decision ?? [])
+  if (decisions.some(({ kind, order }) => kind === 'accepted' && order > first)) return 'harmful'
+  return decisions.some(({ kind }) => kind === 'rejected') ? 'refused' : 'idle'
+}

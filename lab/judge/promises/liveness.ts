@@ -1,0 +1,45 @@
+import { ms, seconds } from '../format.ts'
+import type { Idle } from '../idle.ts'
+import type { Trace } from '../trace.ts'
+import type { Violation } from '../violation.ts'
+
+/** A waiter acquires the name in time, whatever the faults. A name that is never acquired again is a deadlock. */
+export function liveness(trace: Trace, idles: readonly Idle[]): Violation[] {
+  return idles.filter(({ from, to, limit }) => to - from > limit).map(idle => violation(trace, idle))
+}
+
+function violation({ acquisitions, grants }: Trace, { name, from, to, fault, limit }: Idle): Violation {
+  const ofName = [...acquisitions.values()].filter(each => each.name === name)
+  const asker = ofName.findLast(({ asked }) => asked < to)
+  const last = grants.get(name)?.findLast(({ granted }) => granted <= from)
+  const since = last?.believedUntil ?? 0
+  // A client that died during a request may hold a lease that it never heard of.
+  const dead = ofName.filter(({ died }) => died >= since && died <= to).sort((one, other) => one.died - other.died)[0]
+  const isAcquired = grants.get(name)?.some(({ granted }) => granted >= to) === true
+  const after = fault
+    ? ` after the fault ${fault.what} (${fault.target})`
+    : dead
+      ? ` after client ${dead.client} died`
+      : ''
+  const before = since < from ? `; its last holder held it until ${seconds(since)}` : ''
+  return {
+    promise: fault && isAcquired ? 'faults' : 'deadlock',
+    at: to,
+    name,
+    what: `nobody held it for ${ms(to - from)}${after}, although clients waited; ${ms(limit)} are allowed${before}`,
+    ops: [...new Set([last, dead, asker].flatMap(each => each?.op ?? []))],
+  }
+}
+
+/** How long it took to acquire the names of dead holders, in milliseconds: longest last. */
+export function recoveriesOf({ grants }: Trace): number[] {
+  return [...grants.values()]
+    .flatMap(granted =>
+      granted.flatMap((older, index) => {
+        const newer = granted[index + 1]
+        const isDeath = newer && older.died < Math.min(older.releasing, newer.granted)
+        return isDeath ? [newer.granted - Math.max(older.died, newer.asked)] : []
+      }),
+    )
+    .sort((one, other) => one - other)
+}

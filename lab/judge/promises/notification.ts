@@ -1,0 +1,51 @@
+import type { Acquisition } from '../acquisition.ts'
+import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
+import type { Trace } from '../trace.ts'
+import type { Violation } from '../violation.ts'
+
+/** A holder is notified of its loss, by a check or the signal, before the next grant. */
+export function notification(trace: Trace, overlaps: readonly Overlap[]): Violation[] {
+  const checked = overlaps.filter(({ excuse }) => !excuse).map(believed)
+  const known = new Set(overlaps.map(({ older }) => older))
+  return [...checked, ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : missed(trace, loss)))]
+}
+
+function believed({ older, newer, from, isByCheck }: Overlap): Violation {
+  const late = (older.actedUntil - from).toFixed(1)
+  const what = isByCheck
+    ? `client ${older.client} believed to hold it for ${late} ms after client ${newer.client} was granted it`
+    : `client ${older.client} wrote ${late} ms after client ${newer.client} was granted it, and was never stopped`
+  return { promise: 'notified', at: from, name: older.name, what, ops: [older.op, newer.op] }
+}
+
+/** A lease that was not released, and the next grant of the name. */
+interface Loss {
+  readonly older: Acquisition
+  readonly newer: Acquisition
+}
+
+function losses({ grants }: Trace): Loss[] {
+  return [...grants.values()].flatMap(all => {
+    const granted = all.filter(({ held }) => held)
+    return granted.flatMap((older, index) => {
+      const newer = granted[index + 1]
+      return newer && Math.min(older.releasing, older.died) > newer.granted ? [{ older, newer }] : []
+    })
+  })
+}
+
+/** The signal aborts by a timer, so the process must run. A check would have reported the loss anyway. */
+function missed(trace: Trace, { older, newer }: Loss): Violation[] {
+  const latest = newer.granted + STALL
+  if (older.over <= latest || trace.end <= latest) return []
+  if (pauseOf(trace, older, latest) || excuseOf(trace, older, newer.granted)) return []
+  const what = `client ${older.client} was not notified within ${STALL} ms after client ${newer.client} was granted it`
+  return [{ promise: 'notified', at: latest, name: older.name, what, ops: [older.op, newer.op] }]
+}
+
+/** How many milliseconds before the next grant holders were notified: least first, negative if after. */
+export function marginsOf(trace: Trace): number[] {
+  return losses(trace)
+    .map(({ older, newer }) => newer.granted - Math.min(older.lost, older.believedUntil))
+    .sort((one, other) => one - other)
+}

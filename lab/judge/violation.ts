@@ -1,0 +1,14 @@
+/** The promises by which a run is judged. */
+export type PromiseName = 'safety' | 'tokens' | 'notified' | 'deadlock' | 'faults'
+
+/** A broken promise. */
+export interface Violation {
+  readonly promise: PromiseName
+  /** Milliseconds since the start of the run. */
+  readonly at: number
+  readonly name: string
+  /** A sentence. */
+  readonly what: string
+  /** The acquisitions involved. */
+  readonly ops: readonly number[]
+}

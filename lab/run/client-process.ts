@@ -1,0 +1,78 @@
+// A client of a run. It is a process, so that it can be killed, paused, blocked and cut off.
+import { createLocks, type Store } from '../../src/index.ts'
+import { type Opening, openAt } from '../engines/opening.ts'
+import { seeded } from '../faults/random.ts'
+import { Recorder } from '../judge/history.ts'
+import { Contender } from './contender.ts'
+import { Times } from './times.ts'
+import { Writer } from './writer.ts'
+
+/** The first message to the process. */
+export interface ClientTask {
+  readonly client: number
+  /** The first number of its acquisitions and writes. Numbers of a killed process are not used again. */
+  readonly first: number
+  readonly opening: Opening
+  readonly names: readonly string[]
+  /** Milliseconds. */
+  readonly ttl: number
+  readonly seed: number
+  /** The shortest pause between two leases, in milliseconds. */
+  readonly pace: number
+  readonly history: string
+  readonly origin: string
+  /** The port of the guarded resource. */
+  readonly resource: number
+}
+
+/** Later messages. `block`: how long to block the event loop, in milliseconds. */
+export type ClientMessage = { readonly block: number } | { readonly stop: true }
+
+const stop = new AbortController()
+
+async function contend(task: ClientTask): Promise<void> {
+  const { client, first, names, ttl, seed, pace } = task
+  const history = new Recorder(task.history, BigInt(task.origin))
+  const store = await openAt(task.opening)
+  const sent = timesOf(store, () => history.now())
+  const locks = createLocks(store, { ttl, owner: `client ${client}` })
+  const writer = await Writer.connect(task.resource)
+  let number = first
+  const next = (): number => number++
+  process.send?.('ready')
+  const contenders = names.map((name, index) => {
+    const random = seeded(seed + 1_000_003 * client + 7_919 * index + first)
+    return new Contender({ client, name, ttl, locks, history, writer, random, next, sent, stop: stop.signal, pace })
+  })
+  await Promise.all(contenders.map(contender => contender.run()))
+  await locks.close({ grace: 1_000 })
+  writer.close()
+}
+
+/** Records when granted requests left. The core does not report it, and the order of tokens is judged by it. */
+function timesOf(store: Store, now: () => number): Times {
+  const times = new Times()
+  const acquire = store.acquire.bind(store)
+  store.acquire = async (claim, signal) => {
+    const asked = now()
+    const answer = await acquire(claim, signal)
+    if (answer.held) times.set(claim.name, answer.token, asked)
+    return answer
+  }
+  return times
+}
+
+process.once('message', (task: ClientTask) => {
+  process.on('message', (message: ClientMessage) => {
+    if ('stop' in message) stop.abort()
+    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, message.block)
+  })
+  contend(task).then(
+    () => process.exit(0),
+    error => {
+      process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)
+      process.exit(1)
+    },
+  )
+})
+process.on('disconnect', () => process.exit())

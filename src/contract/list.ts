@@ -1,4 +1,4 @@
-/** Something in a `List`; it is in none once it was removed. */
+/** A value in a `List`, or removed from it. */
 export class Entry<Value> {
   readonly value: Value
   list: List<Value> | undefined
@@ -13,10 +13,9 @@ export class Entry<Value> {
 }
 
 /**
- * What comes and goes with every acquire, in the order in which it came. A `Set` would do but for the garbage collector
- * of V8: each time it grows or is tidied, its old table points to the new one. Once a table has become old, which is
- * soon, it so keeps alive all that were ever in it, until the next collection of everything: half of what an acquire
- * makes then survived a minor collection, which took 20 ms instead of 3.
+ * A linked list for objects that come and go with every acquire. A `Set` would keep them alive too long: when it grows or
+ * shrinks, its old table points to the new one. An old table in V8's old generation then keeps all later entries alive
+ * until a full collection. Half of the garbage of an acquire survived minor collections, which took 20 ms instead of 3.
  */
 export class List<Value> {
   #first: Entry<Value> | undefined
@@ -40,7 +39,7 @@ export class List<Value> {
     return entry
   }
 
-  /** False if it was removed before. */
+  /** False if the entry was removed before. */
   remove(entry: Entry<Value>): boolean {
     if (entry.list !== this) return false
     const { before, after } = entry
@@ -55,7 +54,7 @@ export class List<Value> {
     return true
   }
 
-  /** As they are now, whatever is added and removed meanwhile. */
+  /** A snapshot. */
   values(): Value[] {
     const values: Value[] = []
     for (let entry = this.#first; entry; entry = entry.after) values.push(entry.value)

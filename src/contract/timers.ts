@@ -3,7 +3,7 @@ import { type Entry, List } from './list.ts'
 /** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
 
-/** Milliseconds up to which a timer of Node outlives what it was set for: most durations are soon asked for again. */
+/** Milliseconds. A Node timer up to this duration stays when its last use is cancelled: most durations are used again soon. */
 const LONGEST_LINGER = 10_000
 
 interface Timer {
@@ -14,14 +14,14 @@ interface Timer {
 }
 
 /**
- * Timers of this process. Most are for requests and are called off soon; to set and clear one of Node's each time would
- * cost 5 us where the event loop is cold, so those of equal duration share one, which is left to find nothing due.
+ * Timers of this process. Most are for requests and are cancelled soon. To set and clear a Node timer each time costs 5 us
+ * on a cold event loop, so timers of equal duration share one, which may find nothing due.
  */
 export class Timers {
   #rows = new Map<number, Row>()
   #setTimeout: unknown
 
-  /** As `Clock.after`. Without a delay `action` is called once what has come in by now was read. */
+  /** As `Clock.after`. Without a delay, `action` is called after input that has arrived by now was read. */
   set(delay: number, action: () => void, background: boolean): () => void {
     if (delay <= 0) {
       const immediate = setImmediate(action)
@@ -42,7 +42,7 @@ export class Timers {
   }
 }
 
-/** Timers of one duration, which therefore fall due in the order in which they were set. */
+/** Timers of one duration. They are due in the order in which they were set. */
 class Row {
   readonly #duration: number
   readonly #rows: Map<number, Row>
@@ -81,7 +81,7 @@ class Row {
         return
       }
       this.#remove(entry)
-      // One that throws stops no other; and each may still be called off by those before it.
+      // An action that throws does not stop the others, and an earlier action may cancel a later one.
       queueMicrotask(() => {
         if (!timer.isOff) timer.action()
       })

@@ -5,8 +5,16 @@ import type { Busy, Claim, Grant, LeaseRecord, NodeRecord, Query, Store } from '
 /** Never aborts. */
 export const signal: AbortSignal = new AbortController().signal
 
-export function claimOf(name: string, wishes: Partial<Claim> = {}): Claim {
-  return { name, id: randomBytes(16).toString('hex'), owner: 'test', ttl: 10_000, note: '', queue: false, ...wishes }
+export function claimOf(name: string, parameters: Partial<Claim> = {}): Claim {
+  return {
+    name,
+    id: randomBytes(16).toString('hex'),
+    owner: 'test',
+    ttl: 10_000,
+    note: '',
+    queue: false,
+    ...parameters,
+  }
 }
 
 export async function acquire(store: Store, claim: Claim): Promise<Grant | Busy> {

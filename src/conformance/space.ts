@@ -93,15 +93,15 @@ export class Space implements AsyncDisposable {
   }
 
   /** A new claim to a new name, with the long ttl and without queueing, unless the parameters say otherwise. */
-  claim(wishes: Partial<Claim> = {}): Claim {
+  claim(parameters: Partial<Claim> = {}): Claim {
     const claim: Claim = {
-      name: wishes.name ?? this.name(),
+      name: parameters.name ?? this.name(),
       id: randomBytes(16).toString('hex'),
       owner: `owner-${this.#claims.length}`,
       ttl: this.long,
       note: '',
       queue: false,
-      ...wishes,
+      ...parameters,
     }
     this.#claims.push(claim)
     return claim

@@ -2,7 +2,7 @@ import { LeaseError } from './errors.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
-/** Milliseconds; below this the margin and the event loop's own delays leave nothing to work in. */
+/** Milliseconds. Below this, the margin and the delays of the event loop leave no time to work. */
 const SHORTEST_TTL = 10
 
 const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
@@ -71,7 +71,7 @@ export function checkSignal(value: unknown): asserts value is AbortSignal | unde
   throw invalid(`signal must be an AbortSignal, not ${show(value)}`)
 }
 
-/** Throws for what nobody reads: neither a mistyped `tll` nor a bare number must silently mean the defaults. */
+/** Throws for unknown options: neither a mistyped `tll` nor a bare number must silently mean the defaults. */
 export function checkKeys(options: unknown, known: ReadonlySet<string>, what: string): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
     throw invalid(`the options of ${what} must be an object, not ${show(options)}`)
@@ -80,12 +80,12 @@ export function checkKeys(options: unknown, known: ReadonlySet<string>, what: st
   }
 }
 
-/** An `INVALID_ARGUMENT` to throw. */
+/** An `INVALID_ARGUMENT` error. */
 export function invalid(message: string): LeaseError {
   return new LeaseError('INVALID_ARGUMENT', message)
 }
 
-/** A value that was passed in, for a message. */
+/** A value from the caller, for a message. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return quote(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
@@ -93,7 +93,7 @@ export function show(value: unknown): string {
   return typeof value === 'bigint' ? `${value}n` : String(value)
 }
 
-/** As JSON, with escapes also for other characters that a terminal obeys or does not show. */
+/** As JSON, with escapes for other characters that a terminal interprets or hides. */
 function quote(text: string): string {
   return JSON.stringify(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu, character => {
     const code = (character.codePointAt(0) as number).toString(16)

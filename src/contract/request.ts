@@ -1,10 +1,7 @@
 import { LeaseError } from './errors.ts'
 import type { Clock } from './time.ts'
 
-/**
- * One reason to stop, for a row of steps of which one is under way at a time: so a wait of many requests adds nothing
- * to anybody's signal but one listener.
- */
+/** Cancels a series of steps, one at a time. So a wait of many requests adds one listener to the caller's signal. */
 export class Cancel {
   #cancelled = false
   #reason: unknown
@@ -25,7 +22,7 @@ export class Cancel {
     if (this.#cancelled) throw this.#reason
   }
 
-  /** The step under way is stopped by `stop`, until `endStep`. */
+  /** Until `endStep`, `cancel` calls `stop`. */
   step(stop: (reason: unknown) => void): void {
     this.#stopStep = stop
   }
@@ -37,14 +34,14 @@ export class Cancel {
 
 export interface RequestOptions {
   readonly cancel?: Cancel | undefined
-  /** Does the process end although this request is under way? @default false */
+  /** May the process end while the request is in flight? @default false */
   readonly background?: boolean
 }
 
 /**
- * Puts one request to a store and waits for at most `limit` ms: then it rejects with `OUTCOME_UNKNOWN`, whatever the
- * client library below still does with it. A cancelled request rejects at once with the reason. Errors of a store
- * that are no `LeaseError` become `STORE_UNAVAILABLE`.
+ * Puts one request to a store. After `limit` ms it rejects with `OUTCOME_UNKNOWN`, whatever the client library still does
+ * with it. A cancelled request rejects at once with the reason. An error that is no `LeaseError` becomes
+ * `STORE_UNAVAILABLE`.
  */
 export function request<Answer>(
   clock: Clock,
@@ -86,7 +83,7 @@ export function request<Answer>(
   })
 }
 
-/** A store that throws at once, or that answers without a promise, is as good as another. */
+/** Accepts stores that throw synchronously, or answer without a promise. */
 function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   try {
     return Promise.resolve(send(signal))
@@ -97,7 +94,7 @@ function call<Answer>(send: (signal: AbortSignal) => Promise<Answer>, signal: Ab
 
 export interface PauseOptions {
   readonly cancel?: Cancel | undefined
-  /** Is given the function that ends the pause early. */
+  /** Called with the function that ends the pause early. */
   readonly arm?: (wake: () => void) => void
   /** May the process end before this pause is over? @default false */
   readonly background?: boolean
@@ -135,7 +132,7 @@ export function backoff(failures: number, random: () => number = Math.random, pa
   return Math.min(shortest * 2 ** (failures - 1), longest) * (0.5 + random() / 2)
 }
 
-/** What a store failed with, as a `LeaseError`. */
+/** The error of a store as a `LeaseError`. */
 export function storeError(error: unknown): LeaseError {
   if (LeaseError.is(error)) return error
   const text = error instanceof Error ? error.message : String(error)

@@ -5,28 +5,28 @@ import { Timers } from './timers.ts'
  * A process's view of passing time, in milliseconds. Injected everywhere, so that tests and simulations decide it.
  */
 export interface Clock {
-  /** Elapsed time since some fixed moment. Never goes back; counts the time that a suspended machine slept. */
+  /** Elapsed time since a fixed moment. It never goes back, and counts the sleep of a suspended machine. */
   now(): number
-  /** Milliseconds since 1970 by the wall clock. Only for token floors and for people, never to decide who holds. */
+  /** Milliseconds since 1970 by the wall clock. For token floors and for people; it never decides who holds. */
   wall(): number
   /**
-   * Calls `action` after `delay` ms, once, and answers how to call that off. A `background` timer does not keep the
+   * Calls `action` once, after `delay` ms. Returns a function that cancels it. A `background` timer does not keep the
    * process alive.
    */
   after(delay: number, action: () => void, background?: boolean): () => void
 }
 
-// Date.now() has a resolution of 1 ms, so that it wanders by as much against the monotonic clock; the margin of a
-// deadline (1 % + 2 ms) absorbs a step below this.
+// Date.now() has a resolution of 1 ms, so it drifts by as much against the monotonic clock. The margin of a deadline
+// (1 % + 2 ms) absorbs smaller steps.
 const SMALLEST_STEP = 2
 
-// One for all clocks of a thread: a store whose clock had counted a step, and a core whose clock had not since it was not
-// read between two of them, would disagree on what is over.
+// All clocks of a thread share these. Otherwise a store and the core could disagree on what is over, if only one of their
+// clocks was read between two steps.
 let steps = 0
 let reference = Date.now() - performance.now()
 
 /**
- * The clock of this process. The monotonic clock stops while a machine sleeps and the wall clock can be set back, so
+ * The clock of this process. The monotonic clock stops while a machine sleeps, and the wall clock can be set back. So
  * elapsed time is the monotonic clock plus every forward step of the wall clock against it.
  */
 export function systemClock(): Clock {

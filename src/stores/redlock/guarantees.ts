@@ -19,8 +19,8 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
     limits: [
       'A step forward of the wall clocks of a majority ends leases early; a step back makes them last longer.',
       'A server whose wall clock is set forward ends its quarantine early: mutual exclusion may then be lost; tokens still rise, unless the clock of a client went back by more than the outage and maxTtl besides.',
-      'Waiters may overtake each other: each server has a line of its own, and whoever gets a majority first holds.',
-      'Of two who try in the same moment neither may get a majority; they try again after 50 to 150 ms.',
+      'Waiters may overtake each other: each server has its own queue, and the first claim with a majority holds.',
+      'If two claims try at the same moment, perhaps neither gets a majority. They try again after 50 to 150 ms.',
       'A server that copies the data of another (replication, a shared snapshot) after both were in use is noticed by its replication id, but not a copy of files made by hand.',
       'All clients must name the same servers, with the same prefix and maxTtl.',
       'An eviction policy other than noeviction may drop leases and what tells that they were dropped.',

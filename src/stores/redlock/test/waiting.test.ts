@@ -28,10 +28,10 @@ interface Client extends Disposable {
 }
 
 /** Another process that waits, and what it told so far. */
-function startClient(nodes: Nodes, ...wishes: [name: string, count: number, hold: number, ttl: number]): Client {
+function startClient(nodes: Nodes, ...parameters: [name: string, count: number, hold: number, ttl: number]): Client {
   // Node 22.13 does not strip types by itself.
   const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
-  const child = spawn(process.execPath, [...flags, CLIENT, nodes.url(), ...wishes.map(String)], {
+  const child = spawn(process.execPath, [...flags, CLIENT, nodes.url(), ...parameters.map(String)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const told: Told[] = []

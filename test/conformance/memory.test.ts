@@ -1,0 +1,4 @@
+import { memoryHarness } from '../harnesses/memory.ts'
+import { conform } from './conform.ts'
+
+conform(memoryHarness())

@@ -1,0 +1,4 @@
+import { advisoryHarness } from '../harnesses/postgres.ts'
+import { conform } from './conform.ts'
+
+conform(advisoryHarness())

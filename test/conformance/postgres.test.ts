@@ -1,0 +1,4 @@
+import { postgresHarnesses } from '../harnesses/postgres.ts'
+import { conform } from './conform.ts'
+
+conform(...postgresHarnesses())

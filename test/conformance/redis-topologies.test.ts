@@ -1,0 +1,4 @@
+import { redisTopologyHarnesses } from '../harnesses/redis.ts'
+import { conform } from './conform.ts'
+
+conform(...redisTopologyHarnesses())

@@ -1,0 +1,4 @@
+import { redlockHarnesses } from '../harnesses/redlock.ts'
+import { conform } from './conform.ts'
+
+conform(...redlockHarnesses())

@@ -1,0 +1,4 @@
+import { zookeeperHarness } from '../harnesses/zookeeper.ts'
+import { conform } from './conform.ts'
+
+conform(zookeeperHarness())

@@ -24,9 +24,9 @@ const subpaths = present({
 })
 const commandLine = present({ 'cli/main': 'src/cli/main.ts' })
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
-const thread = { 'thread/worker': 'src/thread/worker.ts' }
+const thread = { 'thread/worker': 'src/core/thread/worker.ts' }
 // Processes of their own, of the command line.
-const prove = { 'prove/client': 'src/prove/client.ts', 'prove/resource': 'src/prove/resource.ts' }
+const prove = { 'prove/client': 'lab/prove/client.ts', 'prove/resource': 'lab/prove/resource.ts' }
 
 const config: UserConfig = defineConfig({
   entry: subpaths,
@@ -34,7 +34,7 @@ const config: UserConfig = defineConfig({
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  copy: ['src/lab/servers/clock.c'],
+  copy: ['lab/servers/clock.c'],
   dts: { entry: Object.values(subpaths) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },
@@ -51,6 +51,5 @@ function present(entries: Record<string, string>): Record<string, string> {
 }
 
 function store(name: string): string {
-  const file = `src/stores/${name}.ts`
-  return existsSync(file) ? file : `src/stores/${name}/index.ts`
+  return `src/stores/${name}/index.ts`
 }

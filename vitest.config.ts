@@ -11,7 +11,7 @@ class LongestFirst extends BaseSequencer {
 
 const config: ViteUserConfig = defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['{src,lab,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**'],
     allowOnly: false,
     // Most tests wait most of the time: two files at once leave two processors idle for four fifths of it.

@@ -1,5 +1,5 @@
 import { Agent, type IncomingMessage, request } from 'node:http'
-import { startEtcd } from '../src/lab/servers/etcd.ts'
+import { startEtcd } from '../lab/servers/etcd.ts'
 import type { Place } from './peer.ts'
 
 /** For `Peer.serve`: an etcd that ends with this process. */

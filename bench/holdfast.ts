@@ -11,7 +11,7 @@ import type * as Etcd from '../src/stores/etcd/index.ts'
 import type * as Postgres from '../src/stores/postgres/index.ts'
 import type * as Redis from '../src/stores/redis/index.ts'
 import type * as Redlock from '../src/stores/redlock/index.ts'
-import type * as Sqlite from '../src/stores/sqlite.ts'
+import type * as Sqlite from '../src/stores/sqlite/index.ts'
 import type * as ZooKeeper from '../src/stores/zookeeper/index.ts'
 import type { Client } from './peer.ts'
 

@@ -1,4 +1,4 @@
-import type { RedisServer } from '../src/lab/servers/redis.ts'
+import type { RedisServer } from '../lab/servers/redis.ts'
 import type { Worker } from './launch.ts'
 import type { Over, Peer, Place } from './peer.ts'
 import type { Settings, Values } from './worker.ts'

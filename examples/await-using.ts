@@ -5,7 +5,7 @@
  *     ./script/node examples/await-using.ts
  */
 import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 await using locks = createLocks(sqlite('leases.db'))
 {

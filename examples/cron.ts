@@ -11,7 +11,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLocks, type Locks } from '../src/index.ts' // in your project: 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 // Longer than the job may take, and than the replicas' clocks are apart.
 const TERM = 10 * 60_000

@@ -7,7 +7,7 @@
 import { readFile } from 'node:fs/promises'
 import { fencedWrite } from '../src/fencing/files/index.ts' // in your project: 'holdfast/fencing/files'
 import { createLocks, LeaseError } from '../src/index.ts' // 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const locks = createLocks(sqlite('leases.db'))
 const prices = { hammer: 950, saw: 2_400 }

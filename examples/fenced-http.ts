@@ -12,7 +12,7 @@ import { text } from 'node:stream/consumers'
 import { fenceHeaders, fenceOf, nodeFence, staleAnswer, throwIfStale } from '../src/fencing/http/index.ts' // in your project: 'holdfast/fencing/http'
 import { sqliteFence } from '../src/fencing/sqlite/index.ts' // 'holdfast/fencing/sqlite'
 import { createLocks, type Lease, LeaseError } from '../src/index.ts' // 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 // The service. Its marks are in the file of its data, so that they live as long.
 const database = new DatabaseSync('prices.db', { timeout: 5_000 })

@@ -11,7 +11,7 @@ import { Pool } from 'pg'
 import { type Holder, postgresFence } from '../src/fencing/postgres/index.ts' // in your project: 'holdfast/fencing/postgres'
 import { sqliteFence } from '../src/fencing/sqlite/index.ts' // 'holdfast/fencing/sqlite'
 import { createLocks, LeaseError } from '../src/index.ts' // 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const { DATABASE_URL } = process.env
 const ledger = DATABASE_URL ? await inPostgres(DATABASE_URL) : inSqlite('ledger.db')

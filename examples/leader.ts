@@ -11,7 +11,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteFence } from '../src/fencing/sqlite/index.ts' // in your project: 'holdfast/fencing/sqlite'
 import { createLocks, type Lease } from '../src/index.ts' // 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const ORDERS = 6
 const queue = new DatabaseSync('queue.db')

@@ -9,7 +9,7 @@
  */
 import { DatabaseSync } from 'node:sqlite'
 import { createLocks, type Lease, type Locks } from '../src/index.ts' // in your project: 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const STEPS = ['create table customer (id integer primary key)', 'alter table customer add column name text']
 

@@ -4,7 +4,7 @@
  *     ./script/node examples/quick-start.ts
  */
 import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
-import { sqlite } from '../src/stores/sqlite.ts' // 'holdfast/sqlite'
+import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
 const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 })
 

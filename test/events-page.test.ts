@@ -6,7 +6,7 @@ const read = (path: string): string => readFileSync(join(import.meta.dirname, '.
 
 /** The fields of each event's payload, as `LeaseEvents` declares them. */
 function declared(): Record<string, string[]> {
-  const [, body = ''] = /export interface LeaseEvents \{\n(.*?)\n\}/s.exec(read('src/events.ts')) ?? []
+  const [, body = ''] = /export interface LeaseEvents \{\n(.*?)\n\}/s.exec(read('src/contract/events.ts')) ?? []
   const code = body.replace(/\/\*\*.*?\*\//gs, '')
   const events = [...code.matchAll(/^ {2}(\w+): (Pick<Claim, [^>]*>|\{.*?\})$/gms)]
   return Object.fromEntries(
@@ -32,6 +32,6 @@ function documented(): Record<string, string[]> {
 test('F8: docs/events.md has every event with each field of its payload', () => {
   const events = declared()
   expect(Object.keys(events)).toContain('node_restored')
-  expect(Object.keys(events)).toHaveLength([...read('src/events.ts').matchAll(/: open\('/g)].length)
+  expect(Object.keys(events)).toHaveLength([...read('src/contract/events.ts').matchAll(/: open\('/g)].length)
   expect(documented()).toEqual(events)
 })

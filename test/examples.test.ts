@@ -48,7 +48,7 @@ test('the example await-using.ts runs as TypeScript compiles it for older Nodes'
   }
 }, 30_000)
 
-// redis.ts by test/redis/example.test.ts, since it needs a server.
+// redis.ts by src/stores/redis/test/example.test.ts, since it needs a server.
 test('every example is tested', () => {
   const files = readdirSync(join(ROOT, 'examples')).filter(name => name.endsWith('.ts'))
   expect(files.sort()).toEqual([...Object.keys(outputs), 'await-using.ts', 'redis.ts'].sort())

@@ -81,7 +81,7 @@ test('the guarantees in the documentation are those of the stores, and shown by 
 })
 
 test('every code of an error is in the README and in docs/errors.md', () => {
-  const codes = [...read('src/errors.ts').matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code as string)
+  const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code as string)
   expect(codes.length).toBeGreaterThan(5)
   for (const page of [readme, read('docs/errors.md')])
     expect(codes.filter(code => !page.includes(`\n| \`${code}\``))).toEqual([])

@@ -1,6 +1,6 @@
-import { type Environment, systemEnvironment } from '../src/core.ts'
-import type { LeaseError } from '../src/errors.ts'
-import type { Claim } from '../src/store.ts'
+import { type Environment, systemEnvironment } from '../src/contract/environment.ts'
+import type { LeaseError } from '../src/contract/errors.ts'
+import type { Claim } from '../src/contract/store.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
 import { Quorum } from '../src/stores/quorum/quorum.ts'
 

@@ -1,7 +1,17 @@
-import { StoreLocks } from '../src/locks.ts'
-import type { LocksDefaults } from '../src/options.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../src/store.ts'
-import { memory } from '../src/stores/memory.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../src/contract/store.ts'
+import { StoreLocks } from '../src/core/locks.ts'
+import type { LocksDefaults } from '../src/core/options.ts'
+import { memory } from '../src/stores/memory/index.ts'
 import { VirtualClock } from '../src/testing/clock.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release' | 'watch' | 'inspect' | 'break' | 'close'

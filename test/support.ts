@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../src/store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../src/contract/store.ts'
 
 /** Never aborts. */
 export const signal: AbortSignal = new AbortController().signal

@@ -1,4 +1,4 @@
-import { startApache } from '../../src/lab/servers/apache.ts'
+import { startApache } from '../../lab/servers/apache.ts'
 import { Build } from '../holdfast.ts'
 import { HOLDER, keepsNoLeases, type Peer } from '../peer.ts'
 

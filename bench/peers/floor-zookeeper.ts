@@ -1,4 +1,4 @@
-import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
+import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import { Connection } from '../../src/stores/zookeeper/connection.ts'
 import { create, createContainer, remove } from '../../src/stores/zookeeper/protocol.ts'
 import type { Peer, Place } from '../peer.ts'

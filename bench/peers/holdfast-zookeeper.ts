@@ -1,4 +1,4 @@
-import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
+import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import { create, multi, setDataStep } from '../../src/stores/zookeeper/protocol.ts'
 import { Build } from '../holdfast.ts'
 import type { Peer } from '../peer.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
+import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import type { Peer } from '../peer.ts'
 
 type Done<Result> = (error: Error | null, result: Result) => void

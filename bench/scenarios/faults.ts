@@ -1,4 +1,4 @@
-import { startRedis } from '../../src/lab/servers/redis.ts'
+import { startRedis } from '../../lab/servers/redis.ts'
 import { pause } from '../peer.ts'
 import { block, moment, rounded, type Scenario } from '../scenario.ts'
 import type { Stage, Values } from '../worker.ts'

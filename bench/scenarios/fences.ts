@@ -1,4 +1,4 @@
-import { countRoundTrips } from '../../src/lab/round-trips.ts'
+import { countRoundTrips } from '../../lab/round-trips.ts'
 import { pause, type Writer } from '../peer.ts'
 import { rough, rounded, type Scenario } from '../scenario.ts'
 import { quantile } from '../statistics.ts'

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
+import { startProxy } from '../../lab/servers/proxy.ts'
 import type { Lease } from '../../src/index.ts'
-import { startProxy } from '../../src/lab/servers/proxy.ts'
 import { type Place, pause } from '../peer.ts'
 import { listOf, moment, rough, type Scenario, type Trial, whole } from '../scenario.ts'
 import { median, quantile } from '../statistics.ts'

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ENGINES } from '../../src/lab/engines/index.ts'
-import { type Opening, openAt } from '../../src/lab/opening.ts'
-import { number } from '../../src/prove/verdict.ts'
-import type { Guarantees } from '../../src/store.ts'
+import { ENGINES } from '../../lab/engines/index.ts'
+import { type Opening, openAt } from '../../lab/opening.ts'
+import { number } from '../../lab/prove/verdict.ts'
+import type { Guarantees } from '../../src/contract/store.ts'
 import { minutes, page, table, titleOf } from './page.ts'
 import { type Proof, proofs } from './results.ts'
 

@@ -1,5 +1,5 @@
-import { ENGINES, type LabEngine } from '../../src/lab/engines/index.ts'
-import { ms, number, type Verdict } from '../../src/prove/verdict.ts'
+import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
+import { ms, number, type Verdict } from '../../lab/prove/verdict.ts'
 import { PROGRAMMES, type Proof } from './results.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {

@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { ENGINES } from '../../lab/engines/index.ts'
+import { type Outcome, table, type Verdict } from '../../lab/prove/verdict.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
-import { ENGINES } from '../../src/lab/engines/index.ts'
-import { type Outcome, table, type Verdict } from '../../src/prove/verdict.ts'
 import { FOLDER, keep, proofOf } from './results.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Row, Verdict } from '../../src/prove/verdict.ts'
+import type { Row, Verdict } from '../../lab/prove/verdict.ts'
 import { page } from './page.ts'
 
 /** What goes wrong together, in the order in which it is tried. */

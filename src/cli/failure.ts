@@ -1,5 +1,5 @@
 // Not index.ts: help and wrong usage need none of the library.
-import { LeaseError, type LeaseErrorCode } from '../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 
 /** The exit codes of `holdfast`, after sysexits.h, timeout(1) and the shell. */
 export const EXIT = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Only what is asked for is loaded: starting is most of what a short job waits for.
-const { oldNode } = await import('../node-version.ts')
+const { oldNode } = await import('../contract/node-version.ts')
 const problem = oldNode()
 if (problem !== undefined) {
   // An old Node cannot load the modules below.

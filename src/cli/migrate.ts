@@ -1,4 +1,4 @@
-import { openerOf } from '../url.ts'
+import { openerOf } from '../connect.ts'
 import { COMMON, parse, seeHelp } from './arguments.ts'
 import { Usage } from './failure.ts'
 import { Output } from './output.ts'

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util'
-import { LeaseError } from '../errors.ts'
+import { LeaseError } from '../contract/errors.ts'
 import { exitCode, Failure } from './failure.ts'
 
 /** How the program speaks: results on standard output, everything else on standard error, as text or as JSON. */

@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
-import { Silence } from '../advice/silence.ts'
+import { Silence } from '../core/advice/silence.ts'
 import type { Lease, LeaseError } from '../index.ts'
 
 /** Milliseconds between two renewals, if answers come sooner. */

@@ -1,6 +1,6 @@
-import { leastTtl, spareOf } from '../advice/least-ttl.ts'
+import { TURN } from '../contract/time.ts'
+import { leastTtl, spareOf } from '../core/advice/least-ttl.ts'
 import type { Store } from '../index.ts'
-import { TURN } from '../stores/line.ts'
 import { formatDuration } from './duration.ts'
 import { paint } from './output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'

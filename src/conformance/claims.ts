@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { LONGEST_REQUEST } from '../time.ts'
+import { LONGEST_REQUEST } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import { inTime, TooSlow } from './timing.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { LeaseError } from '../errors.ts'
-import { createLocks, type Locks } from '../locks.ts'
-import type { LocksDefaults } from '../options.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../store.ts'
+import { LeaseError } from '../contract/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
+import { createLocks, type Locks } from '../core/locks.ts'
+import type { LocksDefaults } from '../core/options.ts'
 import { sleep, within } from './timing.ts'
 
 /** A watch that a case has armed. */

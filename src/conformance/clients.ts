@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Claim, Store } from '../store.ts'
+import type { Claim, Store } from '../contract/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { within } from './timing.ts'
 

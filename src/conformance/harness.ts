@@ -1,4 +1,4 @@
-import type { Store } from '../store.ts'
+import type { Store } from '../contract/store.ts'
 
 /** Undoes a fault; resolves when the server serves again. */
 export type Cure = () => Promise<void>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { createLocks } from '../locks.ts'
-import { margin } from '../time.ts'
+import { margin } from '../contract/time.ts'
+import { createLocks } from '../core/locks.ts'
 import { type Case, casesOf } from './case.ts'
 import { block, inTime, sleep, until } from './timing.ts'
 import { Wire } from './wire.ts'

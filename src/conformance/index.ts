@@ -37,7 +37,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
 /** One test of the suite. */
 export interface NamedCase {
   readonly group: string
-  /** A sentence about behaviour, after the rule of the contract (`src/store.ts`) that it checks, such as `R4: `. */
+  /** A sentence about behaviour, after the rule of the contract (`src/contract/store.ts`) that it checks, such as `R4: `. */
   readonly name: string
   /** Must it be the only one that runs in this process and against this server? The others may run side by side. */
   readonly alone: boolean

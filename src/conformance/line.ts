@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { Busy, Claim } from '../store.ts'
-import { TURN } from '../stores/line.ts'
+import type { Busy, Claim } from '../contract/store.ts'
+import { TURN } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'

@@ -1,4 +1,4 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../contract/store.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release'
 

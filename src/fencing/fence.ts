@@ -1,4 +1,4 @@
-import { checkKeys, checkText, invalid, show } from '../check.ts'
+import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
 import type { Holder, Mark, Marks } from './mark.ts'
 
 /** What every fence can be told. */

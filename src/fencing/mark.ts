@@ -1,4 +1,4 @@
-import { LeaseError } from '../errors.ts'
+import { LeaseError } from '../contract/errors.ts'
 
 /**
  * What a writer shows of its lease: a `Lease`, or its name and token as they came from another process. A `Lease` that is

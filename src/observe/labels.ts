@@ -1,6 +1,6 @@
-import { invalid } from '../check.ts'
-import type { Lease } from '../lease.ts'
-import { warn } from '../warnings.ts'
+import { invalid } from '../contract/check.ts'
+import type { Lease } from '../contract/lease.ts'
+import { warn } from '../contract/warnings.ts'
 import { METRICS } from './metrics.ts'
 
 /** Of a metric, beside those that it has itself. */

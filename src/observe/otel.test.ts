@@ -16,8 +16,8 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
-import { createLocks } from '../locks.ts'
-import { memory } from '../stores/memory.ts'
+import { createLocks } from '../core/locks.ts'
+import { memory } from '../stores/memory/index.ts'
 import { METRICS } from './metrics.ts'
 import { type LeaseTelemetry, leaseTelemetry } from './otel.ts'
 

@@ -8,7 +8,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { checkKeys, invalid } from '../check.ts'
+import { checkKeys, invalid } from '../contract/check.ts'
 import type { LabelMapper, Labels } from './labels.ts'
 import { METRICS, type Metric, type MetricName } from './metrics.ts'
 import { Spans } from './spans.ts'

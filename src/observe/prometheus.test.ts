@@ -5,15 +5,15 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
-import { numbers } from '../../test/observe/exposition.ts'
+import { until } from '../../lab/servers/until.ts'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
-import { subscribe } from '../events.ts'
-import { until } from '../lab/servers/until.ts'
-import type { Lease } from '../lease.ts'
-import { createLocks } from '../locks.ts'
-import { memory } from '../stores/memory.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
+import { createLocks } from '../core/locks.ts'
+import { memory } from '../stores/memory/index.ts'
 import { METRICS } from './metrics.ts'
 import { type LeaseMetrics, type LeaseMetricsOptions, leaseMetrics } from './prometheus.ts'
+import { numbers } from './test/exposition.ts'
 
 // Vitest does not start its processes with --expose-gc.
 setFlagsFromString('--expose-gc')
@@ -202,7 +202,9 @@ test('nothing is kept of leases that ended, however they did', async () => {
 })
 
 test('stopping leaves no listener behind', () => {
-  const channels = [...readFileSync('src/events.ts', 'utf8').matchAll(/open\('(\w+)'\)/g)].map(([, name]) => name)
+  const channels = [...readFileSync('src/contract/events.ts', 'utf8').matchAll(/open\('(\w+)'\)/g)].map(
+    ([, name]) => name,
+  )
   const heard = (): unknown[] => channels.filter(name => channel(`holdfast:${name}`).hasSubscribers)
   const metrics = measure()
   expect(heard().length).toBeGreaterThan(8)

@@ -1,4 +1,4 @@
-import { checkKeys, invalid } from '../check.ts'
+import { checkKeys, invalid } from '../contract/check.ts'
 import { Family, type Sample } from './family.ts'
 import type { LabelMapper, Labels } from './labels.ts'
 import { METRICS, type Metric, type MetricName } from './metrics.ts'

@@ -1,7 +1,7 @@
 import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { LeaseError } from '../errors.ts'
-import { type LeaseEvents, subscribe } from '../events.ts'
-import type { Lease } from '../lease.ts'
+import { LeaseError } from '../contract/errors.ts'
+import { type LeaseEvents, subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
 
 interface Acquiring {
   readonly span: Span

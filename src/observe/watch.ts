@@ -1,6 +1,6 @@
-import { LeaseError } from '../errors.ts'
-import { type LeaseEvents, subscribe } from '../events.ts'
-import type { Lease } from '../lease.ts'
+import { LeaseError } from '../contract/errors.ts'
+import { type LeaseEvents, subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
 import { Labelling, type LabelMapper, type Labels } from './labels.ts'
 import type { MetricName } from './metrics.ts'
 

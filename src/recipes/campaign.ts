@@ -1,8 +1,8 @@
-import { checkDuration, checkKeys, checkName, invalid } from '../check.ts'
-import { LeaseError } from '../errors.ts'
-import { events } from '../events.ts'
-import type { Lease } from '../lease.ts'
-import { type LeaseOptions, leaseKeys } from '../options.ts'
+import { checkDuration, checkKeys, checkName, invalid } from '../contract/check.ts'
+import { LeaseError } from '../contract/errors.ts'
+import { events } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
+import { type LeaseOptions, leaseKeys } from '../core/options.ts'
 import type { Host } from './host.ts'
 import { rest } from './rest.ts'
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
-import { subscribe } from '../events.ts'
-import type { Lease } from '../lease.ts'
-import type { LeaseRecord } from '../store.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
+import type { LeaseRecord } from '../contract/store.ts'
 import { testLocks } from '../testing/index.ts'
 
 /** Work that ends when it is told to. */

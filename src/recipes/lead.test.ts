@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
-import { subscribe } from '../events.ts'
-import type { Lease } from '../lease.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
 import { testLocks } from '../testing/index.ts'
 
 /** Resolves when the lease tells its work to end. */

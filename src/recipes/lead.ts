@@ -1,5 +1,5 @@
-import { checkSignal } from '../check.ts'
-import type { Lease } from '../lease.ts'
+import { checkSignal } from '../contract/check.ts'
+import type { Lease } from '../contract/lease.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf, leavable } from './rest.ts'

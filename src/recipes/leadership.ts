@@ -1,4 +1,4 @@
-import type { Lease } from '../lease.ts'
+import type { Lease } from '../contract/lease.ts'
 import type { Election, ElectionOptions } from './election.ts'
 import type { LeadOptions } from './lead.ts'
 

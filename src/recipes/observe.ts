@@ -1,7 +1,7 @@
-import { checkDuration, checkKeys, checkSignal } from '../check.ts'
-import { LeaseError } from '../errors.ts'
-import type { NameState } from '../record.ts'
-import type { LeaseRecord } from '../store.ts'
+import { checkDuration, checkKeys, checkSignal } from '../contract/check.ts'
+import { LeaseError } from '../contract/errors.ts'
+import type { NameState } from '../contract/record.ts'
+import type { LeaseRecord } from '../contract/store.ts'
 import type { Host } from './host.ts'
 import { anyOf, leavable, rest, unlessStopped } from './rest.ts'
 

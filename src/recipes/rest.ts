@@ -1,4 +1,4 @@
-import { pause } from '../request.ts'
+import { pause } from '../contract/request.ts'
 import type { Host } from './host.ts'
 
 /** Waits `delay` ms, or until `stop` aborts; never rejects. */

@@ -1,6 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
-import { invalid, show } from '../check.ts'
-import type { Clock } from '../time.ts'
+import { invalid, show } from '../contract/check.ts'
+import type { Clock } from '../contract/time.ts'
 
 interface Timer {
   readonly at: number

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { all, follow } from '../../test/scripted-store.ts'
-import type { Lease } from '../lease.ts'
+import type { Lease } from '../contract/lease.ts'
 import { type TestLocks, testLocks } from './index.ts'
 
 /** Jest also fakes these. Vitest does so only in a thread, as its own messages need them: they wait until `restore`. */

@@ -1,9 +1,9 @@
-import { LeaseError } from '../errors.ts'
-import type { Lease } from '../lease.ts'
-import { type Locks, StoreLocks } from '../locks.ts'
-import type { CloseOptions, LeaseOptions, LocksDefaults } from '../options.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../store.ts'
-import { memory } from '../stores/memory.ts'
+import { LeaseError } from '../contract/errors.ts'
+import type { Lease } from '../contract/lease.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
+import { type Locks, StoreLocks } from '../core/locks.ts'
+import type { CloseOptions, LeaseOptions, LocksDefaults } from '../core/options.ts'
+import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 
 /** `Locks` for unit tests: in memory, on a clock that stands still until it is advanced, with losses on demand. */

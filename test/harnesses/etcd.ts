@@ -1,5 +1,5 @@
-import { startEtcd } from '../../src/lab/servers/etcd.ts'
-import type { Store } from '../../src/store.ts'
+import { startEtcd } from '../../lab/servers/etcd.ts'
+import type { Store } from '../../src/contract/store.ts'
 import { etcd } from '../../src/stores/etcd/index.ts'
 import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'

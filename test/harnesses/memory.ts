@@ -1,8 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
-import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
-import { memory } from '../../src/stores/memory.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../src/contract/store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import type { StoreHarness } from './harness.ts'
 
 /** The store inside this process, as if there were a server: it can be reached, or not. */

@@ -4,10 +4,10 @@ import { Redis as Redis5 } from 'ioredis5'
 import { Redis as Valkey } from 'iovalkey'
 import { createClient, createCluster } from 'redis'
 import { createClient as createClient4 } from 'redis4'
-import { startClock } from '../../src/lab/servers/clock.ts'
-import { startCluster } from '../../src/lab/servers/cluster.ts'
-import { startRedis } from '../../src/lab/servers/redis.ts'
-import { SentinelSet, startSentinel } from '../../src/lab/servers/sentinel.ts'
+import { startClock } from '../../lab/servers/clock.ts'
+import { startCluster } from '../../lab/servers/cluster.ts'
+import { startRedis } from '../../lab/servers/redis.ts'
+import { SentinelSet, startSentinel } from '../../lab/servers/sentinel.ts'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
@@ -135,7 +135,7 @@ function sentinelHarness(): StoreHarness {
     stack.defer(() => client.disconnect())
     return { set, client }
   })
-  const failover = 'a master that is gone is replaced: test/redis/sentinel.test.ts looks at that'
+  const failover = 'a master that is gone is replaced: src/stores/redis/test/sentinel.test.ts looks at that'
   return {
     name: 'redis sentinel (ioredis)',
     store: 'redis',

@@ -1,5 +1,5 @@
-import { startClock } from '../../src/lab/servers/clock.ts'
-import { startRedis } from '../../src/lab/servers/redis.ts'
+import { startClock } from '../../lab/servers/clock.ts'
+import { startRedis } from '../../lab/servers/redis.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
 import { deaths, jumps, network } from './faults.ts'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { newFolder } from '../../src/lab/servers/folder.ts'
-import { sqlite } from '../../src/stores/sqlite.ts'
+import { newFolder } from '../../lab/servers/folder.ts'
+import { sqlite } from '../../src/stores/sqlite/index.ts'
 import type { StoreHarness } from './harness.ts'
 
 /** One file, with a connection for each client. */

@@ -1,13 +1,13 @@
+import { startClock } from '../../lab/servers/clock.ts'
+import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
+import type { Store } from '../../src/contract/store.ts'
 import { createLocks } from '../../src/index.ts'
-import { startClock } from '../../src/lab/servers/clock.ts'
-import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
-import type { Store } from '../../src/store.ts'
 import { zookeeper } from '../../src/stores/zookeeper/index.ts'
 import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
-/** One server. What an ensemble adds is in test/zookeeper. */
+/** One server. What an ensemble adds is in src/stores/zookeeper/test. */
 export function zookeeperHarness(): StoreHarness {
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())

@@ -1,11 +1,11 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { expect, test } from 'vitest'
+import { startEtcd } from '../../lab/servers/etcd.ts'
+import { startPostgres } from '../../lab/servers/postgres.ts'
+import { startRedis } from '../../lab/servers/redis.ts'
+import { until } from '../../lab/servers/until.ts'
+import { startZooKeeper } from '../../lab/servers/zookeeper.ts'
 import { connect, type Lease } from '../../src/index.ts'
-import { startEtcd } from '../../src/lab/servers/etcd.ts'
-import { startPostgres } from '../../src/lab/servers/postgres.ts'
-import { startRedis } from '../../src/lab/servers/redis.ts'
-import { until } from '../../src/lab/servers/until.ts'
-import { startZooKeeper } from '../../src/lab/servers/zookeeper.ts'
 import { type Fault, limits } from './table.ts'
 
 const GIVEN = { ttl: 9_000, wait: 500, grace: 300 }

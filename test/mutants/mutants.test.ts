@@ -7,7 +7,7 @@ import { harnessOf } from './wire.ts'
 
 vi.setConfig({ maxConcurrency: 40 }) // nearly all of them wait nearly all of the time
 
-const contract = readFileSync(join(import.meta.dirname, '../../src/store.ts'), 'utf8')
+const contract = readFileSync(join(import.meta.dirname, '../../src/contract/store.ts'), 'utf8')
 const rules = [...contract.matchAll(/^ \* (R\d+)\. /gm)].map(([, rule]) => rule as string)
 const ruleOf = (text: string): string | undefined => /^(R\d+): /.exec(text)?.[1]
 

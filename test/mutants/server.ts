@@ -1,7 +1,7 @@
-import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Wake } from '../../src/store.ts'
-import { askAgainAfter, mayTake, placeLifetime, TURN } from '../../src/stores/line.ts'
-import { LONGEST_REQUEST } from '../../src/time.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Wake } from '../../src/contract/store.ts'
+import { LONGEST_REQUEST, TURN } from '../../src/contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
 import type { Flaw } from './flaws.ts'
 
 interface Holder {

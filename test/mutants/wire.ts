@@ -1,8 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Harness } from '../../src/conformance/index.ts'
-import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../src/contract/store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import type { Flaw } from './flaws.ts'
 import { Server } from './server.ts'
 

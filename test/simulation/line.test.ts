@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Claim, LeaseRecord } from '../../src/store.ts'
-import { memory } from '../../src/stores/memory.ts'
+import type { Claim, LeaseRecord } from '../../src/contract/store.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import { VirtualClock } from '../../src/testing/clock.ts'
 import { Reference } from './reference.ts'
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/time.ts'
+import type { Clock } from '../../src/contract/time.ts'
 import type { Random } from './random.ts'
 import { settled, type World } from './world.ts'
 

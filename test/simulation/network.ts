@@ -1,4 +1,4 @@
-import { LeaseError } from '../../src/errors.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'

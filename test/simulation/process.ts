@@ -1,4 +1,4 @@
-import type { StoreLocks } from '../../src/locks.ts'
+import type { StoreLocks } from '../../src/core/locks.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 

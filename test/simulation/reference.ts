@@ -1,5 +1,6 @@
-import type { Busy, Claim, ClaimKey, Grant } from '../../src/store.ts'
-import { placeLifetime, TURN } from '../../src/stores/line.ts'
+import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
+import { TURN } from '../../src/contract/time.ts'
+import { placeLifetime } from '../../src/stores/shared/queue.ts'
 
 export interface Holder {
   readonly claim: Claim

@@ -1,7 +1,17 @@
-import { LeaseError } from '../../src/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../src/store.ts'
-import { memory } from '../../src/stores/memory.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../src/time.ts'
+import { LeaseError } from '../../src/contract/errors.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../src/contract/store.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
+import { memory } from '../../src/stores/memory/index.ts'
 import type { Ledger } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'

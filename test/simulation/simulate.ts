@@ -1,5 +1,5 @@
-import { StoreLocks } from '../../src/locks.ts'
-import { LONGEST_REQUEST } from '../../src/time.ts'
+import { LONGEST_REQUEST } from '../../src/contract/time.ts'
+import { StoreLocks } from '../../src/core/locks.ts'
 import { type Surroundings, work } from './job.ts'
 import { type Count, Ledger, LONGEST_TTL } from './ledger.ts'
 import { Machine } from './machine.ts'

@@ -1,4 +1,4 @@
-import type { Busy, Claim, ClaimKey, Grant, Store } from '../../src/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Store } from '../../src/contract/store.ts'
 import type { Variant } from './simulate.ts'
 
 interface Wrong {

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { newFolder } from '../../lab/servers/folder.ts'
+import { stateOf } from '../../lab/servers/process.ts'
+import { until } from '../../lab/servers/until.ts'
 import { connect } from '../../src/index.ts'
-import { newFolder } from '../../src/lab/servers/folder.ts'
-import { stateOf } from '../../src/lab/servers/process.ts'
-import { until } from '../../src/lab/servers/until.ts'
 
 const LOOKING = fileURLToPath(new URL('./looking.ts', import.meta.url))
 const flags = process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { checkKeys, checkSignal, checkWait, invalid, show } from '../../check.ts'
-import { LeaseError } from '../../errors.ts'
+import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { showingOf } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 

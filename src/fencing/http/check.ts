@@ -1,4 +1,4 @@
-import { checkKeys, invalid } from '../../check.ts'
+import { checkKeys, invalid } from '../../contract/check.ts'
 import type { Marks } from '../mark.ts'
 import { type RequestFence, type RequestHeaders, readFence } from './headers.ts'
 import { type FenceProblem, MISSING, malformed, staleProblem } from './problem.ts'

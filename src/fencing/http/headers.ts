@@ -1,4 +1,4 @@
-import { checkKeys, invalid, show } from '../../check.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
 import { checkMark, checkResource, type FenceOptions, showingOf } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 import { parseText, writeText } from './text.ts'

@@ -1,5 +1,5 @@
-import { checkKeys, invalid, show } from '../../check.ts'
-import { LeaseError } from '../../errors.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { compareMarks, type Mark, type Marks, staleToken } from '../mark.ts'
 
 export interface MemoryMarksOptions {

@@ -1,4 +1,4 @@
-import { checkKeys, invalid, show } from '../../check.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
 import type { Marks } from '../mark.ts'
 import { type Checked, type CheckOptions, checkFence, setFence } from './check.ts'
 import type { RequestHeaders } from './headers.ts'

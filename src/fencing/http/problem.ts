@@ -1,4 +1,4 @@
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 
 /** The body of a refusal: `application/problem+json`, RFC 9457. Tokens are decimal strings. */
 export interface FenceProblem {

@@ -1,4 +1,4 @@
-import { checkKeys } from '../../check.ts'
+import { checkKeys } from '../../contract/check.ts'
 import { abortable } from '../fence.ts'
 import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'

@@ -1,5 +1,5 @@
-import { checkKeys, invalid, show } from '../../check.ts'
-import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { Objects } from './objects.ts'
 
 /** As much of a request as is asked for: `fetch` takes it, and whatever signs requests and has its form. */

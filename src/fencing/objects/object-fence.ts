@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
-import { checkKeys, checkSignal, invalid, show } from '../../check.ts'
-import { LeaseError } from '../../errors.ts'
+import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { assertNotOver, showingOf } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'

@@ -1,5 +1,5 @@
-import { checkKeys, invalid } from '../../check.ts'
-import { LeaseError } from '../../errors.ts'
+import { checkKeys, invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { isRefusal } from './http.ts'
 import type { Objects } from './objects.ts'
 

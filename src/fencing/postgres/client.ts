@@ -1,6 +1,7 @@
-import { invalid } from '../../check.ts'
-import { driverOf, type PostgresClient } from '../../stores/postgres/client.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { invalid } from '../../contract/check.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { PostgresClient } from '../../stores/postgres/client.ts'
+import { driverOf } from '../../stores/postgres/driver.ts'
 
 /** What the work of a transaction is given: the client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {

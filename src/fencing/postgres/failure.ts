@@ -1,4 +1,4 @@
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { stateOf, failure as storeFailure } from '../../stores/postgres/failure.ts'
 import { type Mark, staleToken } from '../mark.ts'
 import { OVER, STALE } from './sql.ts'

@@ -1,4 +1,4 @@
-import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../../check.ts'
+import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { inTurn } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'

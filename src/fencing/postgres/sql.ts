@@ -1,4 +1,4 @@
-import { invalid, show } from '../../check.ts'
+import { invalid, show } from '../../contract/check.ts'
 import { literal } from '../../stores/postgres/postgres-js.ts'
 import { schemaIfMissing } from '../../stores/postgres/schema.ts'
 import type { Showing } from '../fence.ts'

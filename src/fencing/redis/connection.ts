@@ -1,7 +1,7 @@
-import { LeaseError } from '../../errors.ts'
-import { Connection as Shared, Silence } from '../../stores/link/connection.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { type Driver, type Link, openLink } from '../../stores/redis/client.ts'
 import { failure, isReply } from '../../stores/redis/failure.ts'
+import { Connection as Shared, Silence } from '../../stores/shared/connection.ts'
 import type { Script } from './script.ts'
 
 interface Session {

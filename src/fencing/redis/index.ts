@@ -1,5 +1,6 @@
-import { checkDuration, checkKeys, checkText, invalid, show } from '../../check.ts'
-import { driverOf, type RedisClient } from '../../stores/redis/client.ts'
+import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { driverOf } from '../../stores/redis/driver.ts'
 import { checkFence, type FenceOptions, type KeptMarks, showingOf } from '../fence.ts'
 import type { Holder } from '../mark.ts'
 import { Connection } from './connection.ts'

@@ -1,4 +1,4 @@
-import { invalid, show } from '../../check.ts'
+import { invalid, show } from '../../contract/check.ts'
 import { hashTag, slotOf } from '../../stores/redis/keys.ts'
 
 /** The keys of marks. */

@@ -1,4 +1,4 @@
-import { checkText } from '../../check.ts'
+import { checkText } from '../../contract/check.ts'
 import {
   abortable,
   checkAge,

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 
 /** node:sqlite tells the number of SQLite's result code, better-sqlite3 its name. */
 function isCode(error: unknown, number: number, name: string): boolean {

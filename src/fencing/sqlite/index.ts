@@ -1,6 +1,6 @@
-import { checkText, invalid, show } from '../../check.ts'
-import { LeaseError } from '../../errors.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import { checkText, invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import {
   assertNotOver,
   checkAge,

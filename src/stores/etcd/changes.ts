@@ -1,5 +1,5 @@
-import type { Claim, Grant } from '../../store.ts'
-import { requestLimit } from '../../time.ts'
+import type { Claim, Grant } from '../../contract/store.ts'
+import { requestLimit } from '../../contract/time.ts'
 import type { Gateway } from './gateway.ts'
 import { type Keys, leaseOf, secondsOf } from './keys.ts'
 import { type Leases, orMissing } from './leases.ts'

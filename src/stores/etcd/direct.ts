@@ -1,5 +1,5 @@
-import type { Claim, ClaimKey, Grant } from '../../store.ts'
-import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import type { Claim, ClaimKey, Grant } from '../../contract/store.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { Entries } from './entries.ts'
 import { isFull, isLeaseMissing } from './failure.ts'
 import type { Gateway } from './gateway.ts'

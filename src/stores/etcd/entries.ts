@@ -1,5 +1,5 @@
-import type { Claim } from '../../store.ts'
-import { requestLimit } from '../../time.ts'
+import type { Claim } from '../../contract/store.ts'
+import { requestLimit } from '../../contract/time.ts'
 import type { Gateway } from './gateway.ts'
 import { JoinedTxns } from './joined.ts'
 import type { Keys } from './keys.ts'

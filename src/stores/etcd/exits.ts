@@ -1,5 +1,5 @@
-import type { ClaimKey } from '../../store.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
+import type { ClaimKey } from '../../contract/store.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Direct } from './direct.ts'
 import { isFull, isLeaseMissing, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'

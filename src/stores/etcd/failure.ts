@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
 /** How many characters of a server's text are shown. */
 const LONGEST_TEXT = 200

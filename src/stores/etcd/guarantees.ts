@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../store.ts'
+import type { Guarantees } from '../../contract/store.ts'
 
 /** What an etcd cluster promises. */
 export const guarantees: Guarantees = {

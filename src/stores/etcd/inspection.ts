@@ -1,4 +1,4 @@
-import type { LeaseRecord, Query } from '../../store.ts'
+import type { LeaseRecord, Query } from '../../contract/store.ts'
 import type { Gateway } from './gateway.ts'
 import { after, type Keys } from './keys.ts'
 import type { KeyValue } from './messages.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, LONGEST_REQUEST, requestLimit } from '../../time.ts'
+import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import { leaseOf, secondsOf } from './keys.ts'

@@ -1,5 +1,5 @@
-import { LeaseError } from '../../errors.ts'
-import type { Claim, LeaseRecord } from '../../store.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Claim, LeaseRecord } from '../../contract/store.ts'
 import { secondsOf } from './keys.ts'
 import type { KeyValue } from './messages.ts'
 

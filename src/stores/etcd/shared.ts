@@ -1,5 +1,5 @@
-import { LeaseError } from '../../errors.ts'
-import type { Grant } from '../../store.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Grant } from '../../contract/store.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { Header, KeyValue, LeaseAnswer } from './messages.ts'

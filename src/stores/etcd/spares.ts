@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Clock } from '../../time.ts'
+import type { Clock } from '../../contract/time.ts'
 import type { Beat } from './shared.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Claim } from '../../store.ts'
+import type { Claim } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
 import type { Header, KeyValue, TxnAnswer } from './messages.ts'
 import { encode } from './record.ts'

@@ -1,4 +1,5 @@
-import { placeLifetime, TURN } from '../line.ts'
+import { TURN } from '../../contract/time.ts'
+import { placeLifetime } from '../shared/queue.ts'
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since } from './sql.ts'
 

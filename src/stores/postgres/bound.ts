@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Sequence } from '../../sequence.ts'
+import { Sequence } from '../../contract/sequence.ts'
 import type { Link, Wire } from './client.ts'
 import { inTime } from './sql.ts'
 

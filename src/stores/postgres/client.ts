@@ -1,8 +1,4 @@
-import { invalid } from '../../check.ts'
-import type { AnyLink, Opener } from '../link/link.ts'
-import { BoundLink } from './bound.ts'
-import { pg } from './pg.ts'
-import { postgresJs } from './postgres-js.ts'
+import type { AnyLink, Opener } from '../shared/link.ts'
 
 /** What this store needs of a `Pool` of pg >= 8.11. */
 export interface PgPool {
@@ -57,18 +53,4 @@ export interface Link extends AnyWire {
   askInTime(text: string, values?: readonly string[]): Promise<unknown>
   /** From now on a request is sent only after the one before is answered. */
   takeTurns(): void
-}
-
-/** Throws `INVALID_ARGUMENT` for what is no client of PostgreSQL. */
-export function driverOf(client: unknown, what: string): Driver {
-  const opener =
-    (typeof client === 'object' || typeof client === 'function') && client && (pg(client) ?? postgresJs(client))
-  if (opener) return { open: async signal => new BoundLink(await opener.open(signal)) }
-  const given =
-    client === null
-      ? 'null'
-      : typeof client === 'object'
-        ? `an object of ${client.constructor?.name ?? 'no class'}`
-        : `a ${typeof client}`
-  throw invalid(`${what} was given ${given}: pass a Pool or Client of pg, or what postgres() of postgres.js answered`)
 }

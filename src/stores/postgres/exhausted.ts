@@ -1,4 +1,4 @@
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import type { Names } from './names.ts'
 import { LAST_TOKEN } from './sql.ts'
 

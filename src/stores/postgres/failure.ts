@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
 interface Refusal {
   /** SQLSTATE, from its beginning: https://www.postgresql.org/docs/current/errcodes-appendix.html */

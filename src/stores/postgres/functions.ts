@@ -1,5 +1,4 @@
-import { LONGEST_REQUEST } from '../../time.ts'
-import { TURN } from '../line.ts'
+import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
 

@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../store.ts'
+import type { Guarantees } from '../../contract/store.ts'
 
 /** What lease rows promise. */
 export function guaranteesOf(isPushed: boolean): Guarantees {

@@ -1,8 +1,9 @@
-import { checkDuration, checkKeys, invalid, show } from '../../check.ts'
-import type { Store } from '../../store.ts'
-import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
+import type { Store } from '../../contract/store.ts'
+import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
-import { driverOf, type PostgresClient } from './client.ts'
+import type { PostgresClient } from './client.ts'
+import { driverOf } from './driver.ts'
 import { namesOf, type Place } from './names.ts'
 import { PostgresStore } from './store.ts'
 

@@ -1,5 +1,5 @@
-import type { LeaseRecord, Query } from '../../store.ts'
-import type { Connection } from '../link/connection.ts'
+import type { LeaseRecord, Query } from '../../contract/store.ts'
+import type { Connection } from '../shared/connection.ts'
 import type { Names } from './names.ts'
 import type { Session } from './session.ts'
 

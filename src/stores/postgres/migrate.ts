@@ -1,9 +1,10 @@
-import { LeaseError } from '../../errors.ts'
-import { openLink } from '../link/link.ts'
-import { driverOf, type Link, type PostgresClient } from './client.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { openLink } from '../shared/link.ts'
+import type { Link, PostgresClient } from './client.ts'
+import { driverOf } from './driver.ts'
 import { failure } from './failure.ts'
-import { type Names, namesOf, type Place } from './names.ts'
-import { FORMAT, schemaSql } from './schema.ts'
+import { FORMAT, type Names, namesOf, type Place } from './names.ts'
+import { schemaSql } from './schema.ts'
 
 const OLDEST = 120_000
 

@@ -1,5 +1,7 @@
-import { checkText, invalid, show } from '../../check.ts'
-import { FORMAT } from './schema.ts'
+import { checkText, invalid, show } from '../../contract/check.ts'
+
+/** Format of the tables and functions, raised with every change of schema.ts. docs/format.md describes it. */
+export const FORMAT = 1
 
 /** Where leases are kept. */
 export interface Place {

@@ -1,6 +1,6 @@
-import { Sequence } from '../../sequence.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
-import type { Opener } from '../link/link.ts'
+import { Sequence } from '../../contract/sequence.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { Opener } from '../shared/link.ts'
 import type { Wire } from './client.ts'
 
 interface Result {

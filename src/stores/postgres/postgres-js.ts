@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net'
-import { LONGEST_REQUEST } from '../../time.ts'
-import type { Opener } from '../link/link.ts'
-import { load } from '../link/load.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { Opener } from '../shared/link.ts'
+import { load } from '../shared/load.ts'
 import type { Wire } from './client.ts'
 
 interface Result extends Array<unknown[]> {

@@ -1,10 +1,7 @@
 import { acquire } from './acquire.ts'
 import { breakLease, prune, release, renew, wake } from './functions.ts'
-import type { Names } from './names.ts'
+import { FORMAT, type Names } from './names.ts'
 import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
-
-/** The number of what is below, raised by every change of it. Described in docs/format.md. */
-export const FORMAT = 1
 
 /**
  * The tables and functions, for the names that were chosen; can be carried out again and again. A batch of requests is

@@ -1,4 +1,4 @@
-import { openLink } from '../link/link.ts'
+import { openLink } from '../shared/link.ts'
 import type { Driver, Link } from './client.ts'
 import { lookAt, makeSchema, unusable } from './migrate.ts'
 import type { Names } from './names.ts'

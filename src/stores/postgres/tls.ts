@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import { invalid, show } from '../../check.ts'
-import { readPemFile } from '../link/pem.ts'
+import { invalid, show } from '../../contract/check.ts'
+import { readPemFile } from '../shared/pem.ts'
 
 /** What pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
 export type Tls = false | Readonly<Record<string, unknown>>

@@ -1,6 +1,6 @@
-import { LeaseError } from '../../errors.ts'
-import { openLink } from '../link/link.ts'
-import { Wakes } from '../link/wakes.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { openLink } from '../shared/link.ts'
+import { Wakes } from '../shared/wakes.ts'
 import type { Driver, Link } from './client.ts'
 import { failure } from './failure.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { claim, never, quorumOf, type ScriptedMember } from '../../../test/scripted-member.ts'
-import type { Claim } from '../../store.ts'
+import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { annotate } from './annotation.ts'
 import type { Renewal } from './member.ts'

@@ -1,5 +1,5 @@
-import { LeaseError } from '../../errors.ts'
-import type { Claim } from '../../store.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Claim } from '../../contract/store.ts'
 import type { Renewal } from './member.ts'
 import type { Quorum, Tally } from './quorum.ts'
 import { isFree, isHeld } from './renewal.ts'

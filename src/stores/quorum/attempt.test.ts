@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { busy, claim, granted, never, quorumOf, type ScriptedMember } from '../../../test/scripted-member.ts'
-import { subscribe } from '../../events.ts'
-import type { Busy } from '../../store.ts'
+import { subscribe } from '../../contract/events.ts'
+import type { Busy } from '../../contract/store.ts'
 import { Attempt, type Result } from './attempt.ts'
 
 function attempt(quorum: ReturnType<typeof quorumOf>[0]): Promise<Result> {

@@ -1,4 +1,4 @@
-import type { LeaseRecord } from '../../store.ts'
+import type { LeaseRecord } from '../../contract/store.ts'
 import type { Holding, Sight } from './member.ts'
 
 /** Those of the claim that most of them are of. */

@@ -1,5 +1,5 @@
-import type { LeaseError } from '../../errors.ts'
-import type { Claim, ClaimKey, LeaseRecord, Wake } from '../../store.ts'
+import type { LeaseError } from '../../contract/errors.ts'
+import type { Claim, ClaimKey, LeaseRecord, Wake } from '../../contract/store.ts'
 
 /**
  * One of the independent servers that a quorum is made of. It decides alone, and never waits. What it grants is a vote;

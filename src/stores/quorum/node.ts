@@ -1,9 +1,9 @@
-import { LeaseError } from '../../errors.ts'
-import { events } from '../../events.ts'
-import { List } from '../../list.ts'
-import { storeError } from '../../request.ts'
-import type { NodeRecord } from '../../store.ts'
-import type { Clock } from '../../time.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { events } from '../../contract/events.ts'
+import { List } from '../../contract/list.ts'
+import { storeError } from '../../contract/request.ts'
+import type { NodeRecord } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
 import type { Answer, Member } from './member.ts'
 
 /** Milliseconds for which the first request to a node may take longer, to connect. */

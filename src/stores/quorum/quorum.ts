@@ -1,5 +1,5 @@
-import type { Environment } from '../../core.ts'
-import { LeaseError } from '../../errors.ts'
+import type { Environment } from '../../contract/environment.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import type { Answer, Member } from './member.ts'
 import { type AskOptions, Node, quarantine } from './node.ts'
 

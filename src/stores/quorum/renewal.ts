@@ -1,4 +1,4 @@
-import type { Claim } from '../../store.ts'
+import type { Claim } from '../../contract/store.ts'
 import { commonToken } from './holdings.ts'
 import type { Answer, Member, Renewal } from './member.ts'
 import type { Node } from './node.ts'

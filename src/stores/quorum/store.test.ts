@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { busy, claim, granted, ScriptedMember } from '../../../test/scripted-member.ts'
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { guaranteesOf } from '../redlock/guarantees.ts'
 import { QuorumStore } from './store.ts'

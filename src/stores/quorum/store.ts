@@ -1,7 +1,7 @@
-import { invalid } from '../../check.ts'
-import { type Environment, systemEnvironment } from '../../core.ts'
-import { LeaseError } from '../../errors.ts'
-import { pause } from '../../request.ts'
+import { invalid } from '../../contract/check.ts'
+import { type Environment, systemEnvironment } from '../../contract/environment.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { pause } from '../../contract/request.ts'
 import type {
   Busy,
   Claim,
@@ -13,10 +13,10 @@ import type {
   Query,
   Store,
   Wake,
-} from '../../store.ts'
-import { DRIFT, LONGEST_REQUEST } from '../../time.ts'
-import { warn } from '../../warnings.ts'
-import { closed } from '../link/closed.ts'
+} from '../../contract/store.ts'
+import { DRIFT, LONGEST_REQUEST } from '../../contract/time.ts'
+import { warn } from '../../contract/warnings.ts'
+import { closed } from '../shared/closed.ts'
 import { annotate } from './annotation.ts'
 import { Attempt } from './attempt.ts'
 import { recordsOf } from './holdings.ts'

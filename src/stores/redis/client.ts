@@ -1,8 +1,4 @@
-import { invalid } from '../../check.ts'
-import { type AnyLink, type Opener, openLink as openAnyLink } from '../link/link.ts'
-import { glide } from './glide.ts'
-import { ioredis } from './ioredis.ts'
-import { nodeRedis } from './node-redis.ts'
+import { type AnyLink, type Opener, openLink as openAnyLink } from '../shared/link.ts'
 import { type Endpoint, unlessPlain } from './plain.ts'
 
 /** What this store needs of ioredis >= 5, iovalkey, and their `Cluster`. */
@@ -66,32 +62,6 @@ export function openLink(driver: Driver, first: (link: Link) => Promise<void>, c
   }
   const open = (signal: AbortSignal): Promise<Link> => openAnyLink(driver, begin, signal)
   return driver.secure ? unlessPlain(driver.secure, open, closing) : open(closing)
-}
-
-/** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
-export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
-  const notAClient = (what: string): Error =>
-    invalid(
-      `${taker} was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,
-    )
-  if (client === null || client === undefined) throw notAClient(String(client))
-  if (typeof client !== 'object') throw notAClient(`a ${typeof client}`)
-  if ('isPipeline' in client || ('exec' in client && !('duplicate' in client) && !('customCommand' in client)))
-    throw invalid(`${taker} was given a pipeline or transaction: pass the client that made it`)
-  const unfit = unfitFor(client)
-  if (unfit !== undefined) throw invalid(`${taker} was given a client of ${unfit}`)
-  const driver = ioredis(client) ?? nodeRedis(client) ?? glide(client)
-  if (!driver) throw notAClient(`an object of ${client.constructor?.name ?? 'no class'}`)
-  return driver
-}
-
-/** Names clients that look like supported ones but cannot serve, and what to use instead. */
-function unfitFor(client: object): string | undefined {
-  if ('keyspaceEvents' in client || /^Redis(Cluster)?Mock$/.test(client.constructor?.name ?? ''))
-    return 'ioredis-mock, which does not carry out scripts as Redis does: use memory() of holdfast/memory in tests, or a Redis'
-  if (can(client, 'internal_send_command'))
-    return 'redis 3 (node_redis) or older: use redis 4.7 or later (npm i redis), or ioredis'
-  return undefined
 }
 
 /** Has `value` a function of this name? Clients are known by what they can do. */

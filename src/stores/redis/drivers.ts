@@ -1,6 +1,6 @@
-import { LeaseError } from '../../errors.ts'
-import { warnOfClearPassword } from '../link/clear-password.ts'
-import { load, WHERE } from '../link/load.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { warnOfClearPassword } from '../shared/clear-password.ts'
+import { load, WHERE } from '../shared/load.ts'
 import type { RedisClient } from './client.ts'
 
 /** Where a server is, and how to be let in. */

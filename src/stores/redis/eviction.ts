@@ -1,4 +1,4 @@
-import { warn } from '../../warnings.ts'
+import { warn } from '../../contract/warnings.ts'
 import type { Link } from './client.ts'
 import { fields } from './info.ts'
 

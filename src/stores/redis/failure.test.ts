@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { failure, isReply } from './failure.ts'
 
 const circumstances = { sent: true, served: false, isCluster: false }

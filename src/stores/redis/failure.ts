@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 
 /** Where in a request's life it failed. */
 export interface Circumstances {

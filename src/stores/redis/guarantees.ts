@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../store.ts'
+import type { Guarantees } from '../../contract/store.ts'
 import type { Driver } from './client.ts'
 
 /** What a Redis server, a Sentinel group or a cluster promises; it is the same for each node. */

@@ -1,7 +1,8 @@
-import { checkKeys, checkText, invalid } from '../../check.ts'
-import type { Store } from '../../store.ts'
-import { type ShortestTtl, withShortestTtl } from '../shortest-ttl.ts'
-import { driverOf, type RedisClient } from './client.ts'
+import { checkKeys, checkText, invalid } from '../../contract/check.ts'
+import type { Store } from '../../contract/store.ts'
+import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
+import type { RedisClient } from './client.ts'
+import { driverOf } from './driver.ts'
 import { RedisStore } from './store.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from './client.ts'

@@ -1,5 +1,5 @@
-import { LONGEST_REQUEST } from '../../time.ts'
-import { warn } from '../../warnings.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { warn } from '../../contract/warnings.ts'
 import { addressOf, can, type Driver, type Link } from './client.ts'
 
 interface Emitter {

@@ -1,4 +1,4 @@
-import { invalid } from '../../check.ts'
+import { invalid } from '../../contract/check.ts'
 
 // A constant first character inside the braces: a name such as `}` would else leave the hash tag empty, and Redis
 // Cluster would then spread the keys of that one name over its nodes.

@@ -1,4 +1,4 @@
-import { LONGEST_REQUEST } from '../../time.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { addressOf, can, type Driver, type Link } from './client.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>

@@ -1,4 +1,4 @@
-import type { LeaseRecord } from '../../store.ts'
+import type { LeaseRecord } from '../../contract/store.ts'
 
 interface Details {
   readonly owner: string

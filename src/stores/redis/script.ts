@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { placeLifetime, TURN } from '../line.ts'
+import { TURN } from '../../contract/time.ts'
+import { placeLifetime } from '../shared/queue.ts'
 
 /** Milliseconds for which a name that is no longer used keeps its last token. */
 export const MEMORY = 86_400_000

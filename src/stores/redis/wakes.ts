@@ -1,4 +1,4 @@
-import { Wakes } from '../link/wakes.ts'
+import { Wakes } from '../shared/wakes.ts'
 import { type Driver, type Link, openLink } from './client.ts'
 import { failure } from './failure.ts'
 

@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../store.ts'
+import type { Guarantees } from '../../contract/store.ts'
 
 /** What a majority of so many independent servers promises. */
 export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: boolean): Guarantees {

@@ -1,4 +1,4 @@
-import { invalid } from '../../check.ts'
+import { invalid } from '../../contract/check.ts'
 import { fields } from '../redis/info.ts'
 
 /** What a server says of itself. */

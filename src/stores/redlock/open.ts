@@ -1,9 +1,9 @@
-import { invalid } from '../../check.ts'
-import type { Store } from '../../store.ts'
-import { optionsOf } from '../link/options.ts'
+import { invalid } from '../../contract/check.ts'
+import type { Store } from '../../contract/store.ts'
 import { clientOf, type Target } from '../redis/drivers.ts'
 import { Keys } from '../redis/keys.ts'
 import { decode, forgetAt } from '../redis/open.ts'
+import { optionsOf } from '../shared/options.ts'
 import { type RedlockOptions, redlock } from './index.ts'
 
 const SHAPE =

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 
 /**
  * Node's own SQLite, loaded when the first file is opened, so that an import of this package costs nothing. Node 22

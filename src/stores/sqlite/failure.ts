@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 
 // The low byte of SQLite's result codes: https://www.sqlite.org/rescode.html
 const BUSY = 5

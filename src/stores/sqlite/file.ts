@@ -1,7 +1,7 @@
 import { type BigIntStats, closeSync, openSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { loadDriver } from './driver.ts'
 import { accessProblem, failure, isBusy, isFull } from './failure.ts'
 import { Leases } from './leases.ts'

@@ -1,8 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { LeaseError } from '../../errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../store.ts'
-import { LONGEST_REQUEST } from '../../time.ts'
-import { askAgainAfter, mayTake, placeLifetime, TURN } from '../line.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
+import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { isConstraint } from './failure.ts'
 
 /** A row of `lease`: held until `expires`; or, with `id` null, free since then and waited for. */

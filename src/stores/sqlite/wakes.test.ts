@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../time.ts'
+import { systemClock } from '../../contract/time.ts'
 import type { Leases } from './leases.ts'
 import { Wakes } from './wakes.ts'
 

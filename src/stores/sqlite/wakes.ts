@@ -1,6 +1,6 @@
 import { type FSWatcher, realpathSync, watch as watchFile } from 'node:fs'
-import type { ClaimKey, Wake } from '../../store.ts'
-import type { Clock } from '../../time.ts'
+import type { ClaimKey, Wake } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
 import type { Leases } from './leases.ts'
 
 interface Watch {

@@ -1,4 +1,4 @@
-import type { Claim } from '../../store.ts'
+import type { Claim } from '../../contract/store.ts'
 import { isRefused } from './failure.ts'
 import type { Group } from './group.ts'
 import { leaseOf } from './looking.ts'

@@ -1,4 +1,4 @@
-import { Batch } from '../../batch.ts'
+import { Batch } from '../shared/batch.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import { checkStep, code, type Done, multi, type Request } from './protocol.ts'

@@ -1,4 +1,4 @@
-import { LeaseError, type LeaseErrorCode } from '../../errors.ts'
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { code } from './protocol.ts'
 
 /** A server answered, and this is the error that it named. */

@@ -1,4 +1,4 @@
-import { LONGEST_REQUEST } from '../../time.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { Group, type GroupListener, type Settings } from './group.ts'
 import { sessionFor } from './session.ts'
 

@@ -1,4 +1,4 @@
-import type { ClaimKey, LeaseRecord } from '../../store.ts'
+import type { ClaimKey, LeaseRecord } from '../../contract/store.ts'
 import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
 import type { Group, Held } from './group.ts'

@@ -1,8 +1,8 @@
-import { invalid } from '../../check.ts'
-import type { Store } from '../../store.ts'
-import { checkHosts, optionsOf } from '../link/options.ts'
-import { pemFiles, readPem } from '../link/pem.ts'
-import { shortestTtlIn } from '../shortest-ttl.ts'
+import { invalid } from '../../contract/check.ts'
+import type { Store } from '../../contract/store.ts'
+import { checkHosts, optionsOf } from '../shared/options.ts'
+import { pemFiles, readPem } from '../shared/pem.ts'
+import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
 
 const SHAPE =

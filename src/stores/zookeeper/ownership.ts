@@ -1,4 +1,4 @@
-import { invalid } from '../../check.ts'
+import { invalid } from '../../contract/check.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import type { Group, Settings } from './group.ts'

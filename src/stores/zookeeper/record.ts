@@ -1,4 +1,4 @@
-import type { Claim, LeaseRecord } from '../../store.ts'
+import type { Claim, LeaseRecord } from '../../contract/store.ts'
 import type { Node } from './nodes.ts'
 import type { Stat } from './protocol.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { Clock } from '../../time.ts'
+import type { Clock } from '../../contract/time.ts'
 import { Expired } from './failure.ts'
 import { Frames, Reader, Writer } from './jute.ts'
 import { exists, multi } from './protocol.ts'

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../errors.ts'
+import { LeaseError } from '../../contract/errors.ts'
 
 /** So often a request begins anew because others changed the line in between. */
 export const MOST_TRIES = 10

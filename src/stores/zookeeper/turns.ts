@@ -1,6 +1,6 @@
-import type { Claim } from '../../store.ts'
-import type { Clock } from '../../time.ts'
-import { askAgainAfter, mayTake } from '../line.ts'
+import type { Claim } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
+import { askAgainAfter, mayTake } from '../shared/queue.ts'
 import type { Line } from './nodes.ts'
 
 const MOST_NAMES = 10_000

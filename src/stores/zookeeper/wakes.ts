@@ -1,4 +1,4 @@
-import type { Wake } from '../../store.ts'
+import type { Wake } from '../../contract/store.ts'
 
 /** Those that somebody will watch are the newest. */
 const MOST_EARLY = 1_000

@@ -1,4 +1,4 @@
-import type { Store } from '../../../src/store.ts'
+import type { Store } from '../../../src/contract/store.ts'
 import type { Member } from '../../../src/stores/quorum/member.ts'
 
 /** It does some of its verbs otherwise. */

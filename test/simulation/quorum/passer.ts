@@ -1,5 +1,5 @@
-import { LeaseError } from '../../../src/errors.ts'
-import type { Store } from '../../../src/store.ts'
+import { LeaseError } from '../../../src/contract/errors.ts'
+import type { Store } from '../../../src/contract/store.ts'
 import type { Machine } from '../machine.ts'
 import type { Random } from '../random.ts'
 

@@ -1,8 +1,8 @@
-import { LeaseError } from '../../../src/errors.ts'
-import type { Claim, ClaimKey } from '../../../src/store.ts'
-import { placeLifetime, TURN } from '../../../src/stores/line.ts'
+import { LeaseError } from '../../../src/contract/errors.ts'
+import type { Claim, ClaimKey } from '../../../src/contract/store.ts'
+import { LONGEST_REQUEST, TURN } from '../../../src/contract/time.ts'
 import type { Broken, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
-import { LONGEST_REQUEST } from '../../../src/time.ts'
+import { placeLifetime } from '../../../src/stores/shared/queue.ts'
 import { BEGINNING } from '../machine.ts'
 import type { World } from '../world.ts'
 

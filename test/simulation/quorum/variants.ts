@@ -1,4 +1,4 @@
-import type { Claim, Grant, Store } from '../../../src/store.ts'
+import type { Claim, Grant, Store } from '../../../src/contract/store.ts'
 import { change } from './change.ts'
 import type { Climate } from './faults.ts'
 import type { Variant } from './simulate.ts'

@@ -1,5 +1,15 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../../src/store.ts'
-import { LONGEST_REQUEST } from '../../../src/time.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../../src/contract/store.ts'
+import { LONGEST_REQUEST } from '../../../src/contract/time.ts'
 import type { Machine } from '../machine.ts'
 import type { World } from '../world.ts'
 import type { Ledger } from './ledger.ts'

@@ -1,4 +1,4 @@
-import type { Guarantees } from '../../../store.ts'
+import type { Guarantees } from '../../../contract/store.ts'
 
 /** What session advisory locks promise. */
 export function guaranteesOf(ttl: number): Guarantees {

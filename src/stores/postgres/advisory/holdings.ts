@@ -1,6 +1,6 @@
-import type { Busy, Claim, Grant } from '../../../store.ts'
-import { LONGEST_REQUEST } from '../../../time.ts'
-import { LONGEST_DELAY } from '../../../timers.ts'
+import type { Busy, Claim, Grant } from '../../../contract/store.ts'
+import { LONGEST_REQUEST } from '../../../contract/time.ts'
+import { LONGEST_DELAY } from '../../../contract/timers.ts'
 import type { Session } from './session.ts'
 
 /** A key that somebody in this process has, wants, or gives back. */

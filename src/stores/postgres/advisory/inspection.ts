@@ -1,4 +1,4 @@
-import type { LeaseRecord, Query } from '../../../store.ts'
+import type { LeaseRecord, Query } from '../../../contract/store.ts'
 import type { Names } from '../names.ts'
 import type { Session } from './session.ts'
 

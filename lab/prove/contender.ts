@@ -1,0 +1,124 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
+import type { Recorder } from './history.ts'
+import { between, type Random } from './random.ts'
+import type { Times } from './times.ts'
+import type { Writer } from './writer.ts'
+
+/** What a contender has of its process. */
+export interface Setting {
+  readonly client: number
+  readonly name: string
+  /** Milliseconds. */
+  readonly ttl: number
+  readonly locks: Locks
+  readonly history: Recorder
+  readonly writer: Writer
+  readonly random: Random
+  /** A number that no other acquisition and no other write of the run has. */
+  readonly next: () => number
+  /** When granted requests left. */
+  readonly sent: Times
+  readonly stop: AbortSignal
+  /** Milliseconds that it rests at least after each lease. */
+  readonly pace: number
+}
+
+/** Milliseconds between a failed attempt and the next. */
+const REST = 100
+
+/**
+ * Wants one name again and again, writes while it believes to hold it, and tells all that it sees. As a program does
+ * that is not careful enough, it looks whether it holds the name, does something else, and then writes.
+ */
+export class Contender {
+  readonly #setting: Setting
+  #op = 0
+
+  constructor(setting: Setting) {
+    this.#setting = setting
+  }
+
+  /** Until it is told to stop; leaves nothing behind. */
+  async run(): Promise<void> {
+    const { client, name, ttl, locks, history, random, next, stop, pace } = this.#setting
+    while (!stop.aborted) {
+      this.#op = next()
+      const op = this.#op
+      const asked = history.now()
+      history.write('asked', { client, name, op }, asked)
+      let lease: Lease
+      try {
+        lease = await locks.acquire(name, { wait: 5 * ttl, signal: stop })
+      } catch (error) {
+        const code = LeaseError.is(error) ? error.code : 'STOPPED'
+        history.write('failed', { client, name, op, code })
+        if (!stop.aborted && !LeaseError.is(error)) throw error
+        await this.#rest(code === 'ACQUIRE_TIMEOUT' ? 0 : REST)
+        continue
+      }
+      const at = history.now()
+      const sent = this.#setting.sent.get(name, lease.token) ?? asked
+      const token = lease.token.toString()
+      history.write('granted', { client, name, op, token, asked: Math.max(asked, sent), waited: at - asked }, at)
+      await this.#hold(lease, op)
+      await this.#rest(Math.max(pace, between(random, 0, 0.02 * ttl)))
+    }
+  }
+
+  async #hold(lease: Lease, op: number): Promise<void> {
+    const { client, name, history } = this.#setting
+    const lost = (): void => {
+      const { reason } = lease.signal
+      const text = LeaseError.is(reason) ? reason.code : String(reason)
+      history.write('lost', { client, name, op, reason: text })
+    }
+    lease.signal.addEventListener('abort', lost, { once: true })
+    const ignore = subscribe('heartbeat', event => event.lease === lease && this.#believe(lease, op))
+    await this.#work(lease, op)
+    ignore()
+    history.write('releasing', { client, name, op })
+    history.write('released', { client, name, op, outcome: await lease.release() })
+  }
+
+  /** Most are short, so that the name changes hands often; the others must be renewed. */
+  async #work(lease: Lease, op: number): Promise<void> {
+    const { ttl, history, random, stop } = this.#setting
+    const step = ttl / 30
+    const end = history.now() + (random() < 0.7 ? between(random, 0, 0.1 * ttl) : between(random, 0.3 * ttl, 1.5 * ttl))
+    do {
+      if (!this.#believe(lease, op)) return
+      if ((await this.#write(lease, op, between(random, 0, step))) === 'refused') return
+      await this.#rest(between(random, 0, step))
+    } while (history.now() < end && !stop.aborted)
+  }
+
+  /** False if the lease is lost. What is told was true at the moment that is told, however late it is written. */
+  #believe(lease: Lease, op: number): boolean {
+    const { client, name, history } = this.#setting
+    const at = history.now()
+    try {
+      lease.assertHeld()
+    } catch {
+      return false
+    }
+    history.write('believed', { client, name, op, until: at + lease.remaining }, at)
+    return true
+  }
+
+  async #write(lease: Lease, op: number, hesitation: number): Promise<'wrote' | 'refused' | 'unsure'> {
+    const { client, name, history, writer, next } = this.#setting
+    const token = lease.token.toString()
+    const write = next()
+    history.write('writing', { client, name, op, token, write })
+    await pause(hesitation)
+    const kind = await writer.write({ name, token, write })
+    history.write(kind, { client, name, op, write })
+    return kind
+  }
+
+  /** Ends early when it is told to stop. */
+  async #rest(ms: number): Promise<void> {
+    await pause(ms, undefined, { signal: this.#setting.stop }).catch(() => {})
+  }
+}

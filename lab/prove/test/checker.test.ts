@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest'
+import { judge } from '../checker.ts'
+import type { Details, Event, Kind } from '../history.ts'
+import type { PromiseName } from '../violation.ts'
+
+const ONE = { client: 1, name: 'a', op: 1 }
+const TWO = { client: 2, name: 'a', op: 2 }
+
+const RUN: Details['run'] = {
+  engine: 'made up',
+  seed: 1,
+  ttl: 100,
+  clients: 2,
+  names: ['a'],
+  fence: true,
+  faults: [],
+  versions: {},
+  bound: { death: 100, election: 300 },
+}
+
+describe('safety', () => {
+  test('a write may not follow one with a higher token', () => {
+    expect(
+      broken(
+        'safety',
+        ...held(0, ONE, '5'),
+        ...write(10, ONE, '5', 1),
+        ...held(200, TWO, '4'),
+        ...write(210, TWO, '4', 2),
+      ),
+    ).toContain('a write with token 4 was accepted after one with 5')
+  })
+
+  test('a write is accepted once, and by a fence only with a token that is not below what it has seen', () => {
+    const again = event('accepted', 30, { name: 'a', token: '5', write: 1, mark: '6' })
+    expect(broken('safety', ...held(0, ONE, '5'), ...write(10, ONE, '5', 1), again)).toEqual([
+      'a write was accepted twice',
+      'a write with token 5 passed a fence that had seen 6',
+    ])
+  })
+
+  test('what a writer is told is what was decided', () => {
+    const [leaves, accepted] = write(10, ONE, '5', 1)
+    const refused = event('refused', 20, { ...ONE, write: 1 })
+    expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, refused)).toEqual([
+      'a write that was accepted was told to be refused',
+    ])
+  })
+
+  test('whoever is not told what became of a write may be right either way', () => {
+    const [leaves, accepted] = write(10, ONE, '5', 1)
+    expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, event('unsure', 20, { ...ONE, write: 1 }))).toEqual(
+      [],
+    )
+  })
+})
+
+describe('tokens', () => {
+  test('none is handed out twice', () => {
+    expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '5'))).toEqual(['token 5 was handed out twice'])
+  })
+
+  test('one is above that of any who was granted before it was asked for', () => {
+    expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '4'))).toEqual([
+      'token 4 was handed out to who asked after 5 was',
+    ])
+  })
+
+  test('two who asked at the same time may have theirs in any order', () => {
+    const early = event('asked', 0, TWO)
+    expect(broken('tokens', early, ...held(1, ONE, '5'), ...held(200, TWO, '4').slice(1))).toEqual([])
+  })
+
+  test('tokens above 2^53 are told apart', () => {
+    expect(broken('tokens', ...held(0, ONE, '9007199254740992'), ...held(200, TWO, '9007199254740993'))).toEqual([])
+  })
+})
+
+describe('told in time', () => {
+  const lost = event('lost', 95, { ...ONE, reason: 'LEASE_LOST' })
+  const late = [event('asked', 0, ONE), granted(5, ONE, '5'), event('believed', 6, { ...ONE, until: 95 })] as const
+
+  test('a holder that believes it when another is granted it was told too late', () => {
+    expect(broken('told', ...late, ...held(80, TWO, '6'), lost)).toEqual([
+      'client 1 believed to hold it for 15.0 ms after client 2 was granted it',
+    ])
+  })
+
+  test('a pause excuses a late write and no late belief', () => {
+    const pause = event('fault', 20, { what: 'pause', target: 'client 1', client: 1, pausesClient: 1, until: 200 })
+    expect(broken('told', ...late, pause, ...held(80, TWO, '6'), lost)).toHaveLength(1)
+    const writing = event('writing', 320, { ...ONE, token: '5', write: 1 })
+    const after = event('lost', 330, { ...ONE, reason: 'LEASE_LOST' })
+    expect(broken('told', ...late, pause, ...held(110, TWO, '6'), writing, after)).toEqual([])
+    expect(broken('told', ...late, ...held(110, TWO, '6'), writing, after)).toHaveLength(1)
+  })
+
+  test('a clock that leaps, and memory that is lost, excuse an overlap, which is counted', () => {
+    const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
+    expect(broken('told', ...late, leap, ...held(80, TWO, '6'), lost)).toEqual([])
+    expect(verdict(...late, leap, ...held(80, TWO, '6'), lost).overlaps).toMatchObject({
+      total: 1,
+      excused: 1,
+      idle: 1,
+    })
+  })
+
+  test('F12: a row that passed despite a loss that was known late says why, and names each count', () => {
+    const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
+    const told = (...events: readonly Event[]): readonly string[] | undefined =>
+      verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'told')?.seen
+    expect(told(leap)).toEqual([
+      'losses reported to their holders: 1',
+      'takeovers from a live holder that knew late: 1, up to 15 ms after the next grant, excused by clock',
+      'one overlap of two holders, excused by clock: the older had no write on the way (1)',
+    ])
+    expect(told()?.[1]).toMatch(/after the next grant, 1 not excused$/)
+  })
+
+  test('who stood still until its lease was over does not hold when it reads that it was granted', () => {
+    const stale = [event('asked', 0, TWO), granted(50, TWO, '4'), event('releasing', 51, TWO)] as const
+    expect(broken('told', ...late, ...stale, lost)).toEqual([])
+    expect(broken('told', ...late, ...stale.slice(0, 2), lost)).toHaveLength(1)
+  })
+
+  test('a holder that is never told was told too late', () => {
+    expect(broken('told', ...late, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([
+      'client 1 was not told within 100 ms that client 2 was granted it',
+    ])
+  })
+
+  test('a holder that died needs to be told nothing', () => {
+    const died = event('died', 40, { client: 1, pid: 1 })
+    expect(broken('told', ...late, died, ...held(110, TWO, '6'), event('ended', 400, {}))).toEqual([])
+  })
+})
+
+describe('liveness', () => {
+  const dies = [...held(0, ONE, '5').slice(0, 3), event('died', 10, { client: 1, pid: 1 })]
+  const asks = event('asked', 12, TWO)
+
+  test('the name of a dead holder is had again within the ttl and the bound of the engine', () => {
+    expect(broken('deadlock', ...dies, asks, granted(209, TWO, '6'))).toEqual([])
+    expect(broken('deadlock', ...dies, asks, granted(219, TWO, '6'))).toEqual([
+      'nobody had it for 207 ms after client 1 died, though it was asked for, and 200 ms are allowed; its last holder had it until 0.010 s',
+    ])
+  })
+
+  test('a name that is never had again is noticed at the end, and one that nobody asks for is not', () => {
+    expect(broken('deadlock', ...dies, asks, event('ended', 300, {}))).toHaveLength(1)
+    expect(broken('deadlock', ...dies, event('ended', 300, {}))).toEqual([])
+  })
+
+  test('those who ask anew each time they are refused ask all the time', () => {
+    const tries = [20, 90, 160, 230, 300].flatMap((at, index) => {
+      const of = { client: 2, name: 'a', op: 10 + index }
+      return [event('asked', at, of), event('failed', at + 5, { ...of, code: 'ACQUIRE_TIMEOUT' })]
+    })
+    expect(broken('deadlock', ...dies, ...tries)).toHaveLength(1)
+  })
+
+  test('a server that is away has its time, and an outage does not count', () => {
+    const restart = { what: 'restart', target: 'server' }
+    const asked = [...dies, asks]
+    expect(broken('faults', ...asked, event('fault', 50, { ...restart, until: 60 }), granted(450, TWO, '6'))).toEqual(
+      [],
+    )
+    expect(
+      broken('faults', ...asked, event('fault', 50, { ...restart, until: 60 }), granted(470, TWO, '6')),
+    ).toHaveLength(1)
+    const outage = event('fault', 50, { ...restart, stopsMajority: true })
+    expect(broken('faults', ...asked, outage, event('healed', 900, restart), granted(1_200, TWO, '6'))).toEqual([])
+  })
+
+  test('who stands still asks for nothing', () => {
+    const pause = event('fault', 50, { what: 'pause', target: 'client 2', client: 2, pausesClient: 2, until: 900 })
+    expect(broken('deadlock', ...dies, asks, pause, granted(1_000, TWO, '6'))).toEqual([])
+  })
+})
+
+describe('a verdict', () => {
+  test('is inconclusive for a run that shows too little, and says what it lacks', () => {
+    const { outcome, rows } = verdict(...held(0, ONE, '5'))
+    expect(outcome).toBe('inconclusive')
+    expect(rows[0]?.missing).toEqual([
+      '0 accepted writes, and 50 prove little enough',
+      '0 refused writes, and 1 prove little enough',
+    ])
+  })
+
+  test('is inconclusive when a fault that was asked for never happened', () => {
+    const { rows } = judge([event('run', 0, { ...RUN, faults: ['pause'] })])
+    expect(rows.at(-1)?.missing).toContain('the fault pause never happened')
+  })
+
+  test('can be written as JSON and read again', () => {
+    const made = verdict(...held(0, ONE, '5'), ...write(10, ONE, '5', 1))
+    expect(JSON.parse(JSON.stringify(made))).toEqual(made)
+  })
+
+  test('needs a history that begins with its run and tells of nothing that was not asked for', () => {
+    expect(() => judge([])).toThrow('a history begins with the event run')
+    expect(() => verdict(granted(5, ONE, '5'))).toThrow('the history tells of granted for 1, which was never asked for')
+  })
+})
+
+function event<K extends Kind>(kind: K, at: number, details: Details[K]): Event {
+  return { kind, at, ...details } as Event
+}
+
+function granted(at: number, of: typeof ONE, token: string): Event {
+  return event('granted', at, { ...of, token, asked: at, waited: 0 })
+}
+
+/** Asked for, had, and given back after half of the ttl. */
+function held(at: number, of: typeof ONE, token: string): Event[] {
+  return [
+    event('asked', at, of),
+    granted(at, of, token),
+    event('believed', at, { ...of, until: at + 90 }),
+    event('releasing', at + 50, of),
+    event('released', at + 51, of),
+  ]
+}
+
+function write(at: number, of: typeof ONE, token: string, number: number): [Event, Event, Event] {
+  return [
+    event('writing', at, { ...of, token, write: number }),
+    event('accepted', at + 1, { name: of.name, token, write: number, mark: token }),
+    event('wrote', at + 2, { ...of, write: number }),
+  ]
+}
+
+function verdict(...events: readonly Event[]): ReturnType<typeof judge> {
+  return judge([event('run', 0, RUN), ...events.toSorted((one, other) => one.at - other.at)])
+}
+
+function broken(promise: PromiseName, ...events: readonly Event[]): string[] {
+  const row = verdict(...events).rows.find(each => each.promise === promise)
+  return row?.violations.map(({ what }) => what) ?? []
+}

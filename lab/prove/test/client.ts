@@ -1,0 +1,141 @@
+import type { Machine } from '../../../test/simulation/machine.ts'
+import type { Random } from '../../../test/simulation/random.ts'
+import type { World } from '../../../test/simulation/world.ts'
+import type { Details, Kind } from '../history.ts'
+import type { Grant, Lock } from './lock.ts'
+
+/** What a client needs of the world it lives in. */
+export interface Surroundings {
+  readonly client: number
+  readonly machine: Machine
+  readonly world: World
+  readonly random: Random
+  readonly names: readonly string[]
+  readonly ttl: number
+  readonly lock: Lock
+  newOp(): number
+  newWrite(): number
+  log<K extends Kind>(kind: K, details: Details[K], at?: number): void
+  /** Does the resource accept this write, which arrives now? */
+  decide(name: string, token: number, write: number): boolean
+}
+
+/** Acquires, writes and gives back, for ever; a dead client just never goes on. */
+export async function compete(around: Surroundings): Promise<void> {
+  const { machine, random, names, client, log, lock } = around
+  for (;;) {
+    await machine.sleep(random.between(0, 40))
+    const of: Of = { client, name: random.pick(names), op: around.newOp() }
+    log('asked', of)
+    const grant = await wait(around, of.name, random.pick([0, 300, 2_000]))
+    if (!grant) {
+      log('failed', { ...of, code: 'ACQUIRE_TIMEOUT' })
+      continue
+    }
+    const holding = new Holding(around, of, grant)
+    await holding.work()
+    if (holding.isLost) continue
+    log('releasing', of)
+    await lock.release(grant).catch(() => {})
+    log('released', of)
+  }
+}
+
+interface Of {
+  readonly client: number
+  readonly name: string
+  readonly op: number
+}
+
+async function wait({ machine, random, lock }: Surroundings, name: string, limit: number): Promise<Grant | undefined> {
+  const giveUp = machine.now() + limit
+  for (;;) {
+    const grant = await lock.acquire(name).catch(() => undefined)
+    if (grant && grant.until > machine.now()) return grant
+    if (machine.now() >= giveUp) return undefined
+    await machine.sleep(random.between(5, 30))
+  }
+}
+
+/** A lock that is held, as its holder sees it. */
+class Holding {
+  isLost = false
+  readonly #around: Surroundings
+  readonly #of: Of
+  readonly #grant: Grant
+  #until: number
+  #isOver = false
+
+  constructor(around: Surroundings, of: Of, grant: Grant) {
+    this.#around = around
+    this.#of = of
+    this.#grant = grant
+    this.#until = grant.until
+    const { log, machine, random, world, ttl } = around
+    log('granted', { ...of, token: String(grant.token), asked: world.now, waited: 0 })
+    this.#look()
+    this.#watch()
+    if (random.chance(0.7)) machine.after(ttl / 3, () => void this.#beat())
+  }
+
+  /** Looks before each write; between a look and its write anything may happen. */
+  async work(): Promise<void> {
+    const { machine, random } = this.#around
+    for (let steps = random.integer(1, 8); steps > 0; steps -= 1) {
+      await machine.sleep(random.between(0, 60))
+      if (!this.#look()) break
+      if (random.chance(0.5)) await machine.sleep(random.between(0, 15))
+      this.#write()
+    }
+    this.#isOver = true
+  }
+
+  #look(): boolean {
+    const { machine, world, log } = this.#around
+    const left = this.#until - machine.now()
+    if (left <= 0) this.#lose('the time was over')
+    if (this.isLost) return false
+    log('believed', { ...this.#of, until: world.now + left })
+    return true
+  }
+
+  #watch(): void {
+    const { machine } = this.#around
+    machine.after(this.#until - machine.now(), () => {
+      if (machine.now() < this.#until) this.#watch()
+      else this.#lose('the time was over')
+    })
+  }
+
+  async #beat(): Promise<void> {
+    const { lock, machine, ttl } = this.#around
+    if (this.isLost || this.#isOver) return
+    try {
+      const until = await lock.renew(this.#grant)
+      if (until === undefined) this.#lose('the server says so')
+      else this.#until = until
+      if (!this.#isOver) this.#look()
+      machine.after(ttl / 3, () => void this.#beat())
+    } catch {
+      machine.after(ttl / 20, () => void this.#beat())
+    }
+  }
+
+  #lose(reason: string): void {
+    if (this.isLost || this.#isOver) return
+    this.isLost = true
+    this.#around.log('lost', { ...this.#of, reason })
+  }
+
+  #write(): void {
+    const { world, random, machine, log, decide, newWrite } = this.#around
+    const { token, name } = this.#grant
+    const write = newWrite()
+    log('writing', { ...this.#of, token: String(token), write })
+    const delay = random.chance(0.1) ? random.between(0, 800) : random.between(0, 5)
+    world.after(delay, () => {
+      const isAccepted = decide(name, token, write)
+      machine.deliver(() => log(isAccepted ? 'wrote' : 'refused', { ...this.#of, write }))
+    })
+  }
+}

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { folder, holdfast } from '../../../src/cli/test/holdfast.ts'
+
+describe('what cannot be right is said, with what is expected', () => {
+  const wrong: [string, string[], RegExp][] = [
+    ['no engine', [], /--lab ENGINE is missing, one of sqlite, redis/],
+    ['an engine that is mistyped', ['--lab', 'redlok'], /did you mean redlock\?/],
+    ['two subjects', ['--lab', 'redis', '--store', 'sqlite:a'], /give one of them/],
+    ['a fault that nobody knows', ['--lab', 'redis', '--faults', 'cut,meteor'], /there is no fault meteor; there are/],
+    ['a fault that a file does not have', ['--lab', 'sqlite', '--faults', 'cut'], /there is no fault cut of a file/],
+    ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is no duration/],
+    ['a duration that is too short', ['--lab', 'redis', '--duration', '1s'], /expected from 3 ttls/],
+    ['a seed that is none', ['--lab', 'redis', '--seed', 'x'], /--seed x: expected a whole number from 0/],
+    [
+      'a folder that is missing',
+      ['--lab', 'redis', '--report', '/no/such/a.html'],
+      /--report .*: the folder \/no\/such is missing/,
+    ],
+    [
+      'a violation that is known of servers that are not its own',
+      ['--store', 'sqlite:a', '--known-violation'],
+      /needs --lab/,
+    ],
+    [
+      'a violation that is known by other faults',
+      ['--lab', 'redis', '--known-violation', '--faults', 'cut'],
+      /leave --faults away/,
+    ],
+    ['too few clients', ['--lab', 'redis', '--clients', '1'], /--clients 1: expected a whole number from 2/],
+  ]
+  test.each(wrong)('%s', async (_, args, message) => {
+    const { code, err } = await holdfast(['prove', ...args])
+    expect(code).toBe(64)
+    expect(err).toMatch(message)
+  })
+})
+
+test('the verdict, its page, and the way to see it again', { timeout: 60_000 }, async () => {
+  const [events, page] = [join(folder, 'verdict.jsonl'), join(folder, 'verdict.html')]
+  const args = [
+    '--lab',
+    'sqlite',
+    '--ttl',
+    '500ms',
+    '--duration',
+    '6s',
+    '--seed',
+    '9',
+    '--clients',
+    '4',
+    '--names',
+    '2',
+  ]
+  const { code, out } = await holdfast(['prove', ...args, '--events', events, '--report', page])
+  expect({ code, out }).toMatchObject({ code: expect.toBeOneOf([0, 2]) })
+  expect(out).toMatch(/Safety: mutual exclusion as the resource sees it/)
+  expect(out).toContain(
+    'holdfast prove --lab sqlite --seed 9 --duration 6000ms --ttl 500ms --clients 4 --names 2 --faults ',
+  )
+  expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\s*$/i)
+  const again = await holdfast(['prove', ...args, '--events', events])
+  expect(again).toMatchObject({ code: 64, err: expect.stringMatching(/the file is there already/) })
+})
+
+test('who checks no tokens suffers, and is told how it came about', { timeout: 60_000 }, async () => {
+  const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--seed', '7', '--names', '2', '--no-fence']
+  const { code, out } = await holdfast(['prove', ...args, '--faults', 'client-pause', '--json'])
+  expect(code).toBe(1)
+  const verdict = JSON.parse(out) as { outcome: string; story: string[]; rows: { promise: string; broken: number }[] }
+  expect(verdict.outcome).toBe('violated')
+  expect(verdict.story.length).toBeGreaterThan(2)
+})

@@ -1,0 +1,160 @@
+import { Machine } from '../../../test/simulation/machine.ts'
+import { fair, Network } from '../../../test/simulation/network.ts'
+import { Random } from '../../../test/simulation/random.ts'
+import { World } from '../../../test/simulation/world.ts'
+import type { Details, Event, Kind } from '../history.ts'
+import { compete, type Surroundings } from './client.ts'
+import { Keys } from './keys.ts'
+import { type Home, type Lock, RightLock } from './lock.ts'
+import { SERVERS } from './quorum-lock.ts'
+
+/** What a contest is about. */
+export interface Contest {
+  /** @default one that is right, over one server */
+  lock(home: Home): Lock
+  /** Does the resource refuse tokens below the highest that it has seen? @default true */
+  readonly fence: boolean
+}
+
+const TTL = 300
+const CLIENTS = 4
+const NAMES = ['orders', 'reports']
+const DURATION = 20_000
+
+/** Milliseconds: long enough at the end for what was disturbed last. */
+const QUIET = 2_500
+
+/** Milliseconds after which a request is given up. */
+const REQUEST_LIMIT = 100
+
+const SLOWEST = 400
+
+/** The history of a contest of clients, all of which follows from the seed. */
+export async function contest(seed: number, about: Partial<Contest> = {}): Promise<Event[]> {
+  const run = new Run(seed, { fence: true, lock: home => new RightLock(home), ...about })
+  await run.live()
+  return run.history
+}
+
+class Run {
+  readonly history: Event[] = []
+  readonly #about: Contest
+  readonly #random: Random
+  readonly #world = new World()
+  readonly #network: Network
+  readonly #servers: readonly Keys[]
+  readonly #machines = new Map<number, Machine>()
+  readonly #marks = new Map<string, number>()
+  #ids = 0
+  #ops = 0
+  #writes = 0
+
+  constructor(seed: number, about: Contest) {
+    this.#about = about
+    this.#random = new Random(seed)
+    this.#network = new Network(this.#world, this.#random)
+    this.#servers = Array.from({ length: SERVERS }, () => new Keys(this.#world))
+    this.#log('run', {
+      engine: 'simulated',
+      seed,
+      ttl: TTL,
+      clients: CLIENTS,
+      names: NAMES,
+      fence: about.fence,
+      faults: ['pause', 'kill', 'delay'],
+      versions: {},
+      bound: { death: 1_000, election: 1_000 },
+    })
+  }
+
+  async live(): Promise<void> {
+    for (let client = 1; client <= CLIENTS; client += 1) this.#start(client)
+    this.#disturb()
+    await this.#world.run(() => false, DURATION)
+    this.#log('ended', {})
+  }
+
+  #log<K extends Kind>(kind: K, details: Details[K], at = this.#world.now): void {
+    this.history.push({ kind, at, ...details } as Event)
+  }
+
+  #start(client: number): void {
+    const machine = new Machine(`client ${client}`, this.#world, this.#random)
+    this.#machines.set(client, machine)
+    this.#log('started', { client, pid: client })
+    const home: Home = {
+      machine,
+      ttl: TTL,
+      newId: () => `${client}.${this.#ids++}`,
+      ask: (command, server = 0) => this.#ask(machine, async () => command(this.#servers[server] as Keys)),
+    }
+    const around: Surroundings = {
+      client,
+      machine,
+      world: this.#world,
+      random: this.#random,
+      names: NAMES,
+      ttl: TTL,
+      lock: this.#about.lock(home),
+      newOp: () => this.#ops++,
+      newWrite: () => this.#writes++,
+      log: (kind, details, at) => this.#log(kind, details, at),
+      decide: (name, token, write) => this.#decide(name, token, write),
+    }
+    void compete(around)
+  }
+
+  #ask<Answer>(machine: Machine, serve: () => Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      machine.after(REQUEST_LIMIT, () => reject(new Error('no answer came')))
+      this.#network.exchange(machine, serve).then(resolve, reject)
+    })
+  }
+
+  /** The resource, at which a write arrives. */
+  #decide(name: string, token: number, write: number): boolean {
+    const mark = this.#marks.get(name) ?? 0
+    const isAccepted = token >= mark || !this.#about.fence
+    this.#marks.set(name, Math.max(mark, token))
+    this.#log(isAccepted ? 'accepted' : 'rejected', { name, token: String(token), write, mark: String(mark) })
+    return isAccepted
+  }
+
+  #disturb(): void {
+    this.#world.after(this.#random.between(50, 700), () => {
+      if (this.#world.now > DURATION - QUIET) return
+      const chance = this.#random.next()
+      if (chance < 0.5) this.#pause()
+      else if (chance < 0.8) this.#kill()
+      else this.#delay()
+      this.#disturb()
+    })
+  }
+
+  #pause(): void {
+    const [client, machine] = this.#random.pick([...this.#machines])
+    if (machine.state !== 'running') return
+    const ms = this.#random.between(100, 1_200)
+    const until = this.#world.now + ms
+    this.#log('fault', { what: 'pause', target: machine.name, client, pausesClient: client, until })
+    machine.stop(ms)
+  }
+
+  #kill(): void {
+    const [client, machine] = this.#random.pick([...this.#machines])
+    this.#log('fault', { what: 'kill', target: machine.name, client })
+    this.#log('died', { client, pid: client })
+    machine.crash()
+    this.#start(client)
+  }
+
+  #delay(): void {
+    const ms = this.#random.between(200, 1_000)
+    const until = this.#world.now + ms + SLOWEST
+    this.#log('fault', { what: 'delay', target: 'the network', until })
+    this.#network.weather = { loss: 0.02, copies: 0, slow: 0.3, longest: SLOWEST }
+    this.#world.after(ms, () => {
+      this.#network.weather = fair
+    })
+  }
+}

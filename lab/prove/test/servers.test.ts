@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { alive, descendants, folder, holdfast, start } from '../../../src/cli/test/holdfast.ts'
+import { startPostgres } from '../../servers/postgres.ts'
+import { startRedis } from '../../servers/redis.ts'
+import { until } from '../../servers/until.ts'
+
+const QUICK = ['--ttl', '500ms', '--duration', '3s', '--seed', '3', '--clients', '3', '--names', '2']
+
+/** The kinds of what happened. */
+function kindsIn(path: string): string[] {
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  return lines.map(line => (JSON.parse(line) as { kind: string }).kind)
+}
+
+test('servers of somebody are left as they were, and what is done to them is said before', async () => {
+  const server = await startRedis({ password: 'secret' })
+  onTestFinished(() => server.stop())
+  await server.call('SET', 'theirs', 'kept')
+  const events = join(folder, 'events.jsonl')
+  const { code, err, out } = await holdfast(['prove', '--store', server.url, ...QUICK, '--events', events])
+  expect({ code, out }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // it is short
+  expect(err).toMatch(/3 processes compete for 2 names/)
+  expect(err + out).not.toContain('secret')
+  expect(kindsIn(events)).toEqual(expect.arrayContaining(['granted', 'fault', 'accepted']))
+  // Claims that were withdrawn are remembered for 5 s.
+  const keys = async (): Promise<string> => String(await server.call('KEYS', '*'))
+  await until('only theirs is left', async () => (await keys()) === 'theirs')
+})
+
+test('no row is left in a table of PostgreSQL', async () => {
+  const server = await startPostgres()
+  onTestFinished(() => server.stop())
+  const { code, out } = await holdfast(['prove', '--store', `${server.url()}?create=true`, ...QUICK])
+  expect({ code, out }).toMatchObject({ code: expect.toBeOneOf([0, 2]) })
+  expect(await server.query('select name from holdfast.lease')).toEqual([])
+})
+
+test('a server that does not answer is said, and nothing is begun', async () => {
+  const { code, err } = await holdfast(['prove', '--store', 'redis://127.0.0.1:1', ...QUICK])
+  expect({ code, err }).toMatchObject({ code: 69, err: expect.stringMatching(/127\.0\.0\.1:1|ECONNREFUSED/) })
+})
+
+test('a ttl that is too short for the store is refused before anything is started', async () => {
+  // Nobody answers there: so the servers were not even asked.
+  const { code, err } = await holdfast(['prove', '--store', 'etcd://127.0.0.1:1', ...QUICK])
+  expect({ code, err }).toMatchObject({
+    code: 64,
+    err: expect.stringMatching(/--ttl is 500 ms; etcd needs at least 1000/),
+  })
+  expect(err).not.toMatch(/ at .*\.ts/)
+})
+
+test('a run against servers of somebody is short and small', async () => {
+  const url = ['prove', '--store', 'redis://127.0.0.1:1']
+  expect((await holdfast([...url, '--duration', '1h'])).err).toMatch(/--duration 1h: expected from .* to 10m/)
+  expect((await holdfast([...url, '--clients', '9'])).err).toMatch(/--clients 9: .* from 2 to 8/)
+  expect((await holdfast([...url, '--faults', 'server-kill'])).err).toMatch(
+    /no fault server-kill of servers that are not its own/,
+  )
+})
+
+test('Ctrl-C ends it with all that it started, and leaves no folder behind', async () => {
+  const events = join(folder, 'events.jsonl')
+  const proving = start(['prove', '--lab', 'redis', '--ttl', '500ms', '--faults', 'client-pause', '--events', events], {
+    env: { TMPDIR: folder },
+  })
+  await until('clients hold names', () => readFileSync(events, 'utf8').includes('"granted"'), { limit: 20_000 })
+  const started = descendants(proving.pid)
+  proving.kill('SIGINT')
+  expect((await proving.ended).code).toBe(130)
+  expect(started.filter(alive)).toEqual([])
+  await until('its folder is gone', () => readdirSync(folder).every(name => !name.startsWith('holdfast-servers')))
+})
+
+test('what an engine does not promise to bear is shown on demand, and the fence holds', {
+  timeout: 60_000,
+}, async () => {
+  const args = ['--lab', 'redis', '--ttl', '500ms', '--duration', '8s', '--seed', '3', '--known-violation', '--json']
+  const { code, out, err } = await holdfast(['prove', ...args])
+  expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('"shown":true') })
+  const { rows } = JSON.parse(out) as { rows: { promise: string; outcome: string }[] }
+  const outcomes = Object.fromEntries(rows.map(({ promise, outcome }) => [promise, outcome]))
+  expect(outcomes).toMatchObject({ safety: 'passed', tokens: 'passed', told: 'violated' })
+})

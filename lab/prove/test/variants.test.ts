@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest'
+import { judge } from '../checker.ts'
+import { type Contest, contest } from './contest.ts'
+import { QuorumLock } from './quorum-lock.ts'
+import { variants } from './variants.ts'
+
+/** A check that needs more runs than this to notice is no check. */
+const RUNS = 40
+
+describe('the checker notices', () => {
+  test.for(Object.entries(variants))('%s', async ([, { contest: about, breaks }]) => {
+    const outcomes = new Set<string>()
+    for (let seed = 0; seed < RUNS; seed += 1) {
+      const verdict = judge(await contest(seed, about))
+      const row = verdict.rows.find(({ promise }) => promise === breaks)
+      if (row?.outcome === 'violated') {
+        expect(verdict.outcome).toBe('violated')
+        expect(verdict.story.length).toBeGreaterThan(1)
+        return
+      }
+      for (const { promise, outcome } of verdict.rows) outcomes.add(`${promise} ${outcome}`)
+    }
+    expect.fail(`nothing in ${RUNS} runs but ${[...outcomes].join(', ')}`)
+  })
+})
+
+describe('the checker has nothing against', () => {
+  const right: Readonly<Record<string, { runs: number; about: Partial<Contest> }>> = {
+    'a lock over one server': { runs: RUNS, about: {} },
+    'a lock over five servers': { runs: RUNS / 4, about: { lock: home => new QuorumLock(home) } },
+  }
+
+  test.for(Object.entries(right))('%s', async ([, { runs, about }]) => {
+    for (let seed = 0; seed < runs; seed += 1) {
+      const { outcome, rows } = judge(await contest(seed, about))
+      expect(
+        rows.flatMap(({ violations, missing }) => [...violations, ...missing]),
+        `seed ${seed}`,
+      ).toEqual([])
+      expect(outcome).toBe('passed')
+    }
+  })
+})
+
+test('a seed makes the same history each time', async () => {
+  expect(await contest(3)).toEqual(await contest(3))
+})

@@ -1,0 +1,118 @@
+import type { PromiseName } from '../violation.ts'
+import type { Contest } from './contest.ts'
+import { type Grant, RightLock } from './lock.ts'
+import { QuorumLock } from './quorum-lock.ts'
+
+interface Wrong {
+  readonly contest: Partial<Contest>
+  /** The promise that it breaks for certain. */
+  readonly breaks: PromiseName
+}
+
+class NoWriteBack extends QuorumLock {
+  protected override async settle(): Promise<boolean> {
+    return true
+  }
+}
+
+class FromReply extends RightLock {
+  protected override end(_sent: number, ttl: number): number {
+    return super.end(this.home.machine.now(), ttl)
+  }
+}
+
+/** The end stands in the value, by the wall clock of who wrote it. */
+class WallClock extends RightLock {
+  protected override take(name: string, id: string): Promise<number | undefined> {
+    return this.home.ask(keys => {
+      const [, end = '0'] = keys.get(name)?.split(' ') ?? []
+      if (Number(end) > this.home.machine.wall()) return undefined
+      keys.set(name, this.#value(id))
+      return keys.increment(`${name} token`)
+    })
+  }
+
+  protected override prolong(name: string, id: string): Promise<boolean> {
+    return this.home.ask(keys => {
+      if (keys.get(name)?.split(' ')[0] !== id) return false
+      keys.set(name, this.#value(id))
+      return true
+    })
+  }
+
+  override release({ name, id }: Pick<Grant, 'name' | 'id'>): Promise<unknown> {
+    return this.home.ask(keys => keys.get(name)?.split(' ')[0] === id && keys.delete(name))
+  }
+
+  #value(id: string): string {
+    return `${id} ${this.home.machine.wall() + this.home.ttl}`
+  }
+}
+
+class ReleaseByName extends RightLock {
+  override release({ name }: Pick<Grant, 'name'>): Promise<unknown> {
+    return this.home.ask(keys => keys.delete(name))
+  }
+}
+
+/** The counter goes with the lease. */
+class ForgottenCounter extends RightLock {
+  override release({ name, id }: Pick<Grant, 'name' | 'id'>): Promise<unknown> {
+    return this.home.ask(keys => keys.compare(name, id) && keys.delete(`${name} token`))
+  }
+}
+
+class ExpireAfter extends RightLock {
+  protected override async take(name: string, id: string): Promise<number | undefined> {
+    const { home } = this
+    if (!(await home.ask(keys => keys.setNew(name, id)))) return undefined
+    await home.ask(keys => keys.expire(name, home.ttl))
+    return home.ask(keys => keys.increment(`${name} token`))
+  }
+}
+
+class FixedOwner extends RightLock {
+  protected override newId(): string {
+    return 'locked'
+  }
+}
+
+class CompareInClient extends RightLock {
+  override async release({ name, id }: Pick<Grant, 'name' | 'id'>): Promise<unknown> {
+    if ((await this.home.ask(keys => keys.get(name))) !== id) return undefined
+    return this.home.ask(keys => keys.delete(name))
+  }
+}
+
+class NoExpiry extends RightLock {
+  protected override take(name: string, id: string): Promise<number | undefined> {
+    return this.home.ask(keys => (keys.setNew(name, id) ? keys.increment(`${name} token`) : undefined))
+  }
+
+  protected override prolong(name: string, id: string): Promise<boolean> {
+    return this.home.ask(keys => keys.get(name) === id)
+  }
+}
+
+/** Wrong in one way each. */
+export const variants: Readonly<Record<string, Wrong>> = {
+  'a resource that looks at no token': { contest: { fence: false }, breaks: 'safety' },
+  'a quorum whose holder does not write its token back': {
+    contest: { lock: home => new NoWriteBack(home) },
+    breaks: 'tokens',
+  },
+  'a deadline that is counted from the reply': { contest: { lock: home => new FromReply(home) }, breaks: 'told' },
+  'ends that are compared by the wall clocks of the clients': {
+    contest: { lock: home => new WallClock(home) },
+    breaks: 'told',
+  },
+  'a release by name': { contest: { lock: home => new ReleaseByName(home) }, breaks: 'told' },
+  'a counter that is forgotten': { contest: { lock: home => new ForgottenCounter(home) }, breaks: 'tokens' },
+  'SETNX, then EXPIRE': { contest: { lock: home => new ExpireAfter(home) }, breaks: 'deadlock' },
+  'one owner value for all': { contest: { lock: home => new FixedOwner(home) }, breaks: 'told' },
+  'GET, a comparison in the client, then DEL': {
+    contest: { lock: home => new CompareInClient(home) },
+    breaks: 'told',
+  },
+  'a lock that never runs out': { contest: { lock: home => new NoExpiry(home) }, breaks: 'deadlock' },
+}

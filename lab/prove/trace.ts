@@ -1,0 +1,141 @@
+import { LeaseError } from '../../src/contract/errors.ts'
+import { Acquisition, type Write } from './acquisition.ts'
+import type { Event, History } from './history.ts'
+
+/** A fault, and when it was over. */
+export interface Fault extends Omit<Event<'fault'>, 'kind' | 'until'> {
+  until: number
+}
+
+/** A history put together by what belongs together. */
+export interface Trace {
+  readonly history: History
+  readonly run: Event<'run'>
+  /** When the last event happened. */
+  readonly end: number
+  readonly acquisitions: ReadonlyMap<number, Acquisition>
+  /** Those of each name that were granted, in this order. */
+  readonly grants: ReadonlyMap<string, readonly Acquisition[]>
+  readonly writers: ReadonlyMap<number, { readonly write: Write; readonly acquisition: Acquisition }>
+  /** What the resource decided on each name, in its order. */
+  readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
+  readonly faults: readonly Fault[]
+  /** Does what the engine does not promise to bear excuse who was told late? */
+  readonly excuses: boolean
+}
+
+/** Throws `INVALID_ARGUMENT` for a history that does not begin with its run, or tells of what was never asked for. */
+export function trace(history: History, excuses = true): Trace {
+  const run = history[0]
+  if (run?.kind !== 'run') throw new LeaseError('INVALID_ARGUMENT', 'a history begins with the event run')
+  const reading = new Reading(run.names)
+  for (const event of history) reading.read(event)
+  for (const list of reading.grants.values()) list.sort((one, other) => one.granted - other.granted)
+  const { acquisitions, grants, writers, decisions, faults } = reading
+  return { history, run, end: history.at(-1)?.at ?? 0, acquisitions, grants, writers, decisions, faults, excuses }
+}
+
+class Reading {
+  readonly acquisitions = new Map<number, Acquisition>()
+  readonly grants: Map<string, Acquisition[]>
+  readonly writers = new Map<number, { write: Write; acquisition: Acquisition }>()
+  readonly decisions: Map<string, Event<'accepted' | 'rejected'>[]>
+  readonly faults: Fault[] = []
+  readonly #open = new Map<number, Set<Acquisition>>()
+
+  constructor(names: readonly string[]) {
+    this.grants = new Map(names.map(name => [name, []]))
+    this.decisions = new Map(names.map(name => [name, []]))
+  }
+
+  read(event: Event): void {
+    switch (event.kind) {
+      case 'asked': {
+        const acquisition = new Acquisition(event)
+        this.acquisitions.set(event.op, acquisition)
+        this.#openOf(event.client).add(acquisition)
+        break
+      }
+      case 'granted': {
+        const acquisition = this.#of(event)
+        acquisition.granted = event.at
+        acquisition.token = BigInt(event.token)
+        this.grants.get(event.name)?.push(acquisition)
+        break
+      }
+      case 'believed':
+        this.#of(event).looks.push(event)
+        break
+      case 'failed':
+      case 'lost':
+      case 'releasing': {
+        const acquisition = this.#of(event)
+        acquisition[event.kind] = Math.min(acquisition[event.kind], event.at)
+        if (event.kind !== 'lost') this.#openOf(event.client).delete(acquisition)
+        break
+      }
+      case 'died':
+        for (const acquisition of this.#openOf(event.client)) acquisition.died = event.at
+        this.#open.delete(event.client)
+        break
+      case 'writing': {
+        const acquisition = this.#of(event)
+        const write = { write: event.write, token: BigInt(event.token), at: event.at }
+        acquisition.writes.push(write)
+        this.writers.set(event.write, { write, acquisition })
+        break
+      }
+      case 'wrote':
+      case 'refused':
+      case 'unsure': {
+        const writer = this.writers.get(event.write)
+        if (writer) writer.write.told = event.kind
+        break
+      }
+      case 'accepted':
+      case 'rejected': {
+        const decisions = this.decisions.get(event.name)
+        const writer = this.writers.get(event.write)
+        if (writer) writer.write.decision = { kind: event.kind, at: event.at, order: decisions?.length ?? 0 }
+        decisions?.push(event)
+        break
+      }
+      case 'fault':
+        this.faults.push({ ...event, until: event.until ?? event.at })
+        break
+      case 'healed': {
+        const fault = this.faults.findLast(({ what, target }) => what === event.what && target === event.target)
+        if (fault) fault.until = event.at
+        break
+      }
+      case 'run':
+      case 'started':
+      case 'released':
+      case 'ended':
+        break
+    }
+  }
+
+  #of({ op, kind }: { op: number; kind: string }): Acquisition {
+    const acquisition = this.acquisitions.get(op)
+    if (!acquisition)
+      throw new LeaseError('INVALID_ARGUMENT', `the history tells of ${kind} for ${op}, which was never asked for`)
+    return acquisition
+  }
+
+  #openOf(client: number): Set<Acquisition> {
+    const open = this.#open.get(client) ?? new Set()
+    this.#open.set(client, open)
+    return open
+  }
+}
+
+/** Was it so at any time between these moments? */
+export function isDuring({ at, until }: Fault, from: number, to: number): boolean {
+  return at <= to && until >= from
+}
+
+/** The client that a fault strikes, if not servers or all. */
+export function struck({ client, pausesClient }: Pick<Fault, 'client' | 'pausesClient'>): number | undefined {
+  return client ?? pausesClient
+}

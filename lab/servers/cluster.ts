@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { fields } from '../../src/stores/redis/info.ts'
+import { findBinary } from './binary.ts'
+import { newPlace } from './process.ts'
+import { RedisServer } from './redis.ts'
+import { until } from './until.ts'
+
+/** A Redis Cluster of three masters without replicas, each with a third of the slots, that serves on every node. */
+export async function startCluster(): Promise<RedisCluster> {
+  const nodes: RedisServer[] = []
+  try {
+    await Promise.all(
+      [1, 2, 3].map(async () => {
+        const place = await newPlace('cluster')
+        const lines = [
+          'save ""',
+          'cluster-enabled yes',
+          `cluster-port ${place.port.number + 10_000}`,
+          'cluster-node-timeout 1000',
+        ]
+        const node = new RedisServer(place, { lines })
+        nodes.push(node)
+        await node.start()
+      }),
+    )
+    const cli = findBinary('redis-cli', 'redis-tools')
+    const addresses = nodes.map(node => `${node.host}:${node.port}`)
+    await promisify(execFile)(cli.path, ['--cluster', 'create', ...addresses, '--cluster-yes'], {
+      env: { ...process.env, ...cli.env },
+    })
+    const cluster = new RedisCluster(nodes)
+    await cluster.agreed()
+    return cluster
+  } catch (error) {
+    await Promise.all(nodes.map(node => node.stop()))
+    throw error
+  }
+}
+
+export class RedisCluster implements AsyncDisposable {
+  readonly nodes: readonly RedisServer[]
+
+  constructor(nodes: readonly RedisServer[]) {
+    this.nodes = nodes
+  }
+
+  /** Waits until every node says that the whole cluster serves. */
+  async agreed(): Promise<void> {
+    await until('cluster_state is ok on every node', async () => {
+      const infos = await Promise.all(this.nodes.map(node => node.call('CLUSTER', 'INFO')))
+      return infos.every(info => fields(info as string).cluster_state === 'ok')
+    })
+  }
+
+  /** The node that has this key, as any node that runs says. */
+  async nodeOf(key: string): Promise<RedisServer> {
+    const asked = this.nodes.find(node => node.isRunning)
+    if (!asked) throw new Error('no node of the cluster runs')
+    const slot = (await asked.call('CLUSTER', 'KEYSLOT', key)) as number
+    const ranges = (await asked.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][]
+    const port = ranges.find(([first, last]) => first <= slot && slot <= last)?.[2][1]
+    const node = this.nodes.find(candidate => candidate.port === port)
+    if (!node) throw new Error(`no node has slot ${slot}`)
+    return node
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map(node => node.stop()))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+}

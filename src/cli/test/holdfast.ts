@@ -1,0 +1,236 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, vi } from 'vitest'
+
+const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
+/** A job that logs that it lives, every few milliseconds: see there. */
+export const BEATING: string = fileURLToPath(new URL('./beating.ts', import.meta.url))
+/** Node 22.13 to 22.17 need to be told that they may run TypeScript. */
+export const NODE: readonly string[] = [
+  process.execPath,
+  ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
+]
+
+// Otherwise every process of the tests strips the types from the same files again, for half of its starting time.
+const COMPILED = fileURLToPath(new URL('../../../.tools/compile-cache', import.meta.url))
+
+/** The words that start the command line from source. */
+export const HOLDFAST: readonly string[] = [...NODE, MAIN]
+
+// Each test starts several processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
+/** A folder of the test's own; its `leases.db` is the store of every command that it starts. */
+export let folder: string
+let started: Running[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+})
+
+afterEach(async () => {
+  const left = started
+  started = []
+  for (const { child, pid } of left) {
+    const family = child.exitCode === null && child.signalCode === null ? descendants(pid) : []
+    for (const one of [...family, pid]) kill(one, 'SIGKILL')
+  }
+  await Promise.all(left.map(running => running.ended))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+export interface Result {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly out: string
+  readonly err: string
+}
+
+/** A command of the command line, under way. */
+export class Running {
+  readonly child: ChildProcess
+  readonly ended: Promise<Result>
+  out = ''
+  err = ''
+
+  constructor(child: ChildProcess) {
+    this.child = child
+    started.push(this)
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.out += text
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.err += text
+    })
+    this.ended = new Promise((resolve, reject) => {
+      child.on('error', reject)
+      child.on('close', (code, signal) => resolve({ code, signal, out: this.out, err: this.err }))
+    })
+  }
+
+  get pid(): number {
+    return this.child.pid as number
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+
+  /** Resolves once standard output has this text. */
+  async says(text: string | RegExp): Promise<void> {
+    await until(
+      () => matches(this.out, text),
+      () => `output ${JSON.stringify(text.toString())} of:\n${this.out}\n${this.err}`,
+    )
+  }
+
+  /** Resolves once standard error has this text. */
+  async tells(text: string | RegExp): Promise<void> {
+    await until(
+      () => matches(this.err, text),
+      () => `message ${JSON.stringify(text.toString())} in:\n${this.err}`,
+    )
+  }
+}
+
+export interface Options {
+  /** Instead of or beside the environment of the test; `undefined` removes. */
+  readonly env?: Record<string, string | undefined>
+  /** Standard input; default: none. */
+  readonly input?: string
+  /** Leave standard input open, for the test to write to. */
+  readonly pipe?: boolean
+}
+
+/** Starts `holdfast` with these arguments, as a process of its own group. */
+export function start(args: readonly string[], options: Options = {}): Running {
+  return launch([...HOLDFAST, ...args], options)
+}
+
+/** Starts any command in the environment of a `holdfast`. */
+export function launch([command = '', ...args]: readonly string[], { env, input, pipe }: Options = {}): Running {
+  const {
+    NODE_ENV: _test,
+    VITEST: _vitest,
+    FORCE_COLOR: _colour,
+    NO_COLOR: _plain,
+    CI: _ci,
+    ...inherited
+  } = process.env
+  const child = spawn(command, args, {
+    cwd: folder,
+    env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, HOLDFAST_STORE: store(), ...env },
+    stdio: [input !== undefined || pipe ? 'pipe' : 'ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  if (!pipe) child.stdin?.end(input)
+  return new Running(child)
+}
+
+/** Runs `holdfast` to its end. */
+export function holdfast(args: readonly string[], options: Options = {}): Promise<Result> {
+  return start(args, options).ended
+}
+
+/** Starts a command that holds `name` until it is ended. */
+export async function holding(name: string, ...options: string[]): Promise<Running> {
+  const running = start(['run', name, ...options, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
+  await running.says('ready')
+  return running
+}
+
+/** The URL of the test's store. */
+export function store(): string {
+  return `sqlite:${join(folder, 'leases.db')}`
+}
+
+/** Resolves once `condition` is true; fails after 20 s. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
+  const giveUp = performance.now() + 20_000
+  while (!(await condition())) {
+    if (performance.now() > giveUp) expect.fail(`waited in vain for ${typeof what === 'string' ? what : what()}`)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
+
+function matches(text: string, wanted: string | RegExp): boolean {
+  return typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)
+}
+
+interface Entry {
+  readonly pid: number
+  readonly parent: number
+  readonly group: number
+  readonly state: string
+}
+
+/** Every process of the machine that is not merely waiting for its parent to notice its end. */
+function processes(): Entry[] {
+  if (process.platform !== 'linux') return listed()
+  return readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(pid => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+        const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+        return { pid: Number(pid), parent: Number(parent), group: Number(group), state }
+      } catch {
+        return { pid: Number(pid), parent: 0, group: 0, state: 'X' } // it ended while we looked
+      }
+    })
+    .filter(({ state }) => state !== 'Z' && state !== 'X')
+}
+
+function listed(): Entry[] {
+  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat='], { encoding: 'utf8' })
+  return table
+    .trim()
+    .split('\n')
+    .map(line => line.trim().split(/\s+/))
+    .map(([pid, parent, group, state = '']) => ({
+      pid: Number(pid),
+      parent: Number(parent),
+      group: Number(group),
+      state,
+    }))
+    .filter(({ state }) => !state.startsWith('Z'))
+}
+
+export function alive(pid: number): boolean {
+  return processes().some(entry => entry.pid === pid)
+}
+
+/** Processes of this group. */
+export function members(group: number): number[] {
+  return processes()
+    .filter(entry => entry.group === group)
+    .map(entry => entry.pid)
+}
+
+export function descendants(pid: number): number[] {
+  const all = processes()
+  const below = (parent: number): number[] =>
+    all.filter(entry => entry.parent === parent).flatMap(entry => [entry.pid, ...below(entry.pid)])
+  return below(pid)
+}
+
+/** The supervisor of a `holdfast run`, and the command below it. */
+export function family(running: Running): { supervisor: number; command: number } {
+  const all = processes()
+  const supervisor = all.find(entry => entry.parent === running.pid)?.pid
+  const command = all.find(entry => entry.parent === supervisor)?.pid
+  if (!supervisor || !command) expect.fail(`no supervisor and command below ${running.pid}`)
+  return { supervisor, command }
+}
+
+/** No error if it is gone. */
+export function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It ended by itself.
+  }
+}

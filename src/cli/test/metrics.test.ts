@@ -1,0 +1,224 @@
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, describe, expect, test } from 'vitest'
+import { type Port, reservePort } from '../../../lab/servers/port.ts'
+import { numbers } from '../../observe/test/exposition.ts'
+import { replaceFile } from '../metrics-file.ts'
+import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
+
+const ports: Port[] = []
+afterEach(() => Promise.all(ports.splice(0).map(port => port.release())))
+
+async function freePort(): Promise<number> {
+  const port = await reservePort()
+  ports.push(port)
+  return port.number
+}
+
+function readNumbers(path: string): Map<string, number> {
+  return numbers(readFileSync(join(folder, path), 'utf8'))
+}
+
+test('--metrics-port serves what happens to the lease while the command runs, and only then', async () => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}/metrics`
+  const running = await holding('a"b', '--ttl', '600ms', '--metrics-port', `${port}`)
+  const name = '{name="a\\"b"}'
+  await until(async () => {
+    const found = numbers(await (await fetch(url)).text())
+    return found.get(`lease_held${name}`) === 1 && (found.get(`heartbeat_latency_seconds_count${name}`) ?? 0) > 0
+  }, 'a heartbeat that is counted')
+  const response = await fetch(url)
+  expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+  expect((await fetch(url.replace('metrics', ''))).status).toBe(404)
+  expect((await fetch(url, { method: 'POST' })).status).toBe(405)
+  running.kill('SIGTERM')
+  expect(await running.ended).toMatchObject({ code: 143 })
+  await expect(fetch(url)).rejects.toThrow('fetch failed')
+})
+
+test.each([
+  ['127.0.0.1', 'evil.example', 421],
+  ['127.0.0.1', 'evil.example:80', 421],
+  ['127.0.0.1', '127.0.0.1.evil.example', 421],
+  ['127.0.0.1', 'localhost', 200],
+  ['127.0.0.1', '127.0.0.1:9464', 200],
+  ['[::1]', '[::1]:9464', 200],
+  ['[::1]', 'evil.example', 421],
+])('L22: a server on %s answers requests for %s with %d', async (address, host, status) => {
+  const port = await freePort()
+  await holding('a', '--metrics-port', `${address}:${port}`)
+  const to = address.replace(/[[\]]/g, '')
+  const answer = await new Promise<number | undefined>((resolve, reject) => {
+    get({ host: to, port, path: '/metrics', headers: { host } }, response => {
+      response.resume()
+      resolve(response.statusCode)
+    }).on('error', reject)
+  })
+  expect(answer).toBe(status)
+})
+
+test('M3: a link that another user planted next to the file is not followed', () => {
+  const victim = join(folder, 'victim')
+  writeFileSync(victim, 'as it was')
+  symlinkSync(victim, join(folder, `.a.prom.${process.pid}`))
+  replaceFile(join(folder, 'a.prom'), 'new\n')
+  expect(readFileSync(victim, 'utf8')).toBe('as it was')
+  expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('new\n')
+})
+
+test('a port that is in use is told before the command runs, and the name is free again', async () => {
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const { port } = other.address() as AddressInfo
+  const { code, out, err } = await holdfast(['run', 'a', '--metrics-port', `${port}`, '--', 'echo', 'ran'])
+  other.close()
+  expect({ code, out }).toEqual({ code: 69, out: '' })
+  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  expect(await holdfast(['inspect', 'a'])).toMatchObject({ code: 1 })
+})
+
+test('the next holder on this machine gets the port that the one before it had', async () => {
+  const options = ['--ttl', '5s', '--metrics-port', `${await freePort()}`]
+  const first = await holding('a', ...options)
+  const second = start(['run', 'a', '--wait', 'forever', ...options, '--', 'echo', 'ran'])
+  await second.tells('waiting')
+  first.kill('SIGTERM')
+  expect(await second.ended).toMatchObject({ code: 0, out: 'ran\n' })
+})
+
+test('--metrics-file says how the last run went, and remembers those before it', async () => {
+  const file = ['--metrics-file', 'a.prom']
+  const name = '{name="a"}'
+  const begun = Date.now() / 1_000
+  expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'cp a.prom during.prom'])).toMatchObject({ code: 0 })
+  const during = readNumbers('during.prom')
+  expect(during.get(`lease_held${name}`)).toBe(1)
+  expect(during.get(`holdfast_run_start_timestamp_seconds${name}`)).toBeGreaterThanOrEqual(begun)
+  expect(during.has(`holdfast_run_end_timestamp_seconds${name}`)).toBe(false)
+  const success = readNumbers('a.prom').get(`holdfast_run_success_timestamp_seconds${name}`)
+  expect(success).toBeGreaterThanOrEqual(begun)
+
+  expect(await holdfast(['run', 'a', ...file, '--', 'sh', '-c', 'exit 3'])).toMatchObject({ code: 3 })
+  const after = readNumbers('a.prom')
+  expect(after.get('holdfast_runs_total{name="a",outcome="success"}')).toBe(1)
+  expect(after.get('holdfast_runs_total{name="a",outcome="failure"}')).toBe(1)
+  expect(after.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(0)
+  expect(after.get(`holdfast_run_exit_code${name}`)).toBe(3)
+  expect(after.get(`holdfast_run_success_timestamp_seconds${name}`)).toBe(success)
+  expect(after.get(`holdfast_run_end_timestamp_seconds${name}`)).toBeGreaterThan(success as number)
+  expect(after.get(`holdfast_run_duration_seconds${name}`)).toBeGreaterThan(0)
+  expect(after.get(`lease_held${name}`)).toBe(0)
+  expect(readdirSync(folder).filter(each => each.startsWith('.'))).toEqual([])
+})
+
+test('a lease that was lost is an ending of its own, and no series is without the name', async () => {
+  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  await holdfast(['break', 'a'])
+  expect(await running.ended).toMatchObject({ code: 76 })
+  const found = readNumbers('a.prom')
+  expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
+  expect(found.get('lease_lost_total{name="a",reason="gone"}')).toBe(1)
+  expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
+})
+
+test('so is one that could not be renewed, for which the command was ended', async () => {
+  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  const file = new DatabaseSync(join(folder, 'leases.db'))
+  file.exec('pragma busy_timeout = 10000; begin immediate')
+  expect(await running.ended).toMatchObject({ code: 76 })
+  file.close()
+  expect(readNumbers('a.prom').get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
+})
+
+test('what a run leaves behind is not among its leases, and the file of a run that is over holds nothing', async () => {
+  const left = ['--at-least', '20m', '--skip-if-ran-since', '1h']
+  expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
+  const text = readFileSync(join(folder, 'a.prom'), 'utf8')
+  const found = numbers(text)
+  expect(found.get('lease_acquired_total{name="a"}')).toBe(1)
+  expect(found.get('lease_held{name="a"}')).toBe(0)
+  expect(found.has('lease_shortest_ttl_seconds{name="a"}')).toBe(false)
+  expect(text).not.toContain('a:ran')
+})
+
+test('who does not get the name writes nothing', async () => {
+  await holding('a')
+  writeFileSync(join(folder, 'a.prom'), 'as it was\n')
+  const { code } = await holdfast(['run', 'a', '--metrics-file', 'a.prom', '--', 'true'])
+  expect(code).toBe(75)
+  expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('as it was\n')
+})
+
+test('a file that can no longer be written is told once, and changes nothing for the command', async () => {
+  mkdirSync(join(folder, 'sub'))
+  const args = ['run', 'a', '--metrics-file', 'sub/a.prom', '--', 'sh', '-c', 'rm -r sub; echo ran']
+  const { code, out, err } = await holdfast(args)
+  expect({ code, out }).toEqual({ code: 0, out: 'ran\n' })
+  expect(err.match(/--metrics-file was not written: /g)).toHaveLength(1)
+})
+
+describe('elect', () => {
+  const job = ['--', 'sh', '-c', 'echo up; exec sleep 60']
+
+  test('serves from its start on: who waits is seen to wait, then to lead', async () => {
+    const candidate = (port: number): Running => start(['elect', 'service', '--metrics-port', `${port}`, ...job])
+    const shown = async (port: number): Promise<(number | undefined)[]> => {
+      const found = numbers(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
+      return ['held', 'waiting'].map(state => found.get(`lease_${state}{name="service"}`))
+    }
+    const [first, second] = [await freePort(), await freePort()]
+    const leader = candidate(first)
+    await leader.says('up')
+    const next = candidate(second)
+    await next.tells('waiting')
+    expect([await shown(first), await shown(second)]).toEqual([
+      [1, 0],
+      [0, 1],
+    ])
+    leader.kill('SIGTERM')
+    await next.says('up')
+    expect(await shown(second)).toEqual([1, 0])
+    await leader.ended
+    await expect(shown(first)).rejects.toThrow('fetch failed')
+  })
+
+  test('its file has all terms, and no runs: a service that goes on for weeks is no job that failed to succeed', async () => {
+    const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
+    await running.says(/(up\n){3}/)
+    running.kill('SIGTERM')
+    await running.ended
+    const found = readNumbers('a.prom')
+    expect(found.get('lease_held{name="service"}')).toBe(0)
+    expect(found.get('lease_acquired_total{name="service"}')).toBeGreaterThanOrEqual(3)
+    expect([...found.keys()].filter(series => !/^(lease|heartbeat)_\w+\{name="service"/.test(series))).toEqual([])
+  })
+
+  test('whoever cannot have the port does not compete for the name', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as AddressInfo
+    const { code, out, err } = await holdfast(['elect', 'service', '--metrics-port', `${port}`, ...job])
+    other.close()
+    expect({ code, out }).toEqual({ code: 69, out: '' })
+    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  })
+})
+
+test.each([
+  [['--metrics-port', '0'], '--metrics-port 0 is no port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
+  [['--metrics-port', 'host:'], '--metrics-port host: is no port'],
+  [['--metrics-port', '70000'], '--metrics-port 70000 is no port'],
+  [['--metrics-file', 'a.txt'], '--metrics-file a.txt must end in .prom: the textfile collector reads nothing else'],
+  [['--metrics-file', 'no/a.prom'], 'no does not exist: make it first'],
+  [['--metrics-file', 'folder.prom'], '--metrics-file folder.prom is a folder: expected the path of a file in it'],
+])('%j is refused before anything is done', async (options, message) => {
+  mkdirSync(join(folder, 'folder.prom'))
+  const { code, out, err } = await holdfast(['run', 'a', ...options, '--', 'echo', 'ran'])
+  expect({ code, out }).toEqual({ code: 64, out: '' })
+  expect(err).toContain(message)
+})

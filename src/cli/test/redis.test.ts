@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
+import { alive, descendants, family, holdfast, start, until } from './holdfast.ts'
+
+let redis: RedisServer
+let env: { HOLDFAST_STORE: string }
+
+beforeEach(async () => {
+  redis = await startRedis({ password: 's3cr@t/word' })
+  env = { HOLDFAST_STORE: redis.url }
+})
+
+afterEach(async () => {
+  await redis.stop()
+})
+
+describe('over Redis', () => {
+  test('whoever waits runs as soon as the name is free, and the command finds the whole URL', async () => {
+    const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
+    await first.says('ready')
+    const second = start(['run', 'job', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_STORE'], { env })
+    await second.tells('waiting')
+    first.kill('SIGTERM')
+    expect(await second.ended).toMatchObject({ code: 0, out: `${redis.url}\n` })
+  })
+
+  test('the command is ended in time and holdfast ends with 76 when the server stops answering', async () => {
+    const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', 'trap "" TERM; echo ready; sleep 60'], {
+      env,
+    })
+    await running.says('ready')
+    const { command } = family(running)
+    const stopped = performance.now()
+    await redis.pause()
+    await until(() => !alive(command), 'the end of the command')
+    expect(performance.now() - stopped).toBeLessThan(1_000)
+    const { code, err } = await running.ended
+    expect(code).toBe(76)
+    // Once the lease is over, there is nothing to give back.
+    expect(err).toMatch(
+      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm that job was released: .*\n)?$/,
+    )
+  })
+
+  test('F1: a release that the store does not confirm keeps the exit code of the command, with a warning', async () => {
+    const script = 'echo ready; read line; exit 5'
+    const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', script], { env, pipe: true })
+    await running.says('ready')
+    await redis.pause()
+    running.child.stdin?.end('\n')
+    expect(await running.ended).toMatchObject({
+      code: 5,
+      err: 'holdfast: the store did not confirm that job was released: it is free after its ttl at the latest\n',
+    })
+    redis.resume()
+  })
+
+  test('a short outage is nothing that the command notices', async () => {
+    const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; sleep 3; exit 5'], { env })
+    await running.says('ready')
+    await redis.pause()
+    await new Promise(resolve => setTimeout(resolve, 1_200)) // at least one renewal falls into it
+    redis.resume()
+    expect(await running.ended).toMatchObject({ code: 5, err: '' })
+  })
+
+  test('a server that comes back without its data has no lease, and the command is ended', async () => {
+    const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
+    await running.says('ready')
+    await redis.restart()
+    expect((await running.ended).code).toBe(76)
+    expect(await holdfast(['run', 'job', '--', 'true'], { env })).toMatchObject({ code: 0 })
+  })
+
+  test('69, with no word of the password, when nobody serves', async () => {
+    await redis.kill()
+    const { code, err } = await holdfast(['run', 'job', '--ttl', '500ms', '--', 'true'], { env })
+    expect(code).toBe(69)
+    expect(err).toMatch(/^holdfast: .+\n$/)
+    expect(err).not.toMatch(/s3cr|word/)
+  })
+
+  test('L15: the process list never shows the password of HOLDFAST_STORE, and one in --store causes a warning', async () => {
+    const running = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
+    await running.says('ready')
+    const lines = [running.pid, ...descendants(running.pid)].map(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
+    expect(lines).toHaveLength(3)
+    expect(lines.join()).not.toMatch(/s3cr|word/)
+    expect(running.err).toBe('')
+    running.kill('SIGTERM')
+    await running.ended
+    expect(await holdfast(['ls', '--store', redis.url])).toMatchObject({
+      code: 0,
+      err: 'holdfast: everybody on this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
+    })
+    expect(await holdfast(['run', 'job', '-q', '--store', redis.url, '--', 'true'])).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('a wrong password is one clear line that does not print it', async () => {
+    const wrong = env.HOLDFAST_STORE.replace('s3cr', 'guess')
+    const { code, err } = await holdfast(['ls'], { env: { HOLDFAST_STORE: wrong } })
+    expect(code).toBe(64)
+    expect(err).toMatch(/^holdfast: Redis refused the user name or password.*\n$/)
+    expect(err).not.toContain('guess')
+  })
+})

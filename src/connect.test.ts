@@ -1,0 +1,55 @@
+import { expect, test, vi } from 'vitest'
+import { connect, openStore } from './connect.ts'
+
+test('connect closes the store that it opened when the defaults are bad', async () => {
+  const store = await openStore('memory:bad-defaults')
+  const close = vi.spyOn(store, Symbol.asyncDispose)
+  await expect(connect('memory:bad-defaults', { ttl: 1 })).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  expect(close).toHaveBeenCalledOnce()
+})
+
+test('all who connect to one memory URL in a process share its leases', async () => {
+  const one = await connect('memory:shared', { ttl: 5_000 })
+  const two = await connect('memory:shared')
+  const apart = await connect('memory:apart')
+  const lease = await one.acquire('a')
+  expect(lease.ttl).toBe(5_000)
+  expect(await two.tryAcquire('a')).toBeUndefined()
+  expect(await apart.tryAcquire('a')).toBeDefined()
+})
+
+test.each([
+  [
+    'localhost:6379',
+    'no store has the scheme localhost:; there are sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds: zookeeper:',
+  ],
+  ['mysql://localhost', 'no store has the scheme mysql:; there are sqlite: memory:'],
+  ['__proto__:x', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  ['leases.db', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  ['', 'a store URL begins with its scheme; there are sqlite: memory:'],
+  [undefined, 'a store is named by a URL, such as sqlite:leases.db, not by undefined'],
+  [new URL('memory:'), 'a store is named by a URL, such as sqlite:leases.db, not by object'],
+])('openStore rejects %o', async (url, message) => {
+  await expect(openStore(url as string)).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining(message),
+  })
+})
+
+test.each(['redis', 'rediss', 'redlock', 'postgres', 'etcd', 'zookeeper'])(
+  'F10: a port that there is not is named, in a URL of %s, and no part of a password is',
+  async scheme => {
+    for (const hosts of ['a:99999', 'user:77777@a:99999', 'a:1,b:99999', '[::1]:99999', 'a:99999/x?prefix=y'])
+      await expect(openStore(`${scheme}://${hosts}`)).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        message: 'the URL of the store has port 99999: a port is at most 65535',
+      })
+    for (const hosts of ['user:77777/x@a', 'user:77777?x@a', 'user:77777,x@a', 'a:99998,user:77777@b']) {
+      const error = await openStore(`${scheme}://${hosts}`).then(
+        store => store[Symbol.asyncDispose](),
+        (reason: Error) => reason.message,
+      )
+      expect(String(error)).not.toContain('no port')
+    }
+  },
+)

@@ -1,0 +1,171 @@
+import { describe, expect, test } from 'vitest'
+import { stage } from '../../test/scripted-store.ts'
+import { memory } from '../stores/memory/index.ts'
+import { createLocks, type Locks } from './locks.ts'
+
+/** Calls as a program without types may make them. */
+type Untyped = (...given: unknown[]) => Promise<unknown>
+
+const ttlExpected = 'a whole number of milliseconds from 10 to 2147483647'
+const waitExpected = '0 or more milliseconds, or Infinity'
+
+const names: [name: unknown, message: string][] = [
+  ['', 'the name of a lease is empty: give 1 to 255 bytes of text'],
+  [undefined, 'the name of a lease must be a string, not undefined'],
+  [null, 'the name of a lease must be a string, not null'],
+  [7, 'the name of a lease must be a string, not 7'],
+  [{ toString: () => 'a' }, 'the name of a lease must be a string, not an object'],
+  ['x'.repeat(256), 'the name of a lease has 256 bytes of UTF-8: at most 255 are allowed'],
+  ['é'.repeat(128), 'the name of a lease has 256 bytes of UTF-8: at most 255 are allowed'],
+  ['a\nb', 'the name of a lease has a control character ("a\\nb"): remove it'],
+  ['a\u0000', 'the name of a lease has a control character ("a\\u0000"): remove it'],
+  ['a\u009b', 'the name of a lease has a control character ("a\\u009b"): remove it'],
+  ['a\ud800', 'the name of a lease has half a surrogate pair ("a\\ud800"): it is not Unicode'],
+]
+
+const options: [options: unknown, message: string][] = [
+  [null, 'must be an object, not null'],
+  [5_000, 'must be an object, not 5000'],
+  ['5s', 'must be an object, not "5s"'],
+  [[], 'must be an object, not an array'],
+  [{ tll: 5_000 }, 'has no option "tll", only ttl, note, owner, heartbeat, livenessLimit, maxHold'],
+  [{ ttl: 0 }, `ttl must be ${ttlExpected}, not 0`],
+  [{ ttl: 9 }, `ttl must be ${ttlExpected}, not 9`],
+  [{ ttl: -1_000 }, `ttl must be ${ttlExpected}, not -1000`],
+  [{ ttl: Number.NaN }, `ttl must be ${ttlExpected}, not NaN`],
+  [{ ttl: 10.5 }, `ttl must be ${ttlExpected}, not 10.5`],
+  [{ ttl: 2_147_483_648 }, `ttl must be ${ttlExpected}, not 2147483648`],
+  [{ ttl: Number.POSITIVE_INFINITY }, `ttl must be ${ttlExpected}, not Infinity`],
+  [{ ttl: '10s' }, `ttl must be ${ttlExpected}, not "10s"`],
+  [{ ttl: 10_000n }, `ttl must be ${ttlExpected}, not 10000n`],
+  [{ ttl: null }, `ttl must be ${ttlExpected}, not null`],
+  [{ maxHold: 0 }, `maxHold must be ${ttlExpected}, not 0`],
+  [{ note: 7 }, 'note must be a string, not 7'],
+  [{ note: 'x'.repeat(256) }, 'note has 256 bytes of UTF-8: at most 255 are allowed'],
+  [{ note: 'a\tb' }, 'note has a control character ("a\\tb"): remove it'],
+  [{ owner: () => 'me' }, 'owner must be a string, not a function'],
+  [{ owner: 'x'.repeat(256) }, 'owner has 256 bytes of UTF-8: at most 255 are allowed'],
+  [{ heartbeat: 1 }, "heartbeat must be true, false or 'thread', not 1"],
+  [{ heartbeat: 'thread' }, "heartbeat: 'thread' needs a store that a second thread can open by itself"],
+  [{ livenessLimit: Number.POSITIVE_INFINITY }, `livenessLimit must be ${ttlExpected}, not Infinity`],
+]
+
+const waits: [options: unknown, message: string][] = [
+  [{ wait: -1 }, `wait must be ${waitExpected}, not -1`],
+  [{ wait: Number.NaN }, `wait must be ${waitExpected}, not NaN`],
+  [{ wait: '5s' }, `wait must be ${waitExpected}, not "5s"`],
+]
+
+const signals: [options: unknown, message: string][] = [
+  [{ signal: null }, 'signal must be an AbortSignal, not null'],
+  [{ signal: new AbortController() }, 'signal must be an AbortSignal, not an object'],
+  [{ signal: 'SIGINT' }, 'signal must be an AbortSignal, not "SIGINT"'],
+]
+
+const work = (): void => {}
+
+const calls: [call: string, run: (locks: Locks, given: unknown) => Promise<unknown>, bad: typeof options][] = [
+  ['acquire', (locks, given) => (locks.acquire as Untyped)('a', given), [...options, ...waits, ...signals]],
+  ['tryAcquire', (locks, given) => (locks.tryAcquire as Untyped)('a', given), [...options, ...signals]],
+  ['using', (locks, given) => (locks.using as Untyped)('a', work, given), [...options, ...waits, ...signals]],
+  [
+    'close',
+    (locks, given) => (locks.close as Untyped)(given),
+    [
+      ...options.slice(0, 4),
+      [{ grac: 1 }, 'close has no option "grac", only grace'],
+      [{ grace: -1 }, `grace must be ${waitExpected}, not -1`],
+      [{ grace: Number.NaN }, `grace must be ${waitExpected}, not NaN`],
+    ],
+  ],
+]
+
+describe.each(calls)('%s', (_, run, bad) => {
+  test.each(bad)('rejects the options %o', async (given, message) => {
+    const { locks, store } = stage()
+    await expect(run(locks, given)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      retryable: false,
+      message: expect.stringContaining(message),
+    })
+    expect(store.calls).toEqual([])
+    await expect(locks.acquire('a')).resolves.toBeDefined()
+  })
+})
+
+const named: [call: string, run: (locks: Locks, name: unknown) => Promise<unknown>][] = [
+  ['acquire', (locks, name) => (locks.acquire as Untyped)(name)],
+  ['tryAcquire', (locks, name) => (locks.tryAcquire as Untyped)(name)],
+  ['using', (locks, name) => (locks.using as Untyped)(name, work)],
+  ['inspect', (locks, name) => (locks.inspect as Untyped)(name)],
+  ['break', (locks, name) => (locks.break as Untyped)(name)],
+]
+
+describe.each(named)('%s', (_, run) => {
+  test.each(names)('rejects the name %o', async (name, message) => {
+    const { locks, store } = stage()
+    await expect(run(locks, name)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', message })
+    expect(store.calls).toEqual([])
+  })
+})
+
+test('using rejects work that is no function, before it acquires', async () => {
+  const { locks, store } = stage()
+  await expect((locks.using as Untyped)('a', { ttl: 1_000 })).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: 'using needs the work as its second argument: a function of the lease',
+  })
+  expect(store.calls).toEqual([])
+})
+
+test('list rejects a prefix that is no text, break a `by` that is none', async () => {
+  const { locks } = stage()
+  await expect((locks.break as Untyped)('a', 7)).rejects.toMatchObject({ message: 'by must be a string, not 7' })
+  const list = (locks.list as unknown as (prefix: unknown) => AsyncGenerator)(7)
+  await expect(list.next()).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: 'the prefix of names must be a string, not 7',
+  })
+})
+
+test.each([
+  ...options,
+  ...waits,
+  [{ signal: new AbortController().signal }, 'createLocks has no option "signal"'] as const,
+])('createLocks throws for the defaults %o', (defaults, message) => {
+  expect(() => createLocks(memory(), defaults as never)).toThrow(
+    expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }),
+  )
+})
+
+test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the store %o', store => {
+  expect(() => createLocks(store as never)).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: 'createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)',
+    }),
+  )
+})
+
+test('options that are explicitly undefined mean the defaults', async () => {
+  const { locks } = stage({ ttl: 3_000, note: 'n', owner: 'me', wait: 5, heartbeat: false, maxHold: undefined })
+  const lease = await locks.acquire('a', {
+    ttl: undefined,
+    note: undefined,
+    owner: undefined,
+    wait: undefined,
+    signal: undefined,
+    heartbeat: undefined,
+    maxHold: undefined,
+  })
+  expect(lease).toMatchObject({ ttl: 3_000, owner: 'me' })
+  expect(await locks.inspect('a')).toMatchObject({ holder: { note: 'n', remaining: 3_000 } })
+  await expect(locks.acquire('b', undefined)).resolves.toBeDefined()
+})
+
+test('defaults are those that were given, whatever becomes of their object', async () => {
+  const defaults = { ttl: 3_000 }
+  const { locks } = stage(defaults)
+  defaults.ttl = Number.NaN
+  expect(await locks.acquire('a')).toMatchObject({ ttl: 3_000 })
+})

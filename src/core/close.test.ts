@@ -1,0 +1,231 @@
+import { expect, test } from 'vitest'
+import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
+
+test('a wait that close ends is withdrawn before the store is closed', async () => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('a')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(0)
+  const mend = store.holdReplies('release')
+  const closing = follow(locks.close())
+  await clock.advance(0)
+  expect(wait.error).toMatchObject({ code: 'CLOSED' })
+  expect(store.calls).not.toContain('close')
+  mend()
+  await clock.advance(0)
+  expect(store.calls.slice(-2)).toEqual(['release', 'close'])
+  expect(closing.settled).toBe(true)
+  expect((await other.inspect('a')).waiters).toEqual([])
+})
+
+test('a grant that arrives in the turn of close is withdrawn before the store is closed', async () => {
+  const { locks, other, clock, store } = stage()
+  const answer = store.holdReplies('acquire')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(0)
+  answer()
+  const closing = follow(locks.close())
+  await clock.advance(0)
+  expect(wait.error).toMatchObject({ code: 'CLOSED' })
+  expect(closing.settled).toBe(true)
+  expect(store.calls.slice(-2)).toEqual(['release', 'close'])
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('close in a listener of lease_acquired ends the lease that is being given', async () => {
+  const { locks, clock } = stage()
+  let closing: Promise<void> | undefined
+  const stop = subscribe('lease_acquired', () => {
+    closing = locks.close({ grace: 1_000 })
+  })
+  const lease = await locks.acquire('a')
+  stop()
+  expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
+  await clock.advance(1_000)
+  await closing
+  await clock.advance(10_000)
+  expect(() => lease.assertHeld()).toThrow('not renewed in time')
+  expect(clock.pending).toBe(0)
+})
+
+test('a listener of lease_acquired that blocks past the deadline finds the lease lost', async () => {
+  const { locks, clock } = stage()
+  let code: unknown
+  const stop = subscribe('lease_acquired', ({ lease }) => {
+    void clock.block(10_000)
+    code = (lease.signal.reason as { code: string }).code
+  })
+  await locks.acquire('a')
+  stop()
+  expect(code).toBe('LEASE_LOST')
+  const closing = follow(locks.close())
+  await clock.advance(0)
+  expect(closing.settled).toBe(true)
+})
+
+test('a listener of an abort by close cannot acquire anew, and its own close is the same', async () => {
+  const { locks, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  let again: Promise<Lease> | undefined
+  let closing: Promise<void> | undefined
+  lease.signal.addEventListener('abort', () => {
+    again = locks.acquire('b')
+    closing = locks.close()
+  })
+  const outer = locks.close({ grace: 1_000 })
+  await expect(again).rejects.toMatchObject({ code: 'CLOSED' })
+  await lease.release()
+  await outer
+  await closing
+  expect(store.count('close')).toBe(1)
+  expect(clock.pending).toBe(0)
+})
+
+test('close lets the work end within the grace, then releases, then closes the store', async () => {
+  const { locks, other, clock, store } = stage()
+  const job = follow(
+    locks.using('a', async ({ signal }) => {
+      await new Promise(resolve => signal.addEventListener('abort', resolve))
+      await new Promise<void>(resolve => clock.after(2_000, resolve))
+      return signal.reason
+    }),
+  )
+  await clock.advance(0)
+  const closing = follow(locks.close())
+  await clock.advance(1_999)
+  expect([job.settled, closing.settled]).toEqual([false, false])
+  await clock.advance(1)
+  expect(job.value).toMatchObject({ code: 'CLOSED', message: 'these locks were closed' })
+  expect(closing.settled).toBe(true)
+  expect(store.calls.slice(-2)).toEqual(['release', 'close'])
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('work that goes on after the grace keeps its lease until the ttl ends, and no longer', async () => {
+  const { locks, other, clock, store } = stage()
+  const work = Promise.withResolvers<string>()
+  const leases: Lease[] = []
+  const job = follow(
+    locks.using('a', lease => {
+      leases.push(lease)
+      return work.promise
+    }),
+  )
+  await clock.advance(0)
+  const closing = follow(locks.close({ grace: 4_000 }))
+  await clock.advance(4_000)
+  expect(closing.settled).toBe(true)
+  const renewals = store.count('renew')
+  const next = follow(other.acquire('a'))
+  await clock.advance(5_000)
+  for (const lease of leases) lease.assertHeld()
+  await clock.advance(10_000)
+  expect(store.count('renew')).toBe(renewals)
+  expect(next.settled).toBe(true)
+  for (const lease of leases) expect(() => lease.assertHeld()).toThrow('not renewed in time')
+  work.resolve('late')
+  await clock.advance(0)
+  expect(job.error).toMatchObject({ code: 'LEASE_LOST', result: 'late' })
+})
+
+test('work whose lease was lost is awaited all the same', async () => {
+  const { locks, other, clock } = stage()
+  const work = Promise.withResolvers<string>()
+  const job = follow(locks.using('a', () => work.promise))
+  await clock.advance(0)
+  await other.break('a')
+  await clock.advance(3_333)
+  const closing = follow(locks.close({ grace: 60_000 }))
+  await clock.advance(30_000)
+  expect(closing.settled).toBe(false)
+  work.resolve('done')
+  await clock.advance(0)
+  expect([job.settled, closing.settled]).toEqual([true, true])
+  expect(clock.pending).toBe(0)
+})
+
+test('leases that were given are awaited until they are released', async () => {
+  const { locks, clock } = stage()
+  const leases = await Promise.all(['a', 'b', 'c'].map(name => locks.acquire(name)))
+  const closing = follow(locks.close())
+  await clock.advance(100)
+  for (const lease of leases) {
+    expect(closing.settled).toBe(false)
+    expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
+    lease.assertHeld()
+    await lease.release()
+  }
+  await clock.advance(0)
+  expect(closing.settled).toBe(true)
+  expect(clock.pending).toBe(0)
+})
+
+test('close called by the work itself does not wait for itself for ever', async () => {
+  const { locks, clock } = stage()
+  const job = follow(
+    locks.using('a', async () => {
+      await locks.close()
+      return 'closed'
+    }),
+  )
+  await clock.advance(5_000)
+  expect(job.value).toBe('closed')
+})
+
+test('after close nothing is begun, and closing again is the same', async () => {
+  const { locks, store, clock } = stage()
+  await Promise.all([locks.close(), locks.close({ grace: 0 }), locks[Symbol.asyncDispose]()])
+  await locks.close()
+  expect(store.calls).toEqual(['close'])
+  const calls = [
+    locks.acquire('a'),
+    locks.tryAcquire('a'),
+    locks.using('a', async () => 1),
+    locks.inspect('a'),
+    locks.break('a'),
+    locks.list()[Symbol.asyncIterator]().next(),
+  ]
+  for (const call of calls)
+    await expect(call).rejects.toMatchObject({
+      code: 'CLOSED',
+      message: 'these locks were closed: make new ones with createLocks',
+    })
+  expect(store.calls).toEqual(['close'])
+  expect(clock.pending).toBe(0)
+})
+
+test.each([
+  ['does not answer', lost],
+  ['cannot be reached', refused],
+])('close settles within the grace and 10 s when the store %s, and rejects nothing', async (_, rule) => {
+  const { locks, other, clock, store } = stage()
+  await other.acquire('b')
+  await locks.acquire('a')
+  const wait = follow(locks.acquire('b'))
+  const job = follow(
+    locks.using('c', ({ signal }) => new Promise(resolve => signal.addEventListener('abort', resolve))),
+  )
+  await clock.advance(0)
+  store.ruleAll(rule)
+  store.rule('close', rule)
+  const closing = follow(locks.close({ grace: 1_000 }))
+  await clock.advance(11_000)
+  expect(closing).toMatchObject({ settled: true, error: undefined })
+  expect(wait.error).toMatchObject({ code: 'CLOSED' })
+  expect(job.settled).toBe(true)
+})
+
+test('a store that has nothing to close, or throws, does not keep close from ending', async () => {
+  for (const value of [
+    undefined,
+    () => {
+      throw new Error('no')
+    },
+  ]) {
+    const { locks, store } = stage()
+    Object.defineProperty(store, Symbol.asyncDispose, { value })
+    await expect(locks.close()).resolves.toBeUndefined()
+  }
+})

@@ -1,0 +1,254 @@
+import { expect, test } from 'vitest'
+import { follow, lost, refused, stage, unanswered } from '../../test/scripted-store.ts'
+import { LeaseError } from '../contract/errors.ts'
+import type { Claim } from '../contract/store.ts'
+import type { HeldLease } from './held-lease.ts'
+import { StoreLocks } from './locks.ts'
+import type { Renewals } from './renewals.ts'
+
+test('extend renews now, and resolves to what remains', async () => {
+  const { locks, clock, store } = stage({ heartbeat: false })
+  const lease = await locks.acquire('a')
+  await clock.advance(9_000)
+  expect(lease.remaining).toBe(898)
+  expect(await lease.extend()).toBe(9_898)
+  expect(store.count('renew')).toBe(1)
+  await clock.advance(9_897)
+  lease.assertHeld()
+  await clock.advance(1)
+  expect(lease.signal.aborted).toBe(true)
+})
+
+test('a ttl given to extend holds for later renewals too', async () => {
+  const { locks, clock, store, other } = stage()
+  const lease = await locks.acquire('a')
+  expect(await lease.extend(60_000)).toBe(59_398)
+  expect(lease.ttl).toBe(60_000)
+  await clock.advance(17_499)
+  expect(store.count('renew')).toBe(1)
+  await clock.advance(1)
+  expect(store.count('renew')).toBe(2)
+  expect((await other.inspect('a')).holder?.remaining).toBe(60_000)
+  expect(await lease.extend(1_000)).toBe(988)
+  await clock.advance(10_000)
+  expect(store.count('renew')).toBeGreaterThan(30)
+  lease.assertHeld()
+  await lease.release()
+  expect(clock.pending).toBe(0)
+})
+
+test('a shorter term counts from when it was asked for, also if no answer came', async () => {
+  for (const rule of [lost, unanswered, refused]) {
+    const { locks, other, clock, store } = stage({ heartbeat: false })
+    const lease = await locks.acquire('a', { ttl: 60_000 })
+    store.rule('renew', rule)
+    const extension = follow(lease.extend(3_000))
+    await clock.advance(1_000)
+    expect(extension.error).toMatchObject({ retryable: true })
+    lease.assertHeld()
+    const wait = follow(other.acquire('a'))
+    await clock.advance(1_967)
+    lease.assertHeld()
+    await clock.advance(1)
+    expect(lease.signal.aborted).toBe(true)
+    expect(wait.settled).toBe(false)
+  }
+})
+
+test('a longer term counts only once it is granted', async () => {
+  const { locks, clock, store } = stage({ heartbeat: false })
+  const lease = await locks.acquire('a')
+  store.rule('renew', lost)
+  const extension = follow(lease.extend(60_000))
+  await clock.advance(5_000)
+  expect(extension.error).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect(lease.remaining).toBe(4_898)
+  expect(lease.ttl).toBe(10_000)
+})
+
+test('an extension for longer that fails leaves the heartbeat as it was', async () => {
+  for (const rule of [lost, unanswered, refused]) {
+    const { locks, clock, store } = stage({ ttl: 300 })
+    const lease = await locks.acquire('a')
+    await clock.advance(50)
+    store.rule('renew', rule)
+    const extension = follow(lease.extend(600_000))
+    await clock.advance(100)
+    expect(extension.error).toMatchObject({ retryable: true })
+    store.mend('renew')
+    await clock.advance(60_000)
+    lease.assertHeld()
+    expect(lease.ttl).toBe(300)
+    await lease.release()
+    expect(clock.pending).toBe(0)
+  }
+})
+
+test('extend with the store down rejects, and the lease is held until its deadline', async () => {
+  const { locks, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  store.ruleAll(refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  lease.assertHeld()
+  await clock.advance(9_897)
+  lease.assertHeld()
+  await clock.advance(1)
+  expect(lease.signal.aborted).toBe(true)
+})
+
+test('extend of a lease that was broken rejects LEASE_LOST', async () => {
+  const { locks, other } = stage()
+  const lease = await locks.acquire('a')
+  await other.break('a')
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'LEASE_LOST' })
+  expect(lease.signal.aborted).toBe(true)
+})
+
+test('an extension overlaps no other renewal of its lease, whoever asks for it', async () => {
+  const { locks, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  let underWay = 0
+  let most = 0
+  store.rule('renew', async forward => {
+    underWay += 1
+    most = Math.max(most, underWay)
+    await new Promise<void>(resolve => clock.after(100, resolve))
+    underWay -= 1
+    return forward()
+  })
+  await clock.advance(2_850) // a heartbeat comes at 2,917 while the first is under way
+  const extensions = [follow(lease.extend()), follow(lease.extend(20_000)), follow(lease.extend(30_000))]
+  await clock.advance(300)
+  expect(extensions.map(({ value }) => value)).toEqual([9_798, 19_698, 29_598])
+  expect(most).toBe(1)
+  expect(store.count('renew')).toBe(3)
+  await clock.advance(60_000)
+  lease.assertHeld()
+  expect(lease.ttl).toBe(30_000)
+})
+
+test('an extension waits while a renewal is not answered, since a late one would set its shorter ttl', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', lost)
+  await clock.advance(2_625 + 1_350)
+  expect(store.count('renew')).toBe(2)
+  const extension = follow(lease.extend(30_000))
+  store.mend('renew')
+  await clock.advance(2_999) // until the store refuses the second as late; the heartbeat adds none meanwhile
+  expect([extension.settled, store.count('renew')]).toEqual([false, 2])
+  await clock.advance(1)
+  expect(extension.value).toBe(29_698)
+  await clock.advance(60_000)
+  lease.assertHeld()
+})
+
+test('a longer extension waits until no copy of a renewal that failed can arrive, a shorter one does not', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  store.mend('renew')
+  const longer = follow(lease.extend(30_000))
+  await clock.advance(2_999)
+  expect(longer.settled).toBe(false)
+  expect(await lease.extend(9_000)).toBe(8_908)
+  await clock.advance(1)
+  expect(longer.value).toBe(29_698)
+  store.rule('renew', refused)
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const never = follow(lease.extend(60_000))
+  await lease.release()
+  await clock.advance(0)
+  expect(never.error).toMatchObject({ code: 'CLOSED' })
+})
+
+test('an extension during a release rejects CLOSED, and the release goes on', async () => {
+  const { locks, other, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  const answer = store.holdReplies('renew')
+  const under = follow(lease.extend())
+  const queued = follow(lease.extend(20_000))
+  await clock.advance(0)
+  const release = follow(lease.release())
+  const late = follow(lease.extend())
+  await clock.advance(0)
+  answer()
+  await clock.advance(0)
+  for (const extension of [under, queued, late]) expect(extension.error).toMatchObject({ code: 'CLOSED' })
+  expect(release).toMatchObject({ settled: true, error: undefined })
+  expect(store.count('renew')).toBe(1)
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('extend cannot hold beyond maxHold', async () => {
+  const { locks, clock } = stage({ maxHold: 12_000 })
+  const lease = await locks.acquire('a')
+  await clock.advance(5_000)
+  expect(await lease.extend(60_000)).toBe(7_000)
+  await clock.advance(7_000)
+  expect(lease.signal.reason).toMatchObject({ code: 'MAX_HOLD' })
+})
+
+test.each([0, 9, -5, 10.5, Number.NaN, 2_147_483_648, '10s', null])('extend refuses the ttl %o', async ttl => {
+  const { locks, store } = stage()
+  const lease = await locks.acquire('a')
+  await expect(lease.extend(ttl as number)).rejects.toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('ttl must be a whole number of milliseconds from 10 to 2147483647, not '),
+  })
+  expect(store.count('renew')).toBe(0)
+  expect(lease.ttl).toBe(10_000)
+  await expect(lease.extend(undefined)).resolves.toBe(9_898)
+})
+
+test('S1: a renewal that fails while extend waits for it cannot end a longer ttl when it arrives late', async () => {
+  const { locks, other, clock, store } = stage()
+  const lease = await locks.acquire('a')
+  let arrive: () => unknown = () => {}
+  const { promise: failure, reject } = Promise.withResolvers<never>()
+  store.rule('renew', forward => {
+    arrive = forward
+    return failure
+  })
+  await clock.advance(3_333)
+  expect(store.count('renew')).toBe(1)
+  const extension = follow(lease.extend(60_000))
+  store.mend('renew')
+  reject(new LeaseError('OUTCOME_UNKNOWN', 'the connection was reset'))
+  await clock.advance(1_000)
+  await arrive()
+  await clock.advance(12_000)
+  expect(extension.settled).toBe(true)
+  lease.assertHeld()
+  expect(await other.tryAcquire('a')).toBeUndefined()
+})
+
+test.each([
+  ['were stopped', (lease: HeldLease) => lease.stopRenewing()],
+  ['have failed', (lease: HeldLease) => lease.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended'))],
+])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
+  const { clock, store, other } = stage()
+  let held: HeldLease | undefined
+  const renewals: Renewals = {
+    begin(lease) {
+      held = lease
+    },
+    look: () => undefined,
+    renew: async () => undefined,
+    annotated: () => {},
+    stop: async () => true, // one went unanswered
+  }
+  const thread = { ready: async () => {}, renewals: () => renewals, close: async () => {} }
+  const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
+  const lease = await locks.acquire('a')
+  const late = { ...(store.claim as Claim), token: lease.token }
+  end(held as HeldLease)
+  const extension = follow(lease.extend(60_000))
+  await clock.advance(1_000)
+  await store.renew(late, new AbortController().signal)
+  await clock.advance(12_000)
+  expect(extension.settled).toBe(true)
+  lease.assertHeld()
+  expect(await other.tryAcquire('a')).toBeUndefined()
+})

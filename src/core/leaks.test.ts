@@ -1,0 +1,122 @@
+import { getEventListeners } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { until } from '../../lab/servers/until.ts'
+import { follow, type Stage, stage } from '../../test/scripted-store.ts'
+import type { Lease } from '../contract/lease.ts'
+import { memory } from '../stores/memory/index.ts'
+import { createLocks } from './locks.ts'
+
+const warnings: Error[] = []
+const note = (warning: Error): void => void warnings.push(warning)
+
+beforeEach(() => {
+  warnings.length = 0
+  process.on('warning', note)
+})
+
+afterEach(async () => {
+  await new Promise(resolve => setImmediate(resolve)) // warnings come in the next turn
+  process.off('warning', note)
+  if (warnings[0]) throw warnings[0]
+})
+
+// Vitest does not start its processes with --expose-gc.
+setFlagsFromString('--expose-gc')
+const collect: () => void = runInNewContext('gc')
+
+function heap(): number {
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
+/** Runs `cycle` until all that is made once is made, then ten thousand times. */
+async function expectNothingLeft({ store }: Stage, cycle: (i: number) => Promise<unknown>): Promise<void> {
+  for (let i = 0; i < 2_000; i += 1) await cycle(i)
+  store.calls.length = 0
+  const before = heap()
+  for (let i = 0; i < 10_000; i += 1) await cycle(i)
+  store.calls.length = 0
+  // One object in each cycle would be half of this; a lease, a signal or a claim far more.
+  expect(heap() - before).toBeLessThan(1_000_000)
+}
+
+test('ten thousand acquire/release cycles leave no timer, no listener and no object', async () => {
+  const staged = stage()
+  const { locks, clock } = staged
+  const { signal } = new AbortController()
+  await expectNothingLeft(staged, async i => {
+    await locks.using(`name ${i}`, async () => {}, { signal })
+    const lease = await locks.tryAcquire('one', { signal, ttl: 1_000 + i })
+    await lease?.extend(30_000 + i)
+    await lease?.release()
+  })
+  expect(clock.pending).toBe(0)
+  expect(getEventListeners(signal, 'abort')).toEqual([])
+})
+
+test('ten thousand claims that are refused, aborted or time out leave nothing either', async () => {
+  const staged = stage()
+  const { locks, other, clock } = staged
+  const held = await other.acquire('a')
+  await clock.advance(5_000) // from the first beat on a lease has two timers
+  const timers = clock.pending
+  const { signal } = new AbortController()
+  await expectNothingLeft(staged, async () => {
+    const controller = new AbortController()
+    const aborted = follow(locks.acquire('a', { signal: controller.signal }))
+    const timedOut = follow(locks.acquire('a', { signal, wait: 1 }))
+    expect(await locks.tryAcquire('a', { signal })).toBeUndefined()
+    controller.abort()
+    await clock.advance(1)
+    expect([aborted.settled, timedOut.settled]).toEqual([true, true])
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
+  })
+  expect((await other.inspect('a')).waiters).toEqual([])
+  expect(clock.pending).toBe(timers)
+  expect(getEventListeners(signal, 'abort')).toEqual([])
+  await held.release()
+})
+
+test('a thousand waits under one signal take one listener, raise no warning and end together', async () => {
+  const { locks, other, clock } = stage()
+  const held = await other.acquire('a')
+  const controller = new AbortController()
+  const { signal } = controller
+  const waits = Array.from({ length: 1_000 }, () => follow(locks.acquire('a', { signal })))
+  const jobs = Array.from({ length: 100 }, (_, i) => follow(locks.using(`${i}`, untilAborted, { signal })))
+  await clock.advance(10_000)
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+  controller.abort('shutdown')
+  await clock.advance(0)
+  for (const { error } of [...waits, ...jobs]) expect(error).toBe('shutdown')
+  expect(getEventListeners(signal, 'abort')).toEqual([])
+  expect((await other.inspect('a')).waiters).toEqual([])
+  await held.release()
+})
+
+test('a lease that is renewed ten thousand times grows nothing', async () => {
+  const staged = stage()
+  const { locks, clock } = staged
+  const lease = await locks.acquire('a')
+  await clock.advance(5_000)
+  const timers = clock.pending
+  await expectNothingLeft(staged, () => clock.advance(3_333))
+  lease.assertHeld()
+  expect(clock.pending).toBe(timers)
+})
+
+test('on the clocks of the process, timers are gone with the leases', async () => {
+  const locks = createLocks(memory())
+  const timers = (): number => process.getActiveResourcesInfo().filter(each => each === 'Timeout').length
+  const before = timers()
+  await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.using(`${i % 10}`, async () => {})))
+  await locks.close()
+  // Vitest has one of its own now and then.
+  await until('no timer is left', () => timers() <= before, { limit: 2_000 })
+})
+
+function untilAborted({ signal }: Lease): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+}

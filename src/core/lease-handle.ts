@@ -1,0 +1,116 @@
+import { inspect } from 'node:util'
+import type { Lease, LeaseEnd } from '../contract/lease.ts'
+import { warn } from '../contract/warnings.ts'
+import type { HeldLease } from './held-lease.ts'
+
+/**
+ * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
+ * program has lost every reference to the lease.
+ */
+export class LeaseHandle implements Lease {
+  readonly name: string
+  readonly token: bigint
+  readonly owner: string
+  /** Set by the core. */
+  ttl: number
+  readonly #held: HeldLease
+
+  constructor(held: HeldLease) {
+    this.name = held.name
+    this.token = held.token
+    this.owner = held.owner
+    this.ttl = held.ttl
+    this.#held = held
+  }
+
+  get signal(): AbortSignal {
+    return this.#held.signal
+  }
+
+  get remaining(): number {
+    return this.#held.remaining
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    return this.#held.ended
+  }
+
+  assertHeld(): void {
+    this.#held.assertHeld()
+  }
+
+  extend(ttl?: number): Promise<number> {
+    return this.#held.extend(ttl)
+  }
+
+  annotate(note: string): Promise<void> {
+    return this.#held.annotate(note)
+  }
+
+  stopRenewing(): void {
+    this.#held.stopRenewing()
+  }
+
+  release(): Promise<LeaseEnd> {
+    return this.#held.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { name, owner, ttl, remaining } = this
+    return { name, token: this.token.toString(), owner, ttl, remaining: Math.round(remaining) }
+  }
+}
+
+// `remaining` is an accessor, which a printed lease would lack otherwise.
+Object.defineProperty(LeaseHandle.prototype, inspect.custom, { value: LeaseHandle.prototype.toJSON })
+
+const dropped = new FinalizationRegistry<WeakRef<HeldLease>>(held => {
+  const lease = held.deref()
+  if (!lease) return // collected with its timers, such as those of a virtual clock
+  const { name } = lease
+  const message =
+    `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it and cannot release it: ` +
+    'call release() when the work is done, or use locks.using or await using'
+  warn('HOLDFAST_LEASE_DROPPED', message)
+})
+
+/** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
+export class HandleRef {
+  readonly #held: HeldLease
+  #mayBeDropped: boolean
+  #strong: LeaseHandle | undefined
+  #weak: WeakRef<LeaseHandle> | undefined
+
+  constructor(held: HeldLease, mayBeDropped: boolean) {
+    this.#held = held
+    this.#mayBeDropped = mayBeDropped
+  }
+
+  get(): LeaseHandle {
+    const handle = this.#strong ?? this.#weak?.deref()
+    if (handle) return handle
+    this.#strong = new LeaseHandle(this.#held)
+    return this.#strong
+  }
+
+  /** From now on a warning is emitted if the program loses the handle. Called when the lease is renewed. */
+  watch(): void {
+    if (!this.#strong || !this.#mayBeDropped) return
+    this.#weak = new WeakRef(this.#strong)
+    dropped.register(this.#strong, new WeakRef(this.#held), this)
+    this.#strong = undefined
+  }
+
+  /** Turns the warning off. */
+  keep(): void {
+    this.#mayBeDropped = false
+    if (!this.#weak) return
+    dropped.unregister(this)
+    this.#strong = this.#weak.deref()
+    this.#weak = undefined
+  }
+}

@@ -1,0 +1,166 @@
+import { hostname } from 'node:os'
+import { expect, test } from 'vitest'
+import { follow, lost, stage } from '../../test/scripted-store.ts'
+import { LeaseError } from '../contract/errors.ts'
+import { StoreLocks } from './locks.ts'
+
+test('a time-out for a name that these locks hold says so', async () => {
+  const { locks, clock } = stage({ ttl: 5_000 })
+  const outer = await locks.acquire('a')
+  const inner = follow(locks.acquire('a', { wait: 1_000 }))
+  await clock.advance(1_000)
+  const since = new Date(clock.wall() - 1_000).toISOString()
+  expect(inner.error).toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    retryable: true,
+    lease: 'a',
+    holder: { owner: outer.owner, token: outer.token },
+    message: `"a" was not acquired within 1000 ms: it is held by these locks (${outer.owner}) since ${since}, for another 4000 ms unless renewed; leases are not re-entrant`,
+  })
+})
+
+test('another process of the same owner is not taken for this one', async () => {
+  const { locks, server, clock } = stage({ owner: 'billing' })
+  const twin = new StoreLocks(server, { owner: 'billing' }, { clock, random: () => 0.5 })
+  await twin.acquire('a', { ttl: 5_000 })
+  await locks.acquire('b')
+  await expect(locks.acquire('a', { wait: 0 })).rejects.toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    message: '"a" is held by billing, for another 5000 ms unless renewed',
+  })
+})
+
+test('nor is another process of the same owner that took over what was broken here', async () => {
+  const { locks, server, clock } = stage({ owner: 'billing' })
+  const twin = new StoreLocks(server, { owner: 'billing' }, { clock, random: () => 0.5 })
+  const lease = await locks.acquire('a')
+  await twin.break('a')
+  await twin.acquire('a')
+  lease.assertHeld() // it has not learned of it yet
+  await expect(locks.acquire('a', { wait: 0 })).rejects.toThrow('"a" is held by billing, for another')
+})
+
+test('two Locks in one process exclude each other, and by default say which process they are', async () => {
+  const { locks, server, clock } = stage()
+  const second = new StoreLocks(server, {}, { clock, random: () => 0.5 })
+  const lease = await locks.acquire('a')
+  expect(lease.owner).toMatch(new RegExp(`^${hostname()}:${process.pid}:[0-9a-f]{6}$`))
+  await expect(second.acquire('a', { wait: 0 })).rejects.toThrow(`"a" is held by ${lease.owner}, for another`)
+  expect(await second.tryAcquire('a')).toBeUndefined()
+  await lease.release()
+  expect((await second.tryAcquire('a'))?.owner).not.toBe(lease.owner)
+})
+
+test("tryAcquire that was aborted rejects with the reason, even if that is another claim's time-out", async () => {
+  const { locks, clock, store } = stage()
+  store.rule('acquire', lost)
+  const reason = new LeaseError('ACQUIRE_TIMEOUT', '"b" was not had')
+  const controller = new AbortController()
+  const attempt = follow(locks.tryAcquire('a', { signal: controller.signal }))
+  await clock.advance(10)
+  controller.abort(reason)
+  await clock.advance(0)
+  expect(attempt.error).toBe(reason)
+})
+
+test('tryAcquire asks once, joins no line and never overtakes those who wait', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a')
+  expect(await locks.tryAcquire('a')).toBeUndefined()
+  expect(store.calls).toEqual(['acquire'])
+  expect((await other.inspect('a')).waiters).toEqual([])
+  const wait = follow(other.acquire('a'))
+  await clock.advance(0)
+  const mend = store.holdRequests('acquire')
+  const attempt = follow(locks.tryAcquire('a'))
+  await held.release()
+  mend()
+  await clock.advance(0)
+  expect(attempt).toMatchObject({ settled: true, value: undefined, error: undefined })
+  expect(wait.value).toBeDefined()
+})
+
+test('what a claim says comes from the call, then from the defaults, then from the design', async () => {
+  const plain = stage()
+  await plain.locks.acquire('a')
+  expect(plain.store.claim).toMatchObject({ name: 'a', ttl: 10_000, note: '', queue: true })
+  await plain.locks.tryAcquire('b')
+  expect(plain.store.claim).toMatchObject({ name: 'b', queue: false })
+
+  const chosen = stage({ ttl: 3_000, note: 'all', owner: 'me', wait: 0 })
+  await chosen.locks.acquire('a')
+  expect(chosen.store.claim).toMatchObject({ ttl: 3_000, note: 'all', owner: 'me', queue: false })
+  await chosen.locks.acquire('b', { ttl: 4_000, note: 'one', owner: 'you', wait: 5 })
+  expect(chosen.store.claim).toMatchObject({ ttl: 4_000, note: 'one', owner: 'you', queue: true })
+})
+
+test('no two claims have one id, and each is 128 bits in hexadecimal', async () => {
+  const { locks, store } = stage()
+  const ids = new Set<string>()
+  for (let i = 0; i < 2_000; i += 1) {
+    await locks.tryAcquire('a')
+    const id = store.claim?.id ?? ''
+    expect(id).toMatch(/^[0-9a-f]{32}$/)
+    ids.add(id)
+  }
+  expect(ids.size).toBe(2_000)
+})
+
+test('tokens rise from holder to holder, across release, expiry and break', async () => {
+  const { locks, other, clock } = stage({ heartbeat: false })
+  let last = 0n
+  for (let i = 0; i < 20; i += 1) {
+    const lease = await (i % 2 ? locks : other).acquire('a', { heartbeat: false })
+    expect(lease.token).toBeGreaterThan(last)
+    last = lease.token
+    if (i % 3 === 0) await lease.release()
+    else if (i % 3 === 1) await clock.advance(10_000)
+    else {
+      const token = await locks.break('a')
+      expect(token).toBeGreaterThan(last)
+      last = token ?? last
+    }
+  }
+})
+
+test('break of a name that nobody holds answers undefined', async () => {
+  const { locks } = stage()
+  expect(await locks.break('a')).toBeUndefined()
+})
+
+test('break wakes who waits', async () => {
+  const { locks, other, clock } = stage()
+  await other.acquire('a')
+  const wait = follow(locks.acquire('a'))
+  await clock.advance(0)
+  const token = await other.break('a', 'an operator')
+  await clock.advance(0)
+  expect(wait.value?.token).toBeGreaterThan(token ?? 0n)
+})
+
+test('break and inspect of a store that does not answer reject within the limit of a request', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  store.ruleAll(lost)
+  store.rule('inspect', () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) }))
+  const calls = [follow(locks.break('a')), follow(locks.inspect('a'))]
+  await clock.advance(3_000)
+  for (const call of calls) expect(call.error).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect(clock.pending).toBe(0)
+})
+
+test('a thousand waiters are served in the order in which they came', async () => {
+  const { locks, other, clock } = stage()
+  const held = await other.acquire('a')
+  const served: number[] = []
+  const jobs: Promise<unknown>[] = []
+  for (let i = 0; i < 1_000; i += 1) {
+    jobs.push(locks.using('a', async () => served.push(i)))
+    await Promise.resolve()
+  }
+  await clock.advance(100)
+  await held.release()
+  await clock.advance(0)
+  await Promise.all(jobs)
+  expect(served).toEqual(Array.from({ length: 1_000 }, (_, i) => i))
+  expect(clock.pending).toBe(0)
+})

@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { follow, stage } from '../../test/scripted-store.ts'
+import { type LeaseEvents, subscribe } from '../contract/events.ts'
+
+const warnings = vi.spyOn(process, 'emitWarning')
+let reported: LeaseEvents['self_wait'][]
+let stop: () => void
+
+beforeEach(() => {
+  warnings.mockReset().mockImplementation(() => {})
+  reported = []
+  stop = subscribe('self_wait', event => reported.push(event))
+})
+afterEach(() => stop())
+
+test('F4: a call that waits inside the work that holds its name is reported after one ttl, once', async () => {
+  const { locks, clock } = stage({ owner: 'me' })
+  const work = follow(locks.using('f4', () => locks.using('f4', async () => 'never')))
+  await clock.advance(9_000)
+  expect(reported).toEqual([])
+  await clock.advance(2_000)
+  const lease = expect.objectContaining({ name: 'f4', owner: 'me' })
+  expect(reported).toEqual([{ name: 'f4', owner: 'me', lease, waited: 10_000 }])
+  const since = new Date(clock.wall() - 11_000).toISOString()
+  const message =
+    `acquire has waited 10000 ms for "f4", which is held by these locks (me) since ${since}; leases are not re-entrant: ` +
+    'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
+  expect(warnings.mock.calls).toEqual([[message, { type: 'HoldfastWarning', code: 'HOLDFAST_SELF_WAIT' }]])
+  await clock.advance(60_000)
+  expect(reported).toHaveLength(1)
+  expect(warnings).toHaveBeenCalledOnce()
+  expect(work.settled).toBe(false)
+  const closing = locks.close({ grace: 0 })
+  await clock.advance(10_000)
+  await closing
+  expect(work.error).toMatchObject({ code: 'CLOSED' })
+})
+
+test('F4: calls that share a name in turn are not reported, nor is a wait behind other locks', async () => {
+  const { locks, other, clock } = stage()
+  const work = (): Promise<void> => new Promise(resolve => clock.after(4_000, resolve))
+  const queue = Promise.all(Array.from({ length: 6 }, () => locks.using('a', work)))
+  const elsewhere = await other.acquire('b')
+  const behind = follow(locks.acquire('b', { wait: 30_000 }))
+  await clock.advance(40_000)
+  await queue
+  await elsewhere.release()
+  expect(behind.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(reported).toEqual([])
+  expect(warnings).not.toHaveBeenCalled()
+})
+
+test('F4: the warning has the stack of the call that waits', async () => {
+  const { locks, clock } = stage()
+  let stack = ''
+  warnings.mockImplementation(() => {
+    stack = new Error('here').stack ?? ''
+  })
+  async function innerCall(): Promise<void> {
+    await locks.using('f4 stack', async () => {})
+  }
+  const work = follow(locks.using('f4 stack', innerCall))
+  await clock.advance(11_000)
+  expect(stack).toContain('innerCall')
+  expect(work.settled).toBe(false)
+})

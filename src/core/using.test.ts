@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'vitest'
+import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Lease } from '../contract/lease.ts'
+
+/** Work that goes on until its lease says stop, then fails as many functions do. */
+function untilAborted(fail: (reason: unknown) => unknown) {
+  return ({ signal }: Lease): Promise<never> =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(fail(signal.reason) as Error)))
+}
+
+test('using holds while the work runs, resolves to its result, and releases before it does', async () => {
+  const { locks, other } = stage()
+  const result = await locks.using('a', async lease => {
+    lease.assertHeld()
+    expect(await other.tryAcquire('a')).toBeUndefined()
+    return 42
+  })
+  expect(result).toBe(42)
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('F11: the type of work must be a promise or thenable, but a plain value is still returned', async () => {
+  const { locks, clock } = stage()
+  // @ts-expect-error F11: a plain value may be a forgotten `return`; at run time it is the result
+  expect(await locks.using('a', ({ name }) => name)).toBe('a')
+  const thenable = (settle: (resolve: (value: number) => void, reject: (error: Error) => void) => void) =>
+    Object.defineProperty({}, 'then', { value: settle }) as PromiseLike<number>
+  const resolving = thenable((resolve, reject) => {
+    resolve(7)
+    reject(new Error('too late'))
+  })
+  expect(await locks.using('a', () => resolving)).toBe(7)
+  await expect(locks.using('a', () => thenable((_, reject) => reject(new Error('x'))))).rejects.toThrow('x')
+  expect(clock.pending).toBe(0)
+})
+
+test.each([
+  ['rejects', async () => Promise.reject(new Error('mine'))],
+  [
+    'throws at once',
+    () => {
+      throw new Error('mine')
+    },
+  ],
+])('work that %s has its own error thrown, after the release', async (_, work) => {
+  const { locks, other } = stage()
+  await expect(locks.using('a', work)).rejects.toThrow('mine')
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+describe('when the lease is lost', () => {
+  test.each([
+    ['the reason itself', (reason: unknown) => reason],
+    ['an AbortError of its own', () => new DOMException('aborted', 'AbortError')],
+    ['an error that the reason caused', (cause: unknown) => new Error('fetch failed', { cause })],
+  ])('work that fails with %s rejects with the reason', async (_, fail) => {
+    const { locks, other, clock } = stage()
+    const job = follow(locks.using('a', untilAborted(fail)))
+    await clock.advance(0)
+    await other.break('a')
+    await clock.advance(3_333)
+    expect(job.error).toMatchObject({ name: 'LeaseError', code: 'LEASE_LOST' })
+    expect(clock.pending).toBe(0)
+  })
+
+  test('work that fails for a reason of its own rejects with that', async () => {
+    const { locks, other, clock } = stage()
+    const job = follow(
+      locks.using(
+        'a',
+        untilAborted(() => new Error('disk full')),
+      ),
+    )
+    await clock.advance(0)
+    await other.break('a')
+    await clock.advance(3_333)
+    expect(job.error).toMatchObject({ message: 'disk full' })
+  })
+
+  test('work that returns all the same rejects LEASE_LOST with the result, told by the release at the latest', async () => {
+    const { locks, other } = stage()
+    const work = async (): Promise<string> => {
+      await other.break('a')
+      return 'done'
+    }
+    await expect(locks.using('a', work)).rejects.toMatchObject({ code: 'LEASE_LOST', lease: 'a', result: 'done' })
+  })
+
+  test('work that blocked the event loop past the deadline rejects LEASE_LOST with the result', async () => {
+    const { locks, clock } = stage()
+    const work = async (): Promise<string> => {
+      void clock.block(20_000)
+      return 'done'
+    }
+    const job = follow(locks.using('a', work))
+    await clock.advance(0)
+    expect(job.error).toMatchObject({ code: 'LEASE_LOST', result: 'done' })
+  })
+
+  test('by maxHold, the code says so', async () => {
+    const { locks, clock } = stage()
+    const job = follow(
+      locks.using('a', ({ signal }) => new Promise(done => signal.addEventListener('abort', done)), { maxHold: 5_000 }),
+    )
+    await clock.advance(5_000)
+    expect(job.error).toMatchObject({ code: 'MAX_HOLD', result: expect.any(Event) })
+  })
+
+  test('S5: and the store is down, using settles at once', async () => {
+    const { locks, clock, store } = stage()
+    const job = follow(
+      locks.using(
+        'a',
+        untilAborted(reason => reason),
+      ),
+    )
+    await clock.advance(0)
+    store.ruleAll(lost)
+    await clock.advance(10_000)
+    expect(job.error).toMatchObject({ code: 'LEASE_LOST' })
+    await clock.advance(3_334 + 5_000) // the renewal under way, and the withdrawal
+    expect(clock.pending).toBe(0)
+  })
+})
+
+test('F1, S5: a failed release is an event after 2 s at most, and hides neither result nor error', async () => {
+  const { locks, clock, store } = stage()
+  store.rule('release', refused)
+  const failed: string[] = []
+  const stop = subscribe('release_failed', ({ name, error }) => failed.push(`${name} ${error.code}`))
+  const good = follow(locks.using('a', async () => 'result'))
+  const bad = follow(locks.using('b', () => Promise.reject(new Error('mine'))))
+  await clock.advance(2_000)
+  expect(good.value).toBe('result')
+  expect(bad.error).toMatchObject({ message: 'mine' })
+  await clock.advance(3_000)
+  stop()
+  expect(failed).toEqual(['a STORE_UNAVAILABLE', 'b STORE_UNAVAILABLE'])
+})
+
+test('work that releases the lease itself is no loss', async () => {
+  const { locks, store } = stage()
+  const work = async (lease: Lease): Promise<string> => {
+    await lease.release()
+    expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'CLOSED' }))
+    return 'done'
+  }
+  expect(await locks.using('a', work)).toBe('done')
+  expect(store.count('release')).toBe(1)
+})
+
+test('the signal of the caller aborts the signal of the work, and its reason is what using rejects with', async () => {
+  const { locks, other, clock } = stage()
+  const controller = new AbortController()
+  const job = follow(
+    locks.using(
+      'a',
+      untilAborted(() => new DOMException('x', 'AbortError')),
+      { signal: controller.signal },
+    ),
+  )
+  await clock.advance(0)
+  const reason = { shutdown: true }
+  controller.abort(reason)
+  await clock.advance(0)
+  expect(job.error).toBe(reason)
+  expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('work that ends well although the caller aborted has its result', async () => {
+  const { locks, clock } = stage()
+  const controller = new AbortController()
+  const job = follow(
+    locks.using('a', ({ signal }) => new Promise(done => signal.addEventListener('abort', () => done('tidied up'))), {
+      signal: controller.signal,
+    }),
+  )
+  await clock.advance(0)
+  controller.abort()
+  await clock.advance(0)
+  expect(job.value).toBe('tidied up')
+})
+
+test('the signal of the caller aborts the wait, and no work is done', async () => {
+  const { locks, other, clock } = stage()
+  await other.acquire('a')
+  const controller = new AbortController()
+  let worked = false
+  const job = follow(locks.using('a', async () => (worked = true), { signal: controller.signal }))
+  await clock.advance(0)
+  controller.abort('enough')
+  await clock.advance(0)
+  expect(job.error).toBe('enough')
+  expect(worked).toBe(false)
+})
+
+test('nested using of one name times out and says that these locks hold it', async () => {
+  const { locks, clock } = stage()
+  const job = follow(locks.using('a', () => locks.using('a', async () => 'never', { wait: 1_000 })))
+  await clock.advance(1_000)
+  expect(job.error).toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    message: expect.stringContaining('it is held by these locks ('),
+  })
+  expect(clock.pending).toBe(0)
+})
+
+test('bodies of one name run one after the other, in order', async () => {
+  const { locks, clock } = stage()
+  const ran: string[] = []
+  const jobs = ['1', '2', '3', '4', '5'].map(each =>
+    locks.using('a', async () => {
+      ran.push(`${each} begins`)
+      await new Promise<void>(resolve => clock.after(100, resolve))
+      ran.push(`${each} ends`)
+    }),
+  )
+  await clock.advance(2_000)
+  await Promise.all(jobs)
+  expect(ran).toEqual(['1', '2', '3', '4', '5'].flatMap(each => [`${each} begins`, `${each} ends`]))
+})

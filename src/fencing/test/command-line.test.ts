@@ -1,0 +1,168 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { Redis } from 'ioredis'
+import { Pool } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newFolder } from '../../../lab/servers/folder.ts'
+import { type PostgresServer, startPostgres } from '../../../lab/servers/postgres.ts'
+import { startRedis } from '../../../lab/servers/redis.ts'
+import { failureOf } from '../../../test/support.ts'
+import { folder, holdfast } from '../../cli/test/holdfast.ts'
+import { fencedTouch, fileMarks } from '../files/index.ts'
+import { postgresFence } from '../postgres/index.ts'
+import { redisFence } from '../redis/index.ts'
+import { sqliteFence } from '../sqlite/index.ts'
+import { holder, stale } from './support.ts'
+
+let server: PostgresServer
+let pool: Pool
+
+beforeAll(async () => {
+  server = await startPostgres()
+  pool = new Pool({ connectionString: server.url() })
+})
+afterAll(async () => {
+  await pool.end()
+  await server.stop()
+})
+
+async function printed(...args: string[]): Promise<string> {
+  const { code, out, err } = await holdfast(['fence', 'sql', ...args])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  return out
+}
+
+describe('holdfast fence sql', () => {
+  test('prints what makes the marks and holds all writers of a table to them', async () => {
+    await server.query(await printed())
+    await server.query(await printed('--url', 'postgres://x?schema=app&table=marks', '--leases'))
+    await server.query('create table app.invoices (id int primary key)')
+    const row = ['--table', 'app.invoices', '--column', 'version', '--resource', 'invoices', '--lineage', '2']
+    await server.query(await printed(...row, '--url', 'postgres://x?schema=app&table=marks'))
+    await server.query('insert into app.invoices values (1, 7)')
+    expect(await failureOf(server.query('insert into app.invoices values (2, 6)'))).toMatchObject({ code: 'HF412' })
+    const marks = await holdfast(['fence', 'ls', '--json', '--url', `${server.url()}?schema=app&table=marks`])
+    expect(JSON.parse(marks.out)).toMatchObject([{ resource: 'invoices', lineage: 2, token: '7' }])
+  })
+
+  test('prints the table of SQLite too', async () => {
+    const database = new DatabaseSync(join(folder, 'ledger.db'))
+    database.exec(await printed('--url', 'sqlite:ledger.db'))
+    sqliteFence(database).touch(holder('a', 1))
+    database.close()
+  })
+})
+
+describe('the marks', () => {
+  const places = {
+    async postgres() {
+      await postgresFence(pool).install()
+      return { url: server.url(), marks: postgresFence(pool).marks, async close() {} }
+    },
+    async sqlite() {
+      const path = join(folder, 'ledger.db')
+      const database = new DatabaseSync(path)
+      const fence = sqliteFence(database)
+      fence.install()
+      return { url: `sqlite:${path}`, marks: fence.marks, close: async () => database.close() }
+    },
+    async files() {
+      const exports = newFolder('exports of today')
+      await fencedTouch(join(exports, 'first.csv'), holder('a', 1))
+      return { url: pathToFileURL(exports).href, marks: fileMarks(exports), async close() {} }
+    },
+    async redis() {
+      const redis = await startRedis({ password: 's3cr@t' })
+      const fence = redisFence(new Redis(redis.url, { lazyConnect: true }), { prefix: 'app' })
+      const close = async (): Promise<void> => {
+        await fence.close()
+        await redis.stop()
+      }
+      return { url: `${redis.url}?prefix=app`, marks: fence.marks, close }
+    },
+  }
+
+  test.each(Object.entries(places))('in %s are listed, advanced and pruned', async (_name, open) => {
+    const { url, marks, close } = await open()
+    await marks.raise('cli invoices', { lineage: 0, token: 2n ** 53n })
+    await marks.raise('cli orders', { lineage: 3, token: 5n })
+    const listed = await holdfast(['fence', 'ls', 'cli', '--url', url])
+    const rows = [
+      /^RESOURCE {6}LINEAGE {2}TOKEN/,
+      /^cli invoices {2}0 {8}9007199254740992 {2}20\d\d-/,
+      /^cli orders {4}3 {8}5 /,
+    ]
+    expect(listed.out.trimEnd().split('\n')).toEqual(rows.map(row => expect.stringMatching(row)))
+
+    const advanced = await holdfast(['fence', 'advance', 'cli invoices', '--url', url])
+    expect(advanced).toMatchObject({ code: 0, err: '' })
+    expect(advanced.out).toMatch(/^cli invoices is in lineage 1: .*\nGive \{ lineage: 1 \}/)
+    await expect(marks.raise('cli invoices', { lineage: 0, token: 2n ** 53n })).rejects.toEqual(stale(2n ** 53n, 0n))
+    await marks.raise('cli invoices', { lineage: 1, token: 1n })
+    const nobody = await holdfast(['fence', 'advance', 'cli nobody', '--url', url, '--json'])
+    expect({ code: nobody.code, ...JSON.parse(nobody.out) }).toEqual({
+      code: 1,
+      resource: 'cli nobody',
+      advanced: false,
+    })
+
+    const kept = await holdfast(['fence', 'prune', '--older-than', '1h', '--url', url])
+    expect(kept).toMatchObject({ code: 0, out: 'no marks are older than 1h: nothing was removed\n' })
+    const none = await holdfast(['fence', 'prune', 'cli x', '--older-than', '0d', '--url', url])
+    expect(none.out).toBe('no marks of resources that begin with cli x are older than 0d: nothing was removed\n')
+    const pruned = await holdfast(['fence', 'prune', 'cli', '--older-than', '0d', '--url', url, '--json'])
+    expect(JSON.parse(pruned.out)).toEqual({ pruned: 2 })
+    expect(await marks.list('cli')).toEqual([])
+    await close()
+  })
+})
+
+test('what cannot be right is said', async () => {
+  for (const [args, says] of [
+    [[], /what to do comes first: sql, ls, advance, prune/],
+    [['advanse'], /did you mean advance\?/],
+    [['ls'], /--url must say where/],
+    [['ls', '--url', 'etcd://x'], /no marks are kept at a URL of etcd:/],
+    [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
+    [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
+    [
+      ['ls', '--url', 'file://srv/exports'],
+      /file:\/\/srv\/exports names no folder of this machine, such as file:\/\/\/srv/,
+    ],
+    [['ls', '--url', 'file:'], /needs the path/],
+    [['ls', '--url', 'file:missing'], /there are no marks at "missing"/],
+    [['ls', '--url', 'sqlite:missing.db'], /there is no file "missing.db"/],
+    [['advance', '--url', 'sqlite:missing.db'], /RESOURCE is missing/],
+    [['prune', '--url', 'sqlite:missing.db'], /--older-than must say/],
+    [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than must say/],
+    [['sql', '--column', 'version'], /about the rows of a --table/],
+    [['sql', '--table', 'a', '--resource', 'a', '--lineage', 'one'], /lineage must be a whole number/],
+    [['sql', '--url', 'redis://x'], /elsewhere nothing has to be made/],
+    [['sql', '--table', 'a', '--url', 'sqlite:x'], /for SQLite there is none of it/],
+    [['sql', '--leases', '--url', 'sqlite:x'], /for SQLite there is none of it/],
+    [['sql', '--leases', '--table', 'a'], /--leases is about the marks/],
+  ] as const) {
+    const { code, err } = await holdfast(['fence', ...args])
+    expect({ code, err }).toEqual({ code: 64, err: expect.stringMatching(says) })
+  }
+})
+
+test('a database without marks, or without a server, is said', async () => {
+  const missing = await holdfast(['fence', 'ls', '--url', `${server.url()}?table=none`])
+  expect(missing).toMatchObject({
+    code: 64,
+    err: expect.stringMatching(/"none" or a function of it is missing: .*fence sql/),
+  })
+  const gone = await holdfast(['fence', 'ls', '--url', 'postgres://u:secret@127.0.0.1:1/x'])
+  expect(gone.code).toBe(69)
+  expect(gone.err).not.toContain('secret')
+})
+
+test('a server that stands still is not waited for without end', async () => {
+  const own = await startPostgres()
+  await own.pause()
+  const { code, err } = await holdfast(['fence', 'ls', '--url', own.url()])
+  expect({ code, err }).toEqual({ code: 69, err: expect.stringMatching(/did not answer within 5000 ms/) })
+  await own.stop()
+})

@@ -1,0 +1,13 @@
+import { once } from 'node:events'
+import { fencedWrite } from '../../files/index.ts'
+
+// A process that is in the middle of a write, and ends it when it is told to.
+const [path = '', token = ''] = process.argv.slice(2)
+async function* half(): AsyncGenerator<string> {
+  yield 'half'
+  process.stdout.write('half\n')
+  await once(process.stdin, 'data')
+}
+const outcome = await fencedWrite(path, half(), { name: 'ledger', token: BigInt(token) }).catch(error => error.code)
+process.stdout.write(`${outcome ?? 'written'}\n`)
+process.exit()

@@ -1,0 +1,22 @@
+import { once } from 'node:events'
+import { connect } from '../../../index.ts'
+import { type Kind, writes } from './writes.ts'
+
+// A process that holds a lease, looks whether it does, and is about to write when it is told to.
+const [store = '', kind = '', how = '', target = ''] = process.argv.slice(2)
+const locks = await connect(store)
+const lease = await locks.acquire('ledger', { ttl: 400 })
+lease.assertHeld()
+process.stdout.write('about to write\n')
+await once(process.stdin, 'data')
+let answer = 'written'
+try {
+  // The token alone: the lease is known to be over here, and is refused before the resource is asked.
+  const { name, token } = lease
+  await writes[kind as Kind][how as 'fenced' | 'naive'](target, 'by the first', { name, token })
+} catch (error) {
+  const { code, token, highest } = error as { code: string; token?: bigint; highest?: bigint }
+  answer = JSON.stringify({ code, older: (token ?? 0n) < (highest ?? 0n) })
+}
+process.stdout.write(`${answer}\n`)
+process.exit()

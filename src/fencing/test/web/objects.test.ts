@@ -1,0 +1,289 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { S3 } from '@aws-sdk/client-s3'
+import fc from 'fast-check'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Apache, startApache } from '../../../../lab/servers/apache.ts'
+import { failureOf } from '../../../../test/support.ts'
+import type { Holder } from '../../mark.ts'
+import { httpObjects, type ObjectFence, type Objects, objectFence, s3Objects } from '../../objects/index.ts'
+import { holder, stale } from '../support.ts'
+
+let server: Apache
+let count = 0
+let url: string
+const fence = objectFence(httpObjects())
+beforeAll(async () => {
+  server = await startApache()
+})
+afterAll(() => server?.stop())
+beforeEach(() => {
+  url = server.url(`object-${++count}`)
+})
+
+const lease = (token: number): Holder => holder('ledger', token)
+async function textOf(key: string, by: ObjectFence = fence): Promise<string | undefined> {
+  const object = await by.get(key)
+  return object && Buffer.from(object.body).toString()
+}
+
+/** The S3 client of Amazon, at Apache: paths and conditions are the same, and nobody checks signatures there. */
+function s3(): S3 {
+  const client = new S3({
+    endpoint: server.url(''),
+    region: 'here',
+    credentials: { accessKeyId: 'a', secretAccessKey: 'b' },
+    forcePathStyle: true,
+    maxAttempts: 1,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+  })
+  onTestFinished(() => client.destroy())
+  return client
+}
+
+describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
+  ['fetch', async () => ({ objects: httpObjects(), key: url })],
+  [
+    'the S3 client',
+    async () => {
+      await fetch(server.url('bucket'), { method: 'MKCOL' })
+      return { objects: s3Objects(s3(), { bucket: 'bucket' }), key: `object-${count}` }
+    },
+  ],
+])('over %s', (_, open) => {
+  test('the newest holder puts as often as it likes, an older one never again', async () => {
+    const { objects, key } = await open()
+    const fenced = objectFence(objects)
+    expect(await fenced.get(key)).toBeUndefined()
+    await fenced.put(key, 'seven', lease(7))
+    await fenced.put(key, Buffer.from('seven again'), lease(7))
+    await expect(fenced.put(key, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+    expect(await textOf(key, fenced)).toBe('seven again')
+    await fenced.put(key, '', lease(8))
+    expect(await fenced.get(key)).toEqual({ body: new Uint8Array(), mark: { lineage: 0, token: 8n } })
+  })
+
+  test('who has read an older object does not replace a newer one', async () => {
+    const { objects, key } = await open()
+    expect(await objects.write(key, Buffer.from('one'), undefined)).toBe(true)
+    const old = await objects.read(key)
+    expect(await objects.write(key, Buffer.from('two'), old?.tag)).toBe(true)
+    expect(await objects.write(key, Buffer.from('three'), old?.tag)).toBe(false)
+    expect(await objects.write(key, Buffer.from('three'), undefined)).toBe(false)
+  })
+})
+
+test('after a touch nobody older puts, and the object is as it was, if there is one', async () => {
+  await fence.touch(url, lease(7))
+  await expect(fence.put(url, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+  expect(await fence.get(url)).toBeUndefined()
+  await fence.put(url, 'seven', lease(7))
+  await fence.touch(url, lease(8))
+  await fence.touch(url, lease(8))
+  await expect(fence.put(url, 'seven', lease(7))).rejects.toEqual(stale(7n, 8n))
+  expect(await textOf(url)).toBe('seven')
+})
+
+test('a newer holder that puts what was there already shuts out who has read it before', async () => {
+  await fence.put(url, 'the same', lease(6))
+  const slow = objectFence({
+    ...httpObjects(),
+    async read(key, signal) {
+      const read = await httpObjects().read(key, signal)
+      await fence.put(url, 'the same', lease(7)).catch(() => {})
+      return read
+    },
+  })
+  await expect(slow.put(url, 'older', lease(6))).rejects.toEqual(stale(6n, 7n))
+  expect(await textOf(url)).toBe('the same')
+})
+
+test('an object that was never fenced is read as it is, and fenced by the first put', async () => {
+  await fetch(url, { method: 'PUT', body: 'plain' })
+  expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: undefined })
+  await fence.touch(url, lease(7))
+  expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: { lineage: 0, token: 7n } })
+  expect(await (await fetch(url)).text()).toBe('{"fencing-token":"7","lineage":0,"written":true}\nplain')
+})
+
+test('a lineage counts before the token', async () => {
+  const moved = objectFence(httpObjects(), { lineage: 1 })
+  await fence.put(url, 'of the old store', lease(900))
+  await moved.put(url, 'of the new store', lease(1))
+  await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 1n))
+})
+
+describe('marks', () => {
+  test('can be looked at, also of an object that was touched and not written', async () => {
+    expect(await fence.marks.get(url)).toBeUndefined()
+    await fence.touch(url, lease(7))
+    expect(await fence.marks.get(url)).toEqual({ lineage: 0, token: 7n })
+    await fetch(url, { method: 'PUT', body: 'plain' })
+    expect(await fence.marks.get(url)).toBeUndefined()
+  })
+
+  test('can be advanced to another lineage, and what was put stays', async () => {
+    expect(await fence.marks.advance(url)).toBeUndefined()
+    expect(await fence.get(url)).toBeUndefined()
+    await fence.put(url, 'of the old store', lease(900))
+    expect(await fence.marks.advance(url)).toBe(1)
+    await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
+    expect(await textOf(url)).toBe('of the old store')
+    await objectFence(httpObjects(), { lineage: 1 }).put(url, 'of the new store', lease(1))
+    expect(await fence.marks.advance(url)).toBe(2)
+  })
+
+  test('are advanced by one, whoever puts meanwhile', async () => {
+    await fence.put(url, 'before', lease(6))
+    const slow = objectFence({
+      ...httpObjects(),
+      async read(key, signal) {
+        const read = await httpObjects().read(key, signal)
+        await fence.put(url, 'meanwhile', lease(7)).catch(() => {})
+        return read
+      },
+    })
+    expect(await slow.marks.advance(url)).toBe(1)
+    expect(await fence.get(url)).toEqual({
+      body: new TextEncoder().encode('meanwhile'),
+      mark: { lineage: 1, token: 0n },
+    })
+  })
+})
+
+test('any bytes come back as they were', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async body => {
+      await fence.put(url, body, lease(7))
+      expect((await fence.get(url))?.body).toEqual(new Uint8Array(body))
+    }),
+    { numRuns: 25 },
+  )
+})
+
+const schedule = fc.array(fc.record({ token: fc.integer({ min: 1, max: 20 }), first: fc.nat(9), second: fc.nat(9) }), {
+  minLength: 2,
+  maxLength: 40,
+})
+
+test('of many writers that pause wherever, what is seen never falls back to an older one', async () => {
+  await fc.assert(
+    fc.asyncProperty(schedule, async writers => {
+      const key = server.url(`property-${++count}`)
+      let highest = 0
+      const one = async ({ token, first, second }: (typeof writers)[number]): Promise<void> => {
+        const objects = httpObjects()
+        const slow = objectFence(
+          {
+            read: objects.read,
+            async write(...request) {
+              await sleep(second)
+              return objects.write(...request)
+            },
+          },
+          { attempts: 100 },
+        )
+        await sleep(first)
+        const before = highest
+        await slow.put(key, String(token), lease(token))
+        expect(token).toBeGreaterThanOrEqual(before)
+        highest = Math.max(highest, token)
+        expect(Number(await textOf(key))).toBeGreaterThanOrEqual(highest)
+      }
+      const outcomes = await Promise.allSettled(writers.map(one))
+      const reasons = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? [outcome.reason] : []))
+      expect(reasons.filter(reason => reason.code !== 'STALE_TOKEN')).toEqual([])
+      expect(await textOf(key)).toBe(String(Math.max(...writers.map(({ token }) => token))))
+    }),
+    { numRuns: 10 },
+  )
+}, 60_000)
+
+test('a server that was killed and started again remembers its marks', async () => {
+  await fence.put(url, 'seven', lease(7))
+  await server.kill()
+  expect(await failureOf(fence.put(url, 'six', lease(6)))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  await server.restart()
+  await expect(fence.put(url, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
+  await fence.put(url, 'eight', lease(8))
+})
+
+describe('told at once', () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ['a path for a URL', () => fence.put('/object', 'x', lease(1))],
+    ['no body', () => fence.put(url, undefined as never, lease(1))],
+    ['an empty key', () => fence.put('', 'x', lease(1))],
+    ['a token that is a number', () => fence.put(url, 'x', { name: 'a', token: 1 as never })],
+    ['a token above 2^63', () => fence.put(url, 'x', { name: 'a', token: 2n ** 63n })],
+    ['no lease', () => fence.put(url, 'x', undefined as never)],
+    ['no attempts', async () => objectFence(httpObjects(), { attempts: 0 })],
+    ['an option that nobody knows', async () => objectFence(httpObjects(), { linage: 1 } as object)],
+    ['no bucket', async () => s3Objects(s3(), {} as never)],
+  ])('%s', async (_, call) => {
+    expect((await failureOf(call())).code).toBe('INVALID_ARGUMENT')
+  })
+
+  test.each(['3.1.0', '3.99.0', '3.699.0'])(
+    'a client of S3 that sends no condition with a write, as %s',
+    async version => {
+      const client = Object.assign(s3(), { putObject: () => Promise.reject(new Error('nothing is sent')) })
+      client.config.defaultUserAgentProvider = async () => [['aws-sdk-js', version]]
+      await fetch(server.url('bucket'), { method: 'MKCOL' })
+      const error = await failureOf(objectFence(s3Objects(client, { bucket: 'bucket' })).put('old', 'x', lease(1)))
+      expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('3.700') })
+    },
+  )
+
+  test('a folder that does not exist, since trying again does not help', async () => {
+    const error = await failureOf(fence.put(server.url('no/such/object'), 'x', lease(1)))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error.message).toContain('was answered 409')
+  })
+
+  test('a write that is led away, also to what answers 200, such as a page to log in', async () => {
+    const service = createServer((request, response) => {
+      if (request.url === '/login') response.writeHead(200, { etag: '"page"' }).end('who are you?')
+      else if (request.method === 'GET') response.writeHead(404).end()
+      else response.writeHead(303, { location: '/login' }).end()
+    })
+    onTestFinished(() => void service.close())
+    await once(service.listen(0, '127.0.0.1'), 'listening')
+    const { port } = service.address() as AddressInfo
+    const error = await failureOf(fence.put(`http://127.0.0.1:${port}/object`, 'x', lease(1)))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
+    expect(error.message).toContain('was answered 303')
+  })
+
+  test('the reason of its signal to who gives up, before and during a request', async () => {
+    const reason = new Error('enough')
+    const signal = AbortSignal.abort(reason)
+    expect(await failureOf(fence.put(url, 'x', lease(1), { signal }))).toBe(reason)
+    const controller = new AbortController()
+    const hanging = objectFence(
+      httpObjects({
+        send: (at, request) => {
+          controller.abort(reason)
+          return fetch(at, request)
+        },
+      }),
+    )
+    expect(await failureOf(hanging.put(url, 'x', lease(1), { signal: controller.signal }))).toBe(reason)
+  })
+
+  test('a server that does not answer in time, and that nobody knows what became of the write', async () => {
+    const paused = objectFence(httpObjects({ limit: 200 }))
+    await server.pause()
+    try {
+      expect(await failureOf(paused.put(url, 'x', lease(1)))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(await failureOf(httpObjects({ limit: 200 }).write(url, Buffer.from('x'), undefined))).toMatchObject({
+        code: 'OUTCOME_UNKNOWN',
+        retryable: true,
+      })
+    } finally {
+      server.resume()
+    }
+  })
+})

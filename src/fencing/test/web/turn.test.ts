@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { failureOf } from '../../../../test/support.ts'
+import { inTurn, memoryMarks, type RequestFence } from '../../http/index.ts'
+
+const fence = (token: number, lineage = 0): RequestFence => ({ name: 'a', token: BigInt(token), lineage })
+const pauses = fc.constantFrom(0, 0, 1, 2)
+const writers = fc.array(fc.record({ token: fc.integer({ min: 1, max: 9 }), first: pauses, second: pauses }), {
+  minLength: 2,
+  maxLength: 50,
+})
+type Writers = readonly { token: number; first: number; second: number }[]
+
+/** Every writer pauses before its request and in the middle of its write; answers the order of the writes. */
+async function compete(
+  all: Writers,
+  write: (token: number, work: () => Promise<void>) => Promise<void>,
+): Promise<number[]> {
+  const written: number[] = []
+  const one = async ({ token, first, second }: Writers[number]): Promise<void> => {
+    await sleep(first)
+    await write(token, async () => {
+      await sleep(second)
+      written.push(token)
+    })
+  }
+  await Promise.allSettled(all.map(one))
+  return written
+}
+
+const sorted = (tokens: readonly number[]): number[] => tokens.toSorted((one, other) => one - other)
+
+test('however many writers pause wherever, no older one writes after a newer one', async () => {
+  await fc.assert(
+    fc.asyncProperty(writers, async all => {
+      const marks = memoryMarks()
+      const written = await compete(all, (token, work) => inTurn(marks, fence(token), work))
+      expect(written).toEqual(sorted(written))
+      expect(written.at(-1)).toBe(Math.max(...all.map(({ token }) => token)))
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('nor does one of a thousand that come at once', async () => {
+  const thousand = Array.from({ length: 1_000 }, () => {
+    const first = Math.random() * 200 // newer ones come later, by and large
+    return { token: 1 + Math.floor(first * 5 + Math.random() * 50), first, second: Math.random() < 0.1 ? 5 : 0 }
+  })
+  const marks = memoryMarks()
+  const written = await compete(thousand, (token, work) => inTurn(marks, fence(token), work))
+  expect(written).toEqual(sorted(written))
+  expect(written.at(-1)).toBe(Math.max(...thousand.map(({ token }) => token)))
+})
+
+test('with a check that is a step of its own before the write, an older one does', async () => {
+  const all = [
+    { token: 1, first: 0, second: 50 },
+    { token: 2, first: 5, second: 0 },
+  ]
+  const marks = memoryMarks()
+  const naive = async (token: number, work: () => Promise<void>): Promise<void> => {
+    await marks.raise('a', fence(token))
+    await work()
+  }
+  expect(await compete(all, naive)).toEqual([2, 1])
+})
+
+test('turns of different resources, and of different marks, do not wait for each other', async () => {
+  const marks = memoryMarks()
+  const never = inTurn(marks, fence(1), () => new Promise(() => {}))
+  expect(await inTurn(marks, { ...fence(1), name: 'b' }, () => 'b')).toBe('b')
+  expect(await inTurn(memoryMarks(), fence(1), () => 'other')).toBe('other')
+  void never
+})
+
+test('who gives up waiting lets nobody pass, and who waits behind it gets a turn', async () => {
+  const marks = memoryMarks()
+  const first = Promise.withResolvers<void>()
+  const order: string[] = []
+  const one = inTurn(marks, fence(1), () => first.promise.then(() => order.push('one')))
+  const controller = new AbortController()
+  const two = inTurn(marks, fence(1), () => order.push('two'), { signal: controller.signal })
+  const three = inTurn(marks, fence(1), () => order.push('three'))
+  controller.abort(new Error('enough'))
+  expect((await failureOf(two)).message).toBe('enough')
+  first.resolve()
+  await Promise.all([one, three])
+  expect(order).toEqual(['one', 'three'])
+})
+
+test('a turn ends also with work that throws, and its error is the answer', async () => {
+  const marks = memoryMarks()
+  const failing = inTurn(marks, fence(1), () => Promise.reject(new Error('the disk is full')))
+  expect((await failureOf(failing)).message).toBe('the disk is full')
+  expect(await inTurn(marks, fence(1), () => 1)).toBe(1)
+})

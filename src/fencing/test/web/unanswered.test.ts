@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto'
+import { connect as connectTo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Apache, startApache } from '../../../../lab/servers/apache.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { failureOf } from '../../../../test/support.ts'
+import { httpObjects, objectFence } from '../../objects/index.ts'
+import { holder } from '../support.ts'
+
+let server: Apache
+let url: string
+const fence = objectFence(httpObjects())
+beforeAll(async () => {
+  server = await startApache()
+})
+beforeEach(() => {
+  url = server.url(randomUUID())
+})
+afterAll(() => server?.stop())
+
+const text = async (): Promise<string> => Buffer.from((await fence.get(url))?.body ?? '').toString()
+
+test.each([
+  ['did not arrive', false],
+  ['was carried out', true],
+])('a write that nobody answered is made again once, if it %s', async (_, isCarriedOut) => {
+  let losses = 1
+  const objects = httpObjects({
+    send: async (at, request) => {
+      if (request.method !== 'PUT' || losses === 0) return fetch(at, request)
+      losses -= 1
+      if (isCarriedOut) await (await fetch(at, request)).arrayBuffer()
+      throw new Error('the other side closed')
+    },
+  })
+  const lossy = objectFence(objects)
+  await lossy.put(url, 'seven', holder('ledger', 7))
+  expect(await text()).toBe('seven')
+  losses = 2
+  expect(await failureOf(lossy.put(url, 'eight', holder('ledger', 8)))).toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    retryable: true,
+  })
+  expect(losses).toBe(0)
+  const { lineage = 0 } = (await fence.marks.get(url)) ?? {}
+  losses = 1
+  expect(await failureOf(lossy.marks.advance(url))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  expect((await fence.marks.get(url))?.lineage).toBe(isCarriedOut ? lineage + 1 : lineage)
+})
+
+describe('a holder stopped in the middle of its request', () => {
+  /** A put of which only half has been sent; `finish` sends the rest, and answers the status. */
+  async function half(from: Apache, key: string): Promise<() => Promise<string>> {
+    const { tag } = (await httpObjects().read(key)) ?? {}
+    const socket = connectTo(from.port, from.host)
+    onTestFinished(() => void socket.destroy())
+    const head = [`PUT ${new URL(key).pathname} HTTP/1.1`, 'Host: a', `If-Match: ${tag}`, 'Content-Length: 10']
+    socket.write(`${[...head, 'Connection: close'].join('\r\n')}\r\n\r\nolder`)
+    // So that the server is waiting for the rest.
+    await until('the first half has arrived', () => socket.writableLength === 0 && !socket.connecting)
+    await sleep(200)
+    return async () => {
+      socket.write('older')
+      const answer = await new Promise<Buffer>(resolve => socket.once('data', resolve))
+      return answer.toString().slice(9, 12)
+    }
+  }
+
+  test('overwrites what is newer, if its server compares first and writes later, as Apache does', async () => {
+    const many = await startApache({ workers: 'many' })
+    onTestFinished(() => many.stop())
+    const key = many.url('object')
+    await fence.put(key, 'before', holder('ledger', 6))
+    const finish = await half(many, key)
+    await fence.put(key, 'newer', holder('ledger', 7))
+    expect(await finish()).toBe('204')
+    expect(await (await fetch(key)).text()).toBe('olderolder')
+  })
+
+  test('keeps others waiting, if its server does one request after the other', async () => {
+    await fence.put(url, 'before', holder('ledger', 6))
+    const finish = await half(server, url)
+    const newer = fence.put(url, 'newer', holder('ledger', 7))
+    expect(await finish()).toBe('204')
+    await newer
+    expect(await text()).toBe('newer')
+  })
+})

@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { startEtcd } from '../../../../lab/servers/etcd.ts'
+import { startRelay } from '../../../../lab/servers/relay.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { name, other, relay, server, store } from './relayed.ts'
+import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
+
+test('a server that has no leader, or that is about to end, is not the last word', async () => {
+  await using healthy = await startRelay(server)
+  await using both = storeOf([relay, healthy])
+  relay.answer(/lease\/grant/, 503, '{"error":"etcdserver: no leader","code":14,"message":"etcdserver: no leader"}')
+  await hold(both, claimOf(name()))
+  expect(healthy.requests.length).toBeGreaterThan(0)
+})
+
+test.each([
+  [502, '<html>Bad Gateway</html>', 'OUTCOME_UNKNOWN', /HTTP 502: <html>Bad Gateway/],
+  [301, '', 'STORE_UNAVAILABLE', /HTTP 301/],
+  [403, '{"error":"no route"}', 'STORE_UNAVAILABLE', /HTTP 403: no route/],
+  [404, '<html>nothing here</html>', 'INVALID_ARGUMENT', /does not answer at \/v3/],
+  [200, '<html>welcome</html>', 'OUTCOME_UNKNOWN', /not valid JSON/],
+  [200, '', 'OUTCOME_UNKNOWN', /the answer is empty/],
+] as const)(
+  'something else that answers %i %j is told as such, and is not the last word',
+  async (status, body, code, message) => {
+    relay.answer(/kv\/txn/, status, body)
+    expect(await failureOf(hold(store, claimOf(name())))).toMatchObject({
+      code,
+      message: expect.stringMatching(message),
+    })
+    await using healthy = await startRelay(server)
+    await using both = storeOf([relay, healthy])
+    relay.answer(/kv\/txn/, status, body)
+    await hold(both, claimOf(name()))
+    expect(healthy.requests.length).toBeGreaterThan(0)
+  },
+)
+
+/** Past the relay, which holds it back. */
+async function carryOutLast(): Promise<void> {
+  const [path = '', body = ''] = relay.requests.at(-1)?.split(/ (.*)/s) ?? []
+  await server.call(path.replace('/v3/', ''), JSON.parse(body))
+}
+
+test('a server that is silent is left for the next one, and a release that it carried out all the same is one', async () => {
+  await using next = await startRelay(server)
+  await using both = storeOf([relay, next])
+  const claim = claimOf(name())
+  await hold(both, claim)
+  const held = relay.holdBack(/request_delete_range/)
+  const released = both.release(claim, signal)
+  const pass = await held
+  pass()
+  expect(await released).toBe('released')
+  const another = claimOf(name())
+  await hold(both, another)
+  const lost = relay.holdBack(/request_delete_range/)
+  const again = both.release(another, signal)
+  await lost
+  await carryOutLast() // as the silent one did
+  expect(await again).toBe('released')
+})
+
+test.each(['break', 'release'] as const)(
+  'a %s by another store, which a silent server carried out all the same, is one',
+  async verb => {
+    await using next = await startRelay(server)
+    await using both = storeOf([relay, next])
+    const claim = claimOf(name())
+    const token = await hold(other, claim)
+    const lost = relay.holdBack(/request_delete_range/)
+    const ended = verb === 'break' ? both.break(claim.name, 'test', signal) : both.release(claim, signal)
+    await lost
+    await carryOutLast() // as the silent one did
+    if (verb === 'release') return expect(await ended).toBe('released')
+    expect(await ended).toBeGreaterThan(token)
+    expect(await hold(other, claimOf(claim.name))).toBeGreaterThan((await ended) as bigint)
+  },
+)
+
+test('a full database is said, and what is held is released all the same', async () => {
+  await using full = await startEtcd({ args: ['--quota-backend-bytes=2000000'] })
+  await using leases = storeOf([full])
+  const claim = claimOf('a')
+  await hold(leases, claim)
+  const value = base64('x'.repeat(500_000))
+  const fill = async (): Promise<void> => {
+    for (;;) await full.call('kv/put', { key: base64('fill'), value })
+  }
+  await failureOf(fill())
+  const error = await failureOf(hold(leases, claimOf('b')))
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/database is full/) })
+  expect(await leases.renew(claim, signal)).toBeDefined()
+  expect(await leases.release(claim, signal)).toBe('released')
+  await until('it shows', async () => (await look(leases, { name: 'a' })).length === 0)
+})
+
+test('many requests at once wait for connections, and are not taken for the silence of a server', async () => {
+  await using second = await startRelay(server)
+  await using both = storeOf([relay, second])
+  await hold(both, claimOf(name()))
+  const held = Array.from({ length: 32 }, () => relay.holdBack(/lease\/grant/))
+  const asked = Promise.allSettled(
+    Array.from({ length: 100 }, () => hold(both, claimOf(name(), { queue: true, ttl: 60_000 }))),
+  )
+  const passes = await Promise.all(held)
+  const before = second.requests.length
+  await sleep(200) // those behind have not left yet
+  expect(second.requests.length).toBe(before)
+  for (const pass of passes) pass()
+  for (const { status } of await asked) expect(status).toBe('fulfilled')
+})
+
+test('requests that have not left for a server which is silent go to the next one', async () => {
+  await using second = await startRelay(server)
+  await using both = storeOf([relay, second])
+  await hold(both, claimOf(name()))
+  const held = Array.from({ length: 32 }, () => relay.holdBack(/lease\/grant/))
+  const asked = Promise.allSettled(
+    Array.from({ length: 100 }, () => hold(both, claimOf(name(), { queue: true, ttl: 60_000 }))),
+  )
+  await Promise.all(held)
+  for (const { status } of await asked) expect(status).toBe('fulfilled')
+  expect(second.requests.filter(each => each.includes('lease/grant')).length).toBeGreaterThanOrEqual(100)
+})

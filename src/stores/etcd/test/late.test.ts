@@ -1,0 +1,246 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { until } from '../../../../lab/servers/until.ts'
+import { name, other, relay, server, store } from './relayed.ts'
+import { base64, claimOf, failureOf, hold, look, read, signal } from './support.ts'
+
+function isThere(held: string): Promise<boolean> {
+  return read(server, `holdfast\t${held}\theld`).then(({ kvs = [] }) => kvs.length > 0)
+}
+
+describe('a request that arrives late', () => {
+  test('grants nothing when its claim was withdrawn meanwhile, as its lease is gone', async () => {
+    const claim = claimOf(name())
+    const held = relay.holdBack(/kv\/txn.*request_put/)
+    const asked = failureOf(store.acquire(claim, signal))
+    const pass = await held
+    expect(await store.release(claim, signal)).toBe('released') // the lease alone
+    pass()
+    expect(await asked).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    expect(await isThere(claim.name)).toBe(false)
+  })
+
+  test('grants nothing when its lease comes after the withdrawal', async () => {
+    const claim = claimOf(name())
+    const held = relay.holdBack(/lease\/grant/)
+    const asked = store.acquire(claim, signal)
+    const pass = await held
+    expect(await other.release(claim, signal)).toBe('gone')
+    pass()
+    expect(await asked).toMatchObject({ held: false })
+    expect(await isThere(claim.name)).toBe(false)
+  })
+
+  test('grants nothing when its lease ran out meanwhile', async () => {
+    const claim = claimOf(name(), { ttl: 1_000 })
+    const held = relay.holdBack(/kv\/txn.*request_put/)
+    const asked = failureOf(store.acquire(claim, signal))
+    const pass = await held
+    await sleep(2_000)
+    pass()
+    await asked
+    expect(await isThere(claim.name)).toBe(false)
+    expect(await hold(other, claimOf(claim.name))).toBeDefined()
+  })
+
+  test('does not undo a later and longer change of the ttl', async () => {
+    const claim = claimOf(name())
+    await hold(store, claim)
+    const held = relay.holdBack(/ignore_value/)
+    const shorter = failureOf(store.renew({ ...claim, ttl: 3_000 }, signal))
+    const pass = await held
+    expect(await other.renew({ ...claim, ttl: 20_000 }, signal)).toBeDefined()
+    pass()
+    expect(await shorter).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    const [record] = await look(other, { name: claim.name })
+    expect(record?.remaining).toBeGreaterThan(15_000)
+  })
+
+  test('does not end what came back to the ttl that it had before', async () => {
+    const claim = claimOf(name())
+    await hold(store, claim)
+    const held = relay.holdBack(/lease\/revoke/)
+    const longer = store.renew({ ...claim, ttl: 20_000 }, signal)
+    const pass = await held
+    expect(await store.renew(claim, signal)).toBeDefined()
+    pass()
+    await longer
+    expect(await isThere(claim.name)).toBe(true)
+  })
+
+  test('does not free the next holder by a release', async () => {
+    const claim = claimOf(name())
+    await hold(store, claim)
+    const held = relay.holdBack(/request_delete_range/)
+    const late = store.release(claim, signal)
+    const pass = await held
+    await other.break(claim.name, 'test', signal)
+    const next = claimOf(claim.name)
+    await hold(other, next)
+    pass()
+    expect(await late).toBe('gone')
+    expect(await other.renew(next, signal)).toBeDefined()
+  })
+
+  test('does not break the next holder', async () => {
+    const claim = claimOf(name())
+    await hold(other, claim)
+    const held = relay.holdBack(/request_delete_range/)
+    const late = store.break(claim.name, 'test', signal)
+    const pass = await held
+    await other.renew({ ...claim, ttl: 20_000 }, signal) // moves it to another lease
+    await other.release(claim, signal)
+    const next = claimOf(claim.name)
+    const token = await hold(other, next)
+    pass()
+    expect(await late).toBeUndefined()
+    expect(await other.renew(next, signal)).toMatchObject({ token })
+  })
+})
+
+describe('an answer of a leader that was replaced', () => {
+  /** As if the keepalive had been answered in the term before. */
+  function ageKeepalives(): void {
+    relay.onAnswer = (request, answer) =>
+      request.startsWith('/v3/lease/keepalive')
+        ? answer.replaceAll(/"raft_term":"(\d+)"/g, (_, term: string) => `"raft_term":"${Number(term) - 1}"`)
+        : answer
+  }
+
+  test('does not count as a renewal', async () => {
+    const claim = claimOf(name())
+    const token = await hold(store, claim)
+    ageKeepalives()
+    expect(await failureOf(store.renew(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN', retryable: true })
+    relay.onAnswer = (_, answer) => answer
+    expect(await store.renew(claim, signal)).toMatchObject({ token })
+  })
+
+  test('does not count for a claim that asks again, nor for a waiter that is served', async () => {
+    const claim = claimOf(name())
+    await hold(store, claim)
+    const waiter = claimOf(claim.name, { queue: true, ttl: 1_000 })
+    await store.acquire(waiter, signal)
+    await sleep(200) // one that was kept alive less than a tenth of its ttl ago is not again
+    ageKeepalives()
+    expect(await failureOf(store.acquire(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await other.release(claim, signal)
+    expect(await failureOf(store.acquire(waiter, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    relay.onAnswer = (_, answer) => answer
+    expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })
+  })
+})
+
+test('a waiter that is served just after it came holds for what remains since then, without a keepalive', async () => {
+  const claim = claimOf(name())
+  await hold(other, claim)
+  const waiter = claimOf(claim.name, { queue: true })
+  const asked = performance.now()
+  await store.acquire(waiter, signal)
+  const woken = Promise.withResolvers<void>()
+  const controller = new AbortController()
+  await store.watch?.(waiter, () => woken.resolve(), controller.signal)
+  await other.release(claim, signal)
+  await woken.promise
+  relay.requests.length = 0
+  const sent = performance.now()
+  const answer = await store.acquire(waiter, signal)
+  expect(answer).toMatchObject({ held: true })
+  const age = sent - asked
+  if (age < 1_000) expect(relay.requests.filter(each => each.includes('keepalive'))).toEqual([])
+  if (answer.held) expect(answer.ttl).toBeLessThan(10_000)
+  controller.abort()
+})
+
+test('a waiter that is served after its machine slept is kept alive first: of its ttl less remains than its clock shows', async () => {
+  const claim = claimOf(name())
+  await hold(other, claim)
+  const waiter = claimOf(claim.name, { queue: true })
+  await store.acquire(waiter, signal)
+  const woken = Promise.withResolvers<void>()
+  const controller = new AbortController()
+  await store.watch?.(waiter, () => woken.resolve(), controller.signal)
+  await other.release(claim, signal)
+  await woken.promise
+  relay.requests.length = 0
+  const now = Date.now
+  using _ = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000)
+  expect(await store.acquire(waiter, signal)).toMatchObject({ held: true, ttl: 10_000 })
+  expect(relay.requests.filter(each => each.includes('keepalive'))).toHaveLength(1)
+  controller.abort()
+})
+
+describe('claims that share a transaction', () => {
+  test('are granted each for itself, and one whose lease is gone fails alone', async () => {
+    const taken = name()
+    await hold(other, claimOf(taken))
+    const claims = [...Array.from({ length: 20 }, name), taken].map(each => claimOf(each, { queue: true }))
+    const busy = [relay.holdBack(/request_put/), relay.holdBack(/request_put/)] // two are under way, others gather
+    const asked = Promise.allSettled(claims.map(claim => store.acquire(claim, signal)))
+    const passBusy = await Promise.all(busy)
+    const grants = (): number => relay.requests.filter(each => each.includes('lease/grant')).length
+    await until('the others have their leases', () => grants() === claims.length)
+    await new Promise(resolve => setTimeout(resolve, 100))
+    const held = relay.holdBack(/(request_txn.*){10}/)
+    for (const passOne of passBusy) passOne()
+    const pass = await held
+    const text = relay.requests.findLast(each => each.split('request_txn').length > 10) ?? ''
+    const index = claims.findIndex(each => text.includes(base64(`holdfast\t${each.name}\theld`)))
+    const lost = claims[index] ?? claimOf('')
+    await store.release(lost, signal)
+    pass()
+    const answers = await asked
+    for (const [at, claim] of claims.entries()) {
+      const answer = answers[at]
+      if (claim === lost) expect(answer).toMatchObject({ reason: { code: 'OUTCOME_UNKNOWN' } })
+      else if (claim.name === taken) expect(answer).toMatchObject({ value: { held: false } })
+      else {
+        const [found] = (await read(server, `holdfast\t${claim.name}\theld`)).kvs ?? []
+        const token = BigInt(found?.create_revision ?? 0)
+        expect(answer).toMatchObject({ value: { held: true, token } })
+      }
+    }
+  })
+
+  test('of one name are granted one after the other, with tokens of their own', async () => {
+    const one = name()
+    const tokens: bigint[] = []
+    const round = async (): Promise<void> => {
+      const claim = claimOf(one, { queue: true })
+      for (;;) {
+        const answer = await store.acquire(claim, signal)
+        if (!answer.held) continue
+        tokens.push(answer.token)
+        await store.release(claim, signal)
+        return
+      }
+    }
+    await Promise.all(Array.from({ length: 10 }, round))
+    expect(new Set(tokens).size).toBe(10)
+  })
+})
+
+describe('keepalives', () => {
+  test('of many leases share requests, and each is answered', async () => {
+    const claims = Array.from({ length: 100 }, () => claimOf(name()))
+    await Promise.all(claims.map(claim => hold(store, claim)))
+    relay.requests.length = 0
+    const renewed = await Promise.all(claims.map(claim => store.renew(claim, signal)))
+    expect(renewed.every(grant => grant?.held)).toBe(true)
+    expect(relay.requests.length).toBeLessThan(20)
+  })
+
+  test('that were lost of a request for many are asked for again alone', async () => {
+    const claims = Array.from({ length: 5 }, () => claimOf(name()))
+    await Promise.all(claims.map(claim => hold(store, claim)))
+    let first = true
+    relay.onAnswer = (request, answer) => {
+      if (!first || !request.startsWith('/v3/lease/keepalive')) return answer
+      first = false
+      return answer.slice(0, answer.indexOf('\n') + 1)
+    }
+    const renewed = await Promise.all(claims.map(claim => store.renew(claim, signal)))
+    expect(renewed.every(grant => grant?.held)).toBe(true)
+    expect(first).toBe(false)
+  })
+})

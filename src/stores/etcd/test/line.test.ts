@@ -1,0 +1,282 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
+import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
+import { type HttpRelay, startRelay } from '../../../../lab/servers/relay.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Claim, Store } from '../../../contract/store.ts'
+import { TURN } from '../../../contract/time.ts'
+import { createLocks } from '../../../core/locks.ts'
+import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
+
+let server: EtcdServer
+let proxy: TcpProxy
+let relay: HttpRelay
+let other: Store
+
+beforeAll(async () => {
+  server = await startEtcd()
+})
+afterAll(() => server.stop())
+
+beforeEach(async () => {
+  ;[proxy, relay] = [await startProxy(server), await startRelay(server)]
+  other = storeOf([server])
+})
+afterEach(async () => {
+  await other[Symbol.asyncDispose]()
+  await relay[Symbol.asyncDispose]()
+  await proxy.stop()
+})
+
+let count = 0
+const name = (): string => `name ${count++}`
+
+/** Counts, and is told when it changes. */
+async function watched(store: Store, claim: Claim): Promise<{ readonly wakes: number; stop(): void }> {
+  const controller = new AbortController()
+  const watch = { wakes: 0, stop: () => controller.abort() }
+  const wake = (): void => {
+    watch.wakes += 1
+  }
+  await store.watch?.(claim, wake, controller.signal)
+  return watch
+}
+
+async function compact(): Promise<void> {
+  const { header } = await read(server, 'nothing')
+  await server.call('kv/compaction', { revision: header.revision, physical: true })
+}
+
+test('a waiter is woken although all that its watch was about was compacted', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const held = relay.holdBack(/v3\/watch/)
+  const waiter = claimOf(holder.name, { queue: true })
+  await store.acquire(waiter, signal)
+  const watching = watched(store, waiter)
+  const pass = await held
+  await other.release(holder, signal) // between the reading of the line and the watch
+  await server.call('kv/put', { key: base64('something') })
+  await compact()
+  pass()
+  const watch = await watching.catch(() => watched(store, waiter))
+  await until('it is woken', () => watch.wakes > 0)
+  expect((await store.acquire(waiter, signal)).held).toBe(true)
+  watch.stop()
+})
+
+test('a watch that runs is not disturbed by compaction', async () => {
+  const locks = createLocks(other)
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiting = locks.acquire(holder.name)
+  await until('it waits', async () => (await look(other, { name: holder.name })).length === 2)
+  await compact()
+  await other.release(holder, signal)
+  await (await waiting).release()
+})
+
+test('what was missed while the connection was cut is read anew, also when it was compacted', async () => {
+  await using store = storeOf([proxy])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true })
+  await store.acquire(waiter, signal)
+  const watch = await watched(store, waiter)
+  await proxy.refuse()
+  proxy.reset()
+  await other.release(holder, signal)
+  await server.call('kv/put', { key: base64('something') })
+  await compact()
+  await proxy.accept()
+  await until('it is woken', () => watch.wakes > 0)
+  watch.stop()
+})
+
+test('a watch that hears nothing more, and is not told so, costs time and no wait for ever', async () => {
+  await using store = storeOf([proxy])
+  const locks = createLocks(store, { ttl: 3_000 })
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiting = locks.acquire(holder.name)
+  await until('it waits', async () => (await look(other, { name: holder.name })).length === 2)
+  for (const pipe of proxy.down.pipes) pipe.deafen() // those that are open now
+  await other.release(holder, signal)
+  await (await waiting).release()
+})
+
+test('watches that are refused are asked for ever more seldom, and those who wait are served all the same', async () => {
+  await using store = storeOf([relay])
+  const locks = createLocks(store)
+  const holder = claimOf(name())
+  await hold(other, holder)
+  for (let count = 0; count < 500; count += 1) relay.answer(/v3\/watch/, 502, 'Bad Gateway')
+  const waiting = Array.from({ length: 10 }, () => locks.using(holder.name, async () => true))
+  await until('all wait', async () => (await look(other, { name: holder.name })).length === 11)
+  await sleep(3_000)
+  expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(15)
+  await other.release(holder, signal)
+  await Promise.all(waiting)
+})
+
+test('a handoff among many waiters costs few requests, and none of it is a write by those who do not get it', async () => {
+  await using store = storeOf([relay])
+  const locks = createLocks(store, { ttl: 30_000 })
+  const holder = claimOf(name())
+  await hold(other, holder)
+  let served = 0
+  const waits = Array.from({ length: 200 }, async () => {
+    await locks.using(holder.name, async () => {
+      served += 1
+    })
+  })
+  await until('all wait', async () => (await look(other, { name: holder.name })).length === 201)
+  await sleep(500) // their watch is there
+  relay.requests.length = 0
+  await other.release(holder, signal)
+  await Promise.all(waits)
+  expect(served).toBe(200)
+  expect(relay.requests.length).toBeLessThan(4 * 200) // take, keepalive, release: and some that asked meanwhile
+  expect(relay.requests.filter(request => request.includes('/watch')).length).toBeLessThan(3)
+  const takes = relay.requests.filter(request => request.includes('request_delete_range'))
+  expect(takes.length).toBeGreaterThanOrEqual(200)
+  expect(takes.filter(request => request.includes('range_end'))).toEqual([]) // etcd would read the whole line for each
+  expect(await look(other, { name: holder.name })).toEqual([])
+}, 60_000)
+
+test('a waiter that gave up while it joined is not followed', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true })
+  const controller = new AbortController()
+  relay.onAnswer = (request, answer) => {
+    if (request.includes('NOT_EQUAL')) controller.abort(new Error('enough'))
+    return answer
+  }
+  await expect(store.acquire(waiter, controller.signal)).rejects.toThrow('enough')
+  await store.release(waiter, signal)
+  expect(relay.requests.filter(request => request.includes('kv/range') || request.includes('/watch'))).toEqual([])
+})
+
+test('names have lines of their own: that of a does not contain that of a/b', async () => {
+  const a = name()
+  const names = [a, `${a}/b`, `${a}/line`, `${a}/held`]
+  for (const each of names) {
+    await hold(other, claimOf(each))
+    await other.acquire(claimOf(each, { queue: true, owner: each }), signal)
+  }
+  for (const each of names) {
+    const records = await look(other, { name: each })
+    expect(records.map(record => [record.name, record.state])).toEqual([
+      [each, 'held'],
+      [each, 'waiting'],
+    ])
+  }
+  expect(await look(other, { prefix: `${a}/` })).toHaveLength(6)
+})
+
+test('a page of the listing ends between two names, however long their lines are', async () => {
+  const a = name()
+  const holders = Array.from({ length: 30 }, (_, index) => claimOf(`${a}/${index}`))
+  await Promise.all(holders.map(holder => hold(other, holder)))
+  const waiters = holders.flatMap(({ name: each }) =>
+    Array.from({ length: 40 }, (_, index) => claimOf(each, { queue: true, owner: String(index) })),
+  )
+  for (let index = 0; index < 40; index += 1)
+    await Promise.all(holders.map((_, k) => other.acquire(waiters[40 * k + index] as Claim, signal)))
+  const records = await look(other, { prefix: `${a}/` })
+  expect(records).toHaveLength(30 * 41)
+  const expected = holders
+    .map(({ name: each }) => each)
+    .sort()
+    .flatMap(each => [[each, 'test', undefined], ...Array.from({ length: 40 }, (_, k) => [each, String(k), k])])
+  expect(records.map(record => [record.name, record.owner, record.position])).toEqual(expected)
+}, 60_000)
+
+test('who waits behind, in another process, asks nothing when the name goes to the one before', async () => {
+  await using store = storeOf([relay])
+  const [locks, behind] = [createLocks(other, { ttl: 30_000 }), createLocks(store, { ttl: 30_000 })]
+  const holder = await locks.acquire(name())
+  const places = async (): Promise<number> => (await look(other, { name: holder.name })).length - 1
+  const first = locks.acquire(holder.name)
+  await until('one waits', async () => (await places()) === 1)
+  const second = behind.acquire(holder.name)
+  await until('two wait', async () => (await places()) === 2)
+  await until('it listens', () => relay.requests.some(request => request.includes('/watch')))
+  await sleep(200)
+  relay.requests.length = 0
+  await holder.release()
+  const lease = await first
+  await sleep(3 * TURN)
+  expect(relay.requests).toEqual([])
+  await lease.release()
+  await (await second).release()
+})
+
+test('nobody overtakes because the name was free once before, when it came', async () => {
+  await using store = storeOf([server])
+  const each = name()
+  const [holder, first, second, third] = Array.from({ length: 4 }, () => claimOf(each, { queue: true })) as [
+    Claim,
+    Claim,
+    Claim,
+    Claim,
+  ]
+  await hold(other, holder)
+  for (const waiter of [first, second]) await other.acquire(waiter, signal)
+  await other.release(holder, signal)
+  expect(await store.acquire(third, signal)).toMatchObject({ held: false, ahead: 2 }) // the name is free
+  const watch = await watched(store, third)
+  await until('the first has it', async () => (await other.acquire(first, signal)).held)
+  await sleep(3 * TURN)
+  const released = performance.now()
+  await other.release(first, signal)
+  const { held } = await store.acquire(third, signal)
+  if (held) expect(performance.now() - released).toBeGreaterThan(TURN) // else it is the second's
+  expect(await other.acquire(second, signal)).toMatchObject({ held: !held })
+  watch.stop()
+})
+
+test('a waiter whose place lapsed joins the line again, at its end', async () => {
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const [first, second] = [claimOf(holder.name, { queue: true, ttl: 1_000 }), claimOf(holder.name, { queue: true })]
+  await other.acquire(first, signal)
+  await other.acquire(second, signal)
+  await until('its place lapses', async () => (await look(other, { name: holder.name })).length === 2)
+  expect(await other.acquire(first, signal)).toMatchObject({ held: false, ahead: 1 })
+})
+
+test('a waiter that lost its place, and joins again, is woken as before', async () => {
+  const holder = claimOf(name())
+  await hold(other, holder)
+  const waiter = claimOf(holder.name, { queue: true })
+  await other.acquire(waiter, signal)
+  const watch = await watched(other, waiter)
+  await server.call('kv/deleterange', { key: base64(`holdfast\t${holder.name}\tline\t${waiter.id}`) })
+  await until('it waits again', async () => {
+    await other.acquire(waiter, signal)
+    return (await look(other, { name: holder.name })).length === 2
+  })
+  await other.release(holder, signal)
+  await until('it is woken', () => watch.wakes > 0)
+  watch.stop()
+})
+
+test('nobody waits in vain where a name is handed over all the time', async () => {
+  const stores = [storeOf([server]), storeOf([server])]
+  const all = stores.map(store => createLocks(store, { ttl: 60_000 }))
+  let served = 0
+  const work = async (index: number): Promise<void> => {
+    for (let turn = 0; turn < 10; turn += 1)
+      await all[index % 2]?.using('busy', async () => {
+        served += 1
+      })
+  }
+  await Promise.all(Array.from({ length: 20 }, (_, index) => work(index)))
+  expect(served).toBe(200)
+  await Promise.all(all.map(locks => locks.close()))
+}, 60_000)

@@ -1,0 +1,142 @@
+import { expect, test } from 'vitest'
+import { until } from '../../../../lab/servers/until.ts'
+import { name, other, relay, server, store } from './relayed.ts'
+import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
+
+function asked(match: RegExp): number {
+  return relay.requests.filter(text => match.test(text)).length
+}
+
+async function leaseOf(held: string): Promise<string | undefined> {
+  return (await read(server, `holdfast\t${held}\theld`)).kvs?.[0]?.lease
+}
+
+/** What granted the name arrives once more, as a network may have it. */
+async function repeatGrant(held: string): Promise<void> {
+  const key = base64(`holdfast\t${held}\theld`)
+  const text = relay.requests.find(each => each.includes(key) && each.includes('request_put'))
+  const [path = '', body = ''] = text?.split(/ (.*)/s) ?? []
+  await server.call(path.replace('/v3/', ''), JSON.parse(body))
+}
+
+test('claims that come one after another share one lease, and their tokens rise', async () => {
+  const same = name()
+  let last = 0n
+  for (const each of [same, name(), same, name(), same]) {
+    const claim = claimOf(each)
+    const token = await hold(store, claim)
+    expect(token).toBeGreaterThan(last)
+    last = token
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+  expect(asked(/lease\/grant/)).toBe(1)
+  expect(asked(/lease\/revoke/)).toBe(0)
+})
+
+test('claims at the same time are on leases of their own, so that one ends without the other', async () => {
+  const [one, two] = [claimOf(name()), claimOf(name())]
+  await Promise.all([hold(store, one), hold(store, two)])
+  expect(await leaseOf(one.name)).not.toBe(await leaseOf(two.name))
+  await store.release(one, signal)
+  expect(await store.renew(two, signal)).toBeDefined()
+})
+
+test('a grant that arrives once more, when its claim has left and another is on the lease, does nothing', async () => {
+  const [gone, next] = [claimOf(name()), claimOf(name())]
+  await hold(store, gone)
+  const lease = await leaseOf(gone.name)
+  await store.release(gone, signal)
+  await hold(store, next)
+  expect(await leaseOf(next.name)).toBe(lease)
+  await repeatGrant(gone.name)
+  expect(await look(other, { name: gone.name })).toEqual([])
+  expect(await store.renew(next, signal)).toBeDefined()
+})
+
+test.each(['break', 'release'] as const)(
+  'a %s by another store that comes late does not end the claim that is on the lease by then',
+  async verb => {
+    const [gone, next] = [claimOf(name()), claimOf(name())]
+    await hold(other, gone)
+    const lease = await leaseOf(gone.name)
+    const held = relay.holdBack(/request_delete_range/)
+    const late = verb === 'break' ? store.break(gone.name, 'test', signal) : store.release(gone, signal)
+    const pass = await held
+    await other.release(gone, signal)
+    const token = await hold(other, next)
+    expect(await leaseOf(next.name)).toBe(lease)
+    pass()
+    expect(await late).toBe(verb === 'break' ? undefined : 'released')
+    expect(await other.renew(next, signal)).toMatchObject({ token })
+  },
+)
+
+test('a lease from which another store has taken a claim is not used again', async () => {
+  const claim = claimOf(name())
+  await hold(store, claim)
+  expect(await other.break(claim.name, 'test', signal)).toBeDefined()
+  expect(await store.renew(claim, signal)).toBeUndefined()
+  expect(await store.release(claim, signal)).toBe('gone')
+  await hold(store, claimOf(name()))
+  expect(asked(/lease\/grant/)).toBeGreaterThan(1)
+})
+
+test('another store of the claim, as that of the thread, renews it on the lease where it is', async () => {
+  const claim = claimOf(name())
+  const token = await hold(other, claim)
+  const lease = await leaseOf(claim.name)
+  for (let turn = 0; turn < 2; turn += 1) expect(await store.renew(claim, signal)).toMatchObject({ token })
+  expect(await leaseOf(claim.name)).toBe(lease)
+  expect(asked(/lease\/grant/)).toBe(0)
+  expect(await other.release(claim, signal)).toBe('released')
+})
+
+test('a lease that ended meanwhile is replaced by a new one, in the same request', async () => {
+  const [first, next] = [claimOf(name()), claimOf(name())]
+  await hold(store, first)
+  const lease = await leaseOf(first.name)
+  await store.release(first, signal)
+  await server.call('lease/revoke', { ID: lease })
+  await hold(store, next)
+  expect(await leaseOf(next.name)).not.toBe(lease)
+})
+
+test('closing ends the leases that no claim is on', async () => {
+  const claim = claimOf(name())
+  const own = storeOf([relay])
+  await hold(own, claim)
+  const lease = await leaseOf(claim.name)
+  await own.release(claim, signal)
+  await own[Symbol.asyncDispose]()
+  const { leases = [] } = await server.call<{ leases?: { ID: string }[] }>('lease/leases', {})
+  expect(leases.map(({ ID }) => ID)).not.toContain(lease)
+})
+
+test('a claim that is released again and again gives its lease back once', async () => {
+  const claim = claimOf(name())
+  await hold(store, claim)
+  await Promise.all([store.release(claim, signal), store.release(claim, signal)])
+  await store.release(claim, signal)
+  const [one, two] = [claimOf(name()), claimOf(name())]
+  await Promise.all([hold(store, one), hold(store, two)])
+  expect(await leaseOf(one.name)).not.toBe(await leaseOf(two.name))
+})
+
+test('a release while the keepalive of a grant is under way leaves the lease to the next claim alone', async () => {
+  const first = claimOf(name())
+  await hold(store, first)
+  await store.release(first, signal)
+  await new Promise(resolve => setTimeout(resolve, 1_100)) // more than a tenth of the ttl: it is kept alive again
+  const claim = claimOf(name())
+  const held = relay.holdBack(/lease\/keepalive/)
+  const asked = store.acquire(claim, signal).catch(() => undefined) // it may hear of the release first
+  const pass = await held
+  await until('it holds', async () => (await leaseOf(claim.name)) !== undefined)
+  await store.release(claim, signal)
+  const next = claimOf(name())
+  const token = await hold(store, next)
+  pass()
+  await asked
+  await store.release(claim, signal)
+  expect(await store.renew(next, signal)).toMatchObject({ token })
+})

@@ -1,6 +1,0 @@
-import { LeaseError } from '../../errors.ts'
-
-/** What a store rejects with after its end. */
-export function closed(): LeaseError {
-  return new LeaseError('CLOSED', 'the store is closed')
-}

@@ -1,0 +1,117 @@
+import { Pool } from 'pg'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Store } from '../../../contract/store.ts'
+import { advisory } from '../index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
+
+const HOUR = 3_600_000
+
+let clock: ShiftedClock
+let server: PostgresServer
+let store: Store
+
+beforeAll(async () => {
+  clock = startClock()
+  server = await startPostgres({ clock })
+  store = storeAt(server.url())
+  await hold(store, claimOf('warm'))
+})
+afterAll(async () => {
+  await store[Symbol.asyncDispose]()
+  await server.stop()
+  clock.stop()
+})
+
+test.each([-HOUR, HOUR, -3 * HOUR])('tokens rise although the clock of the server was set by %i ms', async jump => {
+  await using locks = advisory(new Pool({ connectionString: server.url() }))
+  for (const each of [store, locks]) {
+    const claim = claimOf('rising')
+    const before = await hold(each, claim)
+    await each.release(claim, signal)
+    clock.jumpWall(jump)
+    const again = claimOf('rising')
+    expect(await hold(each, again)).toBeGreaterThan(before)
+    await each.release(again, signal)
+  }
+})
+
+test('a break outranks the holder although the clock was set back', async () => {
+  const token = await hold(store, claimOf('broken'))
+  clock.jumpWall(-HOUR)
+  expect(await store.break('broken', 'test', signal)).toBe(token + 1n)
+})
+
+test.each([false, true])(
+  'a lease lasts no longer than its ttl once another asks, after the clock was set back (asked for again: %s)',
+  async isAskedAgain => {
+    const claim = claimOf(`long ${isAskedAgain}`, { ttl: 600 })
+    const token = await hold(store, claim)
+    await hold(store, claimOf(`free ${isAskedAgain}`))
+    clock.jumpWall(-HOUR)
+    if (isAskedAgain) expect(await hold(store, claim)).toBe(token)
+    const asked = performance.now()
+    const next = claimOf(claim.name, { queue: true })
+    expect(await acquire(store, next)).toMatchObject({ held: false })
+    await until('it is passed on', async () => (await acquire(store, next)).held)
+    expect(performance.now() - asked).toBeGreaterThan(500)
+  },
+)
+
+test('a name that was let go of before the clock was set back is free at once, and its line is served', async () => {
+  const [holder, first, second] = [claimOf('left'), claimOf('left', { queue: true }), claimOf('left', { queue: true })]
+  await hold(store, holder)
+  await acquire(store, first)
+  await acquire(store, second)
+  await store.release(holder, signal)
+  clock.jumpWall(-HOUR)
+  await until('the second is served although the first is dead', async () => (await acquire(store, second)).held)
+})
+
+test('a request is not refused because the clock of the server was set forward', async () => {
+  const claim = claimOf('forward', { ttl: 5 * HOUR })
+  const token = await hold(store, claim)
+  clock.jumpWall(HOUR)
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+  clock.jumpWall(HOUR)
+  await hold(store, claimOf('after'))
+  clock.jumpWall(HOUR)
+  expect(await store.break('forward', 'test', signal)).toBeGreaterThan(token)
+})
+
+test('a step forward ends leases early, and their holders hear of it at the next renewal', async () => {
+  const claim = claimOf('early')
+  await hold(store, claim)
+  clock.jumpWall(HOUR)
+  expect(await store.renew(claim, signal)).toBeUndefined()
+  expect(await look(store, { name: 'early' })).toEqual([])
+})
+
+test('no step of the clock ends or prolongs an advisory lock', async () => {
+  const pool = new Pool({ connectionString: server.url() })
+  await using one = advisory(pool, { ttl: 2_000 })
+  await using two = advisory(pool, { ttl: 2_000 })
+  const claim = claimOf('unmoved', { ttl: 2_000 })
+  const token = await hold(one, claim)
+  for (const jump of [HOUR, -2 * HOUR, HOUR]) {
+    clock.jumpWall(jump)
+    expect(await one.renew(claim, signal)).toMatchObject({ token })
+    expect(await acquire(two, claimOf('unmoved', { ttl: 2_000 }))).toMatchObject({ held: false })
+  }
+  await one.release(claim, signal)
+  await hold(two, claimOf('unmoved', { ttl: 300 }))
+})
+
+test('a token that cannot rise any more is refused, and its neighbours are not', async () => {
+  await server.query(
+    `insert into holdfast.lease (name, token, ttl, expires_at) values ('used up', ${Number.MAX_SAFE_INTEGER}, 0, to_timestamp(0))`,
+  )
+  const [refused, granted] = await Promise.allSettled([hold(store, claimOf('used up')), hold(store, claimOf('beside'))])
+  expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
+  expect(granted).toMatchObject({ status: 'fulfilled' })
+  expect(await failureOf(hold(store, claimOf('used up')))).toMatchObject({
+    message: expect.stringMatching(/^the name has used up its tokens/),
+  })
+})

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Store } from '../../../contract/store.ts'
+import { createLocks } from '../../../index.ts'
+import { acquire, claimOf, hold, look, signal, storeAt } from './support.ts'
+
+let server: PostgresServer
+let store: Store
+
+beforeAll(async () => {
+  // Nothing but requests writes.
+  const config = { autovacuum: 'off', wal_level: 'minimal', max_wal_senders: 0, log_statement: 'all' }
+  server = await startPostgres({ config })
+  store = storeAt(server.url())
+})
+afterAll(async () => {
+  await store[Symbol.asyncDispose]()
+  await server.stop()
+})
+
+/** Where the write-ahead log ends. What does not move that has nothing to sync. */
+async function log(): Promise<unknown> {
+  return server.query('select pg_current_wal_insert_lsn() as end')
+}
+
+/** How often a function was called. */
+function calls(name: string): number {
+  return server.output.split(`"lease_${name}_1"($1`).length - 1
+}
+
+test('a claim that loses writes nothing to the log, so that nothing is synced, nor does a waiter that keeps its place', async () => {
+  const ttl = 60_000 // a waiter writes that it is there each quarter of its ttl
+  await hold(store, claimOf('hot', { ttl }))
+  const waiter = claimOf('hot', { ttl, queue: true })
+  const late = claimOf('late')
+  await store.release(late, signal)
+  await acquire(store, waiter)
+  await acquire(store, waiter) // whoever reads a page first tidies it
+  const before = await log()
+  for (let tries = 0; tries < 50; tries += 1) {
+    expect(await acquire(store, claimOf('hot'))).toMatchObject({ held: false })
+    expect(await acquire(store, waiter)).toMatchObject({ held: false, ahead: 0 })
+    expect(await acquire(store, late)).toMatchObject({ held: false })
+  }
+  await look(store, { prefix: '' })
+  expect(await log()).toEqual(before)
+})
+
+test('one handoff costs one statement on each side, however many wait', async () => {
+  const other = storeAt(server.url())
+  const [one, two] = [createLocks(store), createLocks(other)]
+  const lease = await one.acquire('handed')
+  const served: number[] = []
+  const waits: Promise<void>[] = []
+  for (let index = 0; index < 64; index += 1) {
+    waits.push((index % 2 ? one : two).using('handed', async () => void served.push(index)))
+    await until('it has joined the line', async () => (await look(store, { name: 'handed' })).length === index + 2)
+  }
+  const before = { acquire: calls('acquire'), release: calls('release') }
+  await lease.release()
+  await Promise.all(waits)
+  expect(served).toEqual(Array.from({ length: 64 }, (_, index) => index))
+  expect(calls('release') - before.release).toBe(65)
+  // One for each, and few more on a machine so busy that a turn passes.
+  expect(calls('acquire') - before.acquire).toBeLessThan(64 * 1.25)
+  await two.close()
+})
+
+test('a thousand waiters ask no more often than it takes to keep their places', async () => {
+  const other = storeAt(server.url())
+  const locks = createLocks(other, { ttl: 60_000 })
+  const lease = await locks.acquire('crowd')
+  const controller = new AbortController()
+  const waits = Promise.allSettled(
+    Array.from({ length: 1_000 }, () => locks.acquire('crowd', { signal: controller.signal })),
+  )
+  await until('all wait', async () => (await look(store, { name: 'crowd' })).length === 1_001)
+  await new Promise(resolve => setTimeout(resolve, 500)) // each asks once more when its watch is armed
+  const before = calls('acquire')
+  await new Promise(resolve => setTimeout(resolve, 1_500))
+  expect(calls('acquire') - before).toBeLessThan(5)
+  controller.abort()
+  await waits
+  await lease.release()
+  await locks.close()
+})
+
+test('requests that are made at once share a statement', async () => {
+  const before = ['acquire', 'renew', 'release'].map(calls)
+  const claims = Array.from({ length: 256 }, (_, index) => claimOf(`shared ${index}`))
+  await Promise.all(claims.map(claim => hold(store, claim)))
+  await Promise.all(claims.map(claim => store.renew(claim, signal)))
+  await Promise.all(claims.map(claim => store.release(claim, signal)))
+  const after = ['acquire', 'renew', 'release'].map(calls)
+  for (const [index, count] of after.entries()) expect(count - (before[index] ?? 0)).toBeLessThanOrEqual(3)
+})
+
+test('what is idle for a day is forgotten, and nothing else', async () => {
+  const other = storeAt(server.url(), { create: true, schema: 'pruned' })
+  const kept = [claimOf('kept held'), claimOf('kept free'), claimOf('kept waited for')]
+  for (const claim of [claimOf('old'), claimOf('zold'), ...kept]) {
+    await hold(other, claim)
+    if (claim.name !== 'kept held') await other.release(claim, signal)
+  }
+  await server.query(`update pruned.lease set expires_at = now() - interval '25 hours', token = 5
+    where name in ('old', 'zold', 'kept waited for')`)
+  // It was held for long.
+  await server.query("update pruned.lease set token = 5 where name = 'kept free'")
+  await server.query(`insert into pruned.lease_line (name, id, owner, note, asked_at, lapses_at, gone) values
+    ('kept waited for', 'x', '', '', now(), now() + interval '1 hour', false), ('old', 'y', '', '', now(), now(), true)`)
+  const names = Array.from({ length: 600 }, (_, index) => claimOf(`b${index}`))
+  await Promise.all(names.map(claim => hold(other, claim)))
+  await until('it is gone', async () => {
+    const rows = await server.query(`select from pruned.lease where name like '%old'`)
+    return rows.length === 0
+  })
+  const rows = await server.query<{ name: string }>(
+    `select name from pruned.lease where name like 'kept%' order by name`,
+  )
+  expect(rows.map(({ name }) => name)).toEqual(['kept free', 'kept held', 'kept waited for'])
+  expect(await server.query('select from pruned.lease_line')).toHaveLength(1)
+  await other[Symbol.asyncDispose]()
+})

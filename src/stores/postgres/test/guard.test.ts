@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { createLocks } from '../../../index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
+
+// As the documentation says it.
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/stores/postgres.md'), 'utf8')
+const [, text = ''] = /^(select from holdfast\.lease.*?;)$/ms.exec(page) ?? []
+const guard = text.replace("'reports'", '$2')
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.stop())
+
+test('a guard does not hold up the renewals of the holder', async () => {
+  const locks = createLocks(storeAt(server.url()), { ttl: 400 })
+  const lease = await locks.acquire('renewed')
+  const guarded = await transaction(server, guard, [lease.token, lease.name])
+  expect(guarded.rowCount).toBe(1)
+  await new Promise(resolve => setTimeout(resolve, 1_200))
+  lease.assertHeld()
+  expect(await lease.extend()).toBeGreaterThan(300)
+  await lease.release()
+  await guarded.end()
+  await locks.close()
+})
+
+test('nobody is granted a name, nor breaks it, while a guard is at work, and nobody waits for it', async () => {
+  await using store = storeAt(server.url())
+  await look(store, { prefix: '' }) // which connects
+  const claim = claimOf('guarded', { ttl: 300 })
+  const token = await hold(store, claim)
+  const guarded = await transaction(server, guard, [token, claim.name])
+  const other = claimOf(claim.name)
+  expect(await failureOf(store.break(claim.name, 'test', signal))).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    retryable: true,
+    message: expect.stringMatching(/the row of "guarded" is locked by a transaction under way, such as a guard/),
+  })
+  await until('the lease has run out', async () => (await look(store, { name: claim.name })).length === 0)
+  for (let tries = 0; tries < 5; tries += 1) expect(await acquire(store, other)).toMatchObject({ held: false })
+  expect(await acquire(store, { ...other, queue: true })).toMatchObject({ held: false, retryAfter: 10 })
+  await guarded.end()
+  expect(await hold(store, other)).toBeGreaterThan(token)
+})
+
+test('a guard refuses a holder whose lease is over, was released, or was broken', async () => {
+  await using store = storeAt(server.url())
+  await look(store, { prefix: '' }) // which connects
+  const [released, over, broken] = [claimOf('released'), claimOf('over', { ttl: 300 }), claimOf('broken')]
+  const tokens = await Promise.all([released, over, broken].map(claim => hold(store, claim)))
+  await store.release(released, signal)
+  await store.break(broken.name, 'test', signal)
+  await until('the lease has run out', async () => (await look(store, { name: over.name })).length === 0)
+  for (const [index, { name }] of [released, over, broken].entries()) {
+    const guarded = await transaction(server, guard, [tokens[index], name])
+    expect(guarded.rowCount, name).toBe(0)
+    await guarded.end()
+  }
+})
+
+test('a holder is told in time when somebody has locked its row', async () => {
+  const locks = createLocks(storeAt(server.url()), { ttl: 400 })
+  const lease = await locks.acquire('locked')
+  const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', [lease.name])
+  await until('the signal aborts', () => lease.signal.aborted)
+  expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
+  await locked.end()
+  await locks.close()
+})
+
+test('a renewal and a release that find their row locked are made again until it is not', async () => {
+  await using store = storeAt(server.url())
+  const claim = claimOf('contended')
+  const token = await hold(store, claim)
+  for (const verb of ['renew', 'release'] as const) {
+    const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', [claim.name])
+    const asked = store[verb](claim, signal)
+    await until('it was skipped', async () => {
+      const done = "application_name = 'holdfast' and state = 'idle' and query like $1"
+      return (await server.query(`select 1 from pg_stat_activity where ${done}`, [`%_${verb}_%`])).length > 0
+    })
+    await locked.end()
+    expect(await asked).toEqual(verb === 'renew' ? { held: true, token, ttl: claim.ttl } : 'released')
+  }
+})

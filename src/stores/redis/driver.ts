@@ -1,0 +1,31 @@
+import { invalid } from '../../contract/check.ts'
+import { can, type Driver } from './client.ts'
+import { glide } from './glide.ts'
+import { ioredis } from './ioredis.ts'
+import { nodeRedis } from './node-redis.ts'
+
+/** Throws `INVALID_ARGUMENT` for what is no client of Redis; `taker` says in the message who was given it. */
+export function driverOf(client: unknown, taker = 'redis(client)'): Driver {
+  const notAClient = (what: string): Error =>
+    invalid(
+      `${taker} was given ${what}: pass a client of ioredis, iovalkey, redis (node-redis) or @valkey/valkey-glide`,
+    )
+  if (client === null || client === undefined) throw notAClient(String(client))
+  if (typeof client !== 'object') throw notAClient(`a ${typeof client}`)
+  if ('isPipeline' in client || ('exec' in client && !('duplicate' in client) && !('customCommand' in client)))
+    throw invalid(`${taker} was given a pipeline or transaction: pass the client that made it`)
+  const unfit = unfitFor(client)
+  if (unfit !== undefined) throw invalid(`${taker} was given a client of ${unfit}`)
+  const driver = ioredis(client) ?? nodeRedis(client) ?? glide(client)
+  if (!driver) throw notAClient(`an object of ${client.constructor?.name ?? 'no class'}`)
+  return driver
+}
+
+/** Names clients that look like supported ones but cannot serve, and what to use instead. */
+function unfitFor(client: object): string | undefined {
+  if ('keyspaceEvents' in client || /^Redis(Cluster)?Mock$/.test(client.constructor?.name ?? ''))
+    return 'ioredis-mock, which does not carry out scripts as Redis does: use memory() of holdfast/memory in tests, or a Redis'
+  if (can(client, 'internal_send_command'))
+    return 'redis 3 (node_redis) or older: use redis 4.7 or later (npm i redis), or ioredis'
+  return undefined
+}

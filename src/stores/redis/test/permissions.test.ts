@@ -1,0 +1,186 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { GlideClient } from '@valkey/valkey-glide'
+import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
+import { Redis as Valkey } from 'iovalkey'
+import { createClient } from 'redis'
+import { createClient as createClient4 } from 'redis4'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Owned } from '../../../../test/harnesses/redis.ts'
+import type { RedisClient } from '../index.ts'
+import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
+
+const secret = 'p@ss:w/rd#%'
+
+// As the documentation says it.
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/stores/redis.md'), 'utf8')
+const least = /^(~holdfast:\S+ .*)$/m.exec(page)?.[1] ?? ''
+
+let server: RedisServer
+
+beforeAll(async () => {
+  const without = (what: string): string => least.replace(what, '')
+  server = await startRedis({
+    users: [
+      `least on >${secret} ${least}`,
+      `nothing on >${secret} ~* &* +time +evalsha +eval +info`,
+      `elsewhere on >${secret} ${without('~holdfast:*')} ~other:*`,
+      `deaf on >${secret} ${without('&holdfast:*')} resetchannels`,
+      `selects on >${secret} ${least} +select`,
+      `blind on >${secret} ${without('+scan')}`,
+    ],
+  })
+})
+afterAll(() => server.stop())
+
+type As = (username: string, password?: string) => Promise<Owned>
+
+const ioredis: As = async (username, password = secret) => {
+  const client = new Redis({ port: server.port, username, password, lazyConnect: true })
+  return { client, close: () => client.disconnect() }
+}
+
+const clients: Record<string, As> = {
+  ioredis,
+  iovalkey: async (username, password = secret) => {
+    const client = new Valkey({ port: server.port, username, password, lazyConnect: true })
+    return { client, close: () => client.disconnect() }
+  },
+  'node-redis': async (username, password = secret) => {
+    return { client: createClient({ socket: { host, port: server.port }, username, password }), close: () => {} }
+  },
+  'node-redis4': async (username, password = secret) => {
+    return { client: createClient4({ socket: { host, port: server.port }, username, password }), close: () => {} }
+  },
+  async glide(username, password = secret) {
+    const addresses = [{ host, port: server.port }]
+    const client = await GlideClient.createClient({ addresses, credentials: { username, password } })
+    return { client, close: () => client.close() }
+  },
+}
+
+describe.each(Object.entries(clients))('%s', (name, as) => {
+  test('does everything with the permissions that the documentation lists', async () => {
+    const { client, close } = await as('least')
+    const store = storeOf(client)
+    const [first, second] = [claimOf(`${name} a`), claimOf(`${name} a`, { queue: true })]
+    await hold(store, first)
+    let woken = false
+    expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 0 })
+    await store.watch?.(second, () => (woken = true), signal)
+    expect(await store.renew(first, signal)).toMatchObject({ held: true })
+    expect(await store.annotate(first, signal)).toBe(true)
+    expect(await look(store, { prefix: name })).toHaveLength(2)
+    expect(await store.release(first, signal)).toBe('released')
+    if (store.watch) await until('the waiter is woken', () => woken)
+    await hold(store, second)
+    expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
+    expect(await store.release(claimOf(`${name} a`), signal)).toBe('gone')
+    await store[Symbol.asyncDispose]()
+    await close()
+  })
+
+  test('says that the password is wrong, and never which it was', async () => {
+    if (name === 'glide') {
+      // Its client is not made at all.
+      await expect(as('least', 'wrong')).rejects.toThrow(/AuthenticationFailed|WRONGPASS/)
+      return
+    }
+    const { client } = await as('least', 'a wrong one')
+    await using store = storeOf(client)
+    const error = await failureOf(hold(store, claimOf('a')))
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(error.message).toMatch('Redis refused the user name or password: correct them in the client or the URL')
+    expect(error.message).toMatch('WRONGPASS')
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toMatch('a wrong one')
+  })
+
+  test('names the permission that is missing', async () => {
+    const said: Record<string, string> = {}
+    for (const user of ['nothing', 'elsewhere', 'blind']) {
+      const { client, close } = await as(user)
+      const store = storeOf(client)
+      const error = await failureOf(user === 'blind' ? look(store, { prefix: '' }) : hold(store, claimOf('a')))
+      expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+      expect(error.message).toMatch('grant the permissions listed in docs/stores/redis.md')
+      if (user !== 'blind')
+        expect(await failureOf(store.annotate(claimOf('a'), signal))).toMatchObject({ code: 'INVALID_ARGUMENT' })
+      said[user] = error.message
+      await store[Symbol.asyncDispose]()
+      await close()
+    }
+    expect(said).toMatchObject({
+      nothing: expect.stringMatching(/mget|can't run this command/),
+      elsewhere: expect.stringMatching(/key/),
+      blind: expect.stringMatching(/scan/),
+    })
+  })
+})
+
+test('needs one more permission for another database, and never uses database 0 instead', async () => {
+  const options = { port: server.port, password: secret, db: 1, lazyConnect: true }
+  const inDatabase = (username: string): RedisClient[] => [
+    new Redis({ ...options, username }),
+    new Redis5({ ...options, username }),
+    new Valkey({ ...options, username }),
+    createClient({ socket: { host, port: server.port }, database: 1, username, password: secret }),
+    createClient4({ socket: { host, port: server.port }, database: 1, username, password: secret }),
+  ]
+  for (const client of inDatabase('selects')) {
+    await using store = storeOf(client)
+    const claim = claimOf('a')
+    await hold(store, claim)
+    expect(await server.info('keyspace')).toMatchObject({ db1: expect.anything() })
+    await store.release(claim, signal)
+  }
+  for (const client of inDatabase('least')) {
+    await using store = storeOf(client)
+    expect(await failureOf(hold(store, claimOf('elsewhere')))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/permissions to run the 'select' command/),
+    })
+  }
+  expect(await server.call('KEYS', '*elsewhere*')).toEqual([])
+})
+
+test('waits by asking where it may not listen, and its holders need not tell', async () => {
+  const { client, close } = await ioredis('deaf')
+  await using store = storeOf(client)
+  const [first, second] = [claimOf('d'), claimOf('d', { queue: true })]
+  await hold(store, first)
+  expect(await store.acquire(second, signal)).toMatchObject({ held: false, ahead: 0 })
+  expect(await failureOf(store.watch?.(second, () => {}, signal) as Promise<void>)).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+  })
+  expect(await store.acquire(second, signal)).toMatchObject({ retryAfter: expect.closeTo(30, -2) })
+  expect(await store.release(first, signal)).toBe('released')
+  await hold(store, second)
+  await close()
+})
+
+test('says that a password is missing', async () => {
+  await using guarded = await startRedis({ password: secret })
+  for (const client of [
+    new Redis({ port: guarded.port, lazyConnect: true }),
+    new Valkey({ port: guarded.port, lazyConnect: true }),
+    createClient({ socket: { host, port: guarded.port } }),
+    createClient4({ socket: { host, port: guarded.port } }),
+  ] satisfies RedisClient[]) {
+    await using store = storeOf(client)
+    const error = await failureOf(hold(store, claimOf('a')))
+    expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+    expect(error.message).toMatch(/refused the user name or password.*NOAUTH/)
+  }
+})
+
+test('says that the server is a read-only replica', async () => {
+  await using replica = await startRedis({ replicaOf: server })
+  await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))
+  const error = await failureOf(hold(store, claimOf('a')))
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
+  expect(error.message).toMatch('the Redis server is a read-only replica: connect to its master')
+})

@@ -1,0 +1,116 @@
+import { Redis } from 'ioredis'
+import { createSentinel } from 'redis'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SentinelSet, startSentinel } from '../../../../lab/servers/sentinel.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Store } from '../../../contract/store.ts'
+import { createLocks } from '../../../index.ts'
+import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
+
+let set: SentinelSet
+
+beforeEach(async () => {
+  set = await startSentinel()
+})
+afterEach(() => set.stop())
+
+/** Waits until the replica has all that the master has. */
+async function inStep(): Promise<void> {
+  const [master, replica] = [await set.master(), await set.replica()]
+  const { master_repl_offset: written } = await master.info('replication')
+  await until('the replica is in step', async () => {
+    const { slave_repl_offset: applied } = await replica.info('replication')
+    return Number(applied) >= Number(written)
+  })
+}
+
+const stores: Record<string, () => Store> = {
+  ioredis() {
+    const sentinels = set.sentinels.map(({ port }) => ({ host, port }))
+    return storeOf(new Redis({ sentinels, name: SentinelSet.group, lazyConnect: true }))
+  },
+  'node-redis'() {
+    const sentinelRootNodes = set.sentinels.map(({ port }) => ({ host, port }))
+    return storeOf(createSentinel({ name: SentinelSet.group, sentinelRootNodes }))
+  },
+}
+
+describe.each(Object.entries(stores))('%s', (_, open) => {
+  test('keeps a lease over a failover that lost nothing, and its holder renews it', { timeout: 60_000 }, async () => {
+    const store = open()
+    const locks = createLocks(store, { ttl: 20_000 })
+    const lease = await locks.acquire('a')
+    await inStep()
+    await set.failover()
+    await until('it is renewed', () => lease.extend().catch(() => undefined), { limit: 15_000 })
+    expect(lease.signal.aborted).toBe(false)
+    expect((await look(store, { name: 'a' }))[0]?.token).toBe(lease.token)
+    await lease.release()
+    const next = await locks.acquire('a')
+    expect(next.token).toBeGreaterThan(lease.token)
+    await next.release()
+    await locks.close()
+  })
+
+  test('tells the holder whose lease a failover forgot, and the next token is higher', {
+    timeout: 60_000,
+  }, async () => {
+    const store = open()
+    const warm = claimOf('warm')
+    await hold(store, warm)
+    const claim = claimOf('a', { ttl: 20_000 })
+    let token = 0n
+    await set.staleFailover(async () => {
+      token = await hold(store, claim)
+    })
+    const renewal = await until(
+      'the new master answers',
+      () => store.renew(claim, signal).then(String, () => undefined),
+      { limit: 15_000 },
+    )
+    expect(renewal).toBe('undefined')
+    expect(await hold(store, claimOf('a'))).toBeGreaterThan(token)
+    await store[Symbol.asyncDispose]()
+  })
+
+  test('wakes a waiter after a failover', { timeout: 60_000 }, async () => {
+    const [one, two] = [open(), open()]
+    const [holder, waiter] = [createLocks(one, { ttl: 30_000 }), createLocks(two, { ttl: 30_000 })]
+    const lease = await holder.acquire('a')
+    const waiting = waiter.acquire('a')
+    await until('it waits', async () => (await look(one, { name: 'a' })).length === 2)
+    await inStep()
+    await set.failover()
+    await until('the holder is served', () => lease.extend().catch(() => undefined), { limit: 15_000 })
+    await until('it waits again', async () => (await look(one, { name: 'a' })).length === 2, { limit: 15_000 })
+    await lease.release()
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(lease.token)
+    await next.release()
+    await holder.close()
+    await waiter.close()
+  })
+})
+
+test('serves while a sentinel is dead, and finds the master past it', async () => {
+  await set.sentinels[0]?.kill()
+  for (const open of Object.values(stores)) {
+    await using store = open()
+    const claim = claimOf('a')
+    await hold(store, claim)
+    await store.watch?.(claim, () => {}, signal)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+})
+
+test('what is refused in a failover may be asked again', { timeout: 60_000 }, async () => {
+  const store = stores.ioredis?.() as Store
+  await hold(store, claimOf('a'))
+  const master = await set.master()
+  // As a master that learns late that it is one no more.
+  await master.call('REPLICAOF', host, (await set.replica()).port)
+  const error = await failureOf(hold(store, claimOf('b')))
+  expect(error).toMatchObject({ retryable: true })
+  expect(error.code).toMatch(/STORE_UNAVAILABLE|OUTCOME_UNKNOWN/)
+  await store[Symbol.asyncDispose]()
+})

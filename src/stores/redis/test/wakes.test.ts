@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
+import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Busy, Claim, Grant, Store } from '../../../contract/store.ts'
+import { TURN } from '../../../contract/time.ts'
+import { createLocks } from '../../../index.ts'
+import { acquire, claimOf, hold, look, signal, storeOf } from './support.ts'
+
+let server: RedisServer
+let proxy: TcpProxy
+/** Straight to the server, and through the proxy. */
+let near: Store
+let far: Store
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  await server.call('FLUSHALL')
+  proxy = await startProxy(server)
+  near = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  far = storeOf(new Redis({ port: proxy.port, lazyConnect: true }))
+})
+afterEach(async () => {
+  await near[Symbol.asyncDispose]()
+  await far[Symbol.asyncDispose]()
+  await proxy.stop()
+})
+
+const commands = async (): Promise<number> => {
+  const { total_commands_processed } = await server.info('stats')
+  return Number(total_commands_processed)
+}
+
+test('a waiter that is heard asks nothing until it is woken', async () => {
+  const [holder, waiter] = [createLocks(near, { ttl: 60_000 }), createLocks(far, { ttl: 60_000 })]
+  const lease = await holder.acquire('a')
+  const waiting = waiter.acquire('a')
+  await until('it waits', async () => (await look(near, { name: 'a' })).length === 2)
+  await sleep(100)
+  const before = await commands()
+  await sleep(500)
+  // Each look at the count is a few commands itself.
+  expect((await commands()) - before).toBeLessThan(10)
+  await lease.release()
+  await (await waiting).release()
+})
+
+test('a waiter whose connection for messages is lost asks often until it is heard again', async () => {
+  const [holder, waiter] = [createLocks(near, { ttl: 60_000 }), createLocks(far, { ttl: 60_000 })]
+  for (const how of ['cut', 'away'] as const) {
+    const lease = await holder.acquire('a')
+    const waiting = waiter.acquire('a')
+    await until('it waits', async () => (await look(near, { name: 'a' })).length === 2)
+    if (how === 'away') await proxy.refuse()
+    proxy.reset()
+    await lease.release()
+    await sleep(50)
+    await proxy.accept()
+    await (await waiting).release()
+  }
+})
+
+/** A waiter for a name that the holder has; `near` asks, `far` held it. */
+async function waiterFor(name: string): Promise<{ holder: Claim; waiter: Claim; busy: Grant | Busy }> {
+  const [holder, waiter] = [claimOf(name), claimOf(name, { queue: true })]
+  await hold(far, holder)
+  return { holder, waiter, busy: await acquire(near, waiter) }
+}
+
+test('a wake that comes before the watch is not lost, once messages are heard', async () => {
+  const first = await waiterFor('a')
+  expect(first.busy).toMatchObject({ held: false, listens: false })
+  let wakes = 0
+  await near.watch?.(first.waiter, () => (wakes += 1), signal)
+  const early = await waiterFor('b')
+  expect(early.busy).toMatchObject({ held: false, listens: true })
+  await far.release(early.holder, signal)
+  await far.release(first.holder, signal)
+  await until('the later message is heard', () => wakes === 1)
+  const delays: number[] = []
+  await near.watch?.(early.waiter, (delay = 0) => delays.push(delay), signal)
+  expect(delays).toEqual([0])
+})
+
+test('the next in line is told to come after a head that has not asked for a turn, and only then', async () => {
+  for (const [isThere, told] of [
+    [true, []],
+    [false, [2 * TURN]],
+  ] as const) {
+    const { holder, waiter: head } = await waiterFor(`is the head there? ${isThere}`)
+    const [second, third] = [claimOf(head.name, { queue: true }), claimOf(head.name, { queue: true })]
+    await acquire(near, second) // of the same process as the head
+    await acquire(far, third)
+    const heard: [Claim, number][] = []
+    for (const [store, claim] of [
+      [near, head],
+      [near, second],
+      [far, third],
+    ] as const)
+      await store.watch?.(claim, (delay = 0) => heard.push([claim, delay]), signal)
+    await sleep(2 * TURN)
+    await acquire(isThere ? near : far, isThere ? head : third)
+    await far.release(holder, signal)
+    await until('the head is woken', () => heard.length > told.length)
+    expect(heard).toContainEqual([head, 0])
+    expect(heard.filter(([claim]) => claim === third).map(([, delay]) => delay)).toEqual(told)
+    expect(heard.filter(([claim]) => claim === second)).toEqual([])
+  }
+})
+
+test('a release passes over waiters whose process is gone and wakes the first that lives', async () => {
+  const dead = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  const holder = claimOf('a')
+  await hold(near, holder)
+  const gone = Array.from({ length: 3 }, () => claimOf('a', { queue: true }))
+  for (const claim of gone) {
+    await acquire(dead, claim)
+    await dead.watch?.(claim, () => {}, signal)
+  }
+  await dead[Symbol.asyncDispose]()
+  await until('nobody of it listens', async () => {
+    const channels = (await server.call('PUBSUB', 'CHANNELS')) as string[]
+    return channels.length === 0
+  })
+  const alive = claimOf('a', { queue: true })
+  await acquire(far, alive)
+  let woken = 0
+  await far.watch?.(alive, () => (woken += 1), signal)
+  await near.release(holder, signal)
+  await until('it is woken', () => woken > 0)
+  const { retryAfter, ahead } = (await acquire(far, alive)) as Busy
+  expect(ahead).toBe(3)
+  expect(retryAfter).toBeLessThanOrEqual(300)
+  await until('the turns of the dead are over', async () => (await acquire(far, alive)).held)
+})
+
+test('subscribes once for all waiters of a process, and once for each process', async () => {
+  const holder = claimOf('a')
+  await hold(near, holder)
+  const claims = Array.from({ length: 100 }, (_, index) => claimOf(index % 2 ? 'a' : 'b', { queue: true }))
+  await Promise.all(claims.map(claim => acquire(far, claim)))
+  const controller = new AbortController()
+  await Promise.all(claims.map(async claim => far.watch?.(claim, () => {}, controller.signal)))
+  expect(await server.call('PUBSUB', 'CHANNELS')).toHaveLength(1)
+  expect(proxy.connections).toBe(2)
+  controller.abort()
+})
+
+test('a waiter is not woken by a release of another name, nor twice by one', async () => {
+  const [a, b] = [claimOf('a'), claimOf('b')]
+  await hold(near, a)
+  await hold(near, b)
+  const waiting = claimOf('a', { queue: true })
+  await acquire(far, waiting)
+  let woken = 0
+  await far.watch?.(waiting, () => (woken += 1), signal)
+  await near.release(b, signal)
+  await near.release(a, signal)
+  await until('it is woken', () => woken > 0)
+  await sleep(20)
+  expect(woken).toBe(1)
+})
+
+test('watching a closed store rejects', async () => {
+  await far[Symbol.asyncDispose]()
+  await expect(far.watch?.(claimOf('a'), () => {}, signal)).rejects.toMatchObject({ code: 'CLOSED' })
+})

@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { expect, test } from 'vitest'
+import { acquire, claimOf, signal } from '../../../../test/support.ts'
+import { connect, createLocks } from '../../../index.ts'
+import type { Link } from '../../redis/client.ts'
+import { driverOf } from '../../redis/driver.ts'
+import { Identities } from '../identity.ts'
+import { RedisMember } from '../member.ts'
+import { CAUTIOUS, heard, startNodes } from './support.ts'
+
+const NOTE = 'holdfast:redlock:since'
+
+test('a release ends when all nodes have answered, though most of them may have forgotten', async () => {
+  await using nodes = await startNodes(3)
+  await nodes.age()
+  const store = nodes.store(CAUTIOUS, nodes.servers)
+  const claim = claimOf('a', { ttl: 2_000 })
+  expect(await acquire(store, claim)).toMatchObject({ held: true })
+  for (const server of nodes.servers.slice(1)) await server.call('FLUSHALL')
+  expect(await store.release(claim, signal)).toBe('released')
+  expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
+  expect(await store.release(claim, signal)).toBe('gone')
+})
+
+test('a node that is full and cannot write its note waits, and releases all the same', async () => {
+  await using nodes = await startNodes(3)
+  await nodes.age()
+  const store = nodes.store(CAUTIOUS, nodes.servers)
+  const claim = claimOf('a', { ttl: 2_000 })
+  const answer = await acquire(store, claim)
+  for (const server of nodes.servers) {
+    await server.call('SET', NOTE, 'abc 0') // of a run before
+    await server.call('CONFIG', 'SET', 'maxmemory', 1)
+  }
+  const states = (await store.nodes?.(signal))?.map(({ state }) => state)
+  expect(states).toEqual(['quarantined', 'quarantined', 'quarantined'])
+  const token = answer.held ? answer.token : undefined
+  await store.release({ ...claim, token }, signal)
+  expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
+})
+
+test('a quarantine begins no earlier than the server, however late that says since when it runs', async () => {
+  await using nodes = await startNodes(1)
+  const [server] = nodes.servers as [(typeof nodes.servers)[0]]
+  await server.call('SET', NOTE, 'abc 0')
+  await server.call('SAVE')
+  await server.kill()
+  const launched = Date.now()
+  await server.start()
+  const client = new Redis({ port: server.port, lazyConnect: true })
+  const driver = driverOf(client)
+  const open = async (closing: AbortSignal): Promise<Link> => {
+    const link = await driver.open(closing)
+    const call: Link['call'] = async (args, key) => {
+      if (args[0] === 'INFO') await sleep(3_000)
+      return link.call(args, key)
+    }
+    return { ...link, call }
+  }
+  const limits = { maxTtl: 20_000, acquireLimit: (ttl: number) => ttl / 3 }
+  const options = { name: 'a', prefix: 'holdfast', identities: new Identities(), ...limits }
+  const member = new RedisMember({ ...driver, open }, options)
+  expect((await member.look('a', 0)).votesIn).toBeGreaterThan(0)
+  const [, since] = String(await server.call('GET', NOTE)).split(' ')
+  expect(Number(since)).toBeGreaterThanOrEqual(launched)
+  member.close()
+  client.disconnect()
+})
+
+test('who may not hear of releases waits, and fails no node by that', async () => {
+  const users = ['app on >secret ~holdfast:* resetchannels +@all']
+  await using nodes = await startNodes(3, () => ({ users }))
+  using failed = heard('node_failed', () => true)
+  const holder = createLocks(await nodes.connected())
+  const locks = await connect(nodes.url('trustRestarted=true&nodeTimeout=1000&username=app&password=secret'))
+  const lease = await holder.acquire('a')
+  const waiting = locks.acquire('a', { ttl: 2_000 })
+  await expect.poll(async () => (await holder.inspect('a')).waiters.length).toBe(1)
+  for (let count = 0; count < 20; count += 1) await (await locks.acquire('b', { wait: 0 })).release()
+  await lease.release()
+  await (await waiting).release()
+  expect([...failed].map(({ error }) => error.message)).toEqual([])
+  await locks.close()
+  await holder.close()
+})

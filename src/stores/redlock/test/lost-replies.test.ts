@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../../../../lab/servers/until.ts'
+import { acquire, claimOf, failureOf, hold, signal } from '../../../../test/support.ts'
+import { createLocks, type LeaseError } from '../../../index.ts'
+import { IMPATIENT, type Nodes, spend, startNodes, TRUSTED } from './support.ts'
+
+/** Milliseconds: much longer than all that is waited for here, so that nothing is gone because it ran out. */
+const TTL = 25_000
+
+const ways = {
+  async 'the answer is lost'(nodes: Nodes, index: number, verb: string): Promise<void> {
+    await nodes.proxies[index]?.loseReply(`${verb} `)
+  },
+  async 'the connection is cut'(nodes: Nodes, index: number, verb: string): Promise<void> {
+    await nodes.proxies[index]?.cutAfterRequest(`${verb} `)
+  },
+} as const
+
+async function freeEverywhere(nodes: Nodes, name: string): Promise<void> {
+  await until('nothing is left', async () => (await nodes.holders(name)).every(id => id === undefined))
+}
+
+function tooLate(error: LeaseError): undefined {
+  expect(error.code).toBe('STORE_UNAVAILABLE')
+}
+
+/** Counters that no clock makes equal. */
+const uneven = [1n, 5n, 3n, 2n, 4n].map(n => BigInt(Date.now() + 3_600_000) * 1_000n + n)
+
+describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
+  test('a vote of one node is taken back by the release', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
+    const lost = lose(nodes, 3, 'vote')
+    const lease = await locks.acquire('a')
+    await lost
+    await until('it voted', async () => (await nodes.holders('a'))[3] !== undefined)
+    await lease.release()
+    await freeEverywhere(nodes, 'a')
+    await locks.close()
+  })
+
+  test('the votes of a majority are taken back by the rejection, or are the claim’s when it asks again', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
+    const voted = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
+    await expect(locks.tryAcquire('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await voted
+    await freeEverywhere(nodes, 'a')
+    await nodes.heal()
+    await until('all serve', async () => (await locks.store.nodes?.(signal))?.every(node => node.state === 'serving'))
+    const votedAgain = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
+    const lease = await locks.acquire('a')
+    await votedAgain
+    expect(await createLocks(nodes.store()).tryAcquire('a')).toBeUndefined()
+    await lease.release()
+    await freeEverywhere(nodes, 'a')
+    await locks.close()
+  })
+
+  test('the store itself takes them back, whether anybody releases the claim or not', async () => {
+    await using nodes = await startNodes(5)
+    const store = await nodes.connected(IMPATIENT)
+    const voted = Promise.all([0, 1, 4].map(index => lose(nodes, index, 'vote')))
+    const error = await failureOf(acquire(store, claimOf('a', { ttl: TTL })))
+    expect(error.code).toBe('STORE_UNAVAILABLE')
+    await voted
+    await freeEverywhere(nodes, 'a')
+  })
+
+  test('what is committed is taken back with the votes, also those that came meanwhile', async () => {
+    await using nodes = await startNodes(5)
+    await spend(nodes, 'a', uneven)
+    // Time for one attempt, and none for another.
+    const store = await nodes.connected({ ...IMPATIENT, elapsedLimit: 350 / TTL })
+    for (const index of [3, 4]) nodes.proxies[index]?.down.delay(60)
+    const lost = lose(nodes, 2, 'commit')
+    const claim = claimOf('a', { ttl: TTL })
+    // After a cut there may be the time; what comes of it too late is taken back too.
+    const answer = await acquire(store, claim).catch(tooLate)
+    await lost
+    if (answer?.held) await store.release(claim, signal)
+    await freeEverywhere(nodes, 'a')
+  })
+
+  test('a release is confirmed all the same', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
+    const lease = await locks.acquire('a')
+    const lost = Promise.all([1, 2, 3].map(index => lose(nodes, index, 'release')))
+    await lease.release()
+    await lost
+    await freeEverywhere(nodes, 'a')
+    await locks.close()
+  })
+
+  test('a renewal is made again, and the lease is held', async () => {
+    await using nodes = await startNodes(5)
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: 3_000 })
+    const lease = await locks.acquire('a')
+    const lost = Promise.all([0, 1, 2].map(index => lose(nodes, index, 'renew')))
+    const failure = await failureOf(lease.extend())
+    expect(failure.code).toMatch(/^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/)
+    await lost
+    lease.assertHeld()
+    await until('it is renewed', () => lease.extend().catch(() => 0))
+    await lease.release()
+    await freeEverywhere(nodes, 'a')
+    await locks.close()
+  })
+})
+
+test.concurrent('what a majority that stood still is asked in vain leaves nothing when it goes on', async () => {
+  await using nodes = await startNodes(5)
+  const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
+  for (const index of [1, 2, 3]) await nodes.servers[index]?.pause()
+  await expect(locks.tryAcquire('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  for (const index of [1, 2, 3]) nodes.servers[index]?.resume()
+  await freeEverywhere(nodes, 'a')
+  await (await locks.acquire('a')).release()
+  await locks.close()
+})
+
+test.concurrent('a vote that arrives after its claim was withdrawn is refused', async () => {
+  await using nodes = await startNodes(3)
+  const store = await nodes.connected()
+  const claim = claimOf('a', { ttl: TTL })
+  nodes.proxies[2]?.up.hold()
+  await hold(store, claim)
+  // By another connection the release comes first.
+  expect(await nodes.store(TRUSTED, nodes.servers).release(claim, signal)).toBe('released')
+  nodes.proxies[2]?.up.pass()
+  await (await createLocks(store).acquire('b')).release()
+  await until('all serve', async () => (await store.nodes?.(signal))?.every(node => node.state === 'serving'))
+  expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
+})
+
+test.concurrent('closing while votes are under way leaves nothing', async () => {
+  await using nodes = await startNodes(5)
+  for (const delay of [0, 1, 3, 10, 30]) {
+    const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
+    for (const { down } of nodes.proxies) down.delay(delay)
+    const attempts = [
+      failureOf(locks.acquire('a').then(() => Promise.reject(new Error('held')))),
+      failureOf(locks.tryAcquire('b').then(() => Promise.reject(new Error('held')))),
+    ]
+    await new Promise(resolve => setTimeout(resolve, delay / 2))
+    await locks.close({ grace: 0 })
+    for (const error of await Promise.all(attempts)) expect(error.message).toMatch(/^held$|closed/)
+    await freeEverywhere(nodes, 'a')
+    await freeEverywhere(nodes, 'b')
+    for (const { down } of nodes.proxies) down.pass()
+  }
+})

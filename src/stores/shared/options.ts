@@ -1,0 +1,28 @@
+import { invalid } from '../../contract/check.ts'
+
+/**
+ * The options in the URL of `store`, such as `an etcd store`; each at most once. No message repeats a value. Nor does it
+ * repeat a name that may be the rest of a password with a question mark that is not encoded.
+ */
+export function optionsOf(query: string, known: Iterable<string>, store: string): URLSearchParams {
+  const options = new URLSearchParams(query)
+  const names = [...known]
+  for (const name of options.keys()) {
+    if (!names.includes(name)) {
+      const what = query.includes('@') ? 'no such option' : `no option ${JSON.stringify(name)}`
+      throw invalid(`the URL of ${store} has ${what}, only ${names.join(', ')}`)
+    }
+    if (options.getAll(name).length > 1) throw invalid(`${name} is given twice in the URL of ${store}`)
+  }
+  return options
+}
+
+/**
+ * Refuses the hosts of a URL if they may be a user and the beginning of a password, because an @ follows. Messages about
+ * hosts would repeat them.
+ */
+export function checkHosts(hosts: string, rest: string, store: string): void {
+  const isHost = (host: string): boolean => /^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host)
+  if (rest.includes('@') && !hosts.split(',').every(isHost))
+    throw invalid(`the URL of ${store} cannot be read: encode what is special in a password, such as ? as %3F`)
+}

@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs'
+import { invalid } from '../../contract/check.ts'
+
+/** What a URL may name for TLS: the paths of files in PEM. */
+export const pemFiles = ['ca', 'cert', 'key'] as const
+
+/** The files that the options of a URL of this engine name, such as `ca=/etc/ssl/own.pem`. */
+export function readPem(options: URLSearchParams, engine: string): { [name in (typeof pemFiles)[number]]?: Buffer } {
+  const given = pemFiles.filter(name => options.has(name))
+  return Object.fromEntries(given.map(name => [name, readPemFile(name, options.get(name) ?? '', engine)]))
+}
+
+export function readPemFile(name: string, path: string, engine: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw invalid(`the file of ${name} in the URL of the ${engine} store cannot be read: ${(error as Error).message}`)
+  }
+}

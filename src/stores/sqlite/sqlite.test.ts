@@ -1,0 +1,343 @@
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openStore } from '../../connect.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Query, Store } from '../../contract/store.ts'
+import { type Clock, systemClock, TURN } from '../../contract/time.ts'
+import { sqlite } from './index.ts'
+
+let folder: string
+let path: string
+let store: Store
+let now: number
+let ids = 0
+const never = new AbortController().signal
+const START = Date.UTC(2025, 0)
+const real = systemClock()
+const clock: Clock = { now: () => real.now(), wall: () => now, after: (delay, action) => real.after(delay, action) }
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-sqlite-'))
+  path = join(folder, 'leases.db')
+  now = START
+  store = sqlite(path, { clock })
+})
+
+afterEach(async () => {
+  await store[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+function newClaim(name: string, wishes: Partial<Claim> = {}): Claim {
+  ids += 1
+  return { name, id: `claim ${ids}`, owner: `owner ${ids}`, ttl: 10_000, note: '', queue: false, ...wishes }
+}
+
+const ask = (claim: Claim): Promise<Grant | Busy> => store.acquire(claim, never)
+
+async function hold(claim: Claim): Promise<bigint> {
+  const answer = await ask(claim)
+  if (!answer.held) throw new Error(`${claim.name} is busy`)
+  return answer.token
+}
+
+async function records(query: Query): Promise<LeaseRecord[]> {
+  const all: LeaseRecord[] = []
+  for await (const record of store.inspect(query, never)) all.push(record)
+  return all
+}
+
+/** Locks the file, as another process would by a transaction that does not end. */
+function lock(): () => void {
+  const database = new DatabaseSync(path)
+  database.exec('begin immediate')
+  return () => database.close()
+}
+
+/** What the write-ahead log has grown to; each page that a transaction changes adds 4,120 bytes. */
+const written = (): number => statSync(`${path}-wal`).size
+
+test('tokens rise by release, expiry and break, also while the clock is set back', async () => {
+  const first = newClaim('a')
+  const tokens = [await hold(first)]
+  expect(tokens[0]).toBe(BigInt(START) * 1_000n)
+  now -= 3_600_000
+  await store.release(first, never)
+  tokens.push(await hold(newClaim('a', { ttl: 100 })))
+  now += 100
+  tokens.push(await hold(newClaim('a')))
+  tokens.push((await store.break('a', 'somebody', never)) ?? 0n)
+  tokens.push(await hold(newClaim('a')))
+  expect(tokens).toEqual([...tokens].sort((a, b) => Number(a - b)))
+  expect(new Set(tokens).size).toBe(5)
+})
+
+test('a token above 2^53 - 1 is refused, and that fails nobody else', async () => {
+  const claim = newClaim('a')
+  await hold(claim)
+  now = Date.UTC(2300, 0)
+  const [acquired, released] = await Promise.allSettled([ask(newClaim('b')), store.release(claim, never)])
+  expect(acquired).toMatchObject({ reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
+  expect(released).toMatchObject({ value: 'gone' })
+  now = START
+  expect(await ask(newClaim('b'))).toMatchObject({ held: true })
+})
+
+test('a wall clock that is set back lengthens a lease to one ttl at most from when it is noticed', async () => {
+  await hold(newClaim('a', { ttl: 1_000 }))
+  now -= 3_600_000
+  const busy = await ask(newClaim('a'))
+  expect(busy).toMatchObject({ held: false, retryAfter: 1_000 })
+  now += 999
+  expect(await ask(newClaim('a'))).toMatchObject({ held: false, retryAfter: 1 })
+  now += 1
+  expect(await ask(newClaim('a'))).toMatchObject({ held: true })
+})
+
+test('a name let go of before the wall clock was set back is free at once for the head of the line', async () => {
+  const holder = newClaim('a')
+  const waiter = newClaim('a', { queue: true })
+  await hold(holder)
+  await ask(waiter)
+  await store.release(holder, never)
+  now -= 3_600_000
+  expect(await ask(waiter)).toMatchObject({ held: true })
+})
+
+test('leases survive the store, since they are in the file', async () => {
+  const claim = newClaim('a', { note: 'nightly' })
+  const token = await hold(claim)
+  await store[Symbol.asyncDispose]()
+  store = sqlite(path, { clock })
+  expect(await records({ name: 'a' })).toMatchObject([{ token, note: 'nightly', owner: claim.owner }])
+  expect(await ask(claim)).toMatchObject({ held: true, token })
+})
+
+test('a try that loses without queueing writes nothing', async () => {
+  await hold(newClaim('a'))
+  const before = written()
+  for (let tries = 0; tries < 10; tries += 1) expect(await ask(newClaim('a'))).toMatchObject({ held: false, ahead: 0 })
+  expect(written()).toBe(before)
+})
+
+test('a try that loses is answered also while another process has the lock', async () => {
+  await hold(newClaim('a'))
+  const unlock = lock()
+  expect(await ask(newClaim('a'))).toMatchObject({ held: false })
+  unlock()
+})
+
+test('a waiter that asks again writes its place anew only when a quarter of its life is over', async () => {
+  await hold(newClaim('a', { ttl: 100_000 }))
+  const waiter = newClaim('a', { queue: true, ttl: 8_000 })
+  await ask(waiter)
+  const before = written()
+  now += 1_999
+  await ask(waiter)
+  expect(written()).toBe(before)
+  now += 1
+  await ask(waiter)
+  expect(written()).toBeGreaterThan(before)
+  now += 7_999
+  expect(await records({ name: 'a' })).toHaveLength(2)
+  now += 1
+  expect(await records({ name: 'a' })).toHaveLength(1)
+})
+
+test('a waiter whose place lapsed goes to the end of the line', async () => {
+  await hold(newClaim('a', { ttl: 100_000 }))
+  const late = newClaim('a', { queue: true, ttl: 1_000 })
+  const other = newClaim('a', { queue: true, ttl: 50_000 })
+  await ask(late)
+  await ask(other)
+  now += 1_000
+  expect(await ask(late)).toMatchObject({ ahead: 1 })
+  expect((await records({ name: 'a' })).map(record => record.owner).slice(1)).toEqual([other.owner, late.owner])
+})
+
+test('the head of the line has one turn, then the next is let in, and nobody overtakes', async () => {
+  const holder = newClaim('a')
+  const waiters = [1, 2, 3].map(() => newClaim('a', { queue: true }))
+  await hold(holder)
+  for (const waiter of waiters) await ask(waiter)
+  await store.release(holder, never)
+  const [, second, third] = waiters as [Claim, Claim, Claim]
+  expect(await ask(newClaim('a'))).toMatchObject({ held: false, ahead: 3, retryAfter: 3 * TURN, holder: undefined })
+  now += TURN
+  expect(await ask(third)).toMatchObject({ held: false, ahead: 2, retryAfter: TURN })
+  expect(await ask(second)).toMatchObject({ held: true })
+})
+
+test('requests of one moment share one transaction', async () => {
+  await hold(newClaim('first'))
+  const before = written()
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => ask(newClaim(`name ${index}`))))
+  expect(answers.every(answer => answer.held)).toBe(true)
+  expect(written() - before).toBeLessThan(30 * 4_120) // each alone would change two pages at least
+})
+
+test('requests for one name keep their order within a transaction', async () => {
+  const [first, second] = [newClaim('a'), newClaim('a')]
+  const all = [ask(first), ask(second), store.release(first, never), ask(second), ask(first)]
+  expect(await Promise.all(all)).toMatchObject([
+    { held: true },
+    { held: false },
+    'released',
+    { held: true },
+    { held: false },
+  ])
+})
+
+test('a request is not carried out after its limit, and says that it was not', async () => {
+  await hold(newClaim('warm up'))
+  const unlock = lock()
+  const start = performance.now()
+  const late = newClaim('a', { ttl: 300 })
+  await expect(ask(late)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  expect(performance.now() - start).toBeGreaterThan(85)
+  unlock()
+  expect(await records({ name: 'a' })).toEqual([])
+})
+
+test('a process that is stopped on the way to the lock does not carry out what is late by then', async () => {
+  let looks = 0
+  const stopped: Clock = {
+    ...clock,
+    now() {
+      looks += 1
+      return looks < 3 ? 0 : 10_000 // when it is made, before the lock, after the lock
+    },
+  }
+  const other = sqlite(path, { clock: stopped })
+  await expect(other.acquire(newClaim('a'), never)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(looks).toBe(3)
+  await other[Symbol.asyncDispose]()
+  expect(await records({ name: 'a' })).toEqual([])
+})
+
+test('requests wait for the lock, each until its own limit, and those made meanwhile join', async () => {
+  const claim = newClaim('a')
+  await hold(claim)
+  const unlock = lock()
+  const released = store.release(claim, never)
+  await expect(ask(newClaim('b', { ttl: 150 }))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const joined = ask(newClaim('c'))
+  unlock()
+  expect(await released).toBe('released')
+  expect(await joined).toMatchObject({ held: true })
+  expect(await records({ name: 'b' })).toEqual([])
+})
+
+test('an abort settles a request that waits for the lock, with the reason, and leaves nothing', async () => {
+  await hold(newClaim('warm up'))
+  const unlock = lock()
+  const controller = new AbortController()
+  const asked = store.acquire(newClaim('a'), controller.signal)
+  const reason = new Error('no more')
+  setTimeout(() => controller.abort(reason), 10)
+  await expect(asked).rejects.toBe(reason)
+  unlock()
+  expect(await records({ name: 'a' })).toEqual([])
+})
+
+test('a claim that was withdrawn before it arrived is refused when it does', async () => {
+  const claim = newClaim('a')
+  expect(await store.release(claim, never)).toBe('gone')
+  expect(await ask(claim)).toMatchObject({ held: false })
+  expect(await ask(newClaim('a'))).toMatchObject({ held: true })
+})
+
+test('what dead processes left behind is swept away as new names and withdrawals come', async () => {
+  for (let index = 0; index < 100; index += 1) {
+    await ask(newClaim(`dead ${index}`, { ttl: 9_000 }))
+    await ask(newClaim(`dead ${index}`, { ttl: 9_000, queue: true }))
+    await store.release(newClaim('never arrives'), never)
+  }
+  now += 100_000
+  for (let index = 0; index < 100; index += 1) {
+    await ask(newClaim(`new ${index}`))
+    await store.release(newClaim('never arrives'), never)
+  }
+  const database = new DatabaseSync(path)
+  const count = (table: string): unknown => database.prepare(`select count(*) as n from ${table}`).get()?.n
+  expect([count('lease'), count('place'), count('tombstone')]).toEqual([100, 0, 100])
+  database.close()
+})
+
+test('a release wakes the head of the line alone; the next when the turn of the head is over', async () => {
+  const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
+  await hold(holder)
+  const woken: string[] = []
+  for (const waiter of [head, next]) {
+    await ask(waiter)
+    await store.watch?.(waiter, () => woken.push(waiter.id), never)
+  }
+  await store.release(holder, never)
+  expect(woken).toEqual([head.id])
+  now += TURN
+  await expect.poll(() => woken).toEqual([head.id, next.id])
+})
+
+test('a withdrawal of the head wakes the next; a break wakes the head', async () => {
+  const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
+  await hold(holder)
+  const woken: string[] = []
+  for (const waiter of [head, next]) {
+    await ask(waiter)
+    await store.watch?.(waiter, () => woken.push(waiter.id), never)
+  }
+  expect(await store.break('a', 'somebody', never)).toBeTypeOf('bigint')
+  expect(woken).toEqual([head.id])
+  await store.release(head, never)
+  expect(woken).toEqual([head.id, next.id])
+})
+
+test('an aborted watch is not woken', async () => {
+  const [holder, waiter] = [newClaim('a'), newClaim('a', { queue: true })]
+  await hold(holder)
+  await ask(waiter)
+  let woken = 0
+  const controller = new AbortController()
+  await store.watch?.(waiter, () => (woken += 1), controller.signal)
+  controller.abort()
+  await store.release(holder, never)
+  expect(woken).toBe(0)
+})
+
+test('names are listed by prefix, page by page, and no character in them is special', async () => {
+  const names = [...Array.from({ length: 450 }, (_, index) => `job ${index}`), 'j_b', 'j%b', 'Job', 'jób 😀', 'a']
+  await Promise.all(names.map(name => ask(newClaim(name))))
+  const listed = async (prefix: string): Promise<string[]> => (await records({ prefix })).map(record => record.name)
+  expect(await listed('job ')).toHaveLength(450)
+  expect(new Set(await listed(''))).toEqual(new Set(names))
+  expect(await listed('j_')).toEqual(['j_b'])
+  expect(await listed('jób')).toEqual(['jób 😀'])
+  expect(await listed('x')).toEqual([])
+  expect(await records({ name: 'job' })).toEqual([])
+})
+
+test('after it is closed a store refuses, also what was asked for before', async () => {
+  const pending = ask(newClaim('a'))
+  await store[Symbol.asyncDispose]()
+  await store[Symbol.asyncDispose]()
+  await expect(pending).rejects.toMatchObject({ code: 'CLOSED' })
+  await expect(ask(newClaim('a'))).rejects.toMatchObject({ code: 'CLOSED', retryable: false })
+})
+
+test('the file is made when it is first used', async () => {
+  expect(statSync(path, { throwIfNoEntry: false })).toBeUndefined()
+  await ask(newClaim('a'))
+  expect(statSync(path).isFile()).toBe(true)
+})
+
+test('a URL names the path as it stands, but no host', async () => {
+  for (const url of [`sqlite:${path}`, `sqlite://${path}`]) {
+    const other = await openStore(url)
+    await other.acquire(newClaim(url), never)
+    await other[Symbol.asyncDispose]()
+    expect(await records({ name: url })).toHaveLength(1)
+  }
+  await expect(openStore('sqlite://leases.db')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+})

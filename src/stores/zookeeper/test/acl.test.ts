@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import { createLocks } from '../../../core/locks.ts'
+import type { Connection } from '../connection.ts'
+import { Disconnected } from '../failure.ts'
+import { create, READ, remove } from '../protocol.ts'
+import { claimOf, connectionTo, failureOf, hold, nodesOf, setAcl, signal, storeOf } from './support.ts'
+
+const auth = { user: 'app', password: 's3cret' }
+const anyone = { permissions: 31, scheme: 'world', id: 'anyone' }
+
+let server: ZooKeeperServer
+/** With the user of the stores, and without. */
+let own: Connection
+let stranger: Connection
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+  own = await connectionTo(server, auth)
+  stranger = await connectionTo(server)
+})
+afterAll(async () => {
+  for (const connection of [own, stranger]) connection.end(new Disconnected('over'))
+  await server.stop()
+})
+
+function refusalOf(path: string): object {
+  const text = `others may change ${path} \\(its permissions are world:anyone:cdrwa\\)`
+  const cure = `"addauth digest app:<password>" and "setAcl -R ${path} auth::cdrwa" in zkCli.sh`
+  const message = expect.stringMatching(new RegExp(`^${text}.*${cure}$`))
+  return { code: 'INVALID_ARGUMENT', message }
+}
+
+describe('M4: with auth', () => {
+  test('a name that was created without auth is refused, also to waiters, until it belongs to the user', async () => {
+    const chroot = '/before'
+    await using open = storeOf(server, { chroot })
+    const earlier = claimOf('nightly')
+    await hold(open, earlier)
+    await using store = storeOf(server, { chroot, auth })
+    await using locks = createLocks(store)
+    expect(await failureOf(locks.acquire('nightly'))).toMatchObject(refusalOf('/before/holdfast'))
+    await own.send(setAcl('/before/holdfast', 'auth'))
+    expect(await failureOf(locks.acquire('nightly'))).toMatchObject(refusalOf('/before/holdfast/nightly'))
+    await open.release(earlier, signal)
+    expect(await failureOf(locks.tryAcquire('nightly'))).toMatchObject(refusalOf('/before/holdfast/nightly'))
+    await own.send(setAcl('/before/holdfast/nightly', 'auth'))
+    await using lease = await locks.acquire('nightly')
+    const path = `/before/holdfast/nightly/${(await nodesOf(server, 'nightly'))[0]}`
+    await expect(stranger.send(remove(path))).rejects.toMatchObject({ message: 'NOAUTH' })
+    lease.assertHeld()
+  })
+
+  test('a name that was checked before is checked again after somebody replaced it', async () => {
+    await using store = storeOf(server, { chroot: '/replaced', auth })
+    const claim = claimOf('a')
+    await hold(store, claim)
+    await store.release(claim, signal)
+    for (const path of ['/replaced/holdfast/a', '/replaced/holdfast']) await own.send(remove(path))
+    await own.send(setAcl('/replaced', 'world'))
+    await stranger.send(create('/replaced/holdfast', '', anyone, 'persistent'))
+    await stranger.send(create('/replaced/holdfast/a', '', anyone, 'persistent'))
+    const next = claimOf('a')
+    for (let round = 0; round < 2; round += 1)
+      expect(await failureOf(store.acquire(next, signal))).toMatchObject(refusalOf('/replaced/holdfast'))
+    expect(await store.release(next, signal)).toBe('released')
+  })
+
+  test('permissions are read once for each name, and others may be allowed to read', async () => {
+    await using store = storeOf(server, { chroot: '/read', auth })
+    await hold(store, claimOf('a'))
+    await own.send(setAcl('/read', 'world', 1))
+    const requests = async (): Promise<number> => Number(/^Received: (\d+)/m.exec(await server.ask('srvr'))?.[1])
+    const cost = async (): Promise<number> => {
+      const [claim, before] = [claimOf('b'), await requests()]
+      await hold(store, claim)
+      const after = await requests()
+      await store.release(claim, signal)
+      return after - before
+    }
+    const first = await cost()
+    expect(await cost()).toBe(first - 4) // nor is the node of the name made again
+  })
+})
+
+test('each call that permissions forbid is refused at once, and served as soon as they allow it', async () => {
+  const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/may not do what leases need.*NOAUTH/) }
+  await own.send(create('/denied', '', { ...anyone, permissions: READ }, 'persistent'))
+  await using store = storeOf(server, { chroot: '/denied' })
+  const [claim, other, waiter] = [claimOf('allowed'), claimOf('allowed'), claimOf('allowed', { queue: true })]
+  const early = [store.acquire(claim, signal), store.acquire(waiter, signal), store.release(claim, signal)]
+  for (const error of await Promise.all(early.map(failureOf))) expect(error).toMatchObject(refused)
+  await own.send(create('/allowed', '', anyone, 'persistent'))
+  await using allowed = storeOf(server, { chroot: '/allowed' })
+  const { token } = await hold(allowed, claim)
+  const name = '/allowed/holdfast/allowed'
+  const nodes = [name, `${name}/${(await nodesOf(server, 'allowed'))[0]}`]
+  for (const node of nodes) await own.send(setAcl(node, 'auth'))
+  const calls = [
+    allowed.acquire(other, signal),
+    allowed.acquire(waiter, signal),
+    allowed.renew(claim, signal),
+    allowed.annotate(claim, signal),
+    allowed.break('allowed', '', signal),
+    Array.fromAsync(allowed.inspect({ prefix: '' }, signal)),
+    allowed.release(other, signal),
+  ]
+  for (const error of await Promise.all(calls.map(failureOf))) expect(error).toMatchObject(refused)
+  for (const node of nodes) await own.send(setAcl(node, 'world'))
+  expect(await allowed.renew(claim, signal)).toMatchObject({ token })
+  expect(await allowed.acquire(waiter, signal)).toMatchObject({ held: false })
+  expect(await allowed.release(claim, signal)).toBe('released')
+  await hold(allowed, waiter)
+})

@@ -1,0 +1,183 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import type { Claim } from '../../../contract/store.ts'
+import { Disconnected } from '../failure.ts'
+import { remove } from '../protocol.ts'
+import { claimOf, connectionTo, hold, nodesOf, signal, storeOf } from './support.ts'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.stop())
+
+/** As the server does by itself, some time after the last claim went. */
+async function removeNode(path: string): Promise<void> {
+  const connection = await connectionTo(server)
+  await connection.send(remove(path))
+  connection.end(new Disconnected('it is done'))
+}
+
+test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm'))
+  for (let round = 0; round < 10; round += 1) {
+    const claim = claimOf(`orphan-${round}`)
+    const cut = proxy.cutAfterRequest(claim.id)
+    await expect(store.acquire(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await cut
+    await until('it is put', async () => (await nodesOf(server, claim.name)).length === 1)
+    const { token } = await hold(store, claim)
+    expect((await hold(store, claim)).token).toBe(token)
+    expect(await nodesOf(server, claim.name)).toHaveLength(1)
+    expect(await store.release(claim, signal)).toBe('released')
+  }
+})
+
+test('S12: after a malformed answer to a write, its outcome is unknown', async () => {
+  let isSpoiling = false
+  const spoiling = createServer(client => {
+    const target = connect(server)
+    target.on('data', piece => client.write(isSpoiling ? piece.fill(7) : piece))
+    client.on('data', piece => target.write(piece))
+    for (const [one, other] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      one.on('error', () => {})
+      one.on('close', () => other.destroy())
+    }
+  }).listen(0, '127.0.0.1')
+  await once(spoiling, 'listening')
+  await using store = storeOf(spoiling.address() as AddressInfo)
+  await hold(store, claimOf('warm-0'))
+  const claim = claimOf('spoiled')
+  isSpoiling = true
+  await expect(store.acquire(claim, signal)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    message: expect.stringContaining('makes no sense'),
+  })
+  isSpoiling = false
+  expect(await nodesOf(server, 'spoiled')).toHaveLength(1)
+  const { token } = await hold(store, claim)
+  expect((await hold(store, claim)).token).toBe(token)
+  expect(await nodesOf(server, 'spoiled')).toHaveLength(1)
+  spoiling.close()
+})
+
+test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('warm-2'))
+  const claim = claimOf('withdrawn')
+  const cut = proxy.cutAfterRequest(claim.id)
+  await expect(store.acquire(claim, signal)).rejects.toThrow('no answer came')
+  await cut
+  await proxy.refuse()
+  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await proxy.accept()
+  await hold(store, claimOf('another'))
+  expect(await nodesOf(server, 'withdrawn')).toEqual([])
+})
+
+test('a claim that is put again after it was withdrawn, since its name had gone meanwhile, leaves no node', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const [before, late, other] = [1, 2, 3].map(() => claimOf('again')) as [Claim, Claim, Claim]
+  await hold(slow, before)
+  await slow.release(before, signal)
+  await others.renew(other, signal) // has it connected
+  await removeNode('/holdfast/again')
+  proxy.down.hold()
+  const controller = new AbortController()
+  const acquired = slow.acquire(late, controller.signal).catch(error => error)
+  const up = proxy.up.bytes
+  await until('it was sent', () => proxy.up.bytes > up)
+  await hold(others, other)
+  await others.release(other, signal)
+  controller.abort()
+  const released = slow.release(late, signal)
+  await until('it is withdrawn', async () => (await nodesOf(server, 'again')).some(node => node === `x${late.id}`))
+  proxy.down.pass()
+  expect(await released).toBe('gone')
+  await acquired
+  await hold(slow, claimOf('after'))
+  expect((await nodesOf(server, 'again')).filter(node => !node.startsWith('x'))).toEqual([])
+})
+
+test('a claim that is withdrawn while it is put changes its place in line no more, which would leave a node', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const [holder, claim] = [claimOf('aborted'), claimOf('aborted', { queue: true })]
+  await hold(slow, claimOf('warm-5'))
+  await hold(others, holder)
+  proxy.down.hold()
+  const controller = new AbortController()
+  const acquired = slow.acquire(claim, controller.signal).catch(error => error)
+  await until('it is put', async () => (await nodesOf(server, 'aborted')).length === 2)
+  controller.abort()
+  const released = slow.release(claim, signal)
+  proxy.down.pass() // now it hears that it was put, and only then of the withdrawal that has left
+  await Promise.all([acquired, released])
+  await hold(slow, claimOf('after-5'))
+  expect(await nodesOf(server, 'aborted')).toEqual([expect.stringMatching(`^h${holder.id}`)])
+})
+
+test('the node that refuses a withdrawn claim goes, although nobody heard that it was made, nor that it was deleted', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  await hold(store, claimOf('tombstone'))
+  const claim = claimOf('tombstone')
+  const isThere = async (): Promise<boolean> => (await nodesOf(server, 'tombstone')).includes(`x${claim.id}`)
+  const made = proxy.cutAfterRequest(`x${claim.id}`)
+  await expect(store.release(claim, signal)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await made
+  expect(await isThere()).toBe(true)
+  const deleted = proxy.cutAfterRequest(`x${claim.id}`)
+  const looked = async (): Promise<boolean> => {
+    await Array.fromAsync(store.inspect({ name: 'tombstone' }, signal)).catch(() => {})
+    return true
+  }
+  await until('it is gone', async () => (await looked()) && !(await isThere()), { every: 100 })
+  await deleted
+})
+
+test('a claim that was put before others held gets a token above theirs', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [first, second, third] = [claimOf('mark'), claimOf('mark', { queue: true }), claimOf('mark', { queue: true })]
+  await hold(cutOff, claimOf('warm-3'))
+  await hold(others, first)
+  expect((await others.acquire(second, signal)).held).toBe(false)
+  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
+  const cut = proxy.cutAfterRequest(third.id)
+  await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
+  await cut
+  await others.release(first, signal)
+  const { token } = await hold(others, second)
+  await others.release(second, signal)
+  expect((await hold(cutOff, third)).token).toBeGreaterThan(token)
+})
+
+test('a broken lease outranks a claim that was put before it was broken', async () => {
+  await using proxy = await startProxy(server)
+  await using cutOff = storeOf(proxy)
+  await using others = storeOf(server)
+  const [holder, late] = [claimOf('broken', { queue: true }), claimOf('broken', { queue: true })]
+  await hold(cutOff, claimOf('warm-4'))
+  await hold(others, holder)
+  const cut = proxy.cutAfterRequest(late.id)
+  await expect(cutOff.acquire(late, signal)).rejects.toThrow('no answer came')
+  await cut
+  const broken = await others.break('broken', 'test', signal)
+  expect((await hold(cutOff, late)).token).toBeGreaterThan(broken ?? 0n)
+})

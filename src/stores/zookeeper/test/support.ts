@@ -1,0 +1,53 @@
+import type { ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import { signal } from '../../../../test/support.ts'
+import type { Claim, Grant, Store } from '../../../contract/store.ts'
+import { Connection } from '../connection.ts'
+import { type ZooKeeperOptions, zookeeper } from '../index.ts'
+import type { Writer } from '../jute.ts'
+import type { Request } from '../protocol.ts'
+
+export { claimOf, failureOf, signal } from '../../../../test/support.ts'
+
+/** What must be had. */
+export async function hold(store: Store, claim: Claim): Promise<Grant> {
+  const answer = await store.acquire(claim, signal)
+  if (!answer.held) throw new Error(`${claim.name} is held by ${answer.holder?.owner}`)
+  return answer
+}
+
+interface Address {
+  readonly port: number
+}
+
+/** A store over these servers, or ways to servers, of this machine. */
+export function storeOf(servers: Address | readonly Address[], options: Partial<ZooKeeperOptions> = {}): Store {
+  const all = Array.isArray(servers) ? servers : [servers]
+  return zookeeper({ servers: all.map(({ port }: Address) => `127.0.0.1:${port}`), ...options })
+}
+
+/** The nodes of a name, as the server has them. */
+export async function nodesOf(server: ZooKeeperServer, name: string): Promise<string[]> {
+  const dump = await server.ask('dump')
+  return Array.from(dump.matchAll(/\/holdfast\/([^/\s]+)\/(\S+)/g), ([, of, node = '']) =>
+    of === name ? node : '',
+  ).filter(node => node !== '')
+}
+
+/** How many watches a server has, of data and of children. */
+export async function watchesOf(server: ZooKeeperServer): Promise<number> {
+  const [, count] = /^zk_watch_count\s+(\d+)/m.exec(await server.ask('mntr')) ?? []
+  return Number(count) // NaN while it does not serve
+}
+
+/** A session of its own, to see or do what a store does not. */
+export function connectionTo(server: ZooKeeperServer, auth?: ZooKeeperOptions['auth']): Promise<Connection> {
+  const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  return Connection.open(server, { tls: undefined, auth }, session, 2_000)
+}
+
+/** As `setAcl` of zkCli.sh. `auth`: for who is logged in. */
+export function setAcl(path: string, scheme: 'world' | 'auth', permissions = 31): Request<void> {
+  const id = scheme === 'world' ? 'anyone' : ''
+  const write = (to: Writer): unknown => to.string(path).int(1).int(permissions).string(scheme).string(id).int(-1)
+  return { op: 7, writes: true, write: to => void write(to), read: () => {} }
+}

@@ -1,4 +1,0 @@
-import { memoryHarness } from '../harnesses/memory.ts'
-import { conform } from './conform.ts'
-
-conform(memoryHarness())

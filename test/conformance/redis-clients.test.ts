@@ -1,4 +1,0 @@
-import { redisClientHarnesses } from '../harnesses/redis.ts'
-import { conform } from './conform.ts'
-
-conform(...redisClientHarnesses())

@@ -1,4 +1,0 @@
-import { sqliteHarness } from '../harnesses/sqlite.ts'
-import { conform } from './conform.ts'
-
-conform(sqliteHarness())

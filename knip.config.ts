@@ -10,6 +10,7 @@ const config: KnipConfig = {
         'src/heartbeat-worker.ts',
         'script/generate.ts',
         'script/proof/prove.ts',
+        'script/serverless.ts',
         'examples/**/*.ts',
         '{src,test}/**/*.test.ts',
       ],

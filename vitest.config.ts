@@ -1,11 +1,16 @@
+import { availableParallelism } from 'node:os'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Conformance takes longer than any other file, so it starts first, also where no earlier run left its durations. */
+/** These take half a minute or more. */
+const LONG =
+  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+)\.test\.ts$/
+
+/** The longest start first, so that none is left over, also where no earlier run left its durations. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLongest = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith('/test/stores.test.ts')
-    return (await super.sort(files)).sort((a, b) => Number(isLongest(b)) - Number(isLongest(a)))
+    const isLong = ({ moduleId }: TestSpecification): boolean => LONG.test(moduleId)
+    return (await super.sort(files)).sort((a, b) => Number(isLong(b)) - Number(isLong(a)))
   }
 }
 
@@ -14,8 +19,8 @@ const config: ViteUserConfig = defineConfig({
     include: ['{src,lab,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**'],
     allowOnly: false,
-    // Most tests wait most of the time: two files at once leave two processors idle for four fifths of it.
-    maxWorkers: 3,
+    // Most tests wait most of the time.
+    maxWorkers: 3 * availableParallelism(),
     sequence: { sequencer: LongestFirst },
     // Only what hangs may end by a limit; a busy machine may not.
     testTimeout: 60_000,

@@ -24,7 +24,8 @@ async function historyOf(
   const history = join(newFolder('history'), 'events.jsonl')
   const over = new AbortController()
   const onProgress = (): void => void (enough(readHistory(history)) && over.abort())
-  const usual = { seed: 7, duration: 60_000, ttl, clients: 4, names: ['a', 'b'], fence: true, signal: over.signal }
+  const clients = { clients: 4, names: ['a', 'b'], pace: 50 }
+  const usual = { seed: 7, duration: 60_000, ttl, ...clients, fence: true, signal: over.signal }
   try {
     await run({ engine, faults: [], history, onProgress, ...usual, ...options })
     return readHistory(history)

@@ -30,10 +30,9 @@ export const clients: Readonly<Record<string, (url: string) => Owned>> = {
   },
 }
 
-/** Both client libraries over one server, and through pgbouncer. */
+/** Over one server and through pgbouncer. From a Client of pg the store opens what it opens from a Pool. */
 export function postgresHarnesses(): StoreHarness[] {
-  const tested = Object.entries(clients).filter(([name]) => name !== 'pg Client') // which opens what a Pool opens
-  return [...tested.map(([name, create]) => serverHarness(name, create)), poolerHarness(), advisoryHarness()]
+  return [serverHarness('pg Pool'), serverHarness('postgres.js', 'postgres (pg Pool)'), poolerHarness()]
 }
 
 /** In transaction mode, with fewer connections than there are clients; who wakes the waiters is heard past it. */
@@ -59,7 +58,8 @@ function poolerHarness(): StoreHarness {
   }
 }
 
-function serverHarness(name: string, create: (url: string) => Owned): StoreHarness {
+function serverHarness(name: string, repeats?: string): StoreHarness {
+  const create = clients[name] as (url: string) => Owned
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const server = stack.use(await startPostgres({ clock }))
@@ -70,6 +70,7 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
   return {
     name: `postgres (${name})`,
     store: 'postgres',
+    repeats,
     open: async () => postgres((await started.value).client, options),
     faults: {
       ...network(started, ([port], stack, { servers }) => {
@@ -84,7 +85,7 @@ function serverHarness(name: string, create: (url: string) => Owned): StoreHarne
 }
 
 /** The suite has leases of all lengths on one client: so the connection outlives them, but where it is cut off. */
-function advisoryHarness(): StoreHarness {
+export function advisoryHarness(): StoreHarness {
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const server = stack.use(await startPostgres({ clock }))

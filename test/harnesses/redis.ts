@@ -49,10 +49,23 @@ export const clients: Readonly<Record<string, (port: number) => Promise<Owned>>>
   },
 }
 
-/** Every client library over one server, and those of clusters and Sentinel over theirs. */
+const popular = ['ioredis', 'node-redis']
+
+/** Over one server, with the two client libraries that most people use. */
 export function redisHarnesses(): StoreHarness[] {
+  return popular.map(name => nodeHarness(name))
+}
+
+/** Over one server, with the other client libraries. */
+export function redisClientHarnesses(): StoreHarness[] {
+  return Object.keys(clients)
+    .filter(name => !popular.includes(name))
+    .map(name => nodeHarness(name, 'redis (ioredis)'))
+}
+
+/** Clusters and Sentinel. */
+export function redisTopologyHarnesses(): StoreHarness[] {
   return [
-    ...Object.entries(clients).map(([name, create]) => nodeHarness(name, create)),
     clusterHarness('redis cluster (ioredis)', ports => {
       const client = new Cluster(
         ports.map(port => ({ host, port })),
@@ -68,7 +81,8 @@ export function redisHarnesses(): StoreHarness[] {
   ]
 }
 
-function nodeHarness(client: string, create: (port: number) => Promise<Owned>): StoreHarness {
+function nodeHarness(client: string, repeats?: string): StoreHarness {
+  const create = clients[client] as (port: number) => Promise<Owned>
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const server = stack.use(await startRedis({ clock }))
@@ -78,6 +92,7 @@ function nodeHarness(client: string, create: (port: number) => Promise<Owned>): 
   return {
     name: `redis (${client})`,
     store: 'redis',
+    repeats,
     open: async () => redis((await started.value).client),
     faults: {
       ...network(started, async ([port = 0], stack) => {

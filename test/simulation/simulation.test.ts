@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { isFull } from '../tier.ts'
 import type { Count } from './ledger.ts'
 import { climates, simulate } from './simulate.ts'
 
 /** `SEED=17` replays one run, `SEEDS=100000` makes more of them. */
-const { SEED, SEEDS = '400' } = process.env
+const { SEED, SEEDS = isFull ? 4_000 : 250 } = process.env
 const seeds = SEED === undefined ? Array.from({ length: Number(SEEDS) }, (_, seed) => seed) : [Number(SEED)]
 
 /** What 500 runs must show at least, or they prove nothing. */

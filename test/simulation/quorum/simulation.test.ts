@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
+import { isFull } from '../../tier.ts'
 import { climates } from './faults.ts'
 import type { Count } from './ledger.ts'
 import { simulate } from './simulate.ts'
 
 /** `SEED=17` replays one run, `SEEDS=100000` makes more of them. */
-const { SEED, SEEDS = '160' } = process.env
+const { SEED, SEEDS = isFull ? 1_600 : 80 } = process.env
 const seeds = SEED === undefined ? Array.from({ length: Number(SEEDS) }, (_, seed) => seed) : [Number(SEED)]
 
 /** What 160 runs must show at least, or they prove nothing. */

@@ -1,0 +1,4 @@
+import { conform } from '../../../../test/harnesses/conform.ts'
+import { etcdHarness } from '../../../../test/harnesses/etcd.ts'
+
+conform(etcdHarness())

@@ -1,0 +1,59 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { conformanceCases, excludedCases } from '../src/conformance/index.ts'
+import { ENGINES } from '../src/engines.ts'
+import { etcdHarness } from './harnesses/etcd.ts'
+import type { StoreHarness } from './harnesses/harness.ts'
+import { memoryHarness } from './harnesses/memory.ts'
+import { advisoryHarness, postgresHarnesses } from './harnesses/postgres.ts'
+import { redisClientHarnesses, redisHarnesses, redisTopologyHarnesses } from './harnesses/redis.ts'
+import { redlockHarnesses } from './harnesses/redlock.ts'
+import { sqliteHarness } from './harnesses/sqlite.ts'
+import { zookeeperHarness } from './harnesses/zookeeper.ts'
+
+const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
+  memoryHarness,
+  sqliteHarness,
+  redisHarnesses,
+  redisClientHarnesses,
+  redisTopologyHarnesses,
+  redlockHarnesses,
+  postgresHarnesses,
+  advisoryHarness,
+  etcdHarness,
+  zookeeperHarness,
+]
+const all = sources.flatMap(source => source())
+
+const root = join(import.meta.dirname, '..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+
+test('every store has a harness', () => {
+  expect(ENGINES.filter(({ name }) => !all.some(({ store }) => store === name))).toEqual([])
+})
+
+test('every harness is run by one test file', () => {
+  const files = globSync('src/stores/**/*.test.ts', { cwd: root })
+  const run = files.flatMap(file => Array.from(read(file).matchAll(/^conform\(\W*(\w+)\(\)\)$/gm), ([, name]) => name))
+  expect(run.sort()).toEqual(sources.map(({ name }) => name).sort())
+})
+
+test('every harness that repeats another repeats one that runs all of its cases', () => {
+  const whole = all.filter(({ repeats }) => !repeats).map(({ name }) => name)
+  for (const { repeats } of all) if (repeats) expect(whole).toContain(repeats)
+})
+
+// To accept a change: npm test -- test/harnesses.test.ts --update
+test('test/excluded-cases.txt lists the cases that a harness excludes, and why', async () => {
+  const report = all.map(harness => {
+    const { name, repeats } = harness
+    const alone = conformanceCases(harness).filter(each => each.alone).length
+    const excluded = excludedCases(harness)
+    return [
+      `${name}: ${excluded.length} excluded${repeats ? `; ${alone} that run alone only with --full, as it repeats ${repeats}` : ''}`,
+      ...excluded.map(({ group, name, need, why }) => `  ${group}: ${name} (${need}: ${why})`),
+    ]
+  })
+  await expect(`${report.flat().join('\n')}\n`).toMatchFileSnapshot('excluded-cases.txt')
+})

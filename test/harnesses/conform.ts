@@ -1,0 +1,25 @@
+import { afterAll, describe, test, vi } from 'vitest'
+import { conformance } from '../../src/conformance/index.ts'
+import { isFull } from '../tier.ts'
+import type { StoreHarness } from './harness.ts'
+
+const timeout = 60_000
+
+/** Registers the conformance suite of each harness. */
+export function conform(...harnesses: readonly StoreHarness[]): void {
+  // Most cases wait most of the time.
+  vi.setConfig({ maxConcurrency: 10 })
+  for (const harness of harnesses) {
+    conformance(harness, {
+      describe: (name, body) =>
+        describe(name, () => {
+          afterAll(() => harness.end())
+          body()
+        }),
+      test: (name, body) => {
+        if (isFull || !harness.repeats) test(name, { timeout }, body) // Vitest changes the options: one object each
+      },
+      concurrent: (name, body) => test.concurrent(name, { timeout }, body),
+    })
+  }
+}

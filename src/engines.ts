@@ -23,6 +23,8 @@ export interface Engine {
   migrate?(url: string): Promise<string>
   /** The SQL for that. */
   migration?(url: string): Promise<string>
+  /** Deletes what is stored of these names, held or not. @default nothing outlasts the last holder and waiter of a name */
+  forgetNames?(url: string, names: readonly string[]): Promise<void>
   /** The high-water marks of fences that are kept there. @default none are */
   openMarks?(url: string): Promise<OpenMarks>
   /** The SQL that creates them. @default none is needed */
@@ -57,6 +59,7 @@ export const ENGINES: readonly Engine[] = [
     example: 'redis://localhost:6379',
     clients: ['ioredis', 'redis', 'iovalkey'],
     open: async url => (await import('./stores/redis/open.ts')).openRedis(url),
+    forgetNames: async (url, names) => (await import('./stores/redis/open.ts')).forgetNames(url, names),
     openMarks: async url => (await import('./fencing/redis/open.ts')).openMarks(url),
   },
   {
@@ -65,6 +68,7 @@ export const ENGINES: readonly Engine[] = [
     example: 'redlock://a,b,c,d,e',
     clients: ['ioredis', 'redis', 'iovalkey'],
     open: async url => (await import('./stores/redlock/open.ts')).openRedlock(url),
+    forgetNames: async (url, names) => (await import('./stores/redlock/open.ts')).forgetNames(url, names),
   },
   {
     name: 'postgres',
@@ -72,6 +76,7 @@ export const ENGINES: readonly Engine[] = [
     example: 'postgres://app@localhost/app',
     clients: ['pg', 'postgres'],
     open: async url => (await import('./stores/postgres/open.ts')).openPostgres(url),
+    forgetNames: async (url, names) => (await import('./stores/postgres/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/postgres/open.ts')).migrateUrl(url),
     migration: async url => (await import('./stores/postgres/open.ts')).migrationOf(url),
     openMarks: async url => (await import('./fencing/postgres/open.ts')).openMarks(url),

@@ -36,6 +36,8 @@ const RINGS: Record<string, readonly string[]> = {
 
 /** Breaches of today, each to be removed. One that is no longer needed fails the test too. */
 const BREACHES: readonly string[] = [
+  'src/cli/lab-support.ts -> src/engines.ts',
+  'src/cli/prove.ts -> src/stores/shared/load.ts',
   'src/cli/ttl-measurement.ts -> src/core/advice/unresponsiveness.ts',
   'src/cli/ttl-report.ts -> src/contract/time.ts',
   'src/cli/ttl-report.ts -> src/core/advice/least-ttl.ts',

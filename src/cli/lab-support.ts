@@ -1,4 +1,5 @@
 // What holdfast-lab uses of the command line. The lab declares it in lab/cli/command-line.ts.
+import { engineOf } from '../engines.ts'
 import { Signals } from './signals.ts'
 
 export { parse, seeHelp, suggest } from './arguments.ts'
@@ -11,9 +12,7 @@ export function stopSignal(when: string): AbortSignal {
   return new Signals(when).stop
 }
 
-/** Removes what a store keeps of names. SQLite, etcd and ZooKeeper keep nothing of a name without a holder or a waiter. */
+/** Deletes what the store of a URL has stored of these names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
-  if (/^rediss?:/i.test(url)) return (await import('../stores/redis/open.ts')).forgetNames(url, names)
-  if (/^redlocks?:/i.test(url)) return (await import('../stores/redlock/open.ts')).forgetNames(url, names)
-  if (/^postgres(ql)?:/i.test(url)) return (await import('../stores/postgres/open.ts')).forgetNames(url, names)
+  await engineOf(url).forgetNames?.(url, names)
 }

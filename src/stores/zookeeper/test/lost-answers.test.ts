@@ -64,7 +64,10 @@ test('S12: after a malformed answer to a write, its outcome is unknown', async (
     message: expect.stringContaining('makes no sense'),
   })
   isSpoiling = false
-  expect(await nodesOf(server, 'spoiled')).toHaveLength(1)
+  await until(
+    'the write that was answered by nobody is done',
+    async () => (await nodesOf(server, 'spoiled')).length === 1,
+  )
   const { token } = await hold(store, claim)
   expect((await hold(store, claim)).token).toBe(token)
   expect(await nodesOf(server, 'spoiled')).toHaveLength(1)

@@ -9,7 +9,7 @@ const PATHS: Record<string, string> = Object.fromEntries(
 )
 const PROGRAM = "export { createLocks } from 'holdfast'; export { redis } from 'holdfast/redis'"
 /** Bytes, minified and compressed. */
-const LARGEST = 27_000
+const LARGEST = 27_500
 
 test('createLocks with redis, bundled without its client, stays small', async () => {
   const bundle = await Rolldown.rolldown({

@@ -135,6 +135,7 @@ export const messageCases: Case[] = [
 
 async function wired(space: Space): Promise<{ wire: Wire; locks: ReturnType<typeof createLocks>; client: Client }> {
   const [client, other] = await space.pair()
+  await other.inspect({ name: space.name() }) // opens its connections, which may take longer than a short ttl
   const wire = new Wire(other.store)
   return { wire, client, locks: space.manage(createLocks(wire, { ttl: space.long })) }
 }

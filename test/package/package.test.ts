@@ -11,7 +11,7 @@ let project: Project
 beforeAll(async () => {
   await installTools()
   tarball = await pack(folder)
-  project = await Project.withPackage(tarball)
+  project = await Project.withPackages(tarball)
   // The first time it brings Jest and two compilers over the network.
 }, 300_000)
 afterAll(() => {
@@ -94,7 +94,7 @@ describe.each(['typescript-oldest', 'typescript-current'])('%s accepts its decla
   ])(
     '%s',
     async (_, file, options) => {
-      const user = await Project.withPackage(tarball)
+      const user = await Project.withPackages(tarball)
       try {
         if (options.types.length > 0) user.link('@types/node')
         user.copy('types.ts')
@@ -122,31 +122,35 @@ test('npx holdfast runs a command under a lease, and answers its exit code', asy
 })
 
 describe('holdfast prove', () => {
-  const prove = (): Promise<Outcome> =>
-    project.run('npx', [
-      ...['--no-install', 'holdfast', 'prove', '--lab', 'sqlite', '--ttl', '500ms', '--duration', '3s', '--json'],
-      ...['--faults', 'client-pause,client-kill'],
-    ])
+  const prove = (user: Project, ...args: string[]): Promise<Outcome> =>
+    user.run('npx', ['--no-install', 'holdfast', 'prove', ...args, '--json'])
+  const sqlite = '--lab sqlite --ttl 500ms --duration 3s --faults client-pause,client-kill'.split(' ')
 
   test('without holdfast-lab it reports how to install it', async () => {
-    const { code, stderr } = await prove()
+    const { code, stderr } = await prove(project, ...sqlite)
     expect(code).toBe(69)
     expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev holdfast-lab/)
   })
 
-  test('with holdfast-lab it runs', { timeout: 60_000 }, async () => {
-    const lab = await pack(folder, 'holdfast-lab')
-    succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', lab]))
-    const { code, stdout, stderr } = await prove()
-    expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // it is short
-    const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
-    expect(rows).toHaveLength(5)
-    expect(counts.grants).toBeGreaterThan(0)
-  })
+  describe('with holdfast-lab', () => {
+    let user: Project
+    beforeAll(async () => {
+      user = await Project.withPackages(tarball, await pack(folder, 'holdfast-lab'))
+    })
+    afterAll(() => user?.remove())
 
-  test('without the client of a server it reports which one to install', async () => {
-    const { code, stderr } = await project.run('npx', ['--no-install', 'holdfast', 'prove', '--lab', 'redis', '--json'])
-    expect(code).toBe(69)
-    expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev ioredis/)
+    test('it runs', async () => {
+      const { code, stdout, stderr } = await prove(user, ...sqlite)
+      expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // it is short
+      const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
+      expect(rows).toHaveLength(5)
+      expect(counts.grants).toBeGreaterThan(0)
+    })
+
+    test('it reports which client of a server to install', async () => {
+      const { code, stderr } = await prove(user, '--lab', 'redis')
+      expect(code).toBe(69)
+      expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev ioredis/)
+    })
   })
 })

@@ -24,14 +24,14 @@ export interface Outcome {
   readonly stderr: string
 }
 
-/** An empty project of a user, with the packed tarball installed and nothing else. */
+/** An empty project of a user, with packed tarballs installed and nothing else. */
 export class Project {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
 
-  static async withPackage(tarball: string): Promise<Project> {
+  static async withPackages(...tarballs: string[]): Promise<Project> {
     const project = new Project()
     project.write('package.json', JSON.stringify({ name: 'user', private: true }))
-    succeed(await project.run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball]))
+    succeed(await project.run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs]))
     return project
   }
 

@@ -36,7 +36,7 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   const stores = await Promise.all(STORES.map(promised))
   return [
     ['docs/proof/README.md', () => page(all)],
-    ['docs/choosing-an-engine.md', text => withBlock(text, [ways()])],
+    ['docs/stores/README.md', text => withBlock(text, [ways()])],
     ['README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), 'docs/proof/README.md')])],
     ...Array.from(
       Map.groupBy(stores, ({ page }) => page),

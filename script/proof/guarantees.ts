@@ -80,7 +80,7 @@ function ways(): string {
   return table(
     ['engine', 'entry point', 'URL', 'client, by URL'],
     ENGINES.map(({ name, schemes, example, clients: [client, ...others] }) => [
-      `[${name}](stores/${name}.md)`,
+      `[${name}](${name}.md)`,
       `\`holdfast/${name}\``,
       `\`${example}\`${schemes.length > 1 ? ` (also \`${schemes.slice(1).join('` `')}\`)` : ''}`,
       client === undefined ? 'none' : [`\`npm i ${client}\``, ...others].join(', or '),

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-const ROOT = join(import.meta.dirname, '../..')
+export const ROOT: string = join(import.meta.dirname, '../..')
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 /** Jest and compilers, which stay out of the project's own lock file. */
 const TOOLS = join(ROOT, '.tools/package-fixtures')

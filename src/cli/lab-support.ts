@@ -6,7 +6,7 @@ export { parse, seeHelp, suggest } from './arguments.ts'
 export { formatDuration, parseDuration } from './duration.ts'
 export { Usage } from './failure.ts'
 export { mask, Output, paint } from './output.ts'
-export { storeUrl } from './where.ts'
+export { storeUrl } from './store-url.ts'
 
 export function stopSignal(when: string): AbortSignal {
   return new Signals(when).stop

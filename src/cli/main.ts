@@ -7,7 +7,7 @@ if (problem !== undefined) {
   process.stderr.write(`holdfast: ${problem}\n`)
   process.exitCode = 69
 } else if (process.argv[2] === 'supervise' && process.send) {
-  const { supervise } = await import('./supervisor.ts')
+  const { supervise } = await import('./run/supervisor.ts')
   supervise()
 } else {
   const { main } = await import('./program.ts')

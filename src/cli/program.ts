@@ -5,14 +5,14 @@ import { Output } from './output.ts'
 
 const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Promise<number>>>(
   Object.entries({
-    run: async () => (await import('./run.ts')).run,
-    elect: async () => (await import('./elect.ts')).elect,
-    ls: async () => (await import('./ls.ts')).ls,
-    inspect: async () => (await import('./inspect.ts')).inspect,
-    break: async () => (await import('./break.ts')).breakLease,
-    migrate: async () => (await import('./migrate.ts')).migrate,
-    ttl: async () => (await import('./ttl.ts')).ttl,
-    fence: async () => (await import('./fence.ts')).fence,
+    run: async () => (await import('./run/run.ts')).run,
+    elect: async () => (await import('./run/elect.ts')).elect,
+    ls: async () => (await import('./show/ls.ts')).ls,
+    inspect: async () => (await import('./show/inspect.ts')).inspect,
+    break: async () => (await import('./show/break.ts')).breakLease,
+    migrate: async () => (await import('./show/migrate.ts')).migrate,
+    ttl: async () => (await import('./show/ttl.ts')).ttl,
+    fence: async () => (await import('./show/fence.ts')).fence,
     prove: async () => (await import('./prove.ts')).prove,
   }),
 )

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Port, reservePort } from '../../../lab/servers/port.ts'
 import { numbers } from '../../observe/test/exposition.ts'
-import { replaceFile } from '../metrics-file.ts'
+import { replaceFile } from '../run/metrics-file.ts'
 import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
 
 const ports: Port[] = []

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { connect } from '../../index.ts'
 import { Output } from '../output.ts'
-import { storeUrl } from '../where.ts'
+import { storeUrl } from '../store-url.ts'
 
 const SECRET = 'S3cr3tPw'
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import type { Report } from '../../../cli/show/ttl-report.ts'
 import { holdfast, type Running, start } from '../../../cli/test/holdfast.ts'
-import type { Report } from '../../../cli/ttl-report.ts'
 import { type Nodes, startNodes } from '../../../stores/redlock/test/support.ts'
 
 async function reportOf(running: Running): Promise<Report> {

@@ -1,4 +1,4 @@
-import { paint, printable } from './output.ts'
+import { paint, printable } from '../output.ts'
 
 /** Rows below their titles, each column as wide as it must be. Cells may come from a store. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {

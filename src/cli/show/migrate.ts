@@ -1,8 +1,8 @@
-import { migrate as migrateStore, migration } from '../index.ts'
-import { COMMON, parse, seeHelp } from './arguments.ts'
-import { Usage } from './failure.ts'
-import { Output } from './output.ts'
-import { storeUrl } from './where.ts'
+import { migrate as migrateStore, migration } from '../../index.ts'
+import { COMMON, parse, seeHelp } from '../arguments.ts'
+import { Usage } from '../failure.ts'
+import { Output } from '../output.ts'
+import { storeUrl } from '../store-url.ts'
 
 /** `holdfast migrate`: creates what a store must have before it is used, or prints how. */
 export async function migrate(args: readonly string[]): Promise<number> {

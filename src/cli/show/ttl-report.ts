@@ -1,8 +1,8 @@
-import { TURN, takeoverTime } from '../contract/time.ts'
-import { leastTtl, tolerance } from '../core/advice/least-ttl.ts'
-import type { Store } from '../index.ts'
-import { formatDuration } from './duration.ts'
-import { paint } from './output.ts'
+import { TURN, takeoverTime } from '../../contract/time.ts'
+import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
+import type { Store } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
 /** With fewer answers there is nothing to say. */

@@ -1,7 +1,7 @@
 import type { ParseArgsOptionsConfig } from 'node:util'
-import { COMMON, one, type Parsed, parse, seeHelp } from './arguments.ts'
-import { parseDuration } from './duration.ts'
-import { Usage } from './failure.ts'
+import { COMMON, one, type Parsed, parse, seeHelp } from '../arguments.ts'
+import { parseDuration } from '../duration.ts'
+import { Usage } from '../failure.ts'
 
 /** A command and the lease that is held while it runs, as asked for on the command line. Durations in milliseconds. */
 export interface HoldOptions {

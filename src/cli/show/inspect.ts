@@ -1,11 +1,11 @@
-import { formatDuration } from './duration.ts'
-import { EXIT } from './failure.ts'
-import { open } from './open.ts'
-import { paint, printable } from './output.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT } from '../failure.ts'
+import { paint, printable } from '../output.ts'
+import { query } from './query.ts'
 
 /** `holdfast inspect`: all about one name. Exit code 1 if nobody holds it. */
 export function inspect(args: readonly string[]): Promise<number> {
-  return open('inspect', 'NAME', args, async ({ argument, locks, output }) => {
+  return query('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
     const { name, holder, waiters, nodes = [] } = state
     const facts: [string, string][] = holder

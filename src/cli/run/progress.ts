@@ -1,6 +1,6 @@
-import { subscribe } from '../index.ts'
-import { heldBy } from './describe.ts'
-import type { Output } from './output.ts'
+import { subscribe } from '../../index.ts'
+import type { Output } from '../output.ts'
+import { heldBy } from './holder.ts'
 
 /** Reports to programs when the lease is granted and when it is released. */
 export function reportLease(name: string, output: Output): void {

@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { Usage } from './failure.ts'
+import { Usage } from '../failure.ts'
 
 /** Where a command shows what happens to its lease. */
 export interface MetricsOptions {

@@ -1,13 +1,13 @@
-import { connect, type Lease, subscribe } from '../index.ts'
-import { formatDuration } from './duration.ts'
+import { connect, type Lease, subscribe } from '../../index.ts'
+import { closeLocks } from '../close-locks.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT } from '../failure.ts'
+import { Output } from '../output.ts'
+import { Signals } from '../signals.ts'
+import { storeUrl } from '../store-url.ts'
 import { parseElect } from './elect-options.ts'
-import { EXIT } from './failure.ts'
 import { checkPlatform, hold } from './hold.ts'
-import { close } from './open.ts'
-import { Output } from './output.ts'
-import { Signals } from './signals.ts'
-import { reportLease, tellHolders } from './waiting.ts'
-import { storeUrl } from './where.ts'
+import { reportLease, tellHolders } from './progress.ts'
 
 /** `holdfast elect`: keeps a command running wherever the lease is held, until a signal stops it. Answers the exit code. */
 export async function elect(args: readonly string[]): Promise<number> {
@@ -48,7 +48,7 @@ export async function elect(args: readonly string[]): Promise<number> {
   } catch (error) {
     return output.fail(error)
   } finally {
-    await close(locks, output)
+    await closeLocks(locks, output)
   }
 }
 

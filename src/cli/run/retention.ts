@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Lease, type Locks, subscribe } from '../index.ts'
-import { formatDuration } from './duration.ts'
-import { Usage } from './failure.ts'
+import { type Lease, type Locks, subscribe } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { Usage } from '../failure.ts'
+import type { Output } from '../output.ts'
+import { RAN, RAN_NOTE } from '../run-marker.ts'
+import type { Signals } from '../signals.ts'
 import { type End, release, text } from './hold.ts'
-import type { Output } from './output.ts'
-import { RAN, RAN_NOTE } from './ran.ts'
 import type { RunOptions } from './run-options.ts'
-import type { Signals } from './signals.ts'
 
 /** Milliseconds: what is shorter might be over before a slow store has answered. */
 const SHORTEST = 1_000

@@ -1,4 +1,4 @@
-import { EXIT, Usage } from './failure.ts'
+import { EXIT, Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 

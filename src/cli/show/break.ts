@@ -1,11 +1,11 @@
-import type { Locks } from '../index.ts'
-import { EXIT } from './failure.ts'
-import { open } from './open.ts'
-import { RAN, RAN_NOTE } from './ran.ts'
+import type { Locks } from '../../index.ts'
+import { EXIT } from '../failure.ts'
+import { RAN, RAN_NOTE } from '../run-marker.ts'
+import { query } from './query.ts'
 
 /** `holdfast break`: takes a lease from its holder. Exit code 1 if nobody held it. */
 export function breakLease(args: readonly string[]): Promise<number> {
-  return open('break', 'NAME', args, async ({ argument: name, locks, output }) => {
+  return query('break', 'NAME', args, async ({ argument: name, locks, output }) => {
     const isRun = await remembersRun(name, locks)
     const token = await locks.break(name)
     const text =

@@ -1,15 +1,15 @@
-import { connect, type Lease, LeaseError, type Locks } from '../index.ts'
-import { heldBy } from './describe.ts'
-import { formatDuration } from './duration.ts'
-import { EXIT } from './failure.ts'
+import { connect, type Lease, LeaseError, type Locks } from '../../index.ts'
+import { closeLocks } from '../close-locks.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT } from '../failure.ts'
+import { Output } from '../output.ts'
+import { Signals } from '../signals.ts'
+import { storeUrl } from '../store-url.ts'
 import { checkPlatform, hold } from './hold.ts'
-import { Kept } from './keep.ts'
-import { close } from './open.ts'
-import { Output } from './output.ts'
+import { heldBy } from './holder.ts'
+import { reportLease, tellHolders } from './progress.ts'
+import { Kept } from './retention.ts'
 import { parseRun, type RunOptions } from './run-options.ts'
-import { Signals } from './signals.ts'
-import { reportLease, tellHolders } from './waiting.ts'
-import { storeUrl } from './where.ts'
 
 /** `holdfast run`: holds a lease while a command runs. Answers the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -33,7 +33,7 @@ export async function run(args: readonly string[]): Promise<number> {
   } catch (error) {
     return output.fail(error)
   } finally {
-    await close(locks, output)
+    await closeLocks(locks, output)
   }
 }
 

@@ -1,13 +1,13 @@
-import type { LeaseRecord } from '../index.ts'
-import { formatDuration } from './duration.ts'
-import { open } from './open.ts'
+import type { LeaseRecord } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { query } from './query.ts'
 import { table } from './table.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
 /** `holdfast ls`: every holder, each followed by its waiters in their order. */
 export function ls(args: readonly string[]): Promise<number> {
-  return open('ls', 'PREFIX', args, async ({ argument: prefix, locks, output }) => {
+  return query('ls', 'PREFIX', args, async ({ argument: prefix, locks, output }) => {
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
     const nothing = prefix ? `nothing is held whose name begins with ${prefix}` : 'nothing is held'

@@ -1,10 +1,10 @@
-import { type Lease, subscribe } from '../index.ts'
-import { type LeaseMetrics, leaseMetrics } from '../observe/prometheus.ts'
-import { EXIT } from './failure.ts'
+import { type Lease, subscribe } from '../../index.ts'
+import { type LeaseMetrics, leaseMetrics } from '../../observe/prometheus.ts'
+import { EXIT } from '../failure.ts'
+import type { Output } from '../output.ts'
 import { RunRecord, replaceFile } from './metrics-file.ts'
 import type { MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
-import type { Output } from './output.ts'
 
 /** Milliseconds: as often as Prometheus looks, or oftener. */
 const REWRITE = 15_000

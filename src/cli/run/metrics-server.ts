@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EXIT, Failure } from './failure.ts'
+import { EXIT, Failure } from '../failure.ts'
 import type { Address } from './metrics-options.ts'
 
 /** Milliseconds that a holder before this one, on this machine, may take to let go of the port. */

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { type Lease, subscribe } from '../index.ts'
+import { type Lease, subscribe } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT, Failure } from '../failure.ts'
+import type { Output } from '../output.ts'
+import { type Signals, signalExit } from '../signals.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
-import { formatDuration } from './duration.ts'
-import { EXIT, Failure } from './failure.ts'
 import type { HoldOptions } from './hold-options.ts'
-import type { Output } from './output.ts'
-import { type Signals, signalExit } from './signals.ts'
 import type { Reason } from './supervisor.ts'
 
 /** How the lease is given back after the command ended with `exit`; answers why it was lost before, if it was. */

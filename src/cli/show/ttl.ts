@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
-import { connect, type Locks } from '../index.ts'
-import { COMMON, parse, seeHelp } from './arguments.ts'
-import { formatDuration, parseDuration } from './duration.ts'
-import { EXIT, Usage } from './failure.ts'
-import { close } from './open.ts'
-import { Output } from './output.ts'
-import { Signals } from './signals.ts'
+import { connect, type Locks } from '../../index.ts'
+import { COMMON, parse, seeHelp } from '../arguments.ts'
+import { closeLocks } from '../close-locks.ts'
+import { formatDuration, parseDuration } from '../duration.ts'
+import { EXIT, Usage } from '../failure.ts'
+import { Output } from '../output.ts'
+import { Signals } from '../signals.ts'
+import { storeUrl } from '../store-url.ts'
 import { INTERVAL, measure } from './ttl-measurement.ts'
 import { report, text } from './ttl-report.ts'
-import { storeUrl } from './where.ts'
 
 /** Milliseconds of the lease that is renewed: it lives through what is to be measured. ZooKeeper grants up to 24 s. */
 const TTL = 20_000
@@ -34,7 +34,7 @@ export async function ttl(args: readonly string[]): Promise<number> {
   } catch (error) {
     return output.fail(error)
   } finally {
-    await close(locks, output)
+    await closeLocks(locks, output)
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Lease } from '../index.ts'
-import { endGroup } from './group.ts'
+import type { Lease } from '../../index.ts'
+import { endGroup } from './process-group.ts'
 import { type Ending, type Moment, now, type Order, type Reason, type Report, type Start } from './supervisor.ts'
 
 /** What the wrapper wants to hear of while the command runs. */

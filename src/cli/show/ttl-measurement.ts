@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks'
-import { Unresponsiveness } from '../core/advice/unresponsiveness.ts'
-import type { Lease, LeaseError } from '../index.ts'
+import { Unresponsiveness } from '../../core/advice/unresponsiveness.ts'
+import type { Lease, LeaseError } from '../../index.ts'
 
 /** Milliseconds between two renewals, if answers come sooner. */
 export const INTERVAL = 100

@@ -1,4 +1,4 @@
-import { Usage } from './failure.ts'
+import { Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 

@@ -1,5 +1,5 @@
-import type { LeaseRecord } from '../index.ts'
-import { formatDuration } from './duration.ts'
+import type { LeaseRecord } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
 
 /** `held by app:12 for another 2.9 s (token 17, "nightly run")`, or what is known of it. */
 export function heldBy(holder: LeaseRecord | undefined): string {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { endGroup, signalGroup } from './group.ts'
+import { endGroup, signalGroup } from './process-group.ts'
 
 /**
  * The process between the wrapper and the command. It starts the command, so that the command never lives unwatched,

@@ -1,7 +1,7 @@
-import { fenceSql, type KeptMarks, openMarks } from '../index.ts'
-import { atMostOne, COMMON, one, parse, seeHelp, suggest } from './arguments.ts'
-import { EXIT, Usage } from './failure.ts'
-import { Output } from './output.ts'
+import { fenceSql, type KeptMarks, openMarks } from '../../index.ts'
+import { atMostOne, COMMON, one, parse, seeHelp, suggest } from '../arguments.ts'
+import { EXIT, Usage } from '../failure.ts'
+import { Output } from '../output.ts'
 import { table } from './table.ts'
 
 const { json, quiet } = COMMON

@@ -56,7 +56,7 @@ function version(manifest: URL): number {
 }
 
 async function help(command: string | undefined): Promise<number> {
-  const { helpFor } = await import('./help.ts')
+  const { helpFor } = await import('./help/help.ts')
   process.stdout.write(helpFor(command))
   return 0
 }

@@ -9,17 +9,17 @@ const PLACE = { json, quiet, url: { type: 'string' } } as const
 
 const COMMANDS = new Map(Object.entries({ sql, ls, advance, prune }))
 
-/** `holdfast fence`: the marks by which resources refuse old holders. */
+/** `holdfast fence`: reads and changes the high-water marks of fenced resources. Returns the exit code. */
 export async function fence([name = '', ...args]: readonly string[]): Promise<number> {
   const command = COMMANDS.get(name)
   if (command) return command(args)
   const known = [...COMMANDS.keys()]
   if (name === '' || name.startsWith('-'))
-    throw new Usage(`what to do comes first: ${known.join(', ')}; ${seeHelp('fence')}`)
+    throw new Usage(`fence needs a command: ${known.join(', ')}; ${seeHelp('fence')}`)
   throw new Usage(`there is no holdfast fence ${name}${suggest(name, known)}; ${seeHelp('fence')}`)
 }
 
-/** Prints what makes the marks, or holds the writers of a table to them. */
+/** Prints the SQL that creates the marks, or the trigger for a table. */
 async function sql(args: string[]): Promise<number> {
   const text = { type: 'string' } as const
   const options = {
@@ -27,24 +27,24 @@ async function sql(args: string[]): Promise<number> {
     table: text,
     column: text,
     resource: text,
-    lineage: text,
+    epoch: text,
     leases: { type: 'boolean' },
   } as const
   const { values, positionals } = parse('fence', args, options)
-  if (positionals.length > 0) throw new Usage(`fence sql has no arguments, only options; ${seeHelp('fence')}`)
-  const { url = 'postgres://localhost', table, column, resource, lineage, leases } = values
-  if (table === undefined && (column ?? resource ?? lineage) !== undefined)
-    throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
-  if (table !== undefined && leases) throw new Usage('--leases is about the marks; print the rows of a --table apart')
+  if (positionals.length > 0) throw new Usage(`fence sql takes options only; ${seeHelp('fence')}`)
+  const { url = 'postgres://localhost', table, column, resource, epoch, leases } = values
+  if (table === undefined && (column ?? resource ?? epoch) !== undefined)
+    throw new Usage(`--column, --resource and --epoch need --table; ${seeHelp('fence')}`)
+  if (table !== undefined && leases) throw new Usage('--leases and --table exclude each other: run fence sql twice')
   const row =
     table === undefined
       ? undefined
-      : { table, column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
+      : { table, column, resource, lineage: epoch === undefined ? undefined : Number(epoch) }
   process.stdout.write(await fenceSql(url, { leases, row }))
   return 0
 }
 
-/** Lists what each resource was shown. */
+/** Lists the marks. */
 async function ls(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, PLACE)
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
@@ -53,13 +53,13 @@ async function ls(args: string[]): Promise<number> {
     const rows = records.map(({ resource, part, lineage, token, raisedAt }) => {
       return [resource, `${lineage}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
     })
-    const titles = ['RESOURCE', 'LINEAGE', 'TOKEN', 'RAISED', 'PART']
-    output.print(records, rows.length > 0 ? table(titles, rows) : 'nothing was shown a token')
+    const titles = ['RESOURCE', 'EPOCH', 'TOKEN', 'UPDATED', 'PART']
+    output.print(records, rows.length > 0 ? table(titles, rows) : 'there are no marks')
     return 0
   })
 }
 
-/** Begins another lineage. */
+/** Starts the next epoch of a resource. */
 async function advance(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, PLACE)
   const resource = one('fence', 'RESOURCE', positionals)
@@ -67,15 +67,15 @@ async function advance(args: string[]): Promise<number> {
     const lineage = await marks.advance(resource)
     const text =
       lineage === undefined
-        ? `${resource} has no mark: see holdfast fence ls`
-        : `${resource} is in lineage ${lineage}: it refuses all whose fence has a lower one.\n` +
-          `Give { lineage: ${lineage} } to every fence of ${resource}, and let no program of before go on with that.`
+        ? `${resource} has no mark; list the marks with holdfast fence ls`
+        : `${resource} is now in epoch ${lineage} and refuses every fence with a lower one.\n` +
+          `Make sure that no earlier holder is still running. Then give { lineage: ${lineage} } to every fence of ${resource}.`
     output.print({ resource, advanced: lineage !== undefined, lineage }, text)
     return lineage === undefined ? EXIT.free : 0
   })
 }
 
-/** Forgets what was not raised for long. */
+/** Removes old marks. */
 async function prune(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, { ...PLACE, 'older-than': { type: 'string' } })
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
@@ -85,8 +85,8 @@ async function prune(args: string[]): Promise<number> {
     const which = prefix ? ` of resources that begin with ${prefix}` : ''
     const text =
       pruned === 0
-        ? `no marks${which} are older than ${values['older-than']}: nothing was removed`
-        : `removed ${pruned} ${pruned === 1 ? 'mark' : 'marks'}: a holder that has been paused for longer can write again`
+        ? `no mark${which} is older than ${values['older-than']}`
+        : `removed ${pruned} ${pruned === 1 ? 'mark' : 'marks'}: a holder that was paused for longer can write again`
     output.print({ pruned }, text)
     return 0
   })
@@ -98,7 +98,7 @@ async function withMarks(
 ): Promise<number> {
   const { url } = values
   if (url === undefined)
-    throw new Usage('--url must say where the fenced data and its marks are, such as postgres://host/database')
+    throw new Usage('--url is missing: give the URL of the fenced data, such as postgres://host/database')
   await using marks = await openMarks(url)
   return await work(marks, new Output(values))
 }
@@ -109,6 +109,6 @@ const HOUR = 3_600_000
 function parseAge(text: string | undefined): number {
   const [, count, unit] = /^(\d{1,6})([dh])$/.exec(text ?? '') ?? []
   if (count === undefined)
-    throw new Usage('--older-than must say how long a mark was not raised, in days or hours, such as 90d')
+    throw new Usage('--older-than is missing or wrong: give an age in days or hours, such as 90d or 36h')
   return Number(count) * (unit === 'd' ? 24 * HOUR : HOUR)
 }

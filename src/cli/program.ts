@@ -17,14 +17,14 @@ const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Prom
   }),
 )
 
-/** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */
+/** Runs `holdfast` with these arguments. Returns the exit code. `manifest` is package.json, which has the version. */
 export async function main([name = '', ...args]: readonly string[], manifest: URL): Promise<number> {
   const dashes = args.indexOf('--')
   const own = dashes < 0 ? args : args.slice(0, dashes)
-  // A reader that went away (`holdfast ls | head -1`) is no reason to fail, least of all while a command runs.
+  // A closed pipe (`holdfast ls | head -1`) is not an error, and must not end a command that runs.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const output = new Output({ json: own.includes('--json') })
-  // Node's own form of a warning has lines for programmers; that node:sqlite is new in Node 22 concerns nobody here.
+  // Node prints warnings in its own format. The one about node:sqlite in Node 22 does not concern users.
   process.removeAllListeners('warning').on('warning', ({ name, message }) => {
     if (name !== 'ExperimentalWarning') output.warn('warning', message)
   })
@@ -44,7 +44,7 @@ async function commandOf(name: string): Promise<(args: readonly string[]) => Pro
   if (load) return load()
   const known = [...COMMANDS.keys()]
   if (name === '' || name.startsWith('-')) {
-    throw new Usage(`a command comes first: ${known.join(', ')}; ${seeHelp('')}`)
+    throw new Usage(`a command is missing: expected ${known.join(', ')}; ${seeHelp('')}`)
   }
   throw new Usage(`there is no command ${name}${suggest(name, known)}; ${seeHelp('')}`)
 }

@@ -1,5 +1,5 @@
-/** Ends the name of the lease by which `--skip-if-ran-since` remembers a successful run. Nothing renews that lease. */
-export const RAN = ':ran'
+/** The suffix of the lease that marks a successful run of NAME for `--skip-if-ran-since`. Nobody renews that lease. */
+export const MARKER_SUFFIX = ':ran'
 
-/** Its note. */
-export const RAN_NOTE = 'a run ended well: none before this ends'
+/** The note of that lease. */
+export const MARKER_NOTE = 'a run succeeded; --skip-if-ran-since skips runs until this lease ends'

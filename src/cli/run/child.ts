@@ -1,28 +1,28 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Lease } from '../../index.ts'
 import { endGroup } from './process-group.ts'
-import { type Ending, type Moment, now, type Order, type Reason, type Report, type Start } from './supervisor.ts'
+import { type Ended, now, type Reason, type Report, type Request, type Start, type Timestamp } from './supervisor.ts'
 
-/** What the wrapper wants to hear of while the command runs. */
+/** Events of the command while it runs. */
 export interface Listener {
-  /** The command was told to end. */
+  /** The supervisor began to end the command. */
   ending(reason: Reason): void
   /** A process of the command belongs to another user and cannot be ended. */
   denied(): void
 }
 
-/** How it went: the command ended, could not be started, or its supervisor was killed and it with it. */
-export type Outcome = { ended: Ending } | { failed: { code: string; message: string } } | { unwatched: true }
+/** The command ended, could not be started, or was ended because its supervisor was killed. */
+export type Outcome = { ended: Ended } | { failed: { code: string; message: string } } | { supervisorKilled: true }
 
-/** The wrapper's hold on the command, through the supervisor. */
+/** Controls the command through its supervisor. */
 export class Child {
-  /** Settles when nothing is left of the command's process group. Never rejects. */
+  /** Resolves when no process of the command's group is left. Never rejects. */
   readonly outcome: Promise<Outcome>
   readonly #supervisor: ChildProcess
 
-  /** `name` is for those who read a list of processes. */
+  /** `name` is shown in lists of processes. */
   constructor(name: string, start: Start, listener: Listener) {
-    // The entry of this program once more: the path holds whether it runs from source or bundled.
+    // Forks the entry of this program: the path is right from source and bundled.
     const { NODE_OPTIONS: _slow, ...env } = process.env
     this.#supervisor = fork(process.argv[1] as string, ['supervise', name], {
       detached: true,
@@ -31,57 +31,57 @@ export class Child {
       execArgv: process.execArgv.filter(option => !option.startsWith('--inspect')),
     })
     this.outcome = this.#follow(listener)
-    this.#order({ start })
+    this.#send({ start })
   }
 
-  deadline(moment: Moment): void {
-    this.#order({ deadline: moment })
+  deadline(deadline: Timestamp): void {
+    this.#send({ deadline })
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#order({ signal })
+    this.#send({ signal })
   }
 
   end(reason: 'lost' | 'max'): void {
-    this.#order({ end: reason })
+    this.#send({ end: reason })
   }
 
   #follow(listener: Listener): Promise<Outcome> {
     return new Promise(resolve => {
       let pid: number | undefined
-      let over = false
+      let isOver = false
       this.#supervisor.on('message', (report: Report) => {
         if ('pid' in report) pid = report.pid
         else if ('ending' in report) listener.ending(report.ending)
         else if ('denied' in report) listener.denied()
         else {
-          over = true
+          isOver = true
           this.#supervisor.unref()
           resolve(report)
         }
       })
-      // After the last report when all is well; alone when the supervisor was killed.
-      const gone = async () => {
-        if (over) return
+      // Normally this follows the last report. Without one, the supervisor was killed.
+      const onDisconnect = async () => {
+        if (isOver) return
         if (pid) await endGroup(pid)
-        resolve({ unwatched: true })
+        resolve({ supervisorKilled: true })
       }
-      this.#supervisor.on('disconnect', () => void gone())
+      this.#supervisor.on('disconnect', () => void onDisconnect())
       this.#supervisor.on('error', error => resolve({ failed: { code: 'SUPERVISOR', message: error.message } }))
     })
   }
 
-  #order(order: Order): void {
-    // A supervisor that is gone is noticed by its disconnection.
-    if (this.#supervisor.connected) this.#supervisor.send(order, () => {})
+  #send(request: Request): void {
+    // If the supervisor is gone, the disconnect handler ends the command.
+    if (this.#supervisor.connected) this.#supervisor.send(request, () => {})
   }
 }
 
 /**
- * When the lease ends. The clocks are read first: a process that is stopped in between then tells too early a moment,
- * never too late a one.
+ * When the lease ends. Reads the clocks before the lease: if this process is paused in between, the deadline is too early,
+ * never too late.
  */
-export function deadlineOf(lease: Lease): Moment {
+export function deadlineOf(lease: Lease): Timestamp {
   const { monotonic, wall } = now()
   const { remaining } = lease
   return { monotonic: monotonic + remaining, wall: wall + remaining }

@@ -2,9 +2,9 @@ import { Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 
-/** `holdfast elect`, as asked for on the command line. Durations in milliseconds. */
+/** The options of `holdfast elect`. Durations are milliseconds. */
 export interface ElectOptions extends HoldOptions {
-  /** From the end of the command until the name is waited for again; doubles with each failure. */
+  /** From the end of the command to the next campaign. Each failure doubles it, up to `longestPause`. */
   readonly pause: number
   readonly longestPause: number
   readonly metrics: MetricsOptions | undefined
@@ -15,14 +15,15 @@ const OPTIONS = { ...HOLD, ...METRICS_OPTIONS, pause: { type: 'string' }, 'longe
 const DEFAULT_PAUSE = 1_000
 const DEFAULT_LONGEST_PAUSE = 30_000
 
-/** Reads `NAME [options] -- COMMAND …`. Throws `Usage`. */
+/** Parses `NAME [options] -- COMMAND …`. Throws `Usage`. */
 export function parseElect(args: readonly string[]): ElectOptions {
   const { values, hold } = parseHold('elect', args, OPTIONS)
   const pause = duration(values.pause, '--pause') ?? DEFAULT_PAUSE
   const longestPause = duration(values['longest-pause'], '--longest-pause') ?? Math.max(DEFAULT_LONGEST_PAUSE, pause)
-  if (pause < 10) throw new Usage(`--pause ${values.pause} would start a broken command in a loop: at least 10ms`)
+  if (pause < 10)
+    throw new Usage(`--pause ${values.pause} would start a broken command in a busy loop: expected at least 10ms`)
   if (longestPause < pause) {
-    throw new Usage(`--longest-pause ${values['longest-pause']} is shorter than --pause, ${pause}ms`)
+    throw new Usage(`--longest-pause ${values['longest-pause']} is shorter than --pause: expected at least ${pause}ms`)
   }
   return { ...hold, pause, longestPause, metrics: metricsOptions(values) }
 }

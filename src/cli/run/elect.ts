@@ -6,10 +6,10 @@ import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
 import { parseElect } from './elect-options.ts'
-import { checkPlatform, hold } from './hold.ts'
-import { reportLease, tellHolders } from './progress.ts'
+import { checkPlatform, hold, messageOf } from './hold.ts'
+import { reportHolders, reportLease } from './progress.ts'
 
-/** `holdfast elect`: keeps a command running wherever the lease is held, until a signal stops it. Answers the exit code. */
+/** `holdfast elect`: runs a command while this process leads, until a signal ends it. Returns the exit code. */
 export async function elect(args: readonly string[]): Promise<number> {
   const options = parseElect(args)
   checkPlatform('elect')
@@ -17,7 +17,7 @@ export async function elect(args: readonly string[]): Promise<number> {
   const url = storeUrl(options.store, output)
   const signals = new Signals('while the command did not run')
   const { name, ttl, note, owner, pause, longestPause } = options
-  // Before the locks: it counts what happens from when it is made.
+  // Before the locks, because metrics count from their creation.
   const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
   const locks = await connect(url)
   const done = new AbortController()
@@ -25,20 +25,18 @@ export async function elect(args: readonly string[]): Promise<number> {
 
   const lead = async (lease: Lease): Promise<void> => {
     const { token } = lease
-    output.tell('leading', `${name} is led from here, with token ${token}`, { name, token })
+    output.info('leading', `this process leads ${name}, with token ${token}`, { name, token })
     exit = await hold(lease, url, options, output, signals)
     signals.forward(undefined)
     if (signals.received || exit === EXIT.notFound || exit === EXIT.notExecutable) done.abort()
     else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
-    else tellAgain(output, name, 'the command ended with 0', pause)
+    else reportDelay(output, name, 'the command ended with 0', pause)
   }
 
   try {
-    tellHolders(name, output)
+    reportHolders(name, output)
     reportLease(name, output)
-    subscribe('leadership_delayed', ({ error, delay }) => {
-      tellAgain(output, name, error instanceof Error ? error.message : String(error), delay)
-    })
+    subscribe('leadership_delayed', ({ error, delay }) => reportDelay(output, name, messageOf(error), delay))
     const election = locks.election(name, { ttl, note, owner, pause, longestPause })
     const campaign = async (): Promise<number> => {
       await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
@@ -52,6 +50,6 @@ export async function elect(args: readonly string[]): Promise<number> {
   }
 }
 
-function tellAgain(output: Output, name: string, what: string, delay: number): void {
-  output.tell('delayed', `${what}; ${name} is tried for again in ${formatDuration(delay)}`, { name, delay })
+function reportDelay(output: Output, name: string, cause: string, delay: number): void {
+  output.info('delayed', `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`, { name, delay })
 }

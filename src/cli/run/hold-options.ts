@@ -3,7 +3,7 @@ import { COMMON, one, type Parsed, parse, seeHelp } from '../arguments.ts'
 import { parseDuration } from '../duration.ts'
 import { Usage } from '../failure.ts'
 
-/** A command and the lease that is held while it runs, as asked for on the command line. Durations in milliseconds. */
+/** A command and the lease that is held while it runs. Durations are milliseconds. */
 export interface HoldOptions {
   readonly name: string
   readonly command: readonly string[]
@@ -33,12 +33,12 @@ interface Text {
 }
 
 const DEFAULT_TTL = 10_000
-// The command is killed 100 ms before the lease ends, and a renewal comes every ttl/3: below this a store that takes a
-// moment would end every job.
+// The command is killed 100 ms before the lease ends, and a renewal is due every ttl/3. With a shorter ttl, a slow store
+// would end every command.
 const SHORTEST_TTL = 500
 const LONGEST_GRACE = 5_000
 
-/** Reads `NAME [options] -- COMMAND …` of `holdfast VERB`. Throws `Usage`. */
+/** Parses `NAME [options] -- COMMAND …` of `holdfast VERB`. Throws `Usage`. */
 export function parseHold<const T extends typeof HOLD & ParseArgsOptionsConfig>(
   verb: string,
   args: readonly string[],
@@ -49,7 +49,7 @@ export function parseHold<const T extends typeof HOLD & ParseArgsOptionsConfig>(
   const { values, positionals } = parse(verb, dashes < 0 ? [...args] : args.slice(0, dashes), options)
   if (dashes < 0 && positionals.length > 1) {
     const [name, ...rest] = positionals
-    throw new Usage(`the command goes after --, as in: holdfast ${verb} ${name} -- ${rest.join(' ')}`)
+    throw new Usage(`put the command after --, as in: holdfast ${verb} ${name} -- ${rest.join(' ')}`)
   }
   const name = one(verb, 'NAME', positionals)
   if (command.length === 0 || command[0] === '') {
@@ -58,6 +58,7 @@ export function parseHold<const T extends typeof HOLD & ParseArgsOptionsConfig>(
   return { values, hold: { name, command, ...leaseOf(values as Parsed<typeof HOLD>['values']) } }
 }
 
+/** Milliseconds of an option that may be missing. Throws `Usage`. */
 export function duration(text: string | undefined, option: string): number | undefined {
   return text === undefined ? undefined : parseDuration(text, option)
 }
@@ -70,8 +71,8 @@ function leaseOf(values: Parsed<typeof HOLD>['values']): Omit<HoldOptions, 'name
   const grace = duration(values.grace, '--grace') ?? Math.min(LONGEST_GRACE, ttl / 4)
   if (grace > ttl / 3) {
     throw new Usage(
-      `--grace ${values.grace} is more than a third of the ttl: renewals come every ${Math.floor(ttl / 3)}ms, ` +
-        `and a single late one would end the command; shorten --grace or lengthen --ttl to ${grace * 3}ms or more`,
+      `--grace ${values.grace} is more than a third of the ttl: renewals are due every ${Math.floor(ttl / 3)}ms, ` +
+        `so one late renewal would end the command; shorten --grace or set --ttl to ${grace * 3}ms or more`,
     )
   }
   const { store, json, quiet, note, owner } = values

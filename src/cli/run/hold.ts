@@ -8,24 +8,24 @@ import { Child, deadlineOf, type Outcome } from './child.ts'
 import type { HoldOptions } from './hold-options.ts'
 import type { Reason } from './supervisor.ts'
 
-/** How the lease is given back after the command ended with `exit`; answers why it was lost before, if it was. */
-export type End = (lease: Lease, output: Output, exit: number) => Promise<unknown>
+/** Releases the lease after the command ended with `exit`. Resolves to why the lease was lost before, if it was. */
+export type Release = (lease: Lease, output: Output, exit: number) => Promise<unknown>
 
-/** Throws where a command cannot be ended together with all that it started. */
+/** Throws on a platform without process groups: a command could not be ended with all that it started. */
 export function checkPlatform(verb: string): void {
   if (process.platform !== 'win32') return
-  const message = `holdfast ${verb} needs process groups: it runs on Linux and macOS`
+  const message = `holdfast ${verb} needs process groups, so it runs only on Linux and macOS`
   throw new Failure(EXIT.unavailable, 'UNSUPPORTED', message)
 }
 
-/** Runs the command under the lease, then gives the lease back. Answers the exit code. */
+/** Runs the command while the lease is held, then releases the lease. Returns the exit code. */
 export async function hold(
   lease: Lease,
   url: string,
   options: HoldOptions,
   output: Output,
   signals: Signals,
-  end: End = release,
+  releaseAfter: Release = release,
 ): Promise<number> {
   let exit: number
   try {
@@ -33,21 +33,24 @@ export async function hold(
     exit = exitOf(await watch(lease, url, options, output, signals), options.command)
   } catch (error) {
     exit = output.fail(error)
-    const hasRun = exit === EXIT.lost // and was killed with its supervisor
-    await (hasRun ? end(lease, output, exit) : release(lease, output))
+    const hasRun = exit === EXIT.lost // it was killed with its supervisor
+    await (hasRun ? releaseAfter(lease, output, exit) : release(lease, output))
     return exit
   }
-  const told = lease.signal.aborted
-  const loss = await end(lease, output, exit)
+  const isReported = lease.signal.aborted
+  const loss = await releaseAfter(lease, output, exit)
   if (!loss || exit === EXIT.lost) return exit
-  // The command ended by itself, perhaps well, but it was not alone for certain.
-  if (options.onLost !== 'ignore' || !told) {
-    output.warn('lost', `${text(loss)}: another may have run at the same time; the command ended with ${exit}`)
+  // The command ended by itself, but another may have run at the same time.
+  if (options.onLost !== 'ignore' || !isReported) {
+    output.warn(
+      'lost',
+      `${messageOf(loss)}: another command may have run at the same time; this one ended with ${exit}`,
+    )
   }
   return options.onLost === 'ignore' ? exit : EXIT.lost
 }
 
-/** Resolves when nothing is left of the command. */
+/** Resolves when no process of the command is left. */
 async function watch(
   lease: Lease,
   url: string,
@@ -66,8 +69,9 @@ async function watch(
     },
   )
   signals.forward(signal => child.signal(signal))
-  const refuse = (): void => output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
-  process.on('SIGTSTP', refuse)
+  const refuseSuspension = (): void =>
+    output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
+  process.on('SIGTSTP', refuseSuspension)
   const stopListening = subscribe('heartbeat', event => {
     if (event.lease === lease) child.deadline(deadlineOf(lease))
   })
@@ -76,7 +80,7 @@ async function watch(
       child.end('lost')
       return
     }
-    const next = `the command goes on, and the next holder's token outranks its ${lease.token}`
+    const next = `the command goes on; the next holder has a higher token than ${lease.token}`
     output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token: lease.token })
   }
   if (lease.signal.aborted) onLoss()
@@ -86,7 +90,7 @@ async function watch(
     return await child.outcome
   } finally {
     clearTimeout(limit)
-    process.off('SIGTSTP', refuse)
+    process.off('SIGTSTP', refuseSuspension)
     stopListening()
     lease.signal.removeEventListener('abort', onLoss)
   }
@@ -102,20 +106,24 @@ function environment(lease: Lease, url: string): NodeJS.ProcessEnv {
   }
 }
 
-/** Milliseconds before the deadline at which SIGKILL is sent: what the kernel and a busy machine may need. */
+/** Milliseconds from SIGKILL to the deadline: time for the kernel and a busy machine. */
 function reserve(ttl: number): number {
   return Math.max(100, ttl * 0.05)
 }
 
 function why(reason: Reason, lease: Lease, { name, max = 0 }: HoldOptions): string {
   if (reason === 'max') return `${name} was held for ${formatDuration(max)} (--max)`
-  if (lease.signal.aborted) return text(lease.signal.reason)
-  return `the lease of ${name} was not renewed and ends in ${formatDuration(lease.remaining)}`
+  if (lease.signal.aborted) return messageOf(lease.signal.reason)
+  return `the lease ${JSON.stringify(name)} was not renewed and ends in ${formatDuration(lease.remaining)}`
 }
 
 function exitOf(outcome: Outcome, [command = '']: readonly string[]): number {
-  if ('unwatched' in outcome) {
-    throw new Failure(EXIT.lost, 'UNWATCHED', 'the process that watches the command was killed: the command is ended')
+  if ('supervisorKilled' in outcome) {
+    throw new Failure(
+      EXIT.lost,
+      'UNWATCHED',
+      'the process that watches the command was killed, so the command was ended',
+    )
   }
   if ('failed' in outcome) throw cannotRun(command, outcome.failed)
   const { code, signal, reason } = outcome.ended
@@ -129,7 +137,7 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
     return new Failure(
       EXIT.notExecutable,
       code,
-      `${command} names an interpreter that does not exist in its first line`,
+      `the first line of ${command} names an interpreter that does not exist`,
     )
   }
   if (missing) {
@@ -139,20 +147,20 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
     return new Failure(EXIT.notFound, code, `${command}: command not found${hint}`)
   }
   if (code === 'EACCES') return new Failure(EXIT.notExecutable, code, `${command} is not executable (see chmod +x)`)
-  return new Failure(EXIT.notExecutable, code, `${command} cannot be run: ${message}`)
+  return new Failure(EXIT.notExecutable, code, `${command} cannot be executed: ${message}`)
 }
 
-/** Answers why the lease was lost before, if it was. */
+/** Releases the lease. Resolves to why it was lost before, if it was. */
 export async function release(lease: Lease, output: Output): Promise<unknown> {
-  const end = await lease.release()
-  if (end === 'unknown') {
-    const message = `the store did not confirm that ${lease.name} was released: it is free after its ttl at the latest`
+  const result = await lease.release()
+  if (result === 'unknown') {
+    const message = `the store did not confirm the release of ${lease.name}: it is free after its ttl at the latest`
     output.warn('release_failed', message, { name: lease.name })
   }
-  return end === 'lost' ? lossOf(lease) : undefined
+  return result === 'lost' ? lossOf(lease) : undefined
 }
 
-/** Not the reason of its signal: another abort may have come before. */
+/** The reason of its signal may be another one, which came first. */
 function lossOf(lease: Lease): unknown {
   try {
     lease.assertHeld()
@@ -162,6 +170,6 @@ function lossOf(lease: Lease): unknown {
   }
 }
 
-export function text(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** How a run ended: the command with 0, the command otherwise, or the lease before the command. */
-type Ending = 'success' | 'failure' | 'lost'
+/** The outcome of a run: exit code 0, another exit code, or a lease that was lost before the command ended. */
+type RunOutcome = 'success' | 'failure' | 'lost'
 
 interface Ended {
   readonly at: number
   readonly exit: number
-  readonly ending: Ending
+  readonly outcome: RunOutcome
 }
 
-/** What a file tells of the runs of one name, beside the metrics of the lease. */
+/** The metrics of runs in a file, in addition to those of the lease. */
 export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'gauge', help: string]>> = {
   holdfast_runs_total: ['counter', 'Finished runs by outcome, since the file was created.'],
   holdfast_run_start_timestamp_seconds: ['gauge', 'Unix time at which the last run started.'],
@@ -21,29 +21,29 @@ export const RUN_METRICS: Readonly<Record<string, readonly [type: 'counter' | 'g
   holdfast_run_exit_code: ['gauge', 'Exit code of the last finished run.'],
 }
 
-const ENDINGS: readonly Ending[] = ['success', 'failure', 'lost']
+const OUTCOMES: readonly RunOutcome[] = ['success', 'failure', 'lost']
 
 /**
- * Of one run, for a file of the textfile collector of Prometheus's node exporter, which stays after it. What the file said
- * of earlier runs is taken over: the success of last week must not be forgotten for the failure of today.
+ * Records a run in a file for the textfile collector of Prometheus's node exporter. Values of earlier runs in the file are
+ * kept: the last success must survive a later failure.
  */
 export class RunRecord {
   readonly #label: string
   readonly #started = Date.now()
-  /** How it ended, until that was written. */
+  /** The result, until it is written. */
   #end: Ended | undefined
 
   constructor(name: string) {
-    this.#label = `name=${JSON.stringify(name)}` // which has no control characters, so that JSON escapes the same
+    this.#label = `name=${JSON.stringify(name)}` // JSON escapes it as Prometheus does, because a name has no control characters
   }
 
-  end(exit: number, ending: Ending): void {
-    this.#end = { at: Date.now(), exit, ending }
+  end(exit: number, outcome: RunOutcome): void {
+    this.#end = { at: Date.now(), exit, outcome }
   }
 
-  /** `text` is of its lease. */
+  /** Replaces the file with `text`, the metrics of the lease, and the metrics of the runs. */
   replace(path: string, text: string): void {
-    const numbers = this.#before(path).set(this.#series('holdfast_run_start_timestamp_seconds'), this.#started / 1_000)
+    const numbers = this.#earlier(path).set(this.#series('holdfast_run_start_timestamp_seconds'), this.#started / 1_000)
     if (this.#end) this.#add(numbers, this.#end)
     const lines = Object.entries(RUN_METRICS).flatMap(([metric, [type, help]]) => {
       const found = [...numbers].filter(([series]) => series.startsWith(`${metric}{`))
@@ -54,36 +54,36 @@ export class RunRecord {
     this.#end = undefined
   }
 
-  #add(numbers: Map<string, number>, { at, exit, ending }: Ended): void {
-    const count = this.#series('holdfast_runs_total', ending)
+  #add(numbers: Map<string, number>, { at, exit, outcome }: Ended): void {
+    const count = this.#series('holdfast_runs_total', outcome)
     numbers
       .set(count, (numbers.get(count) ?? 0) + 1)
       .set(this.#series('holdfast_run_end_timestamp_seconds'), at / 1_000)
       .set(this.#series('holdfast_run_duration_seconds'), (at - this.#started) / 1_000)
       .set(this.#series('holdfast_run_exit_code'), exit)
-    if (ending === 'success') numbers.set(this.#series('holdfast_run_success_timestamp_seconds'), at / 1_000)
+    if (outcome === 'success') numbers.set(this.#series('holdfast_run_success_timestamp_seconds'), at / 1_000)
   }
 
-  #series(metric: string, ending?: Ending): string {
-    return `${metric}{${this.#label}${ending ? `,outcome="${ending}"` : ''}}`
+  #series(metric: string, outcome?: RunOutcome): string {
+    return `${metric}{${this.#label}${outcome ? `,outcome="${outcome}"` : ''}}`
   }
 
-  /** Read at each write: another run of the name may have ended meanwhile. */
-  #before(path: string): Map<string, number> {
-    const numbers = new Map(ENDINGS.map(ending => [this.#series('holdfast_runs_total', ending), 0]))
+  /** The values in the file. Read at each write, because another run of the name may have ended. */
+  #earlier(path: string): Map<string, number> {
+    const numbers = new Map(OUTCOMES.map(outcome => [this.#series('holdfast_runs_total', outcome), 0]))
     for (const line of readIfThere(path).split('\n')) {
       const [, series = '', metric = '', rest = '', value] = /^((\w+)\{(.*)\}) (\S+)$/.exec(line) ?? []
-      const isOfThese =
+      const isOwn =
         Object.hasOwn(RUN_METRICS, metric) && (rest === this.#label || rest.startsWith(`${this.#label},outcome=`))
-      if (isOfThese && Number.isFinite(Number(value))) numbers.set(series, Number(value))
+      if (isOwn && Number.isFinite(Number(value))) numbers.set(series, Number(value))
     }
     return numbers
   }
 }
 
 /**
- * The collector may read at any time: it finds the old file or the new one. The temporary file has a random name and must
- * not exist yet, so a link that another user planted in the folder is not followed.
+ * Replaces a file atomically: the collector reads the old file or the new one. The temporary file has a random name and
+ * must not exist, so a link that another user created in the folder is not followed.
  */
 export function replaceFile(path: string, text: string): void {
   const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(8).toString('hex')}`)

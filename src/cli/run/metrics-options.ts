@@ -2,9 +2,10 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Usage } from '../failure.ts'
 
-/** Where a command shows what happens to its lease. */
+/** Where a command exports its metrics. */
 export interface MetricsOptions {
-  readonly at: Address | undefined
+  /** Where the server listens. */
+  readonly address: Address | undefined
   /** An absolute path. */
   readonly file: string | undefined
 }
@@ -20,25 +21,30 @@ export const METRICS_OPTIONS: {
   readonly 'metrics-file': { readonly type: 'string' }
 } = { 'metrics-port': { type: 'string' }, 'metrics-file': { type: 'string' } }
 
-/** Reads both; `undefined` if neither is given. Throws `Usage`. */
+/** Parses both options. `undefined` if neither is given. Throws `Usage`. */
 export function metricsOptions(
   values: Partial<Record<keyof typeof METRICS_OPTIONS, string>>,
 ): MetricsOptions | undefined {
   const { 'metrics-port': port, 'metrics-file': file } = values
   if (port === undefined && file === undefined) return undefined
-  return { at: port === undefined ? undefined : address(port), file: file === undefined ? undefined : writable(file) }
+  return {
+    address: port === undefined ? undefined : addressOf(port),
+    file: file === undefined ? undefined : writablePath(file),
+  }
 }
 
 /** `9464`, `0.0.0.0:9464`, `[::1]:9464`. */
-function address(text: string): Address {
+function addressOf(text: string): Address {
   const [, brackets, name, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
   const port = Number(digits)
   if (port >= 1 && port <= 65_535) return { host: brackets ?? name ?? '127.0.0.1', port }
-  throw new Usage(`--metrics-port ${text || "''"} is no port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464`)
+  throw new Usage(
+    `--metrics-port ${text || "''"} is not a port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464`,
+  )
 }
 
-/** Whoever finds out after the command ran has lost what was measured. */
-function writable(text: string): string {
+/** Checked before the command runs, because later the metrics would be lost. */
+function writablePath(text: string): string {
   if (!text.endsWith('.prom'))
     throw new Usage(`--metrics-file ${text || "''"} must end in .prom: the textfile collector reads nothing else`)
   const path = resolve(text)
@@ -47,7 +53,7 @@ function writable(text: string): string {
     accessSync(folder, constants.W_OK | constants.X_OK)
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT'
-    const why = missing ? 'does not exist: make it first' : 'cannot be written to'
+    const why = missing ? 'does not exist: create it first' : 'is not writable'
     throw new Usage(`--metrics-file ${text}: the folder ${folder} ${why}`)
   }
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory())

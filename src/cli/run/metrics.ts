@@ -6,10 +6,10 @@ import { RunRecord, replaceFile } from './metrics-file.ts'
 import type { MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
 
-/** Milliseconds: as often as Prometheus looks, or oftener. */
-const REWRITE = 15_000
+/** Milliseconds between two writes of the file: at most the usual scrape interval. */
+const WRITE_INTERVAL = 15_000
 
-/** What `holdfast run` and `holdfast elect` tell Prometheus. Its counting begins when it is made. */
+/** The metrics of `holdfast run` and `holdfast elect`. They count from their creation. */
 export class CommandMetrics {
   readonly #name: string
   readonly #options: MetricsOptions
@@ -23,49 +23,52 @@ export class CommandMetrics {
     this.#output = output
   }
 
-  /** Tells while `work` goes on, and the file once more after it. Rejects with a `Failure` if the port cannot be had. */
+  /**
+   * Exports metrics while `work` runs. Writes the file once more after it. Rejects with a `Failure` if the port is not
+   * available.
+   */
   async during(work: () => Promise<number>, replace: typeof replaceFile = replaceFile): Promise<number> {
-    const { at, file } = this.#options
+    const { address, file } = this.#options
     const read = (): string => ofName(this.#metrics.text(), this.#name)
-    const write = (): void => this.#try(() => file !== undefined && replace(file, read()))
-    const stop = at && (await serveMetrics(at, this.#metrics.contentType, read))
-    const ended = work() // first, so that what it begins with is in the first file
+    const write = (): void => this.#tryTo(() => file !== undefined && replace(file, read()))
+    const stop = address && (await serveMetrics(address, this.#metrics.contentType, read))
+    const ended = work() // before the first write, so that the file has its first events
     write()
-    const timer = setInterval(write, REWRITE)
+    const timer = setInterval(write, WRITE_INTERVAL)
     try {
       return await ended
     } finally {
       clearInterval(timer)
       stop?.()
-      this.#metrics.stop() // the file outlives this process, which then holds nothing, whatever it left behind
+      this.#metrics.stop() // the file outlives this process and must not report a held lease
       write()
     }
   }
 
-  /** The same while `work` runs under the lease, and how that went. Releases it if the port cannot be had. */
+  /** As `during`, and records how the run ended. Releases the lease if the port is not available. */
   async duringRun(lease: Lease, work: () => Promise<number>): Promise<number> {
     const run = new RunRecord(this.#name)
-    let hasBegun = false
+    let hasStarted = false
     let isLost = false
-    const stopListening = subscribe('lease_lost', event => {
+    const unsubscribe = subscribe('lease_lost', event => {
       isLost ||= event.lease === lease
     })
-    const watched = async (): Promise<number> => {
-      hasBegun = true
+    const recorded = async (): Promise<number> => {
+      hasStarted = true
       const exit = await work()
       run.end(exit, isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure')
       return exit
     }
     try {
-      return await this.during(watched, (path, text) => run.replace(path, text))
+      return await this.during(recorded, (path, text) => run.replace(path, text))
     } finally {
-      stopListening()
-      if (!hasBegun) await lease[Symbol.asyncDispose]()
+      unsubscribe()
+      if (!hasStarted) await lease[Symbol.asyncDispose]()
     }
   }
 
-  /** No reason to end the command, or to change its exit code. */
-  #try(write: () => unknown): void {
+  /** An error is only a warning: the command goes on, and its exit code stays. */
+  #tryTo(write: () => unknown): void {
     try {
       write()
     } catch (error) {
@@ -76,8 +79,8 @@ export class CommandMetrics {
 }
 
 /**
- * All metrics of a process that has one lease, whose name all get, since files of several jobs must not have the same series;
- * but those of what `--skip-if-ran-since` leaves behind.
+ * The metrics, each with the label `name`, because files of several jobs must not have the same series. Metrics of other
+ * names, such as the run marker, are left out.
  */
 function ofName(text: string, name: string): string {
   const label = `name=${JSON.stringify(name)}`

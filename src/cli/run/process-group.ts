@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** Sends a signal to every process of the group. `denied`: none that this user may signal. */
+/** Sends a signal to every process of the group. `denied`: this user may signal none of them. */
 export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'gone' | 'denied' {
   try {
     process.kill(-group, signal)
@@ -11,16 +11,16 @@ export function signalGroup(group: number, signal: NodeJS.Signals): 'sent' | 'go
 }
 
 /**
- * Kills every process of the group and resolves once they are dead: SIGKILL is only a request until the kernel has
- * carried it out. `denied`: some belong to another user.
+ * Kills every process of the group and resolves when they are dead, because SIGKILL takes effect later. `denied`: some
+ * belong to another user.
  */
 export async function endGroup(group: number): Promise<'gone' | 'denied'> {
   for (let pause = 1; ; pause = Math.min(pause * 2, 50)) {
-    const answer = signalGroup(group, 'SIGKILL')
-    if (answer === 'gone') return answer
-    // macOS says the same of a group in which all are dead and some not yet noticed by their parent.
-    if (answer === 'denied') return process.platform === 'darwin' ? 'gone' : 'denied'
-    // Dead members stay listed until their parent looks; a parent that is process 1 of a container may never do so.
+    const result = signalGroup(group, 'SIGKILL')
+    if (result === 'gone') return result
+    // macOS also reports EPERM if all are dead and some are still zombies.
+    if (result === 'denied') return process.platform === 'darwin' ? 'gone' : 'denied'
+    // Zombies stay until their parent reads their status. Process 1 of a container may never do so.
     if (pause === 50 && onlyZombies(group)) return 'gone'
     await new Promise(resolve => setTimeout(resolve, pause))
   }
@@ -31,12 +31,12 @@ function onlyZombies(group: number): boolean {
   for (const pid of readdirSync('/proc')) {
     if (!/^\d+$/.test(pid)) continue
     try {
-      // "pid (name) state parent group …"; the name may hold spaces and brackets.
+      // "pid (name) state parent group …"; the name may contain spaces and parentheses.
       const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
       const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
       if (Number(pgrp) === group && state !== 'Z' && state !== 'X') return false
     } catch {
-      // It ended while we looked.
+      // The process ended meanwhile.
     }
   }
   return true

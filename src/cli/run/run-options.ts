@@ -2,14 +2,15 @@ import { EXIT, Usage } from '../failure.ts'
 import { duration, HOLD, type HoldOptions, parseHold } from './hold-options.ts'
 import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-options.ts'
 
-/** `holdfast run`, as asked for on the command line. Durations in milliseconds. */
+/** The options of `holdfast run`. Durations are milliseconds. */
 export interface RunOptions extends HoldOptions {
-  /** 0: do not wait. */
+  /** How long to wait for a busy name. 0: do not wait. */
   readonly wait: number
-  /** Exit code when another holds the name. */
+  /** Exit code if the name is busy. */
   readonly busyExit: number
-  /** How long the name is kept, counted from when it was had. */
+  /** How long the name is held at least, counted from the grant. */
   readonly atLeast: number
+  /** Skip the command if a run succeeded within this time. */
   readonly skipIfRanSince: number | undefined
   readonly metrics: MetricsOptions | undefined
 }
@@ -24,18 +25,18 @@ const OPTIONS = {
   'skip-if-ran-since': { type: 'string' },
 } as const
 
-/** Reads `NAME [options] -- COMMAND …`. Throws `Usage`. */
+/** Parses `NAME [options] -- COMMAND …`. Throws `Usage`. */
 export function parseRun(args: readonly string[]): RunOptions {
   const { values, hold } = parseHold('run', args, OPTIONS)
   const max = duration(values.max, '--max')
   if (max === 0) throw new Usage(`--max ${values.max} leaves no time to run: expected a duration such as 1h`)
   const since = duration(values['skip-if-ran-since'], '--skip-if-ran-since')
-  if (since === 0) throw new Usage('--skip-if-ran-since 0 skips nothing: expected a duration such as 1h')
+  if (since === 0) throw new Usage('--skip-if-ran-since 0 never skips a run: expected a duration such as 1h')
   return {
     ...hold,
     max,
     wait: values.wait === 'forever' ? Number.POSITIVE_INFINITY : (duration(values.wait, '--wait') ?? 0),
-    busyExit: exitCode(values['conflict-exit-code']) ?? EXIT.held,
+    busyExit: exitCode(values['conflict-exit-code']) ?? EXIT.busy,
     atLeast: duration(values['at-least'], '--at-least') ?? 0,
     skipIfRanSince: since,
     metrics: metricsOptions(values),
@@ -45,5 +46,5 @@ export function parseRun(args: readonly string[]): RunOptions {
 function exitCode(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,3}$/.test(text) && Number(text) <= 255) return Number(text)
-  throw new Usage(`-E ${text} is no exit code: expected a number from 0 to 255`)
+  throw new Usage(`-E ${text} is not an exit code: expected a number from 0 to 255`)
 }

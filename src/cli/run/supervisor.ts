@@ -2,41 +2,41 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { endGroup, signalGroup } from './process-group.ts'
 
 /**
- * The process between the wrapper and the command. It starts the command, so that the command never lives unwatched,
- * and ends it before the lease can pass on, also when the wrapper is killed or stopped: it acts on the last deadline
- * that it was told. It lives in a session of its own, so that nothing sent to the wrapper's group or terminal hits it.
+ * The process between `holdfast` and the command. It starts the command, so the command never runs without it. It ends the
+ * command by the last deadline that it received, also when `holdfast` is killed or paused. It has its own session, so
+ * signals to the process group or the terminal of `holdfast` do not reach it.
  */
 
-/** A moment in milliseconds by two clocks: a suspended machine stops the first, somebody may set back the second. */
-export interface Moment {
+/** The same point in time by two clocks, in milliseconds. Sleep of the machine stops the first; the second can be set. */
+export interface Timestamp {
   /** CLOCK_MONOTONIC, which the processes of one machine share. */
   readonly monotonic: number
   readonly wall: number
 }
 
-/** What the wrapper asks for first. */
+/** The first request of `holdfast`. */
 export interface Start {
   readonly command: readonly string[]
   readonly env: NodeJS.ProcessEnv
-  readonly deadline: Moment
-  /** What becomes of the command when the lease ends before it does. */
+  readonly deadline: Timestamp
+  /** What to do with the command when the lease is lost. */
   readonly onLost: 'kill' | 'term' | 'ignore'
-  /** Milliseconds before the deadline at which SIGTERM is sent, and between SIGTERM and SIGKILL otherwise. */
+  /** Milliseconds from SIGTERM to the deadline, or to SIGKILL if the command is ended for another reason. */
   readonly grace: number
-  /** Milliseconds before the deadline at which SIGKILL is sent. */
+  /** Milliseconds from SIGKILL to the deadline. */
   readonly reserve: number
 }
 
-/** Why the command was ended: nobody renewed the lease, it is gone, `--max` was reached, the wrapper is dead. */
+/** Why the command was ended: the lease was not renewed or was lost, `--max` was reached, or `holdfast` is dead. */
 export type Reason = 'unrenewed' | 'lost' | 'max' | 'orphaned'
 
-export type Order =
+export type Request =
   | { readonly start: Start }
-  | { readonly deadline: Moment }
+  | { readonly deadline: Timestamp }
   | { readonly signal: NodeJS.Signals }
   | { readonly end: 'lost' | 'max' }
 
-export interface Ending {
+export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   readonly reason?: Reason | undefined
@@ -49,45 +49,45 @@ export type Report =
   | { readonly ending: Reason }
   /** A process of the group belongs to another user and cannot be signalled. */
   | { readonly denied: true }
-  /** The command ended and nothing is left of its group. */
-  | { readonly ended: Ending }
+  /** The command ended and no process of its group is left. */
+  | { readonly ended: Ended }
 
-// Only a clock that jumped (a machine that slept) can be late by more than this; the reserve is at least 100 ms.
+// Only a clock jump (a machine that slept) can make a check later than this. The reserve is at least 100 ms.
 const TICK = 50
 
-/** Now, by both clocks. */
-export function now(): Moment {
+/** The current time by both clocks. */
+export function now(): Timestamp {
   const [seconds, nanoseconds] = process.hrtime()
   return { monotonic: seconds * 1e3 + nanoseconds / 1e6, wall: Date.now() }
 }
 
-// Who ends a service or closes a terminal signals every process of it. The wrapper forwards what concerns the command,
-// and the supervisor has to outlive both.
-const OUTLIVED: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
+// A service manager or a closing terminal signals every process. `holdfast` forwards signals to the command, and the
+// supervisor must outlive both.
+const IGNORED: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 
-/** Runs in a process of its own, started by `child.ts`. */
+/** Runs in its own process, which `child.ts` starts. */
 export function supervise(): void {
-  for (const signal of OUTLIVED) process.on(signal, () => {})
-  let watch: Watch | undefined
-  process.on('message', (order: Order) => {
-    if ('start' in order) watch = new Watch(order.start)
-    else watch?.obey(order)
+  for (const signal of IGNORED) process.on(signal, () => {})
+  let command: SupervisedCommand | undefined
+  process.on('message', (request: Request) => {
+    if ('start' in request) command = new SupervisedCommand(request.start)
+    else command?.handle(request)
   })
   process.on('disconnect', () => {
-    if (watch) watch.orphan()
+    if (command) command.orphan()
     else process.exit()
   })
 }
 
-class Watch {
+class SupervisedCommand {
   readonly #start: Start
   readonly #child: ChildProcess
   readonly #timer: NodeJS.Timeout
-  #deadline: Moment
-  /** Monotonic: the grace after a SIGTERM of ours ends. */
+  #deadline: Timestamp
+  /** When the grace after our SIGTERM ends, by the monotonic clock. */
   #killAt = Number.POSITIVE_INFINITY
   #reason: Reason | undefined
-  #over = false
+  #isOver = false
 
   constructor(start: Start) {
     this.#start = start
@@ -97,20 +97,20 @@ class Watch {
     if (this.#child.pid) report({ pid: this.#child.pid })
     this.#child.on('error', (error: NodeJS.ErrnoException) => this.#fail(error))
     this.#child.on('exit', (code, signal) => void this.#end(code, signal))
-    // After a pause of the supervisor its timer runs first, while new deadlines are unread in its pipe. `setImmediate`
-    // reads them before the last one is judged.
+    // After a pause of the supervisor its timer fires before it reads new deadlines from the pipe. `setImmediate` reads
+    // them before the check.
     this.#timer = setInterval(() => setImmediate(() => this.#check()), TICK)
   }
 
-  obey(order: Exclude<Order, { readonly start: Start }>): void {
-    if ('deadline' in order) this.#deadline = order.deadline
-    else if ('signal' in order) this.#send(order.signal)
-    else if (order.end === 'max') this.#terminate('max', true)
+  handle(request: Exclude<Request, { readonly start: Start }>): void {
+    if ('deadline' in request) this.#deadline = request.deadline
+    else if ('signal' in request) this.#send(request.signal)
+    else if (request.end === 'max') this.#terminate('max', true)
     else if (this.#start.onLost === 'kill') this.#kill('lost')
     else if (this.#start.onLost === 'term') this.#terminate('lost', false)
   }
 
-  /** The wrapper is dead, and with it the heartbeat: its lease ends at the last deadline. */
+  /** `holdfast` is dead and renews no more: the lease ends at the last deadline. */
   orphan(): void {
     if (this.#start.onLost !== 'ignore') this.#terminate('orphaned', this.#start.onLost === 'kill')
   }
@@ -126,19 +126,19 @@ class Watch {
   }
 
   #terminate(reason: Reason, thenKill: boolean): void {
-    if (this.#reason || this.#over) return
-    this.#because(reason)
+    if (this.#reason || this.#isOver) return
+    this.#reportEnding(reason)
     if (thenKill) this.#killAt = now().monotonic + this.#start.grace
     this.#send('SIGTERM')
   }
 
   #kill(reason: Reason): void {
-    if (this.#over) return
-    this.#because(reason)
+    if (this.#isOver) return
+    this.#reportEnding(reason)
     this.#send('SIGKILL')
   }
 
-  #because(reason: Reason): void {
+  #reportEnding(reason: Reason): void {
     if (this.#reason) return
     this.#reason = reason
     report({ ending: reason })
@@ -146,22 +146,22 @@ class Watch {
 
   #send(signal: NodeJS.Signals): void {
     const { pid } = this.#child
-    if (!pid || this.#over) return
+    if (!pid || this.#isOver) return
     if (signalGroup(pid, signal) === 'denied') report({ denied: true })
   }
 
   #fail(error: NodeJS.ErrnoException): void {
     clearInterval(this.#timer)
     report({ failed: { code: error.code ?? 'UNKNOWN', message: error.message } })
-    leave()
+    disconnect()
   }
 
   async #end(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
-    this.#over = true
+    this.#isOver = true
     clearInterval(this.#timer)
     if ((await endGroup(this.#child.pid as number)) === 'denied') report({ denied: true })
     report({ ended: { code, signal, reason: this.#reason } })
-    leave()
+    disconnect()
   }
 }
 
@@ -169,7 +169,7 @@ function report(message: Report): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {})
 }
 
-/** Reports that are under way are still delivered. */
-function leave(): void {
+/** Reports that were sent before are still delivered. */
+function disconnect(): void {
   if (process.connected) process.disconnect()
 }

@@ -3,7 +3,7 @@ import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
 import { query } from './query.ts'
 
-/** `holdfast inspect`: all about one name. Exit code 1 if nobody holds it. */
+/** `holdfast inspect`: shows one name. Returns 1 if it is free. */
 export function inspect(args: readonly string[]): Promise<number> {
   return query('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
@@ -17,7 +17,7 @@ export function inspect(args: readonly string[]): Promise<number> {
         ]
       : []
     const lines = [
-      `${paint('bold', name)}${holder ? '' : ' is held by nobody'}`,
+      `${paint('bold', name)}${holder ? '' : ' is free'}`,
       ...[
         ...facts.map(([fact, value]) => `  ${fact.padEnd(9)}  ${value}`),
         ...waiters.map(

@@ -5,13 +5,13 @@ import { table } from './table.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
-/** `holdfast ls`: every holder, each followed by its waiters in their order. */
+/** `holdfast ls`: lists each holder, followed by its waiters in queue order. */
 export function ls(args: readonly string[]): Promise<number> {
   return query('ls', 'PREFIX', args, async ({ argument: prefix, locks, output }) => {
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
-    const nothing = prefix ? `nothing is held whose name begins with ${prefix}` : 'nothing is held'
-    output.print(records, records.length > 0 ? table(TITLES, records.map(row)) : nothing)
+    const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
+    output.print(records, records.length > 0 ? table(TITLES, records.map(row)) : empty)
     return 0
   })
 }

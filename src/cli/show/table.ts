@@ -1,6 +1,6 @@
 import { paint, printable } from '../output.ts'
 
-/** Rows below their titles, each column as wide as it must be. Cells may come from a store. */
+/** A table with aligned columns. Cells may come from a store: they are escaped. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [titles, ...rows].map(cells => cells.map(printable))
   const widths = titles.map((_, column) => Math.max(...all.map(cells => (cells[column] as string).length)))

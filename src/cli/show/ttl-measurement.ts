@@ -2,24 +2,24 @@ import { monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } fro
 import { Unresponsiveness } from '../../core/advice/unresponsiveness.ts'
 import type { Lease, LeaseError } from '../../index.ts'
 
-/** Milliseconds between two renewals, if answers come sooner. */
+/** Milliseconds between two renewals, if the store answers faster. */
 export const INTERVAL = 100
 
-/** Milliseconds between two looks at the event loop. */
+/** Milliseconds between two samples of the event loop delay. */
 const RESOLUTION = 10
 
-/** What was measured. Milliseconds. */
+/** The result of a measurement. Milliseconds. */
 export interface Measurement {
-  /** For how long. */
+  /** How long it took. */
   readonly duration: number
-  /** Of each renewal that was answered, in order. */
+  /** The latency of each renewal that was answered, in order. */
   readonly latencies: readonly number[]
   readonly failed: number
   /** The longest time without an answer from the store. */
   readonly unresponsiveness: number
   readonly loopDelay: { readonly p99: number; readonly worst: number }
   readonly gc: { readonly pauses: number; readonly worst: number; readonly total: number }
-  /** Why it ended before its time, if the lease was lost. */
+  /** Why it ended early, if the lease was lost. */
   readonly lost: LeaseError | undefined
 }
 
@@ -34,7 +34,7 @@ export async function measure(
   onProgress: (elapsed: number, latencies: readonly number[], failed: number) => void,
 ): Promise<Measurement> {
   const loop = monitorEventLoopDelay({ resolution: RESOLUTION })
-  const collector = new Collector()
+  const collections = new GarbageCollections()
   loop.enable()
   const unresponsiveness = new Unresponsiveness()
   const latencies: number[] = []
@@ -68,12 +68,12 @@ export async function measure(
     failed,
     unresponsiveness: unresponsiveness.longest(now),
     loopDelay: { p99: late(loop.percentile(99)), worst: late(loop.max) },
-    gc: collector.end(),
+    gc: collections.end(),
     lost,
   }
 }
 
-/** What went wrong, if anything. */
+/** The error of the renewal, if it failed. */
 async function extend(lease: Lease): Promise<LeaseError | undefined> {
   try {
     await lease.extend()
@@ -83,8 +83,8 @@ async function extend(lease: Lease): Promise<LeaseError | undefined> {
   }
 }
 
-/** Sees the garbage collections of this process. */
-class Collector {
+/** Measures the garbage collections of this process. */
+class GarbageCollections {
   #pauses = 0
   #worst = 0
   #total = 0

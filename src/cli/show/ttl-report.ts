@@ -5,30 +5,30 @@ import { formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
-/** With fewer answers there is nothing to say. */
+/** With fewer answers no ttl is advised. */
 const LEAST_ANSWERS = 20
 
-/** Milliseconds; what people choose from. */
+/** Round ttls, in milliseconds. */
 const USUAL_TTLS: readonly number[] = [100, 200, 300, 500, ...[1, 2, 3, 5, 10, 15, 20, 30, 60].map(s => s * 1_000)]
 const DEFAULT_TTL = 10_000
-/** ZooKeeper as it comes grants up to 24 s, Redlock 30 s. */
+/** ZooKeeper grants up to 24 s by default, Redlock 30 s. */
 const LONG_TTL = 20_000
 
 /** Characters of the longest bar. */
 const BAR = 40
 
 const UNKNOWN: readonly string[] = [
-  'The event loop and the garbage collector are those of this process: locks.advice() tells of your application.',
-  'A measurement shows few of the pauses that a month has, and nothing of a failover unless there was one.',
+  'The event loop and the garbage collector of your application: locks.advice() measures them.',
+  'Rare pauses and failovers that did not happen during the measurement.',
 ]
 
-/** What a ttl gives. Milliseconds. */
+/** What a ttl tolerates and costs. Milliseconds. */
 interface Choice {
   readonly ttl: number
   readonly heartbeat: number
-  /** Unresponsiveness and event loop delay, in sum, that a lease tolerates in addition to a lost heartbeat. */
+  /** Unresponsiveness plus event loop delay that a lease tolerates, in addition to one lost heartbeat. */
   readonly tolerates: number
-  /** After its last renewal, when a holder died; while the servers stay. */
+  /** From the last renewal of a holder that died to the next grant, without a failover of the servers. */
   readonly takeover: number
 }
 
@@ -56,7 +56,7 @@ interface Advised {
   readonly choices: readonly Choice[]
 }
 
-/** What follows from a measurement of `store`. */
+/** Evaluates a measurement of `store`. */
 export function report(measurement: Measurement, store: Store): Report {
   const { duration, latencies, failed, unresponsiveness, loopDelay, gc } = measurement
   const latency = percentilesOf(latencies)
@@ -80,14 +80,14 @@ function advise({ p99, worst }: { p99: number; worst: number }, measurement: Mea
   const { unresponsiveness, loopDelay } = measurement
   const { shortestTtl } = store.guarantees
   const { ttl: least, reason } = leastTtl({ p99, unresponsiveness, loopDelay: loopDelay.worst, shortestTtl })
-  // Twice as much, since so short a time does not show the worst; the default is seldom too much.
+  // Twice the least, because a short measurement misses the worst case. The default ttl is rarely too long.
   const ttl = Math.max(DEFAULT_TTL, usual(2 * least))
   const ttls = new Set([usual(least), usual(2 * least), ttl, Math.max(LONG_TTL, ttl)])
   const choices = [...ttls].map(ttl => ({
     ttl,
     heartbeat: Math.round(ttl / 3),
     tolerates: Math.floor(tolerance(ttl)),
-    // Its last renewal, and then the request of whoever waits, may take as long as the worst did.
+    // Both the last renewal and the next request of the waiter may take as long as the worst latency.
     takeover: Math.ceil(takeoverTime(ttl, store.guarantees.takeover) + TURN + 2 * worst),
   }))
   return { leastTtl: least, reason, ttl, heartbeat: Math.round(ttl / 3), choices }
@@ -98,14 +98,14 @@ function rounded<Times extends Readonly<Record<string, number>>>(times: Times): 
   return Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, Math.round(ms * 1_000) / 1_000])) as Times
 }
 
-/** The next ttl that one would choose. */
+/** The next round ttl. */
 function usual(ttl: number): number {
   return USUAL_TTLS.find(choice => choice >= ttl) ?? Math.ceil(ttl / 60_000) * 60_000
 }
 
 /**
- * As if a request had left every 100 ms: one that takes longer holds up the next, which would have waited as well. What
- * the median takes is no stall.
+ * Percentiles as if a request had been sent every 100 ms (corrected for coordinated omission): a slow request delays the
+ * next ones, which would have waited too. Latencies up to the median count once.
  */
 function percentilesOf(latencies: readonly number[]): Report['latency'] {
   if (latencies.length === 0) return null
@@ -117,12 +117,12 @@ function percentilesOf(latencies: readonly number[]): Report['latency'] {
   return { p50: at(all, 0.5), p99: at(all, 0.99), p999: at(all, 0.999), worst: at(all, 1) }
 }
 
-/** What this share of them does not exceed. */
+/** The percentile of this share. */
 function at(sorted: readonly number[], share: number): number {
   return sorted[Math.max(Math.ceil(sorted.length * share) - 1, 0)] as number
 }
 
-/** Each row is twice as long as the one before. */
+/** Buckets that double in width. */
 function histogramOf(latencies: readonly number[]): Report['histogram'] {
   const rows = latencies.map(latency => Math.floor(Math.log2(Math.max(latency, 2 ** -6))))
   if (rows.length === 0) return []
@@ -132,7 +132,7 @@ function histogramOf(latencies: readonly number[]): Report['histogram'] {
   return counts.map((count, row) => ({ from: 2 ** (first + row), to: 2 ** (first + row + 1), count }))
 }
 
-/** For people. */
+/** The report as text. */
 export function text(result: Report): string {
   const { store, duration, heartbeats, failed, latency, unresponsiveness, loopDelay, gc, advice, unknown } = result
   const times = failed === 1 ? 'once' : `${failed} times`
@@ -154,8 +154,8 @@ export function text(result: Report): string {
     '',
   )
   if (advice) lines.push(...adviceLines(advice))
-  else lines.push(`Too few heartbeats to advise a ttl: ${heartbeats} were answered, and ${LEAST_ANSWERS} are needed.`)
-  lines.push('', paint('bold', 'Not known from this'), ...unknown.map(sentence => `  ${sentence}`))
+  else lines.push(`Too few heartbeats to advise a ttl: ${heartbeats} were answered, ${LEAST_ANSWERS} are needed.`)
+  lines.push('', paint('bold', 'Not measured'), ...unknown.map(sentence => `  ${sentence}`))
   return lines.join('\n')
 }
 
@@ -168,13 +168,13 @@ function histogramLines(histogram: Report['histogram']): string[] {
 }
 
 function adviceLines({ reason, ttl, heartbeat, choices, leastTtl }: Advised): string[] {
-  const heads = ['   ttl', 'heartbeat', 'tolerates, with one lost', 'takeover takes at most']
+  const heads = ['   ttl', 'heartbeat', 'tolerates, with one lost', 'takeover at most']
   const row = (cells: readonly string[]): string =>
     cells.map((cell, i) => cell.padStart(heads[i]?.length ?? 0)).join('   ')
   return [
     reason,
-    `${paint('bold', `Take a ttl of ${formatDuration(ttl)}`)}, a heartbeat every ${formatDuration(heartbeat)}; ` +
-      `where a takeover must be faster, never below ${formatDuration(leastTtl)}.`,
+    `${paint('bold', `Use a ttl of ${formatDuration(ttl)}`)}, with a heartbeat every ${formatDuration(heartbeat)}. ` +
+      `For a faster takeover use a shorter one, but at least ${formatDuration(leastTtl)}.`,
     '',
     `  ${row(heads)}`,
     ...choices.map(
@@ -183,7 +183,7 @@ function adviceLines({ reason, ttl, heartbeat, choices, leastTtl }: Advised): st
   ]
 }
 
-/** Milliseconds that may be few. */
+/** Formats milliseconds, with two digits below 10 ms. */
 function ms(value: number): string {
   return value < 10 ? `${Number(value.toPrecision(2))} ms` : formatDuration(value)
 }

@@ -37,8 +37,8 @@ test('a command that ends is started again after a pause that doubles, elsewhere
   const script = 'echo up; exit 3'
   const alone = start(['elect', 'service', '--pause', '50ms', '--longest-pause', '400ms', '--', 'sh', '-c', script])
   await alone.says(/(up\n){5}/)
-  await alone.tells(/the command ended with 3; service is tried for again in (\d+) ms/)
-  const delays = [...alone.err.matchAll(/again in (\d+) ms/g)].map(([, delay]) => Number(delay))
+  await alone.tells(/the command ended with 3; the next campaign for service is in (\d+) ms/)
+  const delays = [...alone.err.matchAll(/campaign for service is in (\d+) ms/g)].map(([, delay]) => Number(delay))
   for (const [index, longest] of [50, 100, 200, 400].entries()) {
     expect(delays[index]).toBeLessThanOrEqual(longest)
     expect(delays[index]).toBeGreaterThanOrEqual(longest / 2)
@@ -96,7 +96,7 @@ test('a candidate that is told to stop while it waits, or between two starts, le
   one.kill('SIGTERM')
   await one.ended
   const failing = start(['elect', 'service', '--pause', '1m', '--longest-pause', '1m', '--', 'false'])
-  await failing.tells('tried for again')
+  await failing.tells('the next campaign for service')
   failing.kill('SIGTERM')
   expect(await failing.ended).toMatchObject({ code: 143 })
   expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')

@@ -10,8 +10,8 @@ async function waiting(name: string, ...options: string[]): Promise<void> {
 
 describe('holdfast ls', () => {
   test('says so when nothing is held', async () => {
-    expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'nothing is held\n', err: '' })
-    expect(await holdfast(['ls', 'night'])).toMatchObject({ out: 'nothing is held whose name begins with night\n' })
+    expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'no name is held\n', err: '' })
+    expect(await holdfast(['ls', 'night'])).toMatchObject({ out: 'no name that begins with night is held\n' })
     expect(await holdfast(['ls', '--json'])).toMatchObject({ code: 0, out: '[]\n' })
   })
 
@@ -77,7 +77,7 @@ describe('holdfast inspect', () => {
 
   test('ends with 1 when nobody holds the name', async () => {
     await holding('nightly')
-    expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is held by nobody\n', err: '' })
+    expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is free\n', err: '' })
     expect(JSON.parse((await holdfast(['inspect', 'night', '--json'])).out)).toMatchObject({
       name: 'night',
       waiters: [],
@@ -100,7 +100,7 @@ describe('holdfast break', () => {
   })
 
   test('ends with 1 when nobody held the name', async () => {
-    expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was held by nobody\n' })
+    expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was free\n' })
     expect(await holdfast(['break', 'nightly', '--json'])).toMatchObject({ code: 1 })
   })
 })

@@ -81,7 +81,7 @@ test('a port that is in use is told before the command runs, and the name is fre
   const { code, out, err } = await holdfast(['run', 'a', '--metrics-port', `${port}`, '--', 'echo', 'ran'])
   other.close()
   expect({ code, out }).toEqual({ code: 69, out: '' })
-  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another port`)
   expect(await holdfast(['inspect', 'a'])).toMatchObject({ code: 1 })
 })
 
@@ -208,16 +208,16 @@ describe('elect', () => {
     const { code, out, err } = await holdfast(['elect', 'service', '--metrics-port', `${port}`, ...job])
     other.close()
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another port`)
   })
 })
 
 test.each([
-  [['--metrics-port', '0'], '--metrics-port 0 is no port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
-  [['--metrics-port', 'host:'], '--metrics-port host: is no port'],
-  [['--metrics-port', '70000'], '--metrics-port 70000 is no port'],
+  [['--metrics-port', '0'], '--metrics-port 0 is not a port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
+  [['--metrics-port', 'host:'], '--metrics-port host: is not a port'],
+  [['--metrics-port', '70000'], '--metrics-port 70000 is not a port'],
   [['--metrics-file', 'a.txt'], '--metrics-file a.txt must end in .prom: the textfile collector reads nothing else'],
-  [['--metrics-file', 'no/a.prom'], 'no does not exist: make it first'],
+  [['--metrics-file', 'no/a.prom'], 'no does not exist: create it first'],
   [['--metrics-file', 'folder.prom'], '--metrics-file folder.prom is a folder: expected the path of a file in it'],
 ])('%j is refused before anything is done', async (options, message) => {
   mkdirSync(join(folder, 'folder.prom'))

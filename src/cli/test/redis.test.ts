@@ -39,7 +39,7 @@ describe('over Redis', () => {
     expect(code).toBe(76)
     // Once the lease is over, there is nothing to give back.
     expect(err).toMatch(
-      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm that job was released: .*\n)?$/,
+      /^holdfast: the lease "job" was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm the release of job: .*\n)?$/,
     )
   })
 
@@ -51,7 +51,7 @@ describe('over Redis', () => {
     running.child.stdin?.end('\n')
     expect(await running.ended).toMatchObject({
       code: 5,
-      err: 'holdfast: the store did not confirm that job was released: it is free after its ttl at the latest\n',
+      err: 'holdfast: the store did not confirm the release of job: it is free after its ttl at the latest\n',
     })
     redis.resume()
   })
@@ -92,7 +92,7 @@ describe('over Redis', () => {
     await running.ended
     expect(await holdfast(['ls', '--store', redis.url])).toMatchObject({
       code: 0,
-      err: 'holdfast: everybody on this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
+      err: 'holdfast: every user of this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
     })
     expect(await holdfast(['run', 'job', '-q', '--store', redis.url, '--', 'true'])).toMatchObject({ code: 0, err: '' })
   })

@@ -50,7 +50,7 @@ describe('--at-least', () => {
     writeFileSync(join(folder, 'go'), '')
     const { code, err } = await running.ended
     file.close()
-    expect(err).toMatch(/^holdfast: job was not kept for all of --at-least: the lease "job" was not renewed in time\n$/)
+    expect(err).toMatch(/^holdfast: job was not held for all of --at-least: the lease "job" was not renewed in time\n$/)
     expect(code).toBe(0)
   })
 
@@ -75,7 +75,7 @@ describe('--skip-if-ran-since', () => {
     await holdfast(once)
     expect(await holdfast(['break', 'job:ran'])).toMatchObject({
       code: 0,
-      out: 'job:ran is forgotten: the next run with --skip-if-ran-since is not skipped\n',
+      out: 'job:ran is removed: the next run with --skip-if-ran-since is not skipped\n',
     })
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
   })

@@ -111,7 +111,10 @@ describe('the command is dead before the lease passes on', () => {
   test('when the lease is broken', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const broken = await holdfast(['break', 'job'])
-    expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/token \d+ outranks its old holder/) })
+    expect(broken).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/Token \d+ is higher than that of its old holder/),
+    })
     expect(await first.ended).toMatchObject({
       code: 76,
       err: expect.stringContaining('the lease "job" is no longer held'),
@@ -142,7 +145,7 @@ describe('the command is dead before the lease passes on', () => {
     kill(supervisor, 'SIGKILL')
     const { code, err } = await first.ended
     expect({ code, left: members(command) }).toEqual({ code: 76, left: [] })
-    expect(err).toContain('the process that watches the command was killed: the command is ended')
+    expect(err).toContain('the process that watches the command was killed, so the command was ended')
     expect(await holdfast(['ls', '--json']), 'and the lease was given back').toMatchObject({ out: '[]\n' })
   })
 
@@ -281,7 +284,9 @@ test('a lease that was lost just before the command ended makes 76 of a success'
   running.child.stdin?.end('\n')
   const { code, err } = await running.ended
   expect(code).toBe(76)
-  expect(err).toMatch(/was gone when it was released: another may have run at the same time; the command ended with 0/)
+  expect(err).toMatch(
+    /was gone when it was released: another command may have run at the same time; this one ended with 0/,
+  )
 })
 
 describe('--max', () => {

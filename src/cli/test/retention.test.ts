@@ -9,7 +9,7 @@ async function held(): Promise<{ name: string; remaining: number; owner: string 
 }
 
 describe('--at-least', () => {
-  test('keeps the name after a fast job, without the process', async () => {
+  test('holds the name after a fast command, without the process', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '20m', '--', 'true'])).toMatchObject({ code: 0, err: '' })
     const [lease] = await held()
     expect(lease).toMatchObject({ name: 'job' })
@@ -17,31 +17,31 @@ describe('--at-least', () => {
     expect(await holdfast(['run', 'job', '--', 'echo', 'ran'])).toMatchObject({ code: 75, out: '' })
   })
 
-  test('frees the name after that time', async () => {
+  test('releases the name after that time', async () => {
     const began = performance.now()
     expect(await holdfast(['run', 'job', '--at-least', '3s', '--', 'true'])).toMatchObject({ code: 0, err: '' })
     expect(await holdfast(['run', 'job', '--wait', '1m', '--', 'echo', 'ran'])).toMatchObject({ code: 0, out: 'ran\n' })
     expect(performance.now() - began).toBeGreaterThan(3_000)
   })
 
-  test('keeps it after a failure as well, and ends with the code of the command', async () => {
+  test('holds the name after a failure too, and ends with the exit code of the command', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '20s', '--', 'false'])).toMatchObject({ code: 1 })
     expect(await held()).toMatchObject([{ name: 'job' }])
   })
 
-  test('keeps it when the process that watches the command is killed, and the command with it', async () => {
+  test('holds the name when the supervisor is killed', async () => {
     const running = await holding('job', '--at-least', '20m')
     kill(family(running).supervisor, 'SIGKILL')
     expect(await running.ended).toMatchObject({ code: 76 })
     expect(await held()).toMatchObject([{ name: 'job' }])
   })
 
-  test('gives the name back at once after a job that took longer', async () => {
+  test('releases the name at once after a command that took longer', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '100ms', '--', 'sleep', '0.2'])).toMatchObject({ code: 0 })
     expect(await held()).toEqual([])
   })
 
-  test('a store that falls silent after the command keeps no name, and takes nothing from how the command ended', async () => {
+  test('if the store is unresponsive after the command, the exit code is still that of the command', async () => {
     const waits = ['sh', '-c', 'echo ready; while [ ! -e go ]; do sleep 0.05; done']
     const running = start(['run', 'job', '--ttl', '4s', '--at-least', '20m', '--', ...waits])
     await running.says('ready')
@@ -54,7 +54,7 @@ describe('--at-least', () => {
     expect(code).toBe(0)
   })
 
-  test('gives it back at once when the command was not found', async () => {
+  test('releases the name at once when the command does not exist', async () => {
     expect(await holdfast(['run', 'job', '--at-least', '20s', '--', 'no-such-command'])).toMatchObject({ code: 127 })
     expect(await held()).toEqual([])
   })
@@ -63,7 +63,7 @@ describe('--at-least', () => {
 describe('--skip-if-ran-since', () => {
   const once = ['run', 'job', '--skip-if-ran-since', '20m', '--owner', 'alice', '--', 'sh', '-c', 'echo ran']
 
-  test('runs once, then skips with 0 and says why', async () => {
+  test('runs once, then skips with exit code 0 and the reason', async () => {
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n', err: '' })
     const { code, out, err } = await holdfast(once)
     expect({ code, out }).toEqual({ code: 0, out: '' })
@@ -71,7 +71,7 @@ describe('--skip-if-ran-since', () => {
     expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job:ran', owner: 'alice' }])
   })
 
-  test('F12: break of a remembered run does not warn of an old holder', async () => {
+  test('F12: break of a run marker does not warn of an old holder', async () => {
     await holdfast(once)
     expect(await holdfast(['break', 'job:ran'])).toMatchObject({
       code: 0,
@@ -80,13 +80,13 @@ describe('--skip-if-ran-since', () => {
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
   })
 
-  test('runs again after a failure, after the time, and where it is not asked for', async () => {
+  test('runs again after a failure, after the time, and without the option', async () => {
     const fail = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'sh', '-c', 'echo ran; exit 3']
     expect(await holdfast(fail)).toMatchObject({ code: 3, out: 'ran\n' })
     const brief = ['run', 'job', '--skip-if-ran-since', '500ms', '--', 'echo', 'ran']
     expect(await holdfast(brief)).toMatchObject({ code: 0, out: 'ran\n' })
     expect(await holdfast(['run', 'job', '--', 'echo', 'ran'])).toMatchObject({ code: 0, out: 'ran\n' })
-    await until(async () => (await held()).length === 0, 'the memory of the run to end')
+    await until(async () => (await held()).length === 0, 'the end of the run marker')
     expect(await holdfast(brief)).toMatchObject({ code: 0, out: 'ran\n' })
   })
 
@@ -110,7 +110,7 @@ describe('--skip-if-ran-since', () => {
     expect(await second.ended).toMatchObject({ code: 0, out: '', err: expect.stringContaining('skipped') })
   })
 
-  test('five hosts of a cron job whose clocks differ run it once', async () => {
+  test('five hosts whose clocks differ run a cron job once', async () => {
     const options = ['-q', '-E', '0', '--at-least', '1s', '--skip-if-ran-since', '20m']
     const outs: string[] = []
     for (let host = 0; host < 5; host += 1) {

@@ -17,13 +17,13 @@ import {
   until,
 } from './holdfast.ts'
 
-/** The moments at which the job of this name lived, by the clock that all processes share. */
+/** The times at which the job of this name ran, by the clock that all processes share. */
 function beats(name: string): number[] {
   let text = ''
   try {
     text = readFileSync(log(), 'utf8')
   } catch {
-    // Nobody ran yet.
+    // No job has run yet.
   }
   return text
     .split('\n')
@@ -35,14 +35,14 @@ function log(): string {
   return join(folder, 'beats')
 }
 
-/** A job that beats under a lease of 1 s, and resolves once it lives. */
+/** Starts a job with heartbeats under a lease of 1 s. Resolves after the first one. */
 async function beating(name: string, options: readonly string[] = [], job: readonly string[] = []): Promise<Running> {
   const running = start(['run', 'job', '--ttl', '1s', ...options, '--', ...NODE, BEATING, log(), name, ...job])
   await until(() => beats(name).length > 0, `the first beat of ${name}`)
   return running
 }
 
-/** Starts a second one that waits for the name, lets `fault` happen, and answers when each of the two lived. */
+/** Starts a second job that waits for the name, calls `fault`, and returns when the jobs ran. */
 async function takeover(
   first: Running,
   fault: () => void,
@@ -59,7 +59,7 @@ async function takeover(
   return { died, began: beats('second')[0] as number, afterwards: beats('first').length - count }
 }
 
-/** Stops a process, but not in the middle of a transaction: that would keep everybody from the file. */
+/** Pauses a process outside of a transaction, which would lock the file for all others. */
 async function freeze(running: Running): Promise<void> {
   for (;;) {
     running.kill('SIGSTOP')
@@ -73,13 +73,13 @@ async function freeze(running: Running): Promise<void> {
   }
 }
 
-describe('the command is dead before the lease passes on', () => {
+describe('the command is dead before another process acquires the name', () => {
   test('when holdfast is killed', async () => {
     const first = await beating('first')
     const { command, supervisor } = family(first)
     const { died, began, afterwards } = await takeover(first, () => first.kill('SIGKILL'))
     expect(died).toBeLessThan(began)
-    expect(afterwards, 'it never came back').toBe(0)
+    expect(afterwards, 'it did not run again').toBe(0)
     expect(members(command)).toEqual([])
     expect(alive(supervisor)).toBe(false)
   })
@@ -91,7 +91,7 @@ describe('the command is dead before the lease passes on', () => {
     expect(afterwards).toBe(0)
   })
 
-  test('when holdfast is stopped past its ttl, and holdfast ends with 76 once it is resumed', async () => {
+  test('when holdfast is paused for longer than its ttl; it ends with 76 when it is resumed', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
     await second.tells('waiting')
@@ -103,7 +103,7 @@ describe('the command is dead before the lease passes on', () => {
       code: 76,
       err: expect.stringMatching(/^holdfast: the lease "job" was not renewed in time: the command is ended\n$/),
     })
-    expect(alive(second.pid), 'the late release did not free the next holder').toBe(true)
+    expect(alive(second.pid), 'the late release did not affect the next holder').toBe(true)
     const { out } = await holdfast(['inspect', 'job', '--json'])
     expect(JSON.parse(out).holder).toBeDefined()
   })
@@ -122,7 +122,7 @@ describe('the command is dead before the lease passes on', () => {
     expect(descendants(first.pid)).toEqual([])
   })
 
-  test('when the store answers no more', async () => {
+  test('when the store is unresponsive', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const { command } = family(first)
     const release = holdFile(join(folder, 'leases.db'))
@@ -146,11 +146,11 @@ describe('the command is dead before the lease passes on', () => {
     const { code, err } = await first.ended
     expect({ code, left: members(command) }).toEqual({ code: 76, left: [] })
     expect(err).toContain('the process that watches the command was killed, so the command was ended')
-    expect(await holdfast(['ls', '--json']), 'and the lease was given back').toMatchObject({ out: '[]\n' })
+    expect(await holdfast(['ls', '--json']), 'and the lease was released').toMatchObject({ out: '[]\n' })
   })
 
   test('with its children and their children', async () => {
-    // The inner shell ends at once, so that its child belongs to nobody in the family but the group.
+    // The inner shell ends at once. Then its child is an orphan, but still in the process group.
     const job = [
       'sh',
       '-c',
@@ -168,7 +168,7 @@ describe('the command is dead before the lease passes on', () => {
   })
 })
 
-describe('the command is ended at once, long before its lease', () => {
+describe('the command is ended at once, long before its lease ends', () => {
   test.each([
     ['', (pid: number) => pid],
     [' with its process group', (pid: number) => -pid],
@@ -181,7 +181,7 @@ describe('the command is ended at once, long before its lease', () => {
     expect((await running.ended).signal).toBe('SIGKILL')
   })
 
-  test('by SIGKILL after the grace when it ignores that SIGTERM', async () => {
+  test('by SIGKILL after the grace when it ignores SIGTERM', async () => {
     const running = await beating('job', ['--ttl', '1h', '--grace', '200ms'], ['ignore-term'])
     const { command, supervisor } = family(running)
     running.kill('SIGKILL')
@@ -189,7 +189,7 @@ describe('the command is ended at once, long before its lease', () => {
     expect(members(command)).toEqual([])
   })
 
-  test('when everything was frozen past the deadline', async () => {
+  test('when all processes were paused past the deadline', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const { supervisor, command } = family(first)
     await freeze(first)
@@ -202,7 +202,7 @@ describe('the command is ended at once, long before its lease', () => {
   })
 })
 
-test('S7: after only the supervisor was stopped, it reads the renewals first and the command runs on', async () => {
+test('S7: a supervisor that was paused reads the renewals first, and the command goes on', async () => {
   const first = await beating('first', ['--ttl', '3s'])
   const { supervisor, command } = family(first)
   kill(supervisor, 'SIGSTOP')
@@ -210,7 +210,7 @@ test('S7: after only the supervisor was stopped, it reads the renewals first and
   await until(() => now() > stopped + 4_000, 'the end of the deadline that it knows')
   kill(supervisor, 'SIGCONT')
   const count = beats('first').length
-  await until(() => beats('first').length > count + 250, 'half a second more').catch(() => {}) // it is told below
+  await until(() => beats('first').length > count + 250, 'half a second more').catch(() => {}) // the assertions below report it
   expect(members(command)).toEqual([command])
   first.kill('SIGTERM')
   expect(await first.ended).toMatchObject({ code: 143, err: '' })
@@ -221,8 +221,8 @@ describe('a process that leaves the session of the command', () => {
     'setsid sh -c "exec >/dev/null 2>&1; echo \\$\\$ >escaped; exec sleep 60" & until [ -s escaped ]; do :; done'
 
   test.each([
-    ['as a daemon does is not followed: the lease is released when the command has ended', '', 0],
-    ['outlives the loss of the lease', '; echo ready; wait', 76],
+    ['like a daemon is not ended: the lease is released when the command ends', '', 0],
+    ['outlives the lease', '; echo ready; wait', 76],
   ])('%s', async (_, then, code) => {
     const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', job + then])
     if (then) {
@@ -237,7 +237,7 @@ describe('a process that leaves the session of the command', () => {
   })
 })
 
-test('a command that takes longer than the ttl runs to its end under renewed leases', async () => {
+test('a command that takes longer than the ttl runs to its end, because the lease is renewed', async () => {
   const running = start(['run', 'job', '--ttl', '600ms', '--', 'sh', '-c', 'echo ready; sleep 2; echo done'])
   await running.says('ready')
   expect(await running.ended).toMatchObject({ code: 0, err: '' })
@@ -252,7 +252,7 @@ describe('--on-lost', () => {
     expect(await running.ended).toMatchObject({ code: 76, out: 'ready\nasked\ndone\n' })
   })
 
-  test('ignore says that the lease is lost and ends with the exit code of the command', async () => {
+  test('ignore warns that the lease is lost and ends with the exit code of the command', async () => {
     const running = start(
       ['run', 'job', '--ttl', '1s', '--on-lost', 'ignore', '--', 'sh', '-c', 'echo ready; read line; exit 3'],
       { pipe: true },
@@ -265,7 +265,7 @@ describe('--on-lost', () => {
     expect(running.err.trim().split('\n')).toHaveLength(1)
   })
 
-  test('ignore lets the command live on when holdfast is killed', async () => {
+  test('ignore lets the command go on when holdfast is killed', async () => {
     const first = await beating('first', ['--on-lost', 'ignore'])
     const { command } = family(first)
     first.kill('SIGKILL')
@@ -275,7 +275,7 @@ describe('--on-lost', () => {
   })
 })
 
-test('a lease that was lost just before the command ended makes 76 of a success', async () => {
+test('76 if the lease was lost just before the command succeeded', async () => {
   const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', 'echo ready; read line; exit 0'], {
     pipe: true,
   })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
-  test('teaches every command by example', async () => {
+  test('has examples for every command', async () => {
     for (const command of ['run', 'elect', 'ls', 'inspect', 'break', 'ttl', 'fence', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
@@ -23,7 +23,7 @@ describe('help', () => {
     expect(Math.max(...out.split('\n').map(line => line.length))).toBeLessThanOrEqual(120)
   })
 
-  test('of the command that runs is not taken for help of holdfast', async () => {
+  test('after -- is an argument of the command', async () => {
     expect(await holdfast(['run', 'job', '--', 'printf', '%s', '--help'])).toMatchObject({ code: 0, out: '--help' })
   })
 
@@ -110,7 +110,7 @@ test.each([
   [['help', 'constructor'], 'there is no command constructor: expected run, elect'],
   [['fence', 'constructor'], 'there is no holdfast fence constructor; see holdfast fence --help'],
   [['fence', 'toString'], 'there is no holdfast fence toString; see holdfast fence --help'],
-])('L19: %j, what every object has, is no command', isRefused)
+])('L19: %j, a property of every object, is not a command', isRefused)
 
 async function isRefused(args: string[], message: string): Promise<void> {
   const { code, out, err } = await holdfast(args)
@@ -119,7 +119,7 @@ async function isRefused(args: string[], message: string): Promise<void> {
   expect(err).toMatch(/^holdfast: .*\n$/)
 }
 
-test('with --json an error is an object of one line on standard error', async () => {
+test('with --json an error is a JSON object in one line on standard error', async () => {
   for (const args of [
     ['run', 'job', '--json', '--ttl', '10', '--', 'true'],
     ['inspect', '--json'],
@@ -133,7 +133,7 @@ test('with --json an error is an object of one line on standard error', async ()
   }
 })
 
-test('colours are for terminals, and NO_COLOR turns them off there too', async () => {
+test('colours are only for terminals, and NO_COLOR turns them off', async () => {
   expect((await holdfast(['nothing'])).err).not.toContain('\u001b')
   const command = [...HOLDFAST, 'nothing'].map(word => `'${word}'`).join(' ')
   const terminal = await launch(['script', '-qec', command, '/dev/null'], { env: { TERM: 'xterm' } }).ended
@@ -146,7 +146,7 @@ test('colours are for terminals, and NO_COLOR turns them off there too', async (
 describe('without a store', () => {
   const nowhere = { HOLDFAST_STORE: undefined, XDG_STATE_HOME: undefined }
 
-  test('a file of this user is used, in a folder of its own, and named', async () => {
+  test('a file of this user is used and reported, in a private folder', async () => {
     const env = { ...nowhere, XDG_STATE_HOME: join(folder, 'state') }
     const { code, out, err } = await holdfast(['run', 'job', '--', 'sh', '-c', 'echo $HOLDFAST_STORE'], { env })
     const path = join(folder, 'state', 'holdfast', 'leases.db')
@@ -158,7 +158,7 @@ describe('without a store', () => {
     expect(await holdfast(['ls', '-q'], { env })).toMatchObject({ code: 0, err: '' })
   })
 
-  test('a relative XDG_STATE_HOME is passed over, and odd names of folders are no obstacle', async () => {
+  test('a relative XDG_STATE_HOME is ignored, and folder names may have special characters', async () => {
     const home = join(folder, 'my home?100%#')
     mkdirSync(home)
     const { code } = await holdfast(['run', 'job', '--', 'true'], {
@@ -184,7 +184,7 @@ describe('without a store', () => {
     },
   )
 
-  test('a folder that cannot be made is 69 with a way out', async () => {
+  test('a folder that cannot be created: 69, and what to do', async () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { ...nowhere, HOME: '/dev/null' } })
     expect(code).toBe(69)
     expect(err).toMatch(
@@ -192,12 +192,12 @@ describe('without a store', () => {
     )
   })
 
-  test('an empty HOME is 69 with a way out', async () => {
+  test('an empty HOME: 69, and what to do', async () => {
     const { code, err } = await holdfast(['ls'], { env: { ...nowhere, HOME: '' } })
     expect({ code, err }).toEqual({ code: 69, err: expect.stringContaining('HOME is not set') })
   })
 
-  test('an empty HOLDFAST_STORE is refused: a lock in the wrong store is worse than an error', async () => {
+  test('an empty HOLDFAST_STORE is refused, because a lock in the wrong store is worse than an error', async () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { HOLDFAST_STORE: '' } })
     expect({ code, err }).toEqual({ code: 64, err: expect.stringContaining('HOLDFAST_STORE is empty') })
   })

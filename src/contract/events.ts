@@ -114,7 +114,10 @@ function open(name: keyof LeaseEvents): Emitter<unknown> {
   return channel(`holdfast:${name}`)
 }
 
-/** Check `hasSubscribers` before you build a message. Then an event without subscribers costs a few nanoseconds. */
+/**
+ * Where an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an
+ * event without subscribers costs a few nanoseconds.
+ */
 export const events: { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> } = {
   acquire_began: open('acquire_began'),
   acquire_failed: open('acquire_failed'),

@@ -160,7 +160,7 @@ export class Acquisition {
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
     const { name, owner, ttl } = this.#claim
-    if (events.request_failed.hasSubscribers) events.request_failed.publish({ request: 'acquire', name, owner, error })
+    events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none

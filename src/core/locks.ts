@@ -128,7 +128,7 @@ export class CoreLocks implements Leasing {
     checkText(by, 'by')
     this.closing.assertOpen()
     const token = await request(this.core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
-    if (token !== undefined && events.lease_broken.hasSubscribers) events.lease_broken.publish({ name, by, token })
+    if (token !== undefined) events.lease_broken.publish({ name, by, token })
     return token
   }
 

@@ -59,8 +59,7 @@ export function checkHeartbeat(value: unknown, hasThread: boolean): asserts valu
   if (value !== 'thread') throw invalid(`heartbeat must be true, false or 'thread', not ${show(value)}`)
   if (hasThread) return
   throw invalid(
-    "heartbeat: 'thread' needs a store that a second thread can open by itself: use connect('redis://…') or " +
-      "connect('sqlite:…'), not createLocks(store) or connect('memory:')",
+    "heartbeat: 'thread' needs a store that a second thread can open by itself: use connect(url) of a file or server",
   )
 }
 

@@ -95,8 +95,8 @@ function single(client: Single): RedisDriver {
 function warnOfDatabase(address: string, db: number, selected: number): void {
   warn(
     'HOLDFAST_DATABASE',
-    `The client of ${address} selected database ${selected} after redis(client). Its leases stay in database ${db}; a ` +
-      `process whose client is in database ${selected} may hold the same names. Select before redis(client).`,
+    `The client of ${address} selected database ${selected} after redis(client). Its leases stay in database ${db}. ` +
+      `Another process may hold the same names in ${selected}. Select before redis(client).`,
     `${address} ${db} ${selected}`,
   )
 }

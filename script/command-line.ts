@@ -11,7 +11,8 @@ export function commandLinePage(text: string): string {
   const missing = [...COMMANDS].filter(([name, { options }]) => {
     return options.length > 0 && !text.includes(`<!-- ${name}, options: begin -->`)
   })
-  if (missing.length > 0) throw new Error(`docs/reference/cli.md has no table of the options of ${missing.map(([name]) => name)}`)
+  if (missing.length > 0)
+    throw new Error(`docs/reference/cli.md has no table of the options of ${missing.map(([name]) => name)}`)
   return text.replace(BLOCK, (_, begin: string, command: string, part: string, end: string) => {
     return `${begin}\n${block(command, part)}\n\n${end}`
   })

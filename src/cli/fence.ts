@@ -27,19 +27,19 @@ async function sql(args: string[]): Promise<number> {
     table: text,
     column: text,
     resource: text,
-    lineage: text,
+    epoch: text,
     leases: { type: 'boolean' },
   } as const
   const { values, positionals } = parse('fence', args, options)
   if (positionals.length > 0) throw new Usage(`fence sql has no arguments, only options; ${seeHelp('fence')}`)
-  const { url = 'postgres://localhost', table, column, resource, lineage, leases } = values
-  if (table === undefined && (column ?? resource ?? lineage) !== undefined)
-    throw new Usage(`--column, --resource and --lineage are about the rows of a --table; ${seeHelp('fence')}`)
+  const { url = 'postgres://localhost', table, column, resource, epoch, leases } = values
+  if (table === undefined && (column ?? resource ?? epoch) !== undefined)
+    throw new Usage(`--column, --resource and --epoch are about the rows of a --table; ${seeHelp('fence')}`)
   if (table !== undefined && leases) throw new Usage('--leases is about the marks; print the rows of a --table apart')
   const row =
     table === undefined
       ? undefined
-      : { table, column, resource, lineage: lineage === undefined ? undefined : Number(lineage) }
+      : { table, column, resource, epoch: epoch === undefined ? undefined : Number(epoch) }
   process.stdout.write(await fenceSql(url, { leases, row }))
   return 0
 }
@@ -50,28 +50,28 @@ async function ls(args: string[]): Promise<number> {
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
   return withMarks(values, async (marks, output) => {
     const records = await marks.list(prefix)
-    const rows = records.map(({ resource, part, lineage, token, raisedAt }) => {
-      return [resource, `${lineage}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
+    const rows = records.map(({ resource, part, epoch, token, raisedAt }) => {
+      return [resource, `${epoch}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
     })
-    const titles = ['RESOURCE', 'LINEAGE', 'TOKEN', 'RAISED', 'PART']
+    const titles = ['RESOURCE', 'EPOCH', 'TOKEN', 'RAISED', 'PART']
     output.print(records, rows.length > 0 ? table(titles, rows) : 'nothing was shown a token')
     return 0
   })
 }
 
-/** Begins another lineage. */
+/** Begins another epoch. */
 async function advance(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, PLACE)
   const resource = one('fence', 'RESOURCE', positionals)
   return withMarks(values, async (marks, output) => {
-    const lineage = await marks.advance(resource)
+    const epoch = await marks.advance(resource)
     const text =
-      lineage === undefined
+      epoch === undefined
         ? `${resource} has no mark: see holdfast fence ls`
-        : `${resource} is in lineage ${lineage}: it refuses all whose fence has a lower one.\n` +
-          `Give { lineage: ${lineage} } to every fence of ${resource}, and let no program of before go on with that.`
-    output.print({ resource, advanced: lineage !== undefined, lineage }, text)
-    return lineage === undefined ? EXIT.free : 0
+        : `${resource} is in epoch ${epoch}: it refuses all whose fence has a lower one.\n` +
+          `Give { epoch: ${epoch} } to every fence of ${resource}, and let no program of before go on with that.`
+    output.print({ resource, advanced: epoch !== undefined, epoch }, text)
+    return epoch === undefined ? EXIT.free : 0
   })
 }
 

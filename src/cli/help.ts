@@ -193,7 +193,7 @@ What is fenced keeps a mark for each resource: the highest token that it was sho
   sql                       prints the SQL of the table of marks and its function (PostgreSQL, SQLite)
   sql --table TABLE         prints a trigger of PostgreSQL that refuses an update of a row by an older holder
   ls [PREFIX]               the marks
-  advance RESOURCE          begins another lineage, after a move to another store or a restored backup
+  advance RESOURCE          begins another epoch, after a move to another store or a restored backup
   prune [PREFIX] --older-than 90d
                             forgets marks that were not raised for so long
 
@@ -206,8 +206,8 @@ Examples
   holdfast fence prune customer- --older-than 90d --url redis://cache:6379
 
 Dangers
-  advance refuses every holder until its fence is given the new lineage, and from then on nothing protects from a
-  holder of the old lineage but that its fence is not given the new one.
+  advance refuses every holder until its fence is given the new epoch, and from then on nothing protects from a
+  holder of the old epoch but that its fence is not given the new one.
   prune lets a holder write that has been stopped for longer than the age: choose one that no process can outlast.
   Both are safe when no holder of before is at work.
 
@@ -218,7 +218,7 @@ Options
                       in the objects: holdfast/fencing/objects changes them.
   --column NAME       of the table, for the token of the last writer (default: lock_version)
   --resource NAME     one mark for all rows of the table, beside that of each row
-  --lineage N         of that mark (default: 0)
+  --epoch N           of that mark (default: 0)
   --leases            with sql: also a function that looks at the row of the lease, where leases are in this database
   --json, -q, --quiet: see holdfast --help
 `

@@ -6,12 +6,13 @@ import { table } from './proof/page.ts'
 
 const BLOCK = /(<!-- (\w+), ([\w ()-]+): begin -->\n).*?(<!-- \2, \3: end -->)/gs
 
-/** docs/cli.md, with its tables as `--help` has them. A block is named after its command and part: `run, options`. */
+/** docs/reference/cli.md, with its tables as `--help` has them. A block is named after its command and part: `run, options`. */
 export function commandLinePage(text: string): string {
   const missing = [...COMMANDS].filter(([name, { options }]) => {
     return options.length > 0 && !text.includes(`<!-- ${name}, options: begin -->`)
   })
-  if (missing.length > 0) throw new Error(`docs/cli.md has no table of the options of ${missing.map(([name]) => name)}`)
+  if (missing.length > 0)
+    throw new Error(`docs/reference/cli.md has no table of the options of ${missing.map(([name]) => name)}`)
   return text.replace(BLOCK, (_, begin: string, command: string, part: string, end: string) => {
     return `${begin}\n${block(command, part)}\n\n${end}`
   })
@@ -20,12 +21,12 @@ export function commandLinePage(text: string): string {
 function block(name: string, part: string): string {
   if (name === 'all') return commandTable()
   const help = COMMANDS.get(name)
-  if (!help) throw new Error(`docs/cli.md: there is no command ${name}`)
+  if (!help) throw new Error(`docs/reference/cli.md: there is no command ${name}`)
   if (part === 'options') return optionTable(help)
   if (part === 'exit codes') return termTable(['exit code', 'meaning'], help.exitCodes ?? [])
   if (part === 'faults') return faultTable()
   const section = help.sections?.find(({ title }) => title === part)
-  if (!section) throw new Error(`docs/cli.md: the help of ${name} has no part ${part}`)
+  if (!section) throw new Error(`docs/reference/cli.md: the help of ${name} has no part ${part}`)
   return termTable(['', ''], section.rows)
 }
 

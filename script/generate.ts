@@ -8,7 +8,11 @@ import { pages } from './proof/guarantees.ts'
 const ROOT = join(import.meta.dirname, '..')
 
 const isCheck = process.argv[2] === '--check'
-const generated = new Map([['package.json', manifestOf], ['docs/cli.md', commandLinePage], ...(await pages())])
+const generated = new Map([
+  ['package.json', manifestOf],
+  ['docs/reference/cli.md', commandLinePage],
+  ...(await pages()),
+])
 const stale = Array.from(generated).flatMap(([path, change]) => {
   const file = join(ROOT, path)
   const text = readFileSync(file, 'utf8')

@@ -1,10 +1,5 @@
-/** What renewals have shown in addition to their latencies. Milliseconds. */
-export interface Disruptions {
-  /** Requests that failed or timed out. */
-  readonly failed: number
-  readonly unresponsiveness: number
-  readonly loopDelay: number
-}
+import type { RecordableHistogram } from 'node:perf_hooks'
+import type { Disruptions, RenewalStatistics } from '../advice/renewal-statistics.ts'
 
 const NONE: Disruptions = { failed: 0, unresponsiveness: 0, loopDelay: 0 }
 
@@ -49,3 +44,16 @@ export class SharedDisruptions {
 }
 
 type Numbers = [number, number, number]
+
+/** Memory in which another thread records its renewals. */
+export interface SharedStatistics {
+  readonly latencies: RecordableHistogram
+  /** The memory of a `SharedDisruptions`. */
+  readonly disruptions: SharedArrayBuffer
+}
+
+/** Adds to `statistics` what another thread records in the memory that this returns. */
+export function shareStatistics(statistics: RenewalStatistics, disruptions: SharedDisruptions): SharedStatistics {
+  const latencies = statistics.share(own => merge(own, disruptions.read()))
+  return { latencies, disruptions: disruptions.memory }
+}

@@ -123,7 +123,7 @@ test('wrong usage is refused with what was expected', async () => {
     [[], /fence needs a command: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
     [['ls'], /--url is missing/],
-    [['ls', '--url', 'etcd://x'], /no marks are kept at a URL of etcd:/],
+    [['ls', '--url', 'etcd://x'], /a URL of etcd: has no marks/],
     [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
     [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
     [
@@ -138,9 +138,9 @@ test('wrong usage is refused with what was expected', async () => {
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['sql', '--column', 'version'], /--epoch need --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /epoch must be a whole number/],
-    [['sql', '--url', 'redis://x'], /only at URLs of sqlite: postgres: postgresql:: elsewhere/],
-    [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
-    [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
+    [['sql', '--url', 'redis://x'], /only marks at URLs of sqlite: postgres: postgresql: need SQL: elsewhere/],
+    [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
+    [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
     [['sql', '--leases', '--table', 'a'], /--leases and --table exclude each other/],
   ] as const) {
     const { code, err } = await holdfast(['fence', ...args])

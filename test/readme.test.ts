@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sourceOf } from '../script/entries.ts'
-import { helpFor } from '../src/cli/help.ts'
+import { helpFor } from '../src/cli/help/help.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]

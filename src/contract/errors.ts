@@ -46,6 +46,8 @@ export interface LeaseErrorOptions {
 /** Also ends the search in causes that form a cycle. */
 const DEEPEST_CAUSE = 10
 
+const DETAILS = ['lease', 'retryAfter', 'holder', 'result', 'token', 'highest'] as const
+
 const brand = Symbol.for('holdfast.LeaseError')
 
 /** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
@@ -113,13 +115,7 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
     this.code = code
     this.retryable =
       options.retryable ?? (code === 'STORE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN' || code === 'ACQUIRE_TIMEOUT')
-    const { lease, retryAfter, holder, result, token, highest } = options
-    if (lease !== undefined) this.lease = lease
-    if (retryAfter !== undefined) this.retryAfter = retryAfter
-    if (holder !== undefined) this.holder = holder
-    if (result !== undefined) this.result = result
-    if (token !== undefined) this.token = token
-    if (highest !== undefined) this.highest = highest
+    for (const key of DETAILS) if (options[key] !== undefined) Object.assign(this, { [key]: options[key] })
     Object.defineProperty(this, brand, { value: true })
   }
 

@@ -110,35 +110,39 @@ interface Emitter<Message> {
   publish(message: Message): void
 }
 
-function open(name: keyof LeaseEvents): Emitter<unknown> {
-  return channel(`holdfast:${name}`)
+// As an object, so that none can be missing.
+const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
+  acquire_began: true,
+  acquire_failed: true,
+  lease_acquired: true,
+  lease_busy: true,
+  self_wait: true,
+  heartbeat: true,
+  heartbeat_failed: true,
+  ttl_too_short: true,
+  lease_lost: true,
+  lease_broken: true,
+  release_began: true,
+  lease_released: true,
+  leadership_delayed: true,
+  release_failed: true,
+  request_failed: true,
+  stale_request_refused: true,
+  batch_sent: true,
+  votes_counted: true,
+  node_failed: true,
+  node_quarantined: true,
+  node_restored: true,
+  warning: true,
 }
 
-/** Check `hasSubscribers` before you build a message. Then an event without subscribers costs a few nanoseconds. */
-export const events: { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> } = {
-  acquire_began: open('acquire_began'),
-  acquire_failed: open('acquire_failed'),
-  lease_acquired: open('lease_acquired'),
-  lease_busy: open('lease_busy'),
-  self_wait: open('self_wait'),
-  heartbeat: open('heartbeat'),
-  heartbeat_failed: open('heartbeat_failed'),
-  ttl_too_short: open('ttl_too_short'),
-  lease_lost: open('lease_lost'),
-  lease_broken: open('lease_broken'),
-  release_began: open('release_began'),
-  lease_released: open('lease_released'),
-  leadership_delayed: open('leadership_delayed'),
-  release_failed: open('release_failed'),
-  request_failed: open('request_failed'),
-  stale_request_refused: open('stale_request_refused'),
-  batch_sent: open('batch_sent'),
-  votes_counted: open('votes_counted'),
-  node_failed: open('node_failed'),
-  node_quarantined: open('node_quarantined'),
-  node_restored: open('node_restored'),
-  warning: open('warning'),
-}
+/**
+ * Where an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an
+ * event without subscribers costs a few nanoseconds.
+ */
+export const events: { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> } = Object.fromEntries(
+  Object.keys(NAMES).map(name => [name, channel(`holdfast:${name}`)]),
+) as never
 
 /**
  * Calls `listener` synchronously for each event `name` of any `Locks` in this process. Returns a function that

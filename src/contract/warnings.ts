@@ -18,5 +18,5 @@ export function warn(code: WarningCode, message: string, cause = ''): void {
   if (causes.has(cause) || causes.size >= MOST_CAUSES) return
   setEnvironmentData(GIVEN, given.set(code, causes.add(cause)))
   process.emitWarning(message, { type: 'HoldfastWarning', code })
-  if (events.warning.hasSubscribers) events.warning.publish({ code, message })
+  events.warning.publish({ code, message })
 }

@@ -5,7 +5,7 @@ import { backoff, type Cancel, pause, request, storeError } from '../contract/re
 import type { Busy, Claim, Grant, Wake } from '../contract/store.ts'
 import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
-import type { Core, ListedLease } from './core.ts'
+import { type Core, type ListedLease, leaseOn } from './core.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds until the next request if no watch could be armed. */
@@ -160,7 +160,7 @@ export class Acquisition {
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
     const { name, owner, ttl } = this.#claim
-    if (events.request_failed.hasSubscribers) events.request_failed.publish({ request: 'acquire', name, owner, error })
+    events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
@@ -224,7 +224,7 @@ export class Acquisition {
     if (now < this.#selfCheckAt) return
     const { name, owner, ttl } = this.#claim
     this.#selfCheckAt = now + ttl
-    const lease = this.#ownLease()
+    const lease = leaseOn(name, this.#core.leases)
     if (!lease || now < lease.heldSince + ttl) return
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
@@ -239,17 +239,10 @@ export class Acquisition {
     if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
-    const own = holder.owner === this.#claim.owner ? this.#ownLease() : undefined
+    const own = holder.owner === this.#claim.owner ? leaseOn(this.#claim.name, this.#core.leases) : undefined
     return own && own.token === holder.token
       ? `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
       : `held by ${holder.owner}, ${remaining}`
-  }
-
-  /** The lease on this name that these locks hold. */
-  #ownLease(): ListedLease | undefined {
-    for (const lease of this.#core.leases.values())
-      if (lease.name === this.#claim.name && lease.remaining > 0) return lease
-    return undefined
   }
 
   #heldHere({ owner, heldSince }: ListedLease): string {

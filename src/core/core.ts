@@ -26,6 +26,11 @@ export interface ListedLease {
   readonly handle: Lease
 }
 
+/** The lease on `name` that is held, if one is. */
+export function leaseOn<Held extends ListedLease>(name: string, leases: List<Held>): Held | undefined {
+  return leases.values().find(lease => lease.name === name && lease.remaining > 0)
+}
+
 /** What a held lease needs. A decorator of the store and the heartbeat decides where the lease is renewed. */
 export interface LeaseCore extends CoreEnvironment {
   readonly store: Pick<Store, 'kind' | 'guarantees' | 'renew' | 'annotate' | 'release' | 'onLoss'>

@@ -75,8 +75,8 @@ const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   if (!lease) return // collected with its timers, such as those of a virtual clock
   const { name } = lease
   const message =
-    `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it and cannot release it: ` +
-    'call release() when the work is done, or use locks.using or await using'
+    `the lease ${JSON.stringify(name)} is still renewed, but the program has no reference to it: call release() when ` +
+    'the work is done, or use locks.using or await using'
   warn('HOLDFAST_LEASE_DROPPED', message)
 })
 

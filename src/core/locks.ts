@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { checkKeys, checkName, checkText, checkWait, invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
@@ -13,7 +14,7 @@ import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
 import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
-import type { Core, CoreEnvironment } from './core.ts'
+import { type Core, type CoreEnvironment, leaseOn } from './core.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { HeldLease } from './held-lease.ts'
 import { inspect } from './inspection.ts'
@@ -29,7 +30,6 @@ import {
   type TryOptions,
   tryKeys,
 } from './options.ts'
-import { randomId } from './random-id.ts'
 import type { OpenRenewer, Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { withdraw } from './withdraw.ts'
@@ -128,7 +128,7 @@ export class CoreLocks implements Leasing {
     checkText(by, 'by')
     this.closing.assertOpen()
     const token = await request(this.core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
-    if (token !== undefined && events.lease_broken.hasSubscribers) events.lease_broken.publish({ name, by, token })
+    if (token !== undefined) events.lease_broken.publish({ name, by, token })
     return token
   }
 
@@ -153,8 +153,7 @@ export class CoreLocks implements Leasing {
 
   /** The lease on `name` that is held here. */
   protected heldLease(name: string): HeldLease | undefined {
-    for (const lease of this.#leases.values()) if (lease.name === name && lease.remaining > 0) return lease
-    return undefined
+    return leaseOn(name, this.#leases)
   }
 
   /** `otherwise` decides what to do if the name was not acquired in time. */
@@ -231,6 +230,11 @@ export class CoreLocks implements Leasing {
   #requestLimit(): number {
     return Math.min(requestLimit(this.#defaults.ttl ?? DEFAULT_TTL), LONGEST_TRY)
   }
+}
+
+/** 122 random bits, in 32 hexadecimal digits. */
+function randomId(): string {
+  return randomUUID().replaceAll('-', '')
 }
 
 function timedOut(acquisition: Acquisition): never {

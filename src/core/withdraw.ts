@@ -29,7 +29,7 @@ export async function withdraw(
   const giveUp = clock.now() + Math.min(LONGEST_REQUEST, claim.ttl)
   const background = true
   const unknown = (error: LeaseError): 'unknown' => {
-    if (events.release_failed.hasSubscribers) events.release_failed.publish({ name, owner, lease, error })
+    events.release_failed.publish({ name, owner, lease, error })
     return 'unknown'
   }
   let released = false
@@ -52,8 +52,7 @@ export async function withdraw(
       } catch (reason) {
         const error = reason as LeaseError
         failures += 1
-        if (events.request_failed.hasSubscribers)
-          events.request_failed.publish({ request: 'release', name, owner, error })
+        events.request_failed.publish({ request: 'release', name, owner, error })
         const delay = backoff(failures, core.random)
         if (!error.retryable || clock.now() + delay >= giveUp) return unknown(error)
         await pause(clock, delay, { background })

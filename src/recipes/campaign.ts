@@ -113,6 +113,6 @@ export class Campaign {
     const delay = Math.max(pause, (isLease && error.retryAfter) || 0)
     this.#delay = delay
     const name = this.#name
-    if (events.leadership_delayed.hasSubscribers) events.leadership_delayed.publish({ name, error, failures, delay })
+    events.leadership_delayed.publish({ name, error, failures, delay })
   }
 }

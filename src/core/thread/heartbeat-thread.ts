@@ -10,6 +10,7 @@ import type { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { Core } from '../core.ts'
 import type { HeldLease } from '../held-lease.ts'
 import type { Renewer, RenewerOptions } from '../renewer.ts'
+import { SharedDisruptions, shareStatistics } from './disruptions.ts'
 import { Liveness, Proof } from './liveness.ts'
 import { type Command, leaseError, type Notification, type WorkerInput } from './messages.ts'
 import { ThreadRenewals, type WorkerLink } from './thread-renewals.ts'
@@ -25,6 +26,8 @@ const START_LIMIT = 10_000
 export class HeartbeatThread implements Renewer, WorkerLink {
   readonly #clock: Clock
   readonly #statistics: RenewalStatistics
+  /** Of all workers, one after the other. */
+  readonly #disruptions = new SharedDisruptions()
   readonly #script: URL
   readonly #url: string
   readonly #liveness = new Liveness()
@@ -156,7 +159,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     const workerData: WorkerInput = {
       url: this.#url,
       liveness: this.#liveness.memory,
-      statistics: this.#statistics.share(),
+      statistics: shareStatistics(this.#statistics, this.#disruptions),
     }
     // Options of the program itself (--import, --input-type, --test) are not for the worker.
     const options = { workerData, name: 'holdfast heartbeat', execArgv: [] }

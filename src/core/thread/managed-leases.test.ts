@@ -3,6 +3,7 @@ import { refused, type Stage, stage, unanswered } from '../../../test/scripted-s
 import type { Claim } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
 import { RenewalStatistics } from '../advice/renewal-statistics.ts'
+import { SharedDisruptions, type SharedStatistics, shareStatistics } from './disruptions.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
 import type { Command, Notification } from './messages.ts'
@@ -24,6 +25,7 @@ interface Thread extends Stage {
   readonly notifications: Notification[]
   /** Of the main thread. */
   readonly statistics: RenewalStatistics
+  readonly shared: SharedStatistics
   /** As the main thread sees it. */
   readonly term: SharedTerm
   /** Lets time pass in which the main thread proves that it lives. */
@@ -43,7 +45,9 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
   liveness.prove(isSubscribed)
   const environment = { clock, random: () => 0.5 }
   const statistics = new RenewalStatistics(clock, 0, undefined)
-  const threadStatistics = new ThreadStatistics(environment, statistics.share())
+  const disruptions = new SharedDisruptions()
+  const shared = shareStatistics(statistics, disruptions)
+  const threadStatistics = new ThreadStatistics(environment, shared)
   const leases = new ManagedLeases(
     store,
     environment,
@@ -71,6 +75,7 @@ async function thread(options: Partial<Extract<Command, { kind: 'hold' }>> = {})
     ...set,
     notifications,
     statistics,
+    shared,
     term,
     async live(ms) {
       for (let passed = 0; passed < ms; passed += 1_000) {
@@ -257,11 +262,11 @@ test('what its renewals show is in the advice of the main thread at once', async
 })
 
 test('a thread that replaces another one continues its statistics', async () => {
-  const { statistics, live, store } = await thread()
+  const { statistics, shared, live, store } = await thread()
   store.rule('renew', refused)
   await live(22_000)
   const { failed, unresponsiveness } = statistics.advice()
-  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, statistics.share())
+  const next = new ThreadStatistics({ clock: new VirtualClock(), random: () => 0.5 }, shared)
   next.pause()
   expect(statistics.advice()).toMatchObject({ failed, unresponsiveness })
 })

@@ -1,7 +1,7 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { LeaseEvents } from '../../contract/events.ts'
 import type { Claim } from '../../contract/store.ts'
-import type { SharedStatistics } from '../advice/renewal-statistics.ts'
+import type { SharedStatistics } from './disruptions.ts'
 
 /** The data that a worker is started with. */
 export interface WorkerInput {

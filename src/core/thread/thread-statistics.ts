@@ -1,7 +1,7 @@
 import type { Lease } from '../../contract/lease.ts'
-import { type Disruptions, merge, SharedDisruptions } from '../advice/disruptions.ts'
-import { RenewalStatistics, type SharedStatistics } from '../advice/renewal-statistics.ts'
+import { type Disruptions, RenewalStatistics } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment } from '../core.ts'
+import { merge, SharedDisruptions, type SharedStatistics } from './disruptions.ts'
 
 /** Statistics of the renewals of this thread, in memory that the main thread reads at any time. */
 export class ThreadStatistics {

@@ -156,14 +156,13 @@ export class Node {
     const wasQuarantined = this.#votesAt > 0
     const now = this.#clock.now()
     this.#answeredAt = now
-    if (votesIn > 0 && !wasQuarantined && events.node_quarantined.hasSubscribers)
-      events.node_quarantined.publish({ node: name, remaining: votesIn })
+    if (votesIn > 0 && !wasQuarantined) events.node_quarantined.publish({ node: name, remaining: votesIn })
     const isBack = this.#failure !== undefined || (wasQuarantined && votesIn === 0)
     this.#failure = undefined
     this.#refused = undefined
     this.#hasServed = true
     this.#votesAt = votesIn > 0 ? now + votesIn : 0
-    if (isBack && votesIn === 0 && events.node_restored.hasSubscribers) events.node_restored.publish({ node: name })
+    if (isBack && votesIn === 0) events.node_restored.publish({ node: name })
   }
 
   #fail(error: LeaseError): void {
@@ -174,7 +173,7 @@ export class Node {
     this.#refused = error.code === 'OUTCOME_UNKNOWN' ? new LeaseError('STORE_UNAVAILABLE', error.message) : error
     if (!isNew) return
     this.#probeAt = this.#clock.now() + PROBE_INTERVAL
-    if (events.node_failed.hasSubscribers) events.node_failed.publish({ node: this.name, error })
+    events.node_failed.publish({ node: this.name, error })
   }
 }
 

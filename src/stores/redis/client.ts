@@ -66,6 +66,61 @@ export function openWire(
   return driver.secure ? unlessPlain(driver.secure, open, closing) : open(closing)
 }
 
+/**
+ * Connects a client of our own, until `signal` aborts. Returns what tells what the client reports since. Rejects with
+ * that, which says more than the rejection of `connect`.
+ */
+export async function connected(
+  own: { connect(): Promise<unknown>; on(event: 'error', listener: (error: unknown) => void): unknown },
+  signal: AbortSignal,
+  close: () => void,
+): Promise<() => unknown> {
+  let failure: unknown
+  signal.addEventListener('abort', close)
+  own.on('error', error => {
+    failure = error
+  })
+  try {
+    await own.connect()
+  } catch (error) {
+    close()
+    throw failure ?? error
+  } finally {
+    signal.removeEventListener('abort', close)
+  }
+  return () => failure
+}
+
+/** A client of the caller's that has no duplicate, and so is used as it is. */
+export function asItIs(
+  isCluster: boolean,
+  call: Wire['call'],
+  masters: Wire['masters'] = async () => [call],
+): RedisDriver {
+  const wire: Wire = {
+    isOpen: () => true,
+    failure: () => undefined,
+    call,
+    masters,
+    subscribe: () => Promise.reject(new Error('this client cannot subscribe')),
+    onEnd: () => {},
+    close: () => {},
+  }
+  return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
+}
+
+/** What a driver of one server says of where that is. */
+export function placeOf(
+  { host = 'localhost', port = 6379, path, tls }: { host?: string; port?: number; path?: string; tls?: unknown },
+  isDirect = true,
+): Pick<RedisDriver, 'isPlain' | 'secure'> & { address: string } {
+  return {
+    address: path ?? addressOf(host, port),
+    isPlain: !tls,
+    secure: tls && !path && isDirect ? { host, port } : undefined,
+  }
+}
+
 /** Has `value` a function of this name? Clients are known by what they can do. */
 export function can<Name extends string>(
   value: object,
@@ -75,6 +130,6 @@ export function can<Name extends string>(
 }
 
 /** As people write it: an IPv6 address has brackets. */
-export function addressOf(host = 'localhost', port = 6379): string {
+function addressOf(host = 'localhost', port = 6379): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

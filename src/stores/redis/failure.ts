@@ -119,24 +119,20 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
 function unusable(text: string, key = 'of the lease'): string | undefined {
   const other = format.exec(text)?.[1]
   // What cannot be read although it begins as format 1 does was written by something else.
-  if (other === '' || other === '1')
-    return `the key ${key} has a value that is no lease: another program wrote it, so choose another prefix, or delete it`
+  if (other === '' || other === '1') return `the key ${key} is not a lease: choose another prefix, or delete it`
   if (other !== undefined)
     return (
-      `the lease is written in format ${other} by another version of Holdfast, this one knows format 1: ` +
-      'use the same version everywhere'
+      `another version of Holdfast wrote the lease in format ${other}, this one knows format 1: use the same version ` +
+      'everywhere'
     )
   const last = exhausted.exec(text)?.[1]
   if (last !== undefined)
     return (
-      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, as ` +
-      'docs/stores/redis.md explains'
+      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, see ` +
+      'docs/stores/redis.md'
     )
   if (otherType.test(text))
-    return (
-      `the key ${key}, or one that begins with it, is of another type (${text}): another program wrote it, so choose ` +
-      'another prefix, or delete it'
-    )
+    return `the key ${key}, or one that begins with it, is of another type (${text}): choose another prefix, or delete it`
   return undefined
 }
 

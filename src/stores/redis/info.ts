@@ -15,8 +15,8 @@ export async function warnOfEviction(wire: Wire): Promise<void> {
     if (limit === '0' || policy === 'noeviction') return
     warn(
       'HOLDFAST_EVICTION',
-      `Redis may drop leases when its memory is full (maxmemory-policy ${policy}): two could then hold one name. ` +
-        'Set maxmemory-policy noeviction, or give leases a server of their own.',
+      `Redis may drop leases when its memory is full (maxmemory-policy ${policy}). Set maxmemory-policy noeviction, or ` +
+        'give leases a server of their own.',
       policy,
     )
   } catch {

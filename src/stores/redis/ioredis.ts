@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { addressOf, can, type RedisDriver, type Wire } from './client.ts'
+import { can, connected, placeOf, type RedisDriver, type Wire } from './client.ts'
 
 interface Emitter {
   on(event: string, listener: (...args: never[]) => void): unknown
@@ -69,23 +69,13 @@ export function ioredis(client: object): RedisDriver | undefined {
 }
 
 function single(client: Single): RedisDriver {
-  const {
-    host = 'localhost',
-    port = 6379,
-    path,
-    tls,
-    sentinels,
-    keyPrefix = '',
-    connectTimeout = LONGEST_REQUEST,
-  } = client.options
-  const address = path ?? addressOf(host, port)
+  const { sentinels, keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
+  const place = placeOf(client.options, !sentinels)
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
   return {
     isCluster: false,
-    address,
-    isPlain: !tls,
-    secure: tls && !path && !sentinels ? { host, port } : undefined,
+    ...place,
     keyPrefix: String(keyPrefix),
     canListen: true,
     open: async signal => {
@@ -93,7 +83,7 @@ function single(client: Single): RedisDriver {
       unrefWhenConnected(own)
       const wire = await open({ own, signal, ends: ['close'], masters: () => [own] })
       const call: Wire['call'] = args => {
-        if (selected() !== db) warnOfDatabase(address, db, selected())
+        if (selected() !== db) warnOfDatabase(place.address, db, selected())
         return wire.call(args)
       }
       return { ...wire, call }
@@ -105,9 +95,8 @@ function single(client: Single): RedisDriver {
 function warnOfDatabase(address: string, db: number, selected: number): void {
   warn(
     'HOLDFAST_DATABASE',
-    `The client of ${address} selected database ${selected} after Holdfast was given it. Its leases stay in database ` +
-      `${db}: a process whose client is in database ${selected} may hold the same names. Give the client ` +
-      `{ db: ${selected} }, or select before redis(client).`,
+    `The client of ${address} selected database ${selected} after redis(client). Its leases stay in database ${db}. ` +
+      `Another process may hold the same names in ${selected}. Select before redis(client).`,
     `${address} ${db} ${selected}`,
   )
 }
@@ -154,23 +143,10 @@ interface Opening {
 }
 
 async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
-  let failure: unknown
-  const giveUp = (): void => own.disconnect()
-  signal.addEventListener('abort', giveUp)
-  own.on('error', (error: unknown) => {
-    failure = error
-  })
-  try {
-    await own.connect()
-  } catch (error) {
-    own.disconnect()
-    throw failure ?? error
-  } finally {
-    signal.removeEventListener('abort', giveUp)
-  }
+  const failure = await connected(own, signal, () => own.disconnect())
   return {
     isOpen: () => own.status === 'ready',
-    failure: () => failure,
+    failure,
     call: args => own.call(...args),
     async masters() {
       return masters().map(node => (args: readonly string[]) => node.call(...args))

@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { addressOf, can, type RedisDriver, type Wire } from './client.ts'
+import { asItIs, can, connected, placeOf, type RedisDriver, type Wire } from './client.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
 
@@ -40,7 +40,8 @@ interface Client extends Connection {
 export function nodeRedis(client: object): RedisDriver | undefined {
   if (!can(client, 'sendCommand')) return undefined
   const known = client as unknown as Client
-  if (!can(client, 'duplicate')) return can(client, 'execute') ? pool(known) : undefined
+  if (!can(client, 'duplicate'))
+    return can(client, 'execute') ? asItIs(false, args => known.sendCommand(args)) : undefined
   if (can(client, 'getMasterNode')) return sentinel(known)
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }
@@ -72,12 +73,9 @@ function safe(options: Options = {}, signal: AbortSignal): object {
 }
 
 function single(client: Client): RedisDriver {
-  const { host = 'localhost', port = 6379, path, tls } = client.options?.socket ?? {}
   return {
     isCluster: false,
-    address: path ?? addressOf(host, port),
-    isPlain: !tls,
-    secure: tls && !path ? { host, port } : undefined,
+    ...placeOf(client.options?.socket ?? {}),
     keyPrefix: client.options?.keyPrefix ?? '',
     canListen: true,
     async open(signal) {
@@ -126,39 +124,11 @@ function sentinel(client: Client): RedisDriver {
   }
 }
 
-/** A pool has no duplicate, so it is used as it is. */
-function pool(client: Client): RedisDriver {
-  const call: Wire['call'] = args => client.sendCommand(args)
-  const wire: Wire = {
-    isOpen: () => true,
-    failure: () => undefined,
-    call,
-    masters: async () => [call],
-    subscribe: () => Promise.reject(new Error('a pool cannot subscribe')),
-    onEnd: () => {},
-    close: () => {},
-  }
-  return { isCluster: false, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
-}
-
 async function open(own: Connection, signal: AbortSignal, call: Wire['call']): Promise<Wire> {
-  let failure: unknown
-  const giveUp = (): void => close(own)
-  signal.addEventListener('abort', giveUp)
-  own.on('error', error => {
-    failure = error
-  })
-  try {
-    await own.connect()
-  } catch (error) {
-    close(own)
-    throw failure ?? error
-  } finally {
-    signal.removeEventListener('abort', giveUp)
-  }
+  const failure = await connected(own, signal, () => close(own))
   return {
     isOpen: () => own.isReady === true,
-    failure: () => failure,
+    failure,
     call,
     masters: async () => [call],
     async subscribe(channel, notified) {

@@ -113,7 +113,7 @@ function warnOfNotifications(refused: string): void {
   warn(
     'HOLDFAST_WAKES',
     `Redis refuses to notify waiters, so each may wait up to a third of its ttl longer: ${refused}. Permit PUBLISH in ` +
-      'scripts, for the channels PREFIX:wake:*, or use a server that supports it.',
+      'scripts on the channels PREFIX:wake:*.',
   )
 }
 

@@ -43,7 +43,7 @@ export class StaleRequest extends LeaseError<'OUTCOME_UNKNOWN'> {
 
 /** Reports that a server refused a request that came late, or one of a claim that was withdrawn. */
 export function reportStale(store: string, reason: LeaseEvents['stale_request_refused']['reason']): void {
-  if (events.stale_request_refused.hasSubscribers) events.stale_request_refused.publish({ store, reason })
+  events.stale_request_refused.publish({ store, reason })
 }
 
 /**

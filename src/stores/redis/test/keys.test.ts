@@ -182,7 +182,7 @@ test('refuses what another version wrote, in its place and nowhere else', async 
   for (const name of ['new lease', 'new token']) {
     const error = await failureOf(hold(store, claimOf(name)))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-    expect(error.message).toMatch(/written in format 2\S* by another version of Holdfast/)
+    expect(error.message).toMatch(/another version of Holdfast wrote the lease in format 2/)
   }
   expect(await client.get('holdfast:{:new lease}')).toBe('2 something else')
   const [outcome] = await Promise.all([failureOf(hold(store, claimOf('new lease'))), hold(store, claimOf('a'))])
@@ -193,6 +193,6 @@ test.each(['', ' x', '1 x'])('P1: refuses the value %j of another program', asyn
   await client.set('holdfast:{:a}', value)
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-  expect(error.message).toMatch(/holdfast:\{:a\} has a value that is no lease: another program wrote it/)
+  expect(error.message).toMatch(/holdfast:\{:a\} is not a lease: choose another prefix/)
   expect(await client.get('holdfast:{:a}')).toBe(value)
 })

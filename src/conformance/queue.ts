@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict'
+import type { Busy, Claim } from '../contract/store.ts'
+import { TURN } from '../contract/time.ts'
+import { type Case, casesOf } from './case.ts'
+import type { Client } from './client.ts'
+import type { Space } from './space.ts'
+import { inTime, sleep, TooSlow, until } from './timing.ts'
+
+/** The queue, in a store that serves waiters first come, first served. */
+export const queueCases: Case[] = [
+  ...casesOf(
+    { needs: ['queue'] },
+    {
+      async 'R8: reports the number of waiters ahead of a claim'(space) {
+        const { answers } = await queueOf(space, 3)
+        assert.deepEqual(
+          answers.map(answer => answer.ahead),
+          [0, 1, 2],
+        )
+      },
+
+      async 'R1: a waiter that asks again keeps its position'(space) {
+        const { clients, waiters } = await queueOf(space, 3)
+        const [first, second] = waiters as [Claim, Claim, Claim]
+        assert.equal((await clients[1].isRefused(first)).ahead, 0)
+        assert.equal((await clients[0].isRefused(second)).ahead, 1)
+      },
+
+      async 'R8: skips a dead waiter after its grace period'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 2)
+        const [, alive] = waiters as [Claim, Claim]
+        await clients[0].release(holder)
+        await followUntilHeld(clients[1], alive)
+      },
+
+      async 'R8: skips dead waiters when a lease has expired'(space) {
+        const { clients, waiters } = await inTime(space.short / 4, () => queueOf(space, 4, space.short))
+        await followUntilHeld(clients[1], waiters[3] as Claim)
+      },
+
+      async 'R8: drops the position of a waiter that stops asking'(space) {
+        const client = await space.client()
+        const holder = space.claim()
+        await client.hold(holder)
+        await client.isRefused(space.claim({ name: holder.name, queue: true, ttl: space.short }))
+        assert.equal((await client.inspect({ name: holder.name })).length, 2)
+        await until('the position lapses', async () => (await client.inspect({ name: holder.name })).length === 1)
+      },
+
+      async 'R8: keeps the position of a waiter that asks when it was told to'(space) {
+        const client = await space.client()
+        await inTime(space.short, async () => {
+          const holder = space.claim()
+          await client.hold(holder)
+          const end = performance.now() + 6 * space.short
+          const follow = async (position: number): Promise<void> => {
+            const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
+            while (performance.now() < end) {
+              const { ahead, retryAfter } = await client.isRefused(waiter)
+              assert.equal(ahead, position)
+              await sleep(retryAfter)
+            }
+          }
+          const first = follow(0)
+          await sleep(space.short)
+          await Promise.all([first, follow(1)])
+        })
+      },
+
+      async 'R8: removes a served waiter from the queue'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 1)
+        await clients[1].release(holder)
+        await clients[0].hold(waiters[0] as Claim)
+        const records = await clients[1].inspect({ name: holder.name })
+        assert.deepEqual(
+          records.map(({ state }) => state),
+          ['held'],
+        )
+      },
+
+      async 'R8: moves the others up when a waiter leaves'(space) {
+        const { clients, waiters } = await queueOf(space, 3)
+        const [first, second, third] = waiters as [Claim, Claim, Claim]
+        assert.equal(await clients[1].release(second), 'released')
+        assert.equal((await clients[0].isRefused(third)).ahead, 1)
+        assert.equal(await clients[1].release(first), 'released')
+        assert.equal((await clients[0].isRefused(third)).ahead, 0)
+        assert.equal(await clients[1].release(second), 'gone')
+      },
+
+      async 'R8: serves the next waiter when the first withdraws'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 2)
+        const [first, second] = waiters as [Claim, Claim]
+        await clients[0].release(holder)
+        await clients[0].release(first)
+        await clients[1].hold(second)
+      },
+
+      async 'R8: has a separate queue for each name'(space) {
+        const { clients, holder } = await queueOf(space, 3)
+        await clients[1].hold(space.claim({ name: `${holder.name}/b`, queue: true }))
+      },
+
+      async 'R8: shows the holder, then the waiters in order'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 3)
+        const records = await clients[1].inspect({ name: holder.name })
+        assert.deepEqual(
+          records.map(({ state, owner, position, token }) => [state, owner, position, typeof token]),
+          [
+            ['held', holder.owner, undefined, 'bigint'],
+            ...waiters.map(({ owner }, position) => ['waiting', owner, position, 'undefined']),
+          ],
+        )
+        assert.ok(records.every(({ remaining }) => remaining > 0))
+      },
+    },
+  ),
+  // A claim that comes during the grace period of another is seen only within that period.
+  ...casesOf(
+    { needs: ['queue'], alone: true },
+    {
+      async 'R8: serves waiters in order of arrival, whichever asks first'(space) {
+        await inTime(TURN / 2, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 5)
+          let last: Claim = holder
+          for (const [index, waiter] of waiters.entries()) {
+            const released = performance.now()
+            await clients[0].release(last)
+            const asking = waiters.slice(index).reverse()
+            const answers = await Promise.all(asking.map((claim, k) => clients[k % 2 ? 1 : 0].acquire(claim)))
+            inTurn(released)
+            const served = asking.filter((_, k) => answers[k]?.held)
+            assert.deepEqual(served, [waiter], `after ${index} were served`)
+            last = waiter
+          }
+        })
+      },
+
+      async 'R8: a claim that does not queue never overtakes'(space) {
+        await inTime(TURN / 2, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 1)
+          const [waiter] = waiters as [Claim]
+          const released = performance.now()
+          await clients[0].release(holder)
+          const answer = await clients[1].acquire(space.claim({ name: holder.name }))
+          inTurn(released)
+          assert.equal(answer.held, false, 'it was served before the waiter')
+          await clients[0].hold(waiter)
+        })
+      },
+
+      async 'R8: a later claim never overtakes'(space) {
+        await inTime(TURN / 2, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 1)
+          const released = performance.now()
+          await clients[0].release(holder)
+          const late = await clients[1].acquire(space.claim({ name: holder.name, queue: true }))
+          inTurn(released)
+          assert.equal(late.held, false)
+          assert.equal(late.held === false && late.ahead, 1)
+          await clients[0].hold(waiters[0] as Claim)
+        })
+      },
+
+      async 'R10: a break keeps the queue'(space) {
+        await inTime(TURN / 2, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 2)
+          const [first, second] = waiters as [Claim, Claim]
+          const [held] = await clients[0].inspect({ name: holder.name })
+          const broken = performance.now()
+          const token = (await clients[0].break(holder.name)) ?? assert.fail('nobody held')
+          const answer = await clients[1].acquire(second)
+          inTurn(broken)
+          assert.equal(answer.held, false)
+          assert.ok((await clients[0].hold(first)).token > token)
+          assert.ok(token > (held?.token ?? token), `${token} after ${held?.token}`) // alone, nobody else raised it
+        })
+      },
+    },
+  ),
+]
+
+/** Wakes. */
+export const watchCases: Case[] = casesOf(
+  { needs: ['queue', 'watch'] },
+  {
+    async 'R9: a release wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
+      const watch = await clients[0].watch(waiters[0] as Claim)
+      await clients[1].release(holder)
+      await until('the first waiter is woken', () => watch.wakes > 0)
+      watch.stop()
+    },
+
+    async 'R9: a release by the same process wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 1)
+      const watch = await clients[0].watch(waiters[0] as Claim)
+      await clients[0].release(holder)
+      await until('the first waiter is woken', () => watch.wakes > 0)
+      watch.stop()
+    },
+
+    async 'R9: a break wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 1)
+      const watch = await clients[0].watch(waiters[0] as Claim)
+      await clients[1].break(holder.name)
+      await until('the first waiter is woken', () => watch.wakes > 0)
+      watch.stop()
+    },
+
+    async 'R9: wakes the next waiter when the first withdraws while the name is free'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
+      const [first, second] = waiters as [Claim, Claim]
+      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
+      await clients[0].release(holder)
+      await until('the first waiter is woken', () => watches[0].wakes > 0)
+      await clients[0].release(first)
+      await until('the next waiter is woken', () => watches[1].wakes > 0)
+      for (const watch of watches) watch.stop()
+    },
+
+    async 'R9: wakes the next waiter in time if the first does not ask'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
+      const [first, second] = waiters as [Claim, Claim]
+      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
+      await sleep(TURN) // a first waiter that asked just now counts as alive
+      await clients[1].release(holder)
+      // At once with a delay for the end of the grace period, or at its end.
+      await until('the next waiter is woken', () => watches[1].wakes + watches[1].delays.length > 0)
+      await followUntilHeld(clients[1], second)
+      for (const watch of watches) watch.stop()
+    },
+
+    async 'R9: wakes no waiter whose watch was stopped'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 3)
+      const [first, second, third] = waiters as [Claim, Claim, Claim]
+      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second), clients[0].watch(third)])
+      watches[0].stop()
+      await clients[1].release(holder)
+      await clients[0].hold(first)
+      await clients[0].release(first)
+      await until('the next waiter is woken', () => watches[1].wakes > 0)
+      await clients[1].release(second)
+      await until('the last waiter is woken', () => watches[2].wakes > 0)
+      assert.equal(watches[0].wakes, 0)
+      for (const watch of watches) watch.stop()
+    },
+  },
+)
+
+interface Line {
+  readonly clients: readonly [Client, Client]
+  readonly holder: Claim
+  readonly waiters: readonly Claim[]
+  readonly answers: readonly Busy[]
+}
+
+/** A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. */
+async function queueOf(space: Space, count: number, ttl: number = space.long): Promise<Line> {
+  const clients = await space.pair()
+  const holder = space.claim({ ttl })
+  const { name } = holder
+  await clients[1].hold(holder)
+  const waiters: Claim[] = []
+  const answers: Busy[] = []
+  for (let index = 0; index < count; index += 1) {
+    const waiter = space.claim({ name, queue: true })
+    waiters.push(waiter)
+    answers.push(await clients[index % 2 ? 1 : 0].isRefused(waiter))
+  }
+  return { clients, holder, waiters, answers }
+}
+
+/** An answer after the grace period of the first waiter proves nothing about the order. */
+function inTurn(since: number): void {
+  if (performance.now() - since >= TURN) throw new TooSlow('the turn was over before all were answered')
+}
+
+/** Asks as told, like the core, until it holds. */
+async function followUntilHeld(client: Client, claim: Claim): Promise<void> {
+  await until(`${claim.owner} holds ${claim.name}`, async () => {
+    const answer = await client.acquire(claim)
+    if (!answer.held) await sleep(Math.min(answer.retryAfter, 50))
+    return answer.held
+  })
+}

@@ -130,6 +130,6 @@ export function can<Name extends string>(
 }
 
 /** As people write it: an IPv6 address has brackets. */
-export function addressOf(host = 'localhost', port = 6379): string {
+function addressOf(host = 'localhost', port = 6379): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -79,7 +79,7 @@ async function bench(): Promise<void> {
     targets(report),
   ].join('\n')
   mkdirSync(options.out, { recursive: true })
-  writeFileSync(`${path}.json`, `${JSON.stringify(report.results, null, 1)}\n`)
+  writeFileSync(`${path}.json`, jsonOf(report.results))
   writeFileSync(`${path}.md`, text)
   writeFileSync(`${path}.svg`, chart(report))
   say(`\n${text}\n${path}.json, .md, .svg\n`)
@@ -87,6 +87,14 @@ async function bench(): Promise<void> {
 
 function measuredBefore(path: string): Measured[] {
   return (JSON.parse(readFileSync(`${path}.json`, 'utf8')) as Results).measured as Measured[]
+}
+
+/** One line for each trial, with five significant digits. */
+function jsonOf({ measured, ...rest }: Results): string {
+  const short = (_: string, value: unknown): unknown =>
+    typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value
+  const trials = measured.map(trial => JSON.stringify(trial, short))
+  return `${JSON.stringify(rest, null, 1).slice(0, -2)},\n "measured": [\n${trials.join(',\n')}\n ]\n}\n`
 }
 
 const ATTEMPTS = 2

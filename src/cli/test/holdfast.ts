@@ -14,9 +14,6 @@ export const NODE: readonly string[] = [
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
 
-// Otherwise every process of the tests strips the types from the same files again, for half of its starting time.
-const COMPILED = fileURLToPath(new URL('../../../.tools/compile-cache', import.meta.url))
-
 /** The words that start the command line from source. */
 export const HOLDFAST: readonly string[] = [...NODE, MAIN]
 
@@ -122,7 +119,7 @@ export function launch([command = '', ...args]: readonly string[], { env, input,
   } = process.env
   const child = spawn(command, args, {
     cwd: folder,
-    env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, HOLDFAST_STORE: store(), ...env },
+    env: { ...inherited, HOLDFAST_STORE: store(), ...env },
     stdio: [input !== undefined || pipe ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     detached: true,
   })

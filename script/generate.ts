@@ -1,13 +1,18 @@
 // Writes what is derived from other files: `npm run generate`. With --check it says what differs, and writes nothing.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { commandLinePage } from './command-line.ts'
 import { manifestOf } from './manifest.ts'
 import { pages } from './proof/guarantees.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
 const isCheck = process.argv[2] === '--check'
-const generated = new Map([['package.json', manifestOf], ...(await pages())])
+const generated = new Map([
+  ['package.json', manifestOf],
+  ['docs/reference/cli.md', commandLinePage],
+  ...(await pages()),
+])
 const stale = Array.from(generated).flatMap(([path, change]) => {
   const file = join(ROOT, path)
   const text = readFileSync(file, 'utf8')

@@ -17,9 +17,9 @@ function declared(): Record<string, string[]> {
   )
 }
 
-/** Those that docs/events.md has in the table of each event. */
+/** Those that docs/reference/events.md has in the table of each event. */
 function documented(): Record<string, string[]> {
-  const sections = read('docs/events.md').split(/^### /m).slice(1)
+  const sections = read('docs/reference/events.md').split(/^### /m).slice(1)
   return Object.fromEntries(
     sections.map(section => {
       const [, name = ''] = /^`(\w+)`\n/.exec(section) ?? []
@@ -29,7 +29,7 @@ function documented(): Record<string, string[]> {
   )
 }
 
-test('F8: docs/events.md has every event with each field of its payload', () => {
+test('F8: docs/reference/events.md has every event with each field of its payload', () => {
   const events = declared()
   expect(Object.keys(events)).toContain('node_restored')
   expect(Object.keys(events)).toHaveLength([...read('src/contract/events.ts').matchAll(/: open\('/g)].length)

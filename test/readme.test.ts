@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sourceOf } from '../script/entries.ts'
-import { helpFor } from '../src/cli/help.ts'
+import { helpFor } from '../src/cli/help/help.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]
@@ -74,10 +74,10 @@ test('package.json and the tables of the documentation are as generated', async 
   expect(check).toEqual({ code: 0, stdout: '', stderr: '' })
 })
 
-test('every code of an error is in the README and in docs/errors.md', () => {
+test('every code of an error is in the README and in docs/reference/errors.md', () => {
   const codes = [...read('src/contract/errors.ts').matchAll(/^ {2}\| '([A-Z_]+)'$/gm)].map(([, code]) => code as string)
   expect(codes.length).toBeGreaterThan(5)
-  for (const page of [readme, read('docs/errors.md')])
+  for (const page of [readme, read('docs/reference/errors.md')])
     expect(codes.filter(code => !page.includes(`\n| \`${code}\``))).toEqual([])
 })
 

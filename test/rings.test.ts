@@ -8,6 +8,9 @@ const ROOT = join(import.meta.dirname, '..')
 /** All that the lab imports of holdfast: entry points of the package. */
 const PUBLIC = ['src/index.ts', 'src/stores/redis/index.ts', 'src/stores/postgres/index.ts']
 
+/** The files that the commands in src/cli/run and src/cli/show may both import. */
+const SHARED_BY_COMMANDS = globSync('src/cli/*.ts', { cwd: ROOT })
+
 /** The folders and files that the sources of a folder may import, besides their own. The longest prefix of a path counts. */
 const RINGS: Record<string, readonly string[]> = {
   'src/contract': [],
@@ -23,6 +26,8 @@ const RINGS: Record<string, readonly string[]> = {
   'src/testing': ['src/contract', 'src/core', 'src/stores/memory', 'src/create-locks.ts'],
   // The public API. An old Node and `--help` must not load all of it: hence the two files of the contract.
   'src/cli': ['src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts', 'src/contract/node-version.ts'],
+  'src/cli/run': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts'],
+  'src/cli/show': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts'],
   'lab/servers': PUBLIC,
   'lab/judge': PUBLIC,
   'lab/report': ['lab/judge'],
@@ -38,9 +43,9 @@ const RINGS: Record<string, readonly string[]> = {
 const BREACHES: readonly string[] = [
   'src/cli/lab-support.ts -> src/engines.ts',
   'src/cli/prove.ts -> src/stores/shared/load.ts',
-  'src/cli/ttl-measurement.ts -> src/core/advice/unresponsiveness.ts',
-  'src/cli/ttl-report.ts -> src/contract/time.ts',
-  'src/cli/ttl-report.ts -> src/core/advice/least-ttl.ts',
+  'src/cli/show/ttl-measurement.ts -> src/core/advice/unresponsiveness.ts',
+  'src/cli/show/ttl-report.ts -> src/contract/time.ts',
+  'src/cli/show/ttl-report.ts -> src/core/advice/least-ttl.ts',
 ]
 
 /** The same of circles: the files of each. */
@@ -76,10 +81,12 @@ describe('a breach is found:', () => {
     ['src/stores/redis/store.ts', 'src/stores/etcd/store.ts', false],
     ['src/stores/redis/store.ts', 'src/core/locks.ts', false],
     ['src/stores/unknown/store.ts', 'src/contract/store.ts', false],
-    ['src/cli/run.ts', 'src/index.ts', true],
-    ['src/cli/run.ts', 'src/connect.ts', false],
+    ['src/cli/run/run.ts', 'src/index.ts', true],
+    ['src/cli/run/run.ts', 'src/connect.ts', false],
     ['src/index.ts', 'lab/index.ts', false],
     ['src/cli/prove.ts', 'lab/index.ts', false],
+    ['src/cli/run/run.ts', 'src/cli/output.ts', true],
+    ['src/cli/run/run.ts', 'src/cli/show/ls.ts', false],
     ['lab/run/run.ts', 'src/index.ts', true],
     ['lab/run/run.ts', 'src/connect.ts', false],
     ['lab/judge/trace.ts', 'lab/run/run.ts', false],

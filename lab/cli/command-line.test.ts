@@ -12,7 +12,7 @@ describe('a wrong option is refused, with what is expected', () => {
     ['two subjects', ['--lab', 'redis', '--store', 'sqlite:a'], /give one of them/],
     ['a fault that nobody knows', ['--lab', 'redis', '--faults', 'cut,meteor'], /there is no fault meteor; there are/],
     ['a fault that a file does not have', ['--lab', 'sqlite', '--faults', 'cut'], /there is no fault cut of a file/],
-    ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is no duration/],
+    ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is not a duration/],
     ['a duration that is too short', ['--lab', 'redis', '--duration', '1s'], /expected from 3 ttls/],
     ['a seed that is none', ['--lab', 'redis', '--seed', 'x'], /--seed x: expected a whole number from 0/],
     [

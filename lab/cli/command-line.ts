@@ -33,6 +33,6 @@ export interface CommandLine {
 export interface Output {
   /** The result. */
   print(data: unknown, text: string): void
-  tell(event: string, text: string, data?: Record<string, unknown>): void
+  info(event: string, text: string, data?: Record<string, unknown>): void
   warn(event: string, text: string, data?: Record<string, unknown>): void
 }

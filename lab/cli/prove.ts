@@ -37,7 +37,7 @@ export async function prove(args: readonly string[], commandLine: CommandLine): 
       stop.throwIfAborted()
       const { seed, duration, ttl, clients, faults, fence } = options
       const wrong = faults.join(', ') || 'none'
-      output.tell('seed', `seed ${seed}, for ${commandLine.formatDuration(duration)}, faults: ${wrong}`, {
+      output.info('seed', `seed ${seed}, for ${commandLine.formatDuration(duration)}, faults: ${wrong}`, {
         seed,
         faults,
       })
@@ -73,7 +73,7 @@ function reportKnown({ rows }: Verdict, { subject }: ProveOptions, output: Outpu
   // Only a refused write shows that the fence held.
   const fenced = rows.some(({ promise, outcome }) => promise === 'safety' && outcome === 'passed')
   const end = fenced ? 'shown, and the fence held' : 'shown, but with too few late writes to test the fence'
-  output.tell('known', `${isShown ? end : 'not shown this time'}: ${what}`, { shown: isShown, fenced })
+  output.info('known', `${isShown ? end : 'not shown this time'}: ${what}`, { shown: isShown, fenced })
   return isShown ? 0 : EXITS.inconclusive
 }
 
@@ -85,7 +85,7 @@ async function startEngine(
 ): Promise<Engine> {
   if ('lab' in subject) {
     const { lab } = subject
-    output.tell('starting', `starting ${ENGINES[lab]?.what}`)
+    output.info('starting', `starting ${ENGINES[lab]?.what}`)
     const start = await ENGINES[lab]?.load()
     if (!start) throw new Error(`there is no engine ${lab}`)
     return start({ ttl, clocks: faults.some(fault => FAULTS[fault]?.group === 'clock') })
@@ -116,7 +116,7 @@ function progressTo(output: Output, { formatDuration }: CommandLine): (progress:
     const rate = ((granted - last.granted) / (elapsed - last.elapsed)) * 1_000
     last = { elapsed, granted }
     const text = `${formatDuration(elapsed)}: ${fault} faults, ${rate.toFixed(1)} grants/s, ${lost} losses reported, ${rejected} writes refused`
-    output.tell('progress', text, { elapsed, counts })
+    output.info('progress', text, { elapsed, counts })
   }
 }
 

@@ -3,19 +3,19 @@ import { planOf } from './plan.ts'
 
 const options = { seed: 42, faults: ['client-pause', 'cut', 'server-kill'], duration: 60_000, ttl: 1_000 }
 
-test('the same seed plans the same', () => {
+test('the same seed gives the same plan', () => {
   expect(planOf(options)).toEqual(planOf(options))
   expect(planOf({ ...options, seed: 43 })).not.toEqual(planOf(options))
 })
 
-test('each fault comes, and comes before any has come thrice more', () => {
+test('each fault occurs, before any other has occurred three more times', () => {
   const order = planOf(options).map(({ fault }) => fault)
   for (let from = 0; from + 12 < order.length; from += 6) {
     for (const fault of options.faults) expect(order.slice(from, from + 12)).toContain(fault)
   }
 })
 
-test('all is in its time, and the end is quiet', () => {
+test('all faults are within the duration, and none is near the end', () => {
   const plan = planOf(options)
   expect(plan.length).toBeGreaterThan(60)
   for (const [index, { at, length }] of plan.entries()) {
@@ -25,6 +25,6 @@ test('all is in its time, and the end is quiet', () => {
   }
 })
 
-test('nothing goes wrong in a run without faults', () => {
+test('a run without faults has an empty plan', () => {
   expect(planOf({ ...options, faults: [] })).toEqual([])
 })

@@ -36,7 +36,7 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   const stores = await Promise.all(STORES.map(promised))
   return [
     ['docs/proof/README.md', () => page(all)],
-    ['docs/choosing-an-engine.md', text => withBlock(text, [ways()])],
+    ['docs/stores/README.md', text => withBlock(text, [ways()])],
     ['README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), 'docs/proof/README.md')])],
     ...Array.from(
       Map.groupBy(stores, ({ page }) => page),
@@ -80,7 +80,7 @@ function ways(): string {
   return table(
     ['engine', 'entry point', 'URL', 'client, by URL'],
     ENGINES.map(({ name, schemes, example, clients: [client, ...others] }) => [
-      `[${name}](stores/${name}.md)`,
+      `[${name}](${name}.md)`,
       `\`holdfast/${name}\``,
       `\`${example}\`${schemes.length > 1 ? ` (also \`${schemes.slice(1).join('` `')}\`)` : ''}`,
       client === undefined ? 'none' : [`\`npm i ${client}\``, ...others].join(', or '),

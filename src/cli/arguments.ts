@@ -1,7 +1,7 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { Usage } from './failure.ts'
 
-/** What `parse` answers. */
+/** The result of `parse`. */
 export type Parsed<T extends ParseArgsOptionsConfig> = ReturnType<
   typeof parseArgs<{ args: string[]; options: T; allowPositionals: true }>
 >
@@ -17,7 +17,7 @@ export const COMMON: {
   quiet: { type: 'boolean', short: 'q' },
 }
 
-/** Node's `parseArgs` with messages that say what to do. Throws `Usage`. */
+/** Node's `parseArgs`, with messages that say what to do. Throws `Usage`. */
 export function parse<const T extends ParseArgsOptionsConfig>(command: string, args: string[], options: T): Parsed<T> {
   try {
     return parseArgs({ args, options, allowPositionals: true })
@@ -42,10 +42,9 @@ export function one(command: string, what: string, positionals: readonly string[
   return argument
 }
 
-/** The one positional argument of a command, if it is there. */
+/** The one positional argument of a command, or `undefined` if it is missing. */
 export function atMostOne(command: string, what: string, [first, second]: readonly string[]): string | undefined {
-  if (second !== undefined)
-    throw new Usage(`one ${what} was expected, and ${second} came after it; ${seeHelp(command)}`)
+  if (second !== undefined) throw new Usage(`expected one ${what}, but ${second} follows it; ${seeHelp(command)}`)
   return first
 }
 
@@ -53,13 +52,13 @@ export function seeHelp(command: string): string {
   return `see holdfast ${command ? `${command} ` : ''}--help`
 }
 
-/** `, did you mean run?` if exactly one word is close. */
+/** `: did you mean run?` if exactly one known word is close. */
 export function suggest(word: string, known: readonly string[]): string {
   const near = known.filter(candidate => distance(word, candidate) <= Math.max(1, Math.floor(candidate.length / 3)))
   return near.length === 1 ? `: did you mean ${near[0]}?` : ''
 }
 
-/** Letters to insert, remove, replace, or neighbours to swap. */
+/** The edit distance: characters to insert, remove or replace, and neighbours to swap. */
 function distance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, i) => i)]
   const at = (i: number, j: number): number => rows[i]?.[j] ?? Number.POSITIVE_INFINITY

@@ -20,7 +20,7 @@ describe('a duration of the command line', () => {
     expect(parseDuration(text, '--ttl')).toBe(ms)
   })
 
-  test('any whole number of any unit is read exactly', () => {
+  test('any whole number of any unit is parsed exactly', () => {
     fc.assert(
       fc.property(fc.nat(596), fc.constantFrom('ms', 's', 'm', 'h'), (number, unit) => {
         expect(parseDuration(`${number}${unit}`, '--ttl')).toBe(number * FACTORS[unit])
@@ -28,7 +28,7 @@ describe('a duration of the command line', () => {
     )
   })
 
-  test('what no timer can wait for is refused as too long', () => {
+  test('more than the longest delay of a timer is refused as too long', () => {
     fc.assert(
       fc.property(fc.integer({ min: 597 }), hours => {
         expect(() => parseDuration(`${hours}h`, '--ttl')).toThrow('too long')
@@ -36,7 +36,7 @@ describe('a duration of the command line', () => {
     )
   })
 
-  test('decimal fractions that are whole milliseconds are read exactly', () => {
+  test('decimal fractions that are whole milliseconds are parsed exactly', () => {
     fc.assert(
       fc.property(fc.nat({ max: 2_000_000_000 }), ms => {
         expect(parseDuration(`${Math.floor(ms / 1_000)}.${String(ms % 1_000).padStart(3, '0')}s`, '--ttl')).toBe(ms)
@@ -53,14 +53,14 @@ describe('a duration of the command line', () => {
     )
   })
 
-  test('a bare number is refused with a question', () => {
+  test('a number without a unit is refused with a suggestion', () => {
     expect(() => parseDuration('10', '--ttl')).toThrow('--ttl 10: a duration needs a unit: did you mean 10s or 10ms?')
   })
 
   test.each(['', ' ', '-5s', '5 s', '1e3s', '10S', '1d', 's', '1h30m', 'NaN', 'Infinity', '٣s'])(
     '%j is refused',
     text => {
-      expect(() => parseDuration(text, '--wait')).toThrow('is no duration: expected a number and ms, s, m or h')
+      expect(() => parseDuration(text, '--wait')).toThrow('is not a duration: expected a number and ms, s, m or h')
     },
   )
 

@@ -1,18 +1,17 @@
-// Not index.ts: help and wrong usage need none of the library.
+// Not index.ts: help and wrong usage must not load the library.
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 
 /** The exit codes of `holdfast`, after sysexits.h, timeout(1) and the shell. */
 export const EXIT = {
-  /** `break` and `inspect`: nobody holds the name. */
+  /** `break` and `inspect`: the name is free. */
   free: 1,
-  /** `prove`: a promise was broken; or none was, and too little happened to tell. */
-  violated: 1,
+  /** `ttl`: too few heartbeats to advise a ttl. */
   inconclusive: 2,
   usage: 64,
   unavailable: 69,
-  /** A mistake of Holdfast itself. */
+  /** A bug of Holdfast. */
   software: 70,
-  held: 75,
+  busy: 75,
   lost: 76,
   timeout: 124,
   notExecutable: 126,
@@ -21,7 +20,7 @@ export const EXIT = {
   signal: 128,
 } as const
 
-/** Ends the program with one line on standard error and this exit code. */
+/** An error with an exit code. It is printed as one line on standard error. */
 export class Failure extends Error {
   readonly exit: number
   readonly code: string
@@ -33,7 +32,7 @@ export class Failure extends Error {
   }
 }
 
-/** The command line cannot be right: exit code 64. */
+/** Wrong usage: exit code 64. */
 export class Usage extends Failure {
   constructor(message: string) {
     super(EXIT.usage, 'INVALID_ARGUMENT', message)
@@ -42,7 +41,7 @@ export class Usage extends Failure {
 
 const EXIT_OF: Readonly<Record<LeaseErrorCode, number>> = {
   INVALID_ARGUMENT: EXIT.usage,
-  ACQUIRE_TIMEOUT: EXIT.held,
+  ACQUIRE_TIMEOUT: EXIT.busy,
   LEASE_LOST: EXIT.lost,
   MAX_HOLD: EXIT.lost,
   STALE_TOKEN: EXIT.lost,
@@ -52,7 +51,7 @@ const EXIT_OF: Readonly<Record<LeaseErrorCode, number>> = {
   CLOSED: EXIT.unavailable,
 }
 
-/** The exit code that an error stands for. */
+/** The exit code of an error. */
 export function exitCode(error: unknown): number {
   if (error instanceof Failure) return error.exit
   return LeaseError.is(error) ? EXIT_OF[error.code] : EXIT.software

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Only what is asked for is loaded: starting is most of what a short job waits for.
+// Loads only what the command needs, because a short job mostly waits for the start.
 const { oldNode } = await import('../contract/node-version.ts')
 const problem = oldNode()
 if (problem !== undefined) {
@@ -7,14 +7,14 @@ if (problem !== undefined) {
   process.stderr.write(`holdfast: ${problem}\n`)
   process.exitCode = 69
 } else if (process.argv[2] === 'supervise' && process.send) {
-  const { supervise } = await import('./supervisor.ts')
+  const { supervise } = await import('./run/supervisor.ts')
   supervise()
 } else {
   const { main } = await import('./program.ts')
-  // The library keeps no process alive for a renewal that is under way, but here its outcome is waited for.
-  const working = setInterval(() => {}, 60_000)
+  // The timers of leases do not keep a process alive, but this process waits for the result.
+  const keepAlive = setInterval(() => {}, 60_000)
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
-  clearInterval(working)
-  // What a client library may leave open must not keep a finished job from ending.
+  clearInterval(keepAlive)
+  // A handle that a client library leaves open must not keep a finished process alive.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -15,7 +15,7 @@ test.each([
   expect(mask(text)).toBe(shown)
 })
 
-test('no password of a URL is shown, whatever it is made of', () => {
+test('no password of a URL is shown, whatever its characters', () => {
   const password = fc.string({ minLength: 8 }).filter(text => /^[^\s@:/*]+$/.test(text))
   fc.assert(
     fc.property(password, fc.constantFrom('', '@', '/', ':'), (secret, odd) => {
@@ -33,7 +33,7 @@ test.each(['a', 'a://b:', 'a://', 'a://b@c:', '?password=', '&@', '#@', '?passwo
   },
 )
 
-test('M7: characters that a terminal obeys or does not show are escaped', () => {
+test('M7: control characters and invisible ones are escaped', () => {
   expect(printable('\u001b[2J\n\u009b\u202eab\u2066\u200b\u2028\u{e0041}')).toBe(
     '\\u{1b}[2J\\u{a}\\u{9b}\\u{202e}ab\\u{2066}\\u{200b}\\u{2028}\\u{e0041}',
   )

@@ -2,46 +2,46 @@ import { styleText } from 'node:util'
 import { LeaseError } from '../contract/errors.ts'
 import { exitCode, Failure } from './failure.ts'
 
-/** How the program speaks: results on standard output, everything else on standard error, as text or as JSON. */
+/** Prints results on standard output and messages on standard error, as text or as JSON. */
 export class Output {
   readonly #json: boolean
   readonly #quiet: boolean
 
-  /** `json`: one JSON document per result, one per line on standard error. `quiet`: errors only. */
+  /** `json`: prints JSON, one object per line on standard error. `quiet`: prints errors only. */
   constructor(options: { json?: boolean | undefined; quiet?: boolean | undefined } = {}) {
     this.#json = options.json ?? false
     this.#quiet = options.quiet ?? false
   }
 
-  /** The result of the command. What the text quotes from a store must be `printable`. */
+  /** Prints the result of the command. Text from a store must be `printable`. */
   print(data: unknown, text: string): void {
     process.stdout.write(this.#json ? `${stringify(data, 2)}\n` : `${mask(text)}\n`)
   }
 
-  /** What happens meanwhile, for people; `event` names it for programs. */
-  tell(event: string, text: string, data: Record<string, unknown> = {}): void {
+  /** Prints progress. `event` names it for programs. */
+  info(event: string, text: string, data: Record<string, unknown> = {}): void {
     if (!this.#quiet) this.#line({ event, message: text, ...data }, text, 'dim')
   }
 
-  /** As `tell`, for programs alone. */
-  report(event: string, text: string, data: Record<string, unknown>): void {
-    if (this.#json) this.tell(event, text, data)
+  /** As `info`, but only with `json`. */
+  event(event: string, text: string, data: Record<string, unknown>): void {
+    if (this.#json) this.info(event, text, data)
   }
 
-  /** What the user must know even with `--quiet`. */
+  /** Prints a warning, also with `quiet`. */
   warn(event: string, text: string, data: Record<string, unknown> = {}): void {
     this.#line({ event, message: text, ...data }, text, 'yellow')
   }
 
-  /** Says what went wrong; answers the exit code. That another holds the name is no error: `quiet` hides it. */
+  /** Prints an error and returns its exit code. A busy name is not an error: `quiet` hides it. */
   fail(error: unknown, exit: number = exitCode(error)): number {
-    const busy = LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT'
-    if (busy && this.#quiet) return exit
+    const isBusy = LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT'
+    if (isBusy && this.#quiet) return exit
     const message = error instanceof Error ? error.message : String(error)
     const details = LeaseError.is(error)
       ? error.toJSON()
       : { code: error instanceof Failure ? error.code : 'UNEXPECTED' }
-    this.#line({ error: { ...details, message, exit } }, message, busy ? 'yellow' : 'red')
+    this.#line({ error: { ...details, message, exit } }, message, isBusy ? 'yellow' : 'red')
     return exit
   }
 
@@ -51,7 +51,7 @@ export class Output {
   }
 }
 
-/** Colours on a terminal only; `NO_COLOR` is respected. */
+/** Adds colour on a terminal, unless `NO_COLOR` is set. */
 export function paint(
   format: 'bold' | 'dim' | 'red' | 'yellow' | 'green',
   text: string,
@@ -63,13 +63,13 @@ export function paint(
 // All invisible characters except variation selectors.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
 
-/** Escapes characters that a terminal obeys or does not show, such as `\u{1b}`. */
+/** Escapes control characters and invisible ones, as in `\u{1b}`. */
 export function printable(text: string): string {
   return text.replace(INVISIBLE, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
 /**
- * Hides the passwords of every URL in the text, in linear time. A password ends at the last `@` of a word, because it may
+ * Hides the passwords of all URLs in the text, in linear time. A password ends at the last `@` of a word, because it may
  * contain an `@` that is not encoded.
  */
 export function mask(text: string): string {
@@ -80,7 +80,7 @@ function maskWord(word: string): string {
   const end = word.lastIndexOf('@')
   const [head] = (end > 0 && /^.*?[a-z0-9+.-]:\/\/[^/:]*:/is.exec(word.slice(0, end))) || []
   if (head === undefined) return word
-  // The @ may be in an option, where nobody has to encode it: then what follows is the rest of a password.
+  // The @ may be in an option, where it need not be encoded. Then the rest of the password follows.
   const option = word.slice(Math.max(word.lastIndexOf('&', end), word.lastIndexOf('#', end)) + 1, end)
   const tail = word.slice(end)
   return `${head}***${/(^|\?)password=/i.test(option) ? tail.replace(/^[^&#]*/, '') : tail}`
@@ -93,7 +93,7 @@ function stringify(data: unknown, indent?: number): string {
   return json.replace(INVISIBLE, character => (character === '\n' ? character : escaped(character)))
 }
 
-/** As in JSON: a surrogate pair for a character above U+FFFF. */
+/** The JSON escape: a surrogate pair for a character above U+FFFF. */
 function escaped(character: string): string {
   const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
   return units.map(unit => `\\u${unit.toString(16).padStart(4, '0')}`).join('')

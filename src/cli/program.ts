@@ -5,26 +5,26 @@ import { Output } from './output.ts'
 
 const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Promise<number>>>(
   Object.entries({
-    run: async () => (await import('./run.ts')).run,
-    elect: async () => (await import('./elect.ts')).elect,
-    ls: async () => (await import('./ls.ts')).ls,
-    inspect: async () => (await import('./inspect.ts')).inspect,
-    break: async () => (await import('./break.ts')).breakLease,
-    migrate: async () => (await import('./migrate.ts')).migrate,
-    ttl: async () => (await import('./ttl.ts')).ttl,
-    fence: async () => (await import('./fence.ts')).fence,
+    run: async () => (await import('./run/run.ts')).run,
+    elect: async () => (await import('./run/elect.ts')).elect,
+    ls: async () => (await import('./show/ls.ts')).ls,
+    inspect: async () => (await import('./show/inspect.ts')).inspect,
+    break: async () => (await import('./show/break.ts')).breakLease,
+    migrate: async () => (await import('./show/migrate.ts')).migrate,
+    ttl: async () => (await import('./show/ttl.ts')).ttl,
+    fence: async () => (await import('./show/fence.ts')).fence,
     prove: async () => (await import('./prove.ts')).prove,
   }),
 )
 
-/** `holdfast` with these arguments. Answers the exit code. `manifest` is where the version stands. */
+/** Runs `holdfast` with these arguments. Returns the exit code. `manifest` is package.json, which has the version. */
 export async function main([name = '', ...args]: readonly string[], manifest: URL): Promise<number> {
   const dashes = args.indexOf('--')
   const own = dashes < 0 ? args : args.slice(0, dashes)
-  // A reader that went away (`holdfast ls | head -1`) is no reason to fail, least of all while a command runs.
+  // A closed pipe (`holdfast ls | head -1`) is not an error, and must not end a command that runs.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
   const output = new Output({ json: own.includes('--json') })
-  // Node's own form of a warning has lines for programmers; that node:sqlite is new in Node 22 concerns nobody here.
+  // Node prints warnings in its own format. The one about node:sqlite in Node 22 does not concern users.
   process.removeAllListeners('warning').on('warning', ({ name, message }) => {
     if (name !== 'ExperimentalWarning') output.warn('warning', message)
   })
@@ -44,7 +44,7 @@ async function commandOf(name: string): Promise<(args: readonly string[]) => Pro
   if (load) return load()
   const known = [...COMMANDS.keys()]
   if (name === '' || name.startsWith('-')) {
-    throw new Usage(`a command comes first: ${known.join(', ')}; ${seeHelp('')}`)
+    throw new Usage(`a command is missing: expected ${known.join(', ')}; ${seeHelp('')}`)
   }
   throw new Usage(`there is no command ${name}${suggest(name, known)}; ${seeHelp('')}`)
 }
@@ -56,7 +56,7 @@ function version(manifest: URL): number {
 }
 
 async function help(command: string | undefined): Promise<number> {
-  const { helpFor } = await import('./help.ts')
+  const { helpFor } = await import('./help/help.ts')
   process.stdout.write(helpFor(command))
   return 0
 }

@@ -1,17 +1,17 @@
 import { constants } from 'node:os'
 import { EXIT, Failure } from './failure.ts'
 
-/** SIGUSR1 and SIGUSR2 mean something to the command only. */
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
-const MEANT_FOR_COMMAND = ['SIGUSR1', 'SIGUSR2'] as const
+/** Only the command uses these. */
+const FORWARDED = ['SIGUSR1', 'SIGUSR2'] as const
 
-/** What this process is told by signals: to stop waiting, until the command runs; while it runs all are the command's. */
+/** The signals of this process. While the command runs they are forwarded to it; otherwise they stop `holdfast`. */
 export class Signals {
   readonly #stop = new AbortController()
   #forward: ((signal: NodeJS.Signals) => void) | undefined
   #received = false
 
-  /** `when` ends the sentence that says what was stopped. */
+  /** `when` ends the message, such as `before the command ran`. */
   constructor(when = 'before the command ran') {
     for (const signal of STOPPING) {
       process.on(signal, () => {
@@ -20,7 +20,7 @@ export class Signals {
         else this.#stop.abort(stopped(signal, when))
       })
     }
-    for (const signal of MEANT_FOR_COMMAND) process.on(signal, () => this.#forward?.(signal))
+    for (const signal of FORWARDED) process.on(signal, () => this.#forward?.(signal))
   }
 
   /** Aborts with a `Failure` of exit code 128 + n. */
@@ -28,12 +28,12 @@ export class Signals {
     return this.#stop.signal
   }
 
-  /** Was there one that means the end, for whomever? */
+  /** A stopping signal was received, whether or not it was forwarded. */
   get received(): boolean {
     return this.#received
   }
 
-  /** From now on to the command; `undefined`: it has ended. */
+  /** Forwards signals from now on. `undefined`: the command has ended. */
   forward(to: ((signal: NodeJS.Signals) => void) | undefined): void {
     this.#forward = to
   }
@@ -43,7 +43,7 @@ function stopped(signal: NodeJS.Signals, when: string): Failure {
   return new Failure(signalExit(signal), 'STOPPED', `stopped by ${signal} ${when}`)
 }
 
-/** As a shell reports a death by signal. */
+/** The exit code that a shell reports for a signal: 128 + n. */
 export function signalExit(signal: NodeJS.Signals): number {
   return EXIT.signal + constants.signals[signal]
 }

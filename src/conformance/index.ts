@@ -1,5 +1,5 @@
 import type { Case } from './case.ts'
-import { claimCases, releaseCases } from './claims.ts'
+import { burstCases, claimCases, releaseCases } from './claims.ts'
 import { clientCases } from './clients.ts'
 import { faultCases } from './faults.ts'
 import { checkHarness, type Harness, type Need } from './harness.ts'
@@ -17,7 +17,7 @@ import { waitingCases } from './waiting.ts'
 export type { Cure, Delayable, Faults, Harness, Need, Severable } from './harness.ts'
 
 const groups: Readonly<Record<string, readonly Case[]>> = {
-  acquire: claimCases,
+  acquire: [...claimCases, ...burstCases],
   release: releaseCases,
   'renewal, expiry and break': renewalCases,
   tokens: [...tokenCases, ...clockCases],

@@ -1,4 +1,4 @@
-/** Stable codes of warnings. docs/errors.md explains each. */
+/** Stable codes of warnings. docs/reference/errors.md explains each. */
 export type WarningCode =
   /** A Redis client selected another database after its store was created. */
   | 'HOLDFAST_DATABASE'

@@ -14,7 +14,7 @@ import { failureOf } from '../support.ts'
 /** Milliseconds for a machine that does other things too. */
 const SLACK = 5_000
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/time-limits.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/operations/time-limits.md'), 'utf8')
 
 /** What the page says of a call over a fence: its limit in milliseconds, and the code. */
 function row(call: string): { limit: number; code: string } {
@@ -52,7 +52,7 @@ const BEGIN = '`postgresFence`: `transaction`, until the work begins'
 const MARKS = '`postgresFence`: `touch`, `marks`'
 
 test.concurrent.each(Object.keys(drivers))(
-  'no call of postgresFence over %s waits longer than docs/time-limits.md says',
+  'no call of postgresFence over %s waits longer than docs/operations/time-limits.md says',
   {
     timeout: 180_000,
   },
@@ -78,7 +78,7 @@ test.concurrent.each(Object.keys(drivers))(
   },
 )
 
-test.concurrent('no call of redisFence waits longer than docs/time-limits.md says', async () => {
+test.concurrent('no call of redisFence waits longer than docs/operations/time-limits.md says', async () => {
   const server = await startRedis()
   const client = new Redis(server.port)
   const fence = redisFence(client)

@@ -79,7 +79,7 @@ const CASES = Object.keys(ENGINES).flatMap(engine =>
   (['killed', 'unresponsive'] as const).map(fault => ({ engine, fault })),
 )
 
-const TITLE = 'S5: over $engine, $fault, no call takes longer than docs/time-limits.md says'
+const TITLE = 'S5: over $engine, $fault, no call takes longer than docs/operations/time-limits.md says'
 
 test.concurrent.for(CASES)(TITLE, { timeout: 180_000 }, async ({ engine, fault }) => {
   const { url, servers } = await (ENGINES[engine] as () => Promise<Engine>)()

@@ -6,9 +6,9 @@ export type Fault = 'killed' | 'unresponsive'
 /** Milliseconds for what the cells name. */
 export type Given = Readonly<Record<'ttl' | 'wait' | 'grace', number>>
 
-/** The limits of each call, as docs/time-limits.md has them, in milliseconds. */
+/** The limits of each call, as docs/operations/time-limits.md has them, in milliseconds. */
 export function limits(given: Given): Map<string, Record<Fault, number>> {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/time-limits.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../docs/operations/time-limits.md'), 'utf8')
   const rows = [...page.matchAll(/^\| (.+?) \| (.+?) \| (.+?) \| .+ \|$/gm)].slice(2)
   return new Map(
     rows.map(([, call = '', killed = '', unresponsive = '']) => [
@@ -30,5 +30,5 @@ function milliseconds(term: string, { ttl, wait, grace }: Given): number {
   if (seconds) return Number(seconds) * 1_000
   const known = { 'at once': 0, 'ttl/3': Math.min(ttl / 3, 5_000), ttl, wait, grace }
   if (Object.hasOwn(known, term)) return known[term as keyof typeof known]
-  throw new Error(`docs/time-limits.md: nobody knows how long ${JSON.stringify(term)} is`)
+  throw new Error(`docs/operations/time-limits.md: nobody knows how long ${JSON.stringify(term)} is`)
 }

@@ -1,6 +1,6 @@
 /**
- * beating.ts LOG NAME [ignore-term]: a job that proves when it lived. It appends `NAME MS` to LOG at its start and every
- * 2 ms from then on, MS by the monotonic clock that all processes of a machine share. It ends after 60 s.
+ * beating.ts LOG NAME [ignore-term]: a job that records when it ran. It appends `NAME MS` to LOG at its start and every
+ * 2 ms. MS is of the monotonic clock that all processes of a machine share. It ends after 60 s.
  */
 import { openSync, writeSync } from 'node:fs'
 

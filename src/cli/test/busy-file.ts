@@ -1,10 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** Keeps everybody else from writing to a SQLite file; answers how to let go. Throws if somebody does so for 5 s. */
-export function holdFile(path: string, patience = 5_000): () => void {
+/** Locks a SQLite file for writing and returns how to unlock it. Throws if it stays locked for `timeout` ms. */
+export function holdFile(path: string, timeout = 5_000): () => void {
   const database = new DatabaseSync(path)
   try {
-    database.exec(`pragma busy_timeout = ${patience}; begin immediate`)
+    database.exec(`pragma busy_timeout = ${timeout}; begin immediate`)
   } catch (error) {
     database.close()
     throw error

@@ -5,10 +5,10 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../../../lab/servers/redis.ts'
 import { folder, start, store } from './holdfast.ts'
 
-/** How many start at once. Half of them wait. */
+/** How many processes start at once. Half of them wait. */
 const CROWD = 40
 
-// A second one in the critical section would find the folder there.
+// mkdir fails if another process is in the critical section.
 const CRITICAL = 'mkdir inside || echo overlap >>log; echo "$HOLDFAST_TOKEN" >>log; sleep 0.01; rmdir inside'
 
 test.each([
@@ -21,7 +21,7 @@ test.each([
       return server.url
     },
   ],
-] as const)('a crowd that starts at once over %s is served one at a time', { timeout: 240_000 }, async (_, open) => {
+] as const)('many processes that start at once over %s run one at a time', { timeout: 240_000 }, async (_, open) => {
   const env = { HOLDFAST_STORE: await open() }
   const name = randomBytes(4).toString('hex')
   const results = await Promise.all(

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { family, folder, holdfast, kill, members, type Running, start } from './holdfast.ts'
 
-/** Says so when it begins, and when it is told to end, which takes it a moment. */
+/** Prints when it starts and when it stops. Stopping takes 0.3 s. */
 const SERVICE =
   'trap "echo stopping; sleep 0.3; echo stopped; exit 0" TERM; echo "up $HOLDFAST_TOKEN"; while :; do sleep 0.02; done'
 
@@ -11,7 +11,7 @@ function candidate(...options: string[]): Running {
   return start(['elect', 'service', ...options, '--', 'sh', '-c', SERVICE])
 }
 
-test('one instance runs; after SIGTERM it ends first, then the next leads with a higher token', async () => {
+test('one instance runs; after SIGTERM it ends before the next leads with a higher token', async () => {
   const one = candidate('--note', 'one')
   await one.says('up')
   const two = candidate('--note', 'two')
@@ -33,12 +33,12 @@ test('one instance runs; after SIGTERM it ends first, then the next leads with a
   expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')
 })
 
-test('a command that ends is started again after a pause that doubles, elsewhere if another waits', async () => {
+test('a command that fails is started again after a pause that doubles, by another candidate if one waits', async () => {
   const script = 'echo up; exit 3'
   const alone = start(['elect', 'service', '--pause', '50ms', '--longest-pause', '400ms', '--', 'sh', '-c', script])
   await alone.says(/(up\n){5}/)
-  await alone.tells(/the command ended with 3; service is tried for again in (\d+) ms/)
-  const delays = [...alone.err.matchAll(/again in (\d+) ms/g)].map(([, delay]) => Number(delay))
+  await alone.tells(/the command ended with 3; the next campaign for service is in (\d+) ms/)
+  const delays = [...alone.err.matchAll(/campaign for service is in (\d+) ms/g)].map(([, delay]) => Number(delay))
   for (const [index, longest] of [50, 100, 200, 400].entries()) {
     expect(delays[index]).toBeLessThanOrEqual(longest)
     expect(delays[index]).toBeGreaterThanOrEqual(longest / 2)
@@ -49,14 +49,14 @@ test('a command that ends is started again after a pause that doubles, elsewhere
   expect(await alone.ended).toMatchObject({ code: 130 })
 })
 
-test('a command that ends with 0 is started again, however often, without a warning', async () => {
+test('a command that ends with 0 is started again any number of times, without a warning', async () => {
   const running = start(['elect', 'service', '--pause', '10ms', '-q', '--', 'echo', 'up'])
   await running.says(/(up\n){15}/)
   running.kill('SIGTERM')
   expect((await running.ended).err).not.toContain('listeners')
 })
 
-test('when holdfast is killed its command is ended, and another leads', async () => {
+test('when holdfast is killed, its command is ended and another candidate leads', async () => {
   const one = candidate('--ttl', '2s')
   await one.says('up')
   const two = candidate('--ttl', '2s')
@@ -64,10 +64,10 @@ test('when holdfast is killed its command is ended, and another leads', async ()
   const { command } = family(one)
   kill(one.pid, 'SIGKILL')
   await two.says('up')
-  expect(members(command), 'nothing is left of the first').toEqual([])
+  expect(members(command), 'no process of the first is left').toEqual([])
 })
 
-test('when the lease is broken the command is killed, and the candidate leads again', async () => {
+test('when the lease is broken, the command is killed and the candidate leads again', async () => {
   const one = candidate('--ttl', '1s', '--pause', '10ms')
   await one.says('up')
   expect(await holdfast(['break', 'service'])).toMatchObject({ code: 0 })
@@ -76,7 +76,7 @@ test('when the lease is broken the command is killed, and the candidate leads ag
   expect(await one.ended).toMatchObject({ code: 0 })
 })
 
-test('SIGUSR1 is for the command, which goes on', async () => {
+test('SIGUSR1 is forwarded to the command, which goes on', async () => {
   const script = 'trap "echo reloaded" USR1; echo up; while :; do sleep 0.02; done'
   const one = start(['elect', 'service', '--', 'sh', '-c', script])
   await one.says('up')
@@ -86,7 +86,7 @@ test('SIGUSR1 is for the command, which goes on', async () => {
   expect(await one.ended).toMatchObject({ code: 143 })
 })
 
-test('a candidate that is told to stop while it waits, or between two starts, leaves nothing behind', async () => {
+test('a candidate that is stopped while it waits, or between two starts, leaves no claim', async () => {
   const one = candidate()
   await one.says('up')
   const two = candidate()
@@ -96,13 +96,13 @@ test('a candidate that is told to stop while it waits, or between two starts, le
   one.kill('SIGTERM')
   await one.ended
   const failing = start(['elect', 'service', '--pause', '1m', '--longest-pause', '1m', '--', 'false'])
-  await failing.tells('tried for again')
+  await failing.tells('the next campaign for service')
   failing.kill('SIGTERM')
   expect(await failing.ended).toMatchObject({ code: 143 })
   expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')
 })
 
-test('a command that cannot be run here is not tried again, so that another may', async () => {
+test('a command that cannot be executed is not tried again', async () => {
   expect(await holdfast(['elect', 'service', '--', 'no-such-command'])).toMatchObject({ code: 127 })
   const plain = join(folder, 'plain')
   writeFileSync(plain, '')

@@ -15,14 +15,14 @@ describe('holdfast run ends with', () => {
     expect(await holdfast(['run', 'job', '--', 'sh', '-c', 'kill -TERM $$'])).toMatchObject({ code: 143 })
   })
 
-  test('75 at once and one line when another holds the name', async () => {
+  test('75 at once and one line when the name is busy', async () => {
     await holding('job', '--owner', 'alice', '--note', 'nightly run')
     const { code, out, err } = await holdfast(['run', 'job', '--', 'echo', 'ran'])
     expect({ code, out }).toEqual({ code: 75, out: '' })
     expect(err).toMatch(/^holdfast: job is held by alice for another [\d.]+ s \(token \d+, "nightly run"\)\n$/)
   })
 
-  test('the code of -E instead of 75, and without a word with -q', async () => {
+  test('the code of -E instead of 75, and with -q without a message', async () => {
     await holding('job')
     expect(await holdfast(['run', 'job', '-E', '0', '-q', '--', 'echo'])).toEqual({
       code: 0,
@@ -34,7 +34,7 @@ describe('holdfast run ends with', () => {
     expect(await holdfast(['run', 'job', '--conflict-exit-code=7', '--', 'echo'])).toMatchObject({ code: 7 })
   })
 
-  test('124 when it waited in vain', async () => {
+  test('124 when the name was busy for all of --wait', async () => {
     await holding('job', '--owner', 'alice')
     const { code, out, err } = await holdfast(['run', 'job', '--wait', '300ms', '--', 'echo', 'ran'])
     expect({ code, out }).toEqual({ code: 124, out: '' })
@@ -50,13 +50,13 @@ describe('holdfast run ends with', () => {
     writeFileSync(orphaned, '#!/no/such/interpreter\n')
     chmodSync(orphaned, 0o755)
     for (const [command, message] of [
-      [plain, 'is not executable (see chmod +x)'],
-      [folder, 'is not executable'],
-      [orphaned, 'names an interpreter that does not exist'],
+      [plain, `${plain} is not executable (see chmod +x)`],
+      [folder, `${folder} is not executable`],
+      [orphaned, `the first line of ${orphaned} names an interpreter that does not exist`],
     ] as const) {
       const { code, err } = await holdfast(['run', 'job', '--', command])
       expect(code).toBe(126)
-      expect(err).toContain(`holdfast: ${command} ${message}`)
+      expect(err).toContain(`holdfast: ${message}`)
     }
   })
 
@@ -69,10 +69,10 @@ describe('holdfast run ends with', () => {
         err: `holdfast: ${command}: command not found\n`,
       })
     }
-    expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was given back').toMatchObject({ code: 0 })
+    expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was released').toMatchObject({ code: 0 })
   })
 
-  test('F12: exit code 127 says what to do if a shell command line was given as one word', async () => {
+  test('F12: 127 with a hint if a shell command line was given as one word', async () => {
     expect(await holdfast(['run', 'job', '--', "echo 'a' | cat"])).toMatchObject({
       code: 127,
       err:
@@ -89,7 +89,7 @@ describe('holdfast run ends with', () => {
     expect(err).toMatch(/^holdfast: .*is damaged or no SQLite database.*\n$/)
   })
 
-  test('64 when the store URL is of an unknown kind', async () => {
+  test('64 when the scheme of the store URL is unknown', async () => {
     const { code, err } = await holdfast(['run', 'job', '--store', 'gopher://u:secret@h/', '--', 'true'])
     expect(code).toBe(64)
     expect(err).toContain('no store has the scheme gopher:')
@@ -98,7 +98,7 @@ describe('holdfast run ends with', () => {
 })
 
 describe('the command', () => {
-  test('finds name, token, owner and store in its environment', async () => {
+  test('gets name, token, owner and store in its environment', async () => {
     const script = 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN $HOLDFAST_OWNER $HOLDFAST_STORE $OTHER"'
     const { out } = await holdfast(['run', 'job', '--owner', 'alice', '--', 'sh', '-c', script], {
       env: { OTHER: 'kept' },
@@ -107,7 +107,7 @@ describe('the command', () => {
     expect(out).toContain(store())
   })
 
-  test('has a higher token each time', async () => {
+  test('gets a higher token each time', async () => {
     const tokens: bigint[] = []
     for (let i = 0; i < 3; i++) {
       const { out } = await holdfast(['run', 'job', '--', 'sh', '-c', 'echo $HOLDFAST_TOKEN'])
@@ -122,13 +122,13 @@ describe('the command', () => {
     expect(await holdfast(['run', 'job', '--', 'cat'], { input })).toMatchObject({ code: 0, out: input, err: '' })
   })
 
-  test('is a part of a pipeline like any other', async () => {
+  test('works in a pipeline', async () => {
     const script = `seq 1 100000 | "$@" run a -- cat | "$@" run b -- sh -c 'tail -n 1' | tr 0 x`
     const pipeline = launch(['sh', '-c', script, 'sh', ...HOLDFAST])
     expect(await pipeline.ended).toMatchObject({ code: 0, out: '1xxxxx\n', err: '' })
   })
 
-  test('ends as soon as its reader does, and holdfast with it', async () => {
+  test('ends when its reader ends, and so does holdfast', async () => {
     const pipeline = launch(['sh', '-c', `"$@" run a -- yes | head -n 1`, 'sh', ...HOLDFAST])
     expect(await pipeline.ended).toMatchObject({ code: 0, out: 'y\n' })
   })
@@ -152,13 +152,13 @@ describe('the command', () => {
     expect(out.trim().split('\n')).toEqual([1, 2, 3, 4, 5].flatMap(i => [`out ${i}`, `err ${i}`]).concat('code 143'))
   })
 
-  test('gets its arguments as they were given', async () => {
+  test('gets its arguments unchanged', async () => {
     const args = ['a b', '', '--', '--help', '-q', '$HOME', "it's", 'ü']
     const { out } = await holdfast(['run', 'job', '--', 'printf', '[%s]', ...args])
     expect(out).toBe(args.map(arg => `[${arg}]`).join(''))
   })
 
-  test('finds the same file of leases from another folder', async () => {
+  test('finds the same store file from another folder', async () => {
     mkdirSync(join(folder, 'inner'))
     const nested = 'cd inner && "$@" inspect job'
     const { code, out } = await holdfast([
@@ -183,7 +183,7 @@ describe('the command', () => {
   })
 })
 
-test('whoever waits is told each new holder once, and runs when its turn comes', async () => {
+test('a waiter reports each new holder once, and runs when it acquires the name', async () => {
   const first = await holding('job', '--owner', 'alice')
   const second = start([
     'run',

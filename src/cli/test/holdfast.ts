@@ -6,21 +6,21 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
-/** A job that logs that it lives, every few milliseconds: see there. */
+/** A job that records every 2 ms that it runs. */
 export const BEATING: string = fileURLToPath(new URL('./beating.ts', import.meta.url))
-/** Node 22.13 to 22.17 need to be told that they may run TypeScript. */
+/** Node, with the options that 22.13 to 22.17 need to run TypeScript. */
 export const NODE: readonly string[] = [
   process.execPath,
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
 
-/** The words that start the command line from source. */
+/** The command that starts holdfast from source. */
 export const HOLDFAST: readonly string[] = [...NODE, MAIN]
 
-// Each test starts several processes, on machines that may be busy.
+// Each test starts several processes, and the machine may be busy.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
-/** A folder of the test's own; its `leases.db` is the store of every command that it starts. */
+/** A temporary folder for each test. Its `leases.db` is the store of every command. */
 export let folder: string
 let started: Running[] = []
 
@@ -29,13 +29,13 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  const left = started
+  const unfinished = started
   started = []
-  for (const { child, pid } of left) {
+  for (const { child, pid } of unfinished) {
     const family = child.exitCode === null && child.signalCode === null ? descendants(pid) : []
     for (const one of [...family, pid]) kill(one, 'SIGKILL')
   }
-  await Promise.all(left.map(running => running.ended))
+  await Promise.all(unfinished.map(running => running.ended))
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -46,7 +46,7 @@ export interface Result {
   readonly err: string
 }
 
-/** A command of the command line, under way. */
+/** A running command. */
 export class Running {
   readonly child: ChildProcess
   readonly ended: Promise<Result>
@@ -76,7 +76,7 @@ export class Running {
     this.child.kill(signal)
   }
 
-  /** Resolves once standard output has this text. */
+  /** Resolves when standard output has this text. */
   async says(text: string | RegExp): Promise<void> {
     await until(
       () => matches(this.out, text),
@@ -84,7 +84,7 @@ export class Running {
     )
   }
 
-  /** Resolves once standard error has this text. */
+  /** Resolves when standard error has this text. */
   async tells(text: string | RegExp): Promise<void> {
     await until(
       () => matches(this.err, text),
@@ -94,20 +94,20 @@ export class Running {
 }
 
 export interface Options {
-  /** Instead of or beside the environment of the test; `undefined` removes. */
+  /** Environment variables to set, or to remove if `undefined`. */
   readonly env?: Record<string, string | undefined>
-  /** Standard input; default: none. */
+  /** Standard input. @default none */
   readonly input?: string
   /** Leave standard input open, for the test to write to. */
   readonly pipe?: boolean
 }
 
-/** Starts `holdfast` with these arguments, as a process of its own group. */
+/** Starts `holdfast` in its own process group. */
 export function start(args: readonly string[], options: Options = {}): Running {
   return launch([...HOLDFAST, ...args], options)
 }
 
-/** Starts any command in the environment of a `holdfast`. */
+/** Starts any command with the environment of `holdfast`. */
 export function launch([command = '', ...args]: readonly string[], { env, input, pipe }: Options = {}): Running {
   const {
     NODE_ENV: _test,
@@ -132,7 +132,7 @@ export function holdfast(args: readonly string[], options: Options = {}): Promis
   return start(args, options).ended
 }
 
-/** Starts a command that holds `name` until it is ended. */
+/** Starts a command that holds `name` until it is killed. Resolves when it holds. */
 export async function holding(name: string, ...options: string[]): Promise<Running> {
   const running = start(['run', name, ...options, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
   await running.says('ready')
@@ -144,11 +144,11 @@ export function store(): string {
   return `sqlite:${join(folder, 'leases.db')}`
 }
 
-/** Resolves once `condition` is true; fails after 20 s. */
+/** Resolves when `condition` is true. Fails after 20 s. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
-  const giveUp = performance.now() + 20_000
+  const deadline = performance.now() + 20_000
   while (!(await condition())) {
-    if (performance.now() > giveUp) expect.fail(`waited in vain for ${typeof what === 'string' ? what : what()}`)
+    if (performance.now() > deadline) expect.fail(`timed out waiting for ${typeof what === 'string' ? what : what()}`)
     await new Promise(resolve => setTimeout(resolve, 5))
   }
 }
@@ -164,7 +164,7 @@ interface Entry {
   readonly state: string
 }
 
-/** Every process of the machine that is not merely waiting for its parent to notice its end. */
+/** Every process of the machine that is not a zombie. */
 function processes(): Entry[] {
   if (process.platform !== 'linux') return listed()
   return readdirSync('/proc')
@@ -175,7 +175,7 @@ function processes(): Entry[] {
         const [state = 'X', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
         return { pid: Number(pid), parent: Number(parent), group: Number(group), state }
       } catch {
-        return { pid: Number(pid), parent: 0, group: 0, state: 'X' } // it ended while we looked
+        return { pid: Number(pid), parent: 0, group: 0, state: 'X' } // it ended meanwhile
       }
     })
     .filter(({ state }) => state !== 'Z' && state !== 'X')
@@ -223,11 +223,11 @@ export function family(running: Running): { supervisor: number; command: number 
   return { supervisor, command }
 }
 
-/** No error if it is gone. */
+/** Does nothing if the process has ended. */
 export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It ended by itself.
+    // It has ended.
   }
 }

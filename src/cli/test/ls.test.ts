@@ -9,13 +9,13 @@ async function waiting(name: string, ...options: string[]): Promise<void> {
 }
 
 describe('holdfast ls', () => {
-  test('says so when nothing is held', async () => {
-    expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'nothing is held\n', err: '' })
-    expect(await holdfast(['ls', 'night'])).toMatchObject({ out: 'nothing is held whose name begins with night\n' })
+  test('reports that no name is held', async () => {
+    expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'no name is held\n', err: '' })
+    expect(await holdfast(['ls', 'night'])).toMatchObject({ out: 'no name that begins with night is held\n' })
     expect(await holdfast(['ls', '--json'])).toMatchObject({ code: 0, out: '[]\n' })
   })
 
-  test('is a table of holders, each followed by its waiters in their order', async () => {
+  test('prints a table of holders, each followed by its waiters in queue order', async () => {
     await holding('nightly', '--owner', 'alice', '--note', 'invoices')
     await holding('deploy', '--owner', 'bob', '--ttl', '5m')
     await waiting('nightly', '--owner', 'carol', '--note', 'me too')
@@ -41,7 +41,7 @@ describe('holdfast ls', () => {
     expect(JSON.parse(percent.out), 'and takes the prefix literally').toEqual([])
   })
 
-  test('as JSON has tokens as decimal strings and times in milliseconds', async () => {
+  test('prints JSON with tokens as decimal strings and times in milliseconds', async () => {
     await holding('nightly', '--owner', 'alice', '--note', 'invoices')
     const { out } = await holdfast(['ls', '--json'])
     expect(JSON.parse(out)).toEqual([
@@ -58,7 +58,7 @@ describe('holdfast ls', () => {
 })
 
 describe('holdfast inspect', () => {
-  test('tells all about one name', async () => {
+  test('shows holder, token, note and waiters', async () => {
     await holding('nightly', '--owner', 'alice', '--note', 'invoices')
     await waiting('nightly', '--owner', 'bob')
     const { code, out } = await holdfast(['inspect', 'nightly'])
@@ -75,9 +75,9 @@ describe('holdfast inspect', () => {
     expect(json.holder.token).toMatch(/^\d+$/)
   })
 
-  test('ends with 1 when nobody holds the name', async () => {
+  test('ends with 1 when the name is free', async () => {
     await holding('nightly')
-    expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is held by nobody\n', err: '' })
+    expect(await holdfast(['inspect', 'night'])).toMatchObject({ code: 1, out: 'night is free\n', err: '' })
     expect(JSON.parse((await holdfast(['inspect', 'night', '--json'])).out)).toMatchObject({
       name: 'night',
       waiters: [],
@@ -86,7 +86,7 @@ describe('holdfast inspect', () => {
 })
 
 describe('holdfast break', () => {
-  test('prints the token that outranks the old holder, which the next one outranks again', async () => {
+  test('prints a token above that of the old holder and below that of the next', async () => {
     const holder = await holding('nightly', '--ttl', '2s')
     const before = JSON.parse((await holdfast(['inspect', 'nightly', '--json'])).out).holder.token
     const { code, out } = await holdfast(['break', 'nightly', '--json'])
@@ -99,13 +99,13 @@ describe('holdfast break', () => {
     expect(BigInt(next.out)).toBeGreaterThan(BigInt(token))
   })
 
-  test('ends with 1 when nobody held the name', async () => {
-    expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was held by nobody\n' })
+  test('ends with 1 when the name was free', async () => {
+    expect(await holdfast(['break', 'nightly'])).toMatchObject({ code: 1, out: 'nightly was free\n' })
     expect(await holdfast(['break', 'nightly', '--json'])).toMatchObject({ code: 1 })
   })
 })
 
-test('holdfast run --json tells what happens as JSON lines on standard error', async () => {
+test('holdfast run --json reports progress as JSON lines on standard error', async () => {
   await holding('job', '--owner', 'alice')
   const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '200ms', '--', 'true'])
   expect(code).toBe(124)
@@ -152,8 +152,8 @@ test('F12: holdfast run --json reports the grant and the release', async () => {
   ])
 })
 
-test('M7: text that another program wrote into the store reaches the terminal escaped', async () => {
-  await holdfast(['run', 'warm', '--', 'true']) // makes the table
+test('M7: text that another program wrote into the store is escaped in the terminal', async () => {
+  await holdfast(['run', 'warm', '--', 'true']) // creates the table
   const evil = '\u001b]0;title\u0007\u001b[2J\u009b8m\u202egnp\u2066\u2028\nnothing is held'
   const database = new DatabaseSync(join(folder, 'leases.db'))
   database

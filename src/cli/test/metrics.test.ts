@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Port, reservePort } from '../../../lab/servers/port.ts'
 import { numbers } from '../../observe/test/exposition.ts'
-import { replaceFile } from '../metrics-file.ts'
+import { replaceFile } from '../run/metrics-file.ts'
 import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
 
 const ports: Port[] = []
@@ -23,7 +23,7 @@ function readNumbers(path: string): Map<string, number> {
   return numbers(readFileSync(join(folder, path), 'utf8'))
 }
 
-test('--metrics-port serves what happens to the lease while the command runs, and only then', async () => {
+test('--metrics-port serves the metrics of the lease only while the command runs', async () => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}/metrics`
   const running = await holding('a"b', '--ttl', '600ms', '--metrics-port', `${port}`)
@@ -34,7 +34,7 @@ test('--metrics-port serves what happens to the lease while the command runs, an
       found.get(`holdfast_lease_held${name}`) === 1 &&
       (found.get(`holdfast_heartbeat_latency_seconds_count${name}`) ?? 0) > 0
     )
-  }, 'a heartbeat that is counted')
+  }, 'a counted heartbeat')
   const response = await fetch(url)
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   expect((await fetch(url.replace('metrics', ''))).status).toBe(404)
@@ -65,7 +65,7 @@ test.each([
   expect(answer).toBe(status)
 })
 
-test('M3: a link that another user planted next to the file is not followed', () => {
+test('M3: a link that another user created next to the file is not followed', () => {
   const victim = join(folder, 'victim')
   writeFileSync(victim, 'as it was')
   symlinkSync(victim, join(folder, `.a.prom.${process.pid}`))
@@ -74,18 +74,18 @@ test('M3: a link that another user planted next to the file is not followed', ()
   expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('new\n')
 })
 
-test('a port that is in use is told before the command runs, and the name is free again', async () => {
+test('a port that is in use is an error before the command runs, and the name is released', async () => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   const { port } = other.address() as AddressInfo
   const { code, out, err } = await holdfast(['run', 'a', '--metrics-port', `${port}`, '--', 'echo', 'ran'])
   other.close()
   expect({ code, out }).toEqual({ code: 69, out: '' })
-  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+  expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another port`)
   expect(await holdfast(['inspect', 'a'])).toMatchObject({ code: 1 })
 })
 
-test('the next holder on this machine gets the port that the one before it had', async () => {
+test('the next holder on this machine gets the port of the previous one', async () => {
   const options = ['--ttl', '5s', '--metrics-port', `${await freePort()}`]
   const first = await holding('a', ...options)
   const second = start(['run', 'a', '--wait', 'forever', ...options, '--', 'echo', 'ran'])
@@ -94,7 +94,7 @@ test('the next holder on this machine gets the port that the one before it had',
   expect(await second.ended).toMatchObject({ code: 0, out: 'ran\n' })
 })
 
-test('--metrics-file says how the last run went, and remembers those before it', async () => {
+test('--metrics-file has the outcome of the last run and the totals of earlier ones', async () => {
   const file = ['--metrics-file', 'a.prom']
   const name = '{name="a"}'
   const begun = Date.now() / 1_000
@@ -119,7 +119,7 @@ test('--metrics-file says how the last run went, and remembers those before it',
   expect(readdirSync(folder).filter(each => each.startsWith('.'))).toEqual([])
 })
 
-test('a lease that was lost is an ending of its own, and no series is without the name', async () => {
+test('a lost lease is an outcome of its own, and every series has the name', async () => {
   const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
   await holdfast(['break', 'a'])
   expect(await running.ended).toMatchObject({ code: 76 })
@@ -129,7 +129,7 @@ test('a lease that was lost is an ending of its own, and no series is without th
   expect([...found.keys()].filter(series => !series.includes('{name="a"'))).toEqual([])
 })
 
-test('so is one that could not be renewed, for which the command was ended', async () => {
+test('a lease that could not be renewed is counted as lost', async () => {
   const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
   const file = new DatabaseSync(join(folder, 'leases.db'))
   file.exec('pragma busy_timeout = 10000; begin immediate')
@@ -138,7 +138,7 @@ test('so is one that could not be renewed, for which the command was ended', asy
   expect(readNumbers('a.prom').get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
 })
 
-test('what a run leaves behind is not among its leases, and the file of a run that is over holds nothing', async () => {
+test('the run marker is not in the metrics, and the file of a finished run reports no held lease', async () => {
   const left = ['--at-least', '20m', '--skip-if-ran-since', '1h']
   expect(await holdfast(['run', 'a', ...left, '--metrics-file', 'a.prom', '--', 'true'])).toMatchObject({ code: 0 })
   const text = readFileSync(join(folder, 'a.prom'), 'utf8')
@@ -149,7 +149,7 @@ test('what a run leaves behind is not among its leases, and the file of a run th
   expect(text).not.toContain('a:ran')
 })
 
-test('who does not get the name writes nothing', async () => {
+test('a run that does not acquire the name writes nothing', async () => {
   await holding('a')
   writeFileSync(join(folder, 'a.prom'), 'as it was\n')
   const { code } = await holdfast(['run', 'a', '--metrics-file', 'a.prom', '--', 'true'])
@@ -157,7 +157,7 @@ test('who does not get the name writes nothing', async () => {
   expect(readFileSync(join(folder, 'a.prom'), 'utf8')).toBe('as it was\n')
 })
 
-test('a file that can no longer be written warns once, and changes nothing for the command', async () => {
+test('a file that can no longer be written causes one warning, and the command goes on', async () => {
   mkdirSync(join(folder, 'sub'))
   const args = ['run', 'a', '--metrics-file', 'sub/a.prom', '--', 'sh', '-c', 'rm -r sub; echo ran']
   const { code, out, err } = await holdfast(args)
@@ -168,7 +168,7 @@ test('a file that can no longer be written warns once, and changes nothing for t
 describe('elect', () => {
   const job = ['--', 'sh', '-c', 'echo up; exec sleep 60']
 
-  test('serves from its start on: a candidate shows as waiter, then as holder', async () => {
+  test('serves from its start: a candidate is a waiter, then the holder', async () => {
     const candidate = (port: number): Running => start(['elect', 'service', '--metrics-port', `${port}`, ...job])
     const shown = async (port: number): Promise<(number | undefined)[]> => {
       const found = numbers(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
@@ -190,7 +190,7 @@ describe('elect', () => {
     await expect(shown(first)).rejects.toThrow('fetch failed')
   })
 
-  test('its file counts all terms, and no runs, because a service is not a job', async () => {
+  test('the file counts terms, but no runs, because a service is not a job', async () => {
     const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
     await running.says(/(up\n){3}/)
     running.kill('SIGTERM')
@@ -201,25 +201,25 @@ describe('elect', () => {
     expect([...found.keys()].filter(series => !/^holdfast_(?!runs?_)\w+\{name="service"/.test(series))).toEqual([])
   })
 
-  test('whoever cannot have the port does not compete for the name', async () => {
+  test('a candidate whose port is in use does not compete for the name', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     const { port } = other.address() as AddressInfo
     const { code, out, err } = await holdfast(['elect', 'service', '--metrics-port', `${port}`, ...job])
     other.close()
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another`)
+    expect(err).toContain(`--metrics-port: port ${port} of 127.0.0.1 is in use: choose another port`)
   })
 })
 
 test.each([
-  [['--metrics-port', '0'], '--metrics-port 0 is no port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
-  [['--metrics-port', 'host:'], '--metrics-port host: is no port'],
-  [['--metrics-port', '70000'], '--metrics-port 70000 is no port'],
+  [['--metrics-port', '0'], '--metrics-port 0 is not a port: expected 1 to 65535, or HOST:PORT such as 0.0.0.0:9464'],
+  [['--metrics-port', 'host:'], '--metrics-port host: is not a port'],
+  [['--metrics-port', '70000'], '--metrics-port 70000 is not a port'],
   [['--metrics-file', 'a.txt'], '--metrics-file a.txt must end in .prom: the textfile collector reads nothing else'],
-  [['--metrics-file', 'no/a.prom'], 'no does not exist: make it first'],
+  [['--metrics-file', 'no/a.prom'], 'no does not exist: create it first'],
   [['--metrics-file', 'folder.prom'], '--metrics-file folder.prom is a folder: expected the path of a file in it'],
-])('%j is refused before anything is done', async (options, message) => {
+])('%j is refused before the command runs', async (options, message) => {
   mkdirSync(join(folder, 'folder.prom'))
   const { code, out, err } = await holdfast(['run', 'a', ...options, '--', 'echo', 'ran'])
   expect({ code, out }).toEqual({ code: 64, out: '' })

@@ -16,7 +16,7 @@ afterEach(async () => {
 })
 
 describe('over Redis', () => {
-  test('whoever waits runs as soon as the name is free, and the command finds the whole URL', async () => {
+  test('a waiter runs as soon as the name is free, and its command gets the complete URL', async () => {
     const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
     await first.says('ready')
     const second = start(['run', 'job', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_STORE'], { env })
@@ -25,25 +25,25 @@ describe('over Redis', () => {
     expect(await second.ended).toMatchObject({ code: 0, out: `${redis.url}\n` })
   })
 
-  test('the command is ended in time and holdfast ends with 76 when the server stops answering', async () => {
+  test('when the server stops answering, the command is ended in time and the exit code is 76', async () => {
     const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', 'trap "" TERM; echo ready; sleep 60'], {
       env,
     })
     await running.says('ready')
     const { command } = family(running)
     await redis.pause()
-    const stopped = performance.now() // only now: it may still renew while it is being paused
+    const stopped = performance.now() // not before: a renewal may pass while it is being paused
     await until(() => !alive(command), 'the end of the command')
     expect(performance.now() - stopped).toBeLessThan(1_000)
     const { code, err } = await running.ended
     expect(code).toBe(76)
-    // Once the lease is over, there is nothing to give back.
+    // Once the lease has ended, there is nothing to release.
     expect(err).toMatch(
-      /^holdfast: the lease of job was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm that job was released: .*\n)?$/,
+      /^holdfast: the lease "job" was not renewed and ends in .*: the command is ended\n(holdfast: the store did not confirm the release of job: .*\n)?$/,
     )
   })
 
-  test('F1: a release that the store does not confirm keeps the exit code of the command, with a warning', async () => {
+  test('F1: after a release that the store does not confirm, the exit code is that of the command, with a warning', async () => {
     const script = 'echo ready; read line; exit 5'
     const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', script], { env, pipe: true })
     await running.says('ready')
@@ -51,21 +51,21 @@ describe('over Redis', () => {
     running.child.stdin?.end('\n')
     expect(await running.ended).toMatchObject({
       code: 5,
-      err: 'holdfast: the store did not confirm that job was released: it is free after its ttl at the latest\n',
+      err: 'holdfast: the store did not confirm the release of job: it is free after its ttl at the latest\n',
     })
     redis.resume()
   })
 
-  test('a short outage is nothing that the command notices', async () => {
+  test('a short outage does not affect the command', async () => {
     const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; sleep 3; exit 5'], { env })
     await running.says('ready')
     await redis.pause()
-    await new Promise(resolve => setTimeout(resolve, 1_200)) // at least one renewal falls into it
+    await new Promise(resolve => setTimeout(resolve, 1_200)) // long enough for one renewal to fail
     redis.resume()
     expect(await running.ended).toMatchObject({ code: 5, err: '' })
   })
 
-  test('a server that comes back without its data has no lease, and the command is ended', async () => {
+  test('when the server restarts without its data, the lease is lost and the command is ended', async () => {
     const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
     await running.says('ready')
     await redis.restart()
@@ -73,7 +73,7 @@ describe('over Redis', () => {
     expect(await holdfast(['run', 'job', '--', 'true'], { env })).toMatchObject({ code: 0 })
   })
 
-  test('69, with no word of the password, when nobody serves', async () => {
+  test('when no server answers, the exit code is 69 and the password is not printed', async () => {
     await redis.kill()
     const { code, err } = await holdfast(['run', 'job', '--ttl', '500ms', '--', 'true'], { env })
     expect(code).toBe(69)
@@ -92,12 +92,12 @@ describe('over Redis', () => {
     await running.ended
     expect(await holdfast(['ls', '--store', redis.url])).toMatchObject({
       code: 0,
-      err: 'holdfast: everybody on this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
+      err: 'holdfast: every user of this machine can read the password in --store (ps): use HOLDFAST_STORE instead\n',
     })
     expect(await holdfast(['run', 'job', '-q', '--store', redis.url, '--', 'true'])).toMatchObject({ code: 0, err: '' })
   })
 
-  test('a wrong password is one clear line that does not print it', async () => {
+  test('a wrong password causes one line that does not print it', async () => {
     const wrong = env.HOLDFAST_STORE.replace('s3cr', 'guess')
     const { code, err } = await holdfast(['ls'], { env: { HOLDFAST_STORE: wrong } })
     expect(code).toBe(64)

@@ -1,11 +1,11 @@
 import { expect, test, vi } from 'vitest'
 import { connect } from '../../index.ts'
 import { Output } from '../output.ts'
-import { storeUrl } from '../where.ts'
+import { storeUrl } from '../store-url.ts'
 
 const SECRET = 'S3cr3tPw'
 
-/** URLs that cannot be used, most of them since somebody made a mistake with the password. */
+/** Unusable URLs, most of them with a typical mistake in the password. */
 const URLS = `
 redis://u:PW@127.0.0.1:1
 redis://:PW@127.0.0.1:1
@@ -57,7 +57,7 @@ sqlite://u:PW@x
   .trim()
   .split('\n')
 
-test.each(URLS)('no message repeats the password of %s', { timeout: 30_000 }, async shape => {
+test.each(URLS)('no message prints the password of %s', { timeout: 30_000 }, async shape => {
   const url = shape.replaceAll('PW', SECRET)
   const written: string[] = []
   const stderr = vi.spyOn(process.stderr, 'write').mockImplementation(text => written.push(String(text)) > 0)

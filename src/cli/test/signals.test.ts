@@ -22,7 +22,7 @@ const FORWARDED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2
 describe('while the command runs', () => {
   test.each(FORWARDED)('%s reaches the command and its children', async signal => {
     const short = signal.slice(3)
-    // The inner shell runs in the foreground: a shell lets what it starts in the background ignore SIGINT and SIGQUIT.
+    // The inner shell runs in the foreground, because background processes of a shell ignore SIGINT and SIGQUIT.
     const child = `trap "echo child ${short}; exit 0" ${short}; echo ready; while :; do sleep 0.02; done`
     const script = `trap "echo got ${short}; exit 7" ${short}; sh -c '${child}'; sleep 20`
     const running = start(['run', 'job', '--', 'sh', '-c', script])
@@ -34,14 +34,14 @@ describe('while the command runs', () => {
     expect(out).toContain(`child ${short}`)
   })
 
-  test.each(FORWARDED)('a command that %s ends makes the exit code 128 + n', async signal => {
+  test.each(FORWARDED)('%s ends the command, and the exit code is 128 + n', async signal => {
     const running = await holding('job')
     running.kill(signal)
     expect((await running.ended).code).toBe(128 + constants.signals[signal])
-    expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was given back').toMatchObject({ code: 0 })
+    expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was released').toMatchObject({ code: 0 })
   })
 
-  test('a command that ignores SIGTERM runs on, and a second signal is forwarded as well', async () => {
+  test('a command that ignores SIGTERM goes on, and a second signal is forwarded too', async () => {
     const script = 'trap "echo first" TERM; trap "echo second; exit 4" INT; echo ready; while :; do sleep 0.02; done'
     const running = start(['run', 'job', '--', 'sh', '-c', script])
     await running.says('ready')
@@ -51,7 +51,7 @@ describe('while the command runs', () => {
     expect(await running.ended).toMatchObject({ code: 4, out: 'ready\nfirst\nsecond\n' })
   })
 
-  test('a signal for the whole family, as a service manager sends it, still lets the command end in peace', async () => {
+  test('a signal to all processes, as from a service manager, lets the command end by itself', async () => {
     const running = start([
       'run',
       'job',
@@ -75,7 +75,7 @@ describe('while the command runs', () => {
     expect((await terminal.ended).code).toBe(41)
   })
 
-  test('SIGTSTP does not suspend holdfast, whose lease would end', async () => {
+  test('SIGTSTP does not suspend holdfast, because its lease would end', async () => {
     const running = await holding('job')
     running.kill('SIGTSTP')
     await running.tells('job cannot be suspended')
@@ -104,7 +104,7 @@ describe('while it waits', () => {
     await holder.ended
   })
 
-  test('SIGUSR1 and SIGUSR2 are for the command and do nothing yet', async () => {
+  test('SIGUSR1 and SIGUSR2 do nothing', async () => {
     const holder = await holding('job')
     const waiting = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'ran'])
     await waiting.tells('waiting')
@@ -116,7 +116,7 @@ describe('while it waits', () => {
 })
 
 describe('after the command', () => {
-  test('nothing is left of its process group, even of what ignores signals', async () => {
+  test('no process of its group is left, even one that ignores signals', async () => {
     const stubborn = `(trap "" TERM INT HUP; while :; do sleep 0.05; done) >/dev/null 2>&1 &`
     const { code, out } = await holdfast(['run', 'job', '--', 'sh', '-c', `${stubborn} echo $$; exit 5`])
     expect(code).toBe(5)
@@ -133,9 +133,9 @@ describe('after the command', () => {
   })
 })
 
-test('as process 1 of a container it forwards signals, and ends although its orphans stay zombies', async () => {
+test('as process 1 of a container it forwards signals, and ends although orphans stay zombies', async () => {
   const script = [
-    `(sh -c "trap '' TERM; sleep 60" &)`, // its parent is gone at once, and process 1 never asks how it ended
+    `(sh -c "trap '' TERM; sleep 60" &)`, // an orphan, whose exit status process 1 never reads
     'trap "echo got TERM; exit 6" TERM',
     'echo supervised by a child of $(cut -d " " -f 4 /proc/$PPID/stat)',
     'while :; do sleep 0.02; done',

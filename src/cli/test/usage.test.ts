@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { folder, HOLDFAST, holdfast, launch } from './holdfast.ts'
 
 describe('help', () => {
-  test('teaches every command by example', async () => {
+  test('has examples for every command', async () => {
     for (const command of ['run', 'elect', 'ls', 'inspect', 'break', 'ttl', 'fence', 'prove']) {
       const asked = await holdfast([command, '--help'])
       expect(asked).toMatchObject({ code: 0, err: '' })
@@ -23,7 +23,7 @@ describe('help', () => {
     expect(Math.max(...out.split('\n').map(line => line.length))).toBeLessThanOrEqual(120)
   })
 
-  test('of the command that runs is not taken for help of holdfast', async () => {
+  test('after -- is an argument of the command', async () => {
     expect(await holdfast(['run', 'job', '--', 'printf', '%s', '--help'])).toMatchObject({ code: 0, out: '--help' })
   })
 
@@ -34,8 +34,11 @@ describe('help', () => {
 })
 
 test.each([
-  [[], 'a command comes first: run, elect, ls, inspect, break, migrate, ttl, fence, prove; see holdfast --help'],
-  [['--json'], 'a command comes first'],
+  [
+    [],
+    'a command is missing: expected run, elect, ls, inspect, break, migrate, ttl, fence, prove; see holdfast --help',
+  ],
+  [['--json'], 'a command is missing'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
   [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, fence, prove'],
@@ -44,14 +47,14 @@ test.each([
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],
   [['run', 'job', '--'], 'the command is missing'],
   [['run', 'job', '--', ''], 'the command is missing'],
-  [['run', 'job', 'node', 'job.js'], 'the command goes after --, as in: holdfast run job -- node job.js'],
-  [['run', 'a', 'b', '--', 'true'], 'one NAME was expected, and b came after it'],
+  [['run', 'job', 'node', 'job.js'], 'put the command after --, as in: holdfast run job -- node job.js'],
+  [['run', 'a', 'b', '--', 'true'], 'expected one NAME, but b follows it'],
   [['run', 'job', '--tll', '5s', '--', 'true'], 'has no option --tll: did you mean --ttl?'],
   [['run', 'job', '--ttl', '--', 'true'], 'argument missing'],
   [['run', 'job', '--ttl', '10', '--', 'true'], 'a duration needs a unit: did you mean 10s or 10ms?'],
   [['run', 'job', '--wait', '-5s', '--', 'true'], "'--wait' argument is ambiguous"],
-  [['run', 'job', '--wait=-5s', '--', 'true'], '--wait -5s is no duration'],
-  [['run', 'job', '--wait', 'ever', '--', 'true'], '--wait ever is no duration'],
+  [['run', 'job', '--wait=-5s', '--', 'true'], '--wait -5s is not a duration'],
+  [['run', 'job', '--wait', 'ever', '--', 'true'], '--wait ever is not a duration'],
   [['run', 'job', '--ttl', '0s', '--', 'true'], '--ttl 0s is too short'],
   [
     ['run', 'job', '--ttl', '400ms', '--', 'true'],
@@ -60,33 +63,39 @@ test.each([
   [['run', 'job', '--ttl', '1000h', '--', 'true'], 'too long'],
   [['run', 'job', '--ttl', '3s', '--grace', '1001ms', '--', 'true'], '--grace 1001ms is more than a third of the ttl'],
   [['run', 'job', '--max', '0s', '--', 'true'], '--max 0s leaves no time'],
-  [['run', 'job', '--skip-if-ran-since', '0s', '--', 'true'], '--skip-if-ran-since 0 skips nothing'],
+  [['run', 'job', '--skip-if-ran-since', '0s', '--', 'true'], '--skip-if-ran-since 0 never skips a run'],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'zookeeper://127.0.0.1:1', '--', 'true'],
-    '--skip-if-ran-since is too long for this store: zookeeper keeps a lease without its process for 24 s at most',
+    '--skip-if-ran-since is too long for this store: zookeeper keeps a lease without its process for at most 24 s',
   ],
   [
     ['run', 'job', '--skip-if-ran-since', '1h', '--store', 'redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3', '--', 'x'],
-    'redlock of 3 keeps a lease without its process for 30 s at most',
+    'redlock of 3 keeps a lease without its process for at most 30 s',
   ],
-  [['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'], 'NAME may have 251 bytes'],
+  [
+    ['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'],
+    'which uses NAME:ran: expected at most 251 bytes',
+  ],
   [['elect', 'job'], 'the command is missing, as in: holdfast elect job -- node job.js'],
-  [['elect', 'job', 'true'], 'the command goes after --, as in: holdfast elect job -- true'],
+  [['elect', 'job', 'true'], 'put the command after --, as in: holdfast elect job -- true'],
   [['elect', 'job', '--wait', '5s', '--', 'true'], 'holdfast elect has no option --wait'],
-  [['elect', 'job', '--pause', '1ms', '--', 'true'], '--pause 1ms would start a broken command in a loop'],
-  [['elect', 'job', '--longest-pause', '1ms', '--', 'true'], '--longest-pause 1ms is shorter than --pause, 1000ms'],
+  [['elect', 'job', '--pause', '1ms', '--', 'true'], '--pause 1ms would start a broken command in a busy loop'],
+  [
+    ['elect', 'job', '--longest-pause', '1ms', '--', 'true'],
+    '--longest-pause 1ms is shorter than --pause: expected at least 1000ms',
+  ],
   [['run', 'job', '--on-lost', 'pray', '--', 'true'], '--on-lost pray is unknown: expected kill, term or ignore'],
-  [['run', 'job', '-E', '256', '--', 'true'], '-E 256 is no exit code: expected a number from 0 to 255'],
-  [['run', 'job', '-E', 'x', '--', 'true'], '-E x is no exit code'],
+  [['run', 'job', '-E', '256', '--', 'true'], '-E 256 is not an exit code: expected a number from 0 to 255'],
+  [['run', 'job', '-E', 'x', '--', 'true'], '-E x is not an exit code'],
   [['run', 'job', '--store', '', '--', 'true'], '--store is empty'],
-  [['run', 'job', '--store', 'memory:', '--', 'true'], 'excludes nobody'],
+  [['run', 'job', '--store', 'memory:', '--', 'true'], 'it locks nothing'],
   [['run', 'job', '--store', 'leases.db', '--', 'true'], 'a store URL begins with its scheme'],
   [['run', '', '--', 'true'], 'the name of a lease is empty'],
   [['run', 'a\nb', '--', 'true'], 'has a control character'],
   [['run', 'job', '--note', '\u202etxt.exe', '--', 'true'], 'note has an invisible character'],
   [['run', 'x'.repeat(256), '--', 'true'], 'has 256 bytes of UTF-8: at most 255 are allowed'],
   [['run', 'job', '--note', 'x'.repeat(256), '--', 'true'], 'at most 255'],
-  [['ls', 'a', 'b'], 'one PREFIX was expected, and b came after it'],
+  [['ls', 'a', 'b'], 'expected one PREFIX, but b follows it'],
   [['ls', '--ttl', '5s'], 'holdfast ls has no option --ttl'],
   [['inspect'], 'NAME is missing; see holdfast inspect --help'],
   [['break'], 'NAME is missing'],
@@ -101,7 +110,7 @@ test.each([
   [['help', 'constructor'], 'there is no command constructor: expected run, elect'],
   [['fence', 'constructor'], 'there is no holdfast fence constructor; see holdfast fence --help'],
   [['fence', 'toString'], 'there is no holdfast fence toString; see holdfast fence --help'],
-])('L19: %j, what every object has, is no command', isRefused)
+])('L19: %j, a property of every object, is not a command', isRefused)
 
 async function isRefused(args: string[], message: string): Promise<void> {
   const { code, out, err } = await holdfast(args)
@@ -110,7 +119,7 @@ async function isRefused(args: string[], message: string): Promise<void> {
   expect(err).toMatch(/^holdfast: .*\n$/)
 }
 
-test('with --json an error is an object of one line on standard error', async () => {
+test('with --json an error is a JSON object in one line on standard error', async () => {
   for (const args of [
     ['run', 'job', '--json', '--ttl', '10', '--', 'true'],
     ['inspect', '--json'],
@@ -124,7 +133,7 @@ test('with --json an error is an object of one line on standard error', async ()
   }
 })
 
-test('colours are for terminals, and NO_COLOR turns them off there too', async () => {
+test('colours are only for terminals, and NO_COLOR turns them off', async () => {
   expect((await holdfast(['nothing'])).err).not.toContain('\u001b')
   const command = [...HOLDFAST, 'nothing'].map(word => `'${word}'`).join(' ')
   const terminal = await launch(['script', '-qec', command, '/dev/null'], { env: { TERM: 'xterm' } }).ended
@@ -137,17 +146,19 @@ test('colours are for terminals, and NO_COLOR turns them off there too', async (
 describe('without a store', () => {
   const nowhere = { HOLDFAST_STORE: undefined, XDG_STATE_HOME: undefined }
 
-  test('a file of this user is used, in a folder of its own, and named', async () => {
+  test('a file of this user is used and reported, in a private folder', async () => {
     const env = { ...nowhere, XDG_STATE_HOME: join(folder, 'state') }
     const { code, out, err } = await holdfast(['run', 'job', '--', 'sh', '-c', 'echo $HOLDFAST_STORE'], { env })
     const path = join(folder, 'state', 'holdfast', 'leases.db')
     expect({ code, out }).toEqual({ code: 0, out: `sqlite:${path}\n` })
-    expect(err).toBe(`holdfast: store sqlite:${path}, this machine and user only; set HOLDFAST_STORE to share\n`)
+    expect(err).toBe(
+      `holdfast: leases are in sqlite:${path}, for this user and machine only; set HOLDFAST_STORE to share them\n`,
+    )
     expect(statSync(join(folder, 'state', 'holdfast')).mode & 0o777).toBe(0o700)
     expect(await holdfast(['ls', '-q'], { env })).toMatchObject({ code: 0, err: '' })
   })
 
-  test('a relative XDG_STATE_HOME is passed over, and odd names of folders are no obstacle', async () => {
+  test('a relative XDG_STATE_HOME is ignored, and folder names may have special characters', async () => {
     const home = join(folder, 'my home?100%#')
     mkdirSync(home)
     const { code } = await holdfast(['run', 'job', '--', 'true'], {
@@ -173,20 +184,20 @@ describe('without a store', () => {
     },
   )
 
-  test('a folder that cannot be made is 69 with a way out', async () => {
+  test('a folder that cannot be created: 69, and what to do', async () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { ...nowhere, HOME: '/dev/null' } })
     expect(code).toBe(69)
     expect(err).toMatch(
-      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be made or kept private \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
+      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be created or made private \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
     )
   })
 
-  test('an empty HOME is 69 with a way out', async () => {
+  test('an empty HOME: 69, and what to do', async () => {
     const { code, err } = await holdfast(['ls'], { env: { ...nowhere, HOME: '' } })
     expect({ code, err }).toEqual({ code: 69, err: expect.stringContaining('HOME is not set') })
   })
 
-  test('an empty HOLDFAST_STORE is refused: a lock in the wrong store is worse than an error', async () => {
+  test('an empty HOLDFAST_STORE is refused, because a lock in the wrong store is worse than an error', async () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { HOLDFAST_STORE: '' } })
     expect({ code, err }).toEqual({ code: 64, err: expect.stringContaining('HOLDFAST_STORE is empty') })
   })

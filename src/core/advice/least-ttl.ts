@@ -25,7 +25,7 @@ export function tolerance(ttl: number): number {
   return ttl - margin(ttl) - longestGap(ttl)
 }
 
-/** The least ttl for these measurements, in whole milliseconds, and the reason. docs/choosing-a-ttl.md derives it. */
+/** The least ttl for these measurements, in whole milliseconds, and the reason. docs/operations/ttl.md derives it. */
 export function leastTtl({ p99, unresponsiveness, loopDelay, shortestTtl }: Measured): { ttl: number; reason: string } {
   const tolerant = leastTolerant(unresponsiveness + loopDelay)
   const figures = `p99 ${show(p99)}, unresponsive ${show(unresponsiveness)}, worst loop delay ${show(loopDelay)}`

@@ -34,11 +34,11 @@ async function printed(...args: string[]): Promise<string> {
 }
 
 describe('holdfast fence sql', () => {
-  test('prints what makes the marks and holds all writers of a table to them', async () => {
+  test('prints the SQL of the marks and a trigger that checks all writers of a table', async () => {
     await server.query(await printed())
     await server.query(await printed('--url', 'postgres://x?schema=app&table=marks', '--leases'))
     await server.query('create table app.invoices (id int primary key)')
-    const row = ['--table', 'app.invoices', '--column', 'version', '--resource', 'invoices', '--lineage', '2']
+    const row = ['--table', 'app.invoices', '--column', 'version', '--resource', 'invoices', '--epoch', '2']
     await server.query(await printed(...row, '--url', 'postgres://x?schema=app&table=marks'))
     await server.query('insert into app.invoices values (1, 7)')
     expect(await failureOf(server.query('insert into app.invoices values (2, 6)'))).toMatchObject({ code: 'HF412' })
@@ -89,15 +89,15 @@ describe('the marks', () => {
     await marks.raise('cli orders', { lineage: 3, token: 5n })
     const listed = await holdfast(['fence', 'ls', 'cli', '--url', url])
     const rows = [
-      /^RESOURCE {6}LINEAGE {2}TOKEN/,
-      /^cli invoices {2}0 {8}9007199254740992 {2}20\d\d-/,
-      /^cli orders {4}3 {8}5 /,
+      /^RESOURCE {6}EPOCH {2}TOKEN/,
+      /^cli invoices {2}0 {6}9007199254740992 {2}20\d\d-/,
+      /^cli orders {4}3 {6}5 /,
     ]
     expect(listed.out.trimEnd().split('\n')).toEqual(rows.map(row => expect.stringMatching(row)))
 
     const advanced = await holdfast(['fence', 'advance', 'cli invoices', '--url', url])
     expect(advanced).toMatchObject({ code: 0, err: '' })
-    expect(advanced.out).toMatch(/^cli invoices is in lineage 1: .*\nGive \{ lineage: 1 \}/)
+    expect(advanced.out).toMatch(/^cli invoices is now in epoch 1 .*\n.* give \{ lineage: 1 \}/)
     await expect(marks.raise('cli invoices', { lineage: 0, token: 2n ** 53n })).rejects.toEqual(stale(2n ** 53n, 0n))
     await marks.raise('cli invoices', { lineage: 1, token: 1n })
     const nobody = await holdfast(['fence', 'advance', 'cli nobody', '--url', url, '--json'])
@@ -108,9 +108,9 @@ describe('the marks', () => {
     })
 
     const kept = await holdfast(['fence', 'prune', '--older-than', '1h', '--url', url])
-    expect(kept).toMatchObject({ code: 0, out: 'no marks are older than 1h: nothing was removed\n' })
+    expect(kept).toMatchObject({ code: 0, out: 'no mark is older than 1h\n' })
     const none = await holdfast(['fence', 'prune', 'cli x', '--older-than', '0d', '--url', url])
-    expect(none.out).toBe('no marks of resources that begin with cli x are older than 0d: nothing was removed\n')
+    expect(none.out).toBe('no mark of resources that begin with cli x is older than 0d\n')
     const pruned = await holdfast(['fence', 'prune', 'cli', '--older-than', '0d', '--url', url, '--json'])
     expect(JSON.parse(pruned.out)).toEqual({ pruned: 2 })
     expect(await marks.list('cli')).toEqual([])
@@ -118,11 +118,11 @@ describe('the marks', () => {
   })
 })
 
-test('what cannot be right is said', async () => {
+test('wrong usage is refused with what was expected', async () => {
   for (const [args, says] of [
-    [[], /what to do comes first: sql, ls, advance, prune/],
+    [[], /fence needs a command: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
-    [['ls'], /--url must say where/],
+    [['ls'], /--url is missing/],
     [['ls', '--url', 'etcd://x'], /no marks are kept at a URL of etcd:/],
     [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
     [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
@@ -134,14 +134,14 @@ test('what cannot be right is said', async () => {
     [['ls', '--url', 'file:missing'], /there are no marks at "missing"/],
     [['ls', '--url', 'sqlite:missing.db'], /there is no file "missing.db"/],
     [['advance', '--url', 'sqlite:missing.db'], /RESOURCE is missing/],
-    [['prune', '--url', 'sqlite:missing.db'], /--older-than must say/],
-    [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than must say/],
-    [['sql', '--column', 'version'], /about the rows of a --table/],
-    [['sql', '--table', 'a', '--resource', 'a', '--lineage', 'one'], /lineage must be a whole number/],
+    [['prune', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
+    [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
+    [['sql', '--column', 'version'], /--epoch need --table/],
+    [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /lineage must be a whole number/],
     [['sql', '--url', 'redis://x'], /only at URLs of sqlite: postgres: postgresql:: elsewhere/],
     [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
     [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
-    [['sql', '--leases', '--table', 'a'], /--leases is about the marks/],
+    [['sql', '--leases', '--table', 'a'], /--leases and --table exclude each other/],
   ] as const) {
     const { code, err } = await holdfast(['fence', ...args])
     expect({ code, err }).toEqual({ code: 64, err: expect.stringMatching(says) })

@@ -1,6 +1,6 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 
-/** Format of the tables and functions, raised with every change of schema.ts. docs/format.md describes it. */
+/** Format of the tables and functions, raised with every change of schema.ts. docs/reference/format.md describes it. */
 export const FORMAT = 1
 
 /** Where leases are kept. */

@@ -4,7 +4,7 @@ export const APPLICATION_ID = 0x48464c53
 /** The number of the format below, raised by every change of it. A newer one than this is refused. */
 export const FORMAT = 1
 
-/** Times are milliseconds since 1970 by the wall clock. Described in docs/format.md. */
+/** Times are milliseconds since 1970 by the wall clock. Described in docs/reference/format.md. */
 export const SCHEMA: string = `
 create table counter (
   token integer not null check (token between 0 and 9007199254740991)

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import type { Report } from '../../../cli/show/ttl-report.ts'
 import { holdfast, type Running, start } from '../../../cli/test/holdfast.ts'
-import type { Report } from '../../../cli/ttl-report.ts'
 import { type Nodes, startNodes } from '../../../stores/redlock/test/support.ts'
 
 async function reportOf(running: Running): Promise<Report> {
@@ -59,7 +59,7 @@ describe('over SQLite', () => {
 
   test('the text has the percentiles, a histogram, the advice and its limits', async () => {
     const { out, err } = await holdfast(['ttl', '--for', '5s'])
-    expect(err).toBe('holdfast: 5 s of at most 10 renewals a second; Ctrl-C ends it sooner\n')
+    expect(err).toBe('holdfast: measures for 5 s at up to 10 renewals a second; Ctrl-C ends it early\n')
     for (const line of [
       /^\d\d heartbeats over sqlite in [\d.]+ s, none failed$/m,
       /^latency +p50 \S+ m?s, p99 \S+ m?s, p99\.9 \S+ m?s, worst \S+ m?s$/m,
@@ -67,10 +67,10 @@ describe('over SQLite', () => {
       /^unresponsive {5}\S+ m?s$/m,
       /^event loop +p99 \S+ m?s late, worst \S+ m?s; \d+ garbage collections, worst \S+ m?s$/m,
       /^p99 .*: /m,
-      /^Take a ttl of \d+ s, a heartbeat every \S+ s; .* never below \S+ m?s\.$/m,
-      /^ +ttl +heartbeat +tolerates, with one lost +takeover takes at most$/m,
+      /^Use a ttl of \d+ s, with a heartbeat every \S+ s\. .* at least \S+ m?s\.$/m,
+      /^ +ttl +heartbeat +tolerates, with one lost +takeover at most$/m,
       /^ +\d+ s +[\d.]+ s +[\d.]+ s +[\d.]+ s$/m,
-      /^ {2}The event loop .* are those of this process/m,
+      /^ {2}The event loop .* of your application/m,
     ])
       expect(out).toMatch(line)
     expect(Math.max(...out.split('\n').map(line => line.length))).toBeLessThanOrEqual(130)
@@ -94,8 +94,8 @@ describe('over SQLite', () => {
   test('too few heartbeats are reported, and no ttl is advised', async () => {
     const { code, out } = await holdfast(['ttl', '--for', '1s'])
     expect(code).toBe(2)
-    expect(out).toMatch(/^Too few heartbeats to advise a ttl: \d+ were answered, and 20 are needed\.$/m)
-    expect(out).not.toContain('Take a ttl')
+    expect(out).toMatch(/^Too few heartbeats to advise a ttl: \d+ were answered, 20 are needed\.$/m)
+    expect(out).not.toContain('Use a ttl')
   })
 
   test('a process that was paused for a second measures a loop delay, and a longer ttl is advised', async () => {
@@ -223,10 +223,10 @@ describe('bad input', () => {
     [['ttl', '--for', '0s'], '--for 0s: expected from 1s to 24h'],
     [['ttl', '--for', '25h'], '--for 25h: expected from 1s to 24h'],
     [['ttl', '--for', '60'], '--for 60: a duration needs a unit: did you mean 60s or 60ms?'],
-    [['ttl', '--for', 'long'], '--for long is no duration'],
+    [['ttl', '--for', 'long'], '--for long is not a duration'],
     [['ttl', '--fro', '60s'], 'holdfast ttl has no option --fro: did you mean --for?; see holdfast ttl --help'],
-    [['ttl', 'job'], 'ttl has no arguments, only options: job; see holdfast ttl --help'],
-    [['ttl', '--store', 'memory:'], 'excludes nobody'],
+    [['ttl', 'job'], 'ttl takes options only, no argument such as job; see holdfast ttl --help'],
+    [['ttl', '--store', 'memory:'], 'it locks nothing'],
     [['ttl', '--store', 'foo://x'], 'foo'],
     [['ttl', '--store', 'sqlite:missing/leases.db'], 'missing'],
   ])('%j', async (args, message) => {

@@ -125,7 +125,7 @@ test('holdfast migrate makes the tables, and holdfast run then runs with them', 
   })
   const run = await holdfast(['run', 'nightly', '--', 'sh', '-c', 'echo $HOLDFAST_TOKEN'], { env })
   expect(run).toMatchObject({ code: 0, out: expect.stringMatching(/^\d{16}\n$/) })
-  expect(await holdfast(['ls'], { env })).toMatchObject({ code: 0, out: 'nothing is held\n' })
+  expect(await holdfast(['ls'], { env })).toMatchObject({ code: 0, out: 'no name is held\n' })
 })
 
 test('holdfast migrate --print-sql prints what makes them, and does nothing', async () => {
@@ -148,7 +148,7 @@ test('holdfast migrate does nothing where nothing is needed, refuses what is no 
   const { code, out } = await holdfast(['migrate', '--store', 'sqlite:unused.db'])
   expect({ code, out }).toEqual({
     code: 0,
-    out: 'a store of sqlite: makes by itself what it needs: nothing is to be done\n',
+    out: 'nothing to do: a store of sqlite: creates what it needs itself\n',
   })
   for (const [store, message] of [
     ['postgress://host/app', /no store has the scheme postgress:; there are .*postgres:/],
@@ -162,6 +162,6 @@ test('holdfast migrate does nothing where nothing is needed, refuses what is no 
       })
   expect(await holdfast(['migrate', 'now'])).toMatchObject({
     code: 64,
-    err: expect.stringMatching(/migrate has no arguments/),
+    err: expect.stringMatching(/migrate takes options only/),
   })
 })

@@ -66,22 +66,26 @@ test('while a chroot is deleted again and again, calls fail with a message, and 
   await using store = storeOf(server, { chroot: '/tooManyChanges' })
   const connection = await connectionTo(server)
   await hold(store, claimOf('first'))
-  let rounds = 0
+  let isOver = false
   const removing = (async () => {
-    for (; rounds < 30; rounds += 1) await removeAll(connection, '/tooManyChanges')
+    for (let rounds = 0; rounds < 30; rounds += 1) await removeAll(connection, '/tooManyChanges')
+  })().finally(() => {
+    isOver = true
+  })
+  const asking = (async () => {
+    while (!isOver) {
+      const claim = claimOf('a')
+      const failed = await store
+        .acquire(claim, signal)
+        .then(() => store.release(claim, signal))
+        .then(
+          () => undefined,
+          error => error, // the chroot may also go between the two calls
+        )
+      if (failed) expect(failed).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    }
   })()
-  while (rounds < 30) {
-    const claim = claimOf('a')
-    const failed = await store
-      .acquire(claim, signal)
-      .then(() => store.release(claim, signal))
-      .then(
-        () => undefined,
-        error => error, // the chroot may also go between the two calls
-      )
-    if (failed) expect(failed).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-  }
-  await removing
+  await Promise.all([removing, asking])
   await hold(store, claimOf('a'))
   connection.end(new Disconnected('over'))
 })

@@ -1,0 +1,169 @@
+import type { CommandHelp } from './command-help.ts'
+
+export const LS: CommandHelp = {
+  usage: 'ls [PREFIX] [options]',
+  entry: 'ls [PREFIX]',
+  summary: 'Lists holders and waiters',
+  text: [
+    'Lists the holder of each name, followed by its waiters in queue order.',
+    'With --json, tokens are decimal strings and times are milliseconds.',
+  ],
+  examples: [
+    ['holdfast ls'],
+    ['holdfast ls nightly-', 'names that begin with nightly-'],
+    [`holdfast ls --json | jq '.[] | select(.state == "held") | .name'`],
+  ],
+  options: [],
+}
+
+export const INSPECT: CommandHelp = {
+  usage: 'inspect NAME [options]',
+  entry: 'inspect NAME',
+  summary: 'Shows holder, token, note and waiters of a name',
+  text: ['Shows the holder of NAME, its token, its note, the time left, and the waiters.'],
+  examples: [['holdfast inspect nightly'], [`holdfast inspect nightly --json | jq -r '.holder.token'`]],
+  options: [],
+  exitCodes: [
+    ['0', 'NAME is held'],
+    ['1', 'NAME is free'],
+  ],
+}
+
+export const BREAK: CommandHelp = {
+  usage: 'break NAME [options]',
+  entry: 'break NAME',
+  summary: 'Takes the lease from its holder',
+  text: [
+    "Takes the lease from its holder and prints a token that is higher than the holder's.",
+    'The holder is notified at its next renewal, at most a third of its ttl later. Until then it may go on working. A resource that checks tokens refuses it once it has seen the printed token or the token of the next holder.',
+  ],
+  examples: [['holdfast break nightly'], ['holdfast break nightly --json | jq -r .token']],
+  options: [],
+  exitCodes: [
+    ['0', 'The lease was taken'],
+    ['1', 'NAME was free'],
+  ],
+}
+
+export const MIGRATE: CommandHelp = {
+  usage: 'migrate [options]',
+  entry: 'migrate',
+  summary: 'Creates the tables of a PostgreSQL store',
+  text: [
+    'Creates the schema, tables and functions that a PostgreSQL store needs, and updates the functions. It is safe to run again. Other stores create what they need themselves.',
+  ],
+  examples: [
+    ['holdfast migrate --store postgres://owner@db/app'],
+    [`holdfast migrate --store 'postgres://owner@db/app?schema=locks&table=job'`],
+    ['holdfast migrate --print-sql > migrations/0042-holdfast.sql'],
+  ],
+  options: [
+    {
+      flags: '--print-sql',
+      text: 'Prints the SQL and connects to nothing',
+      values: 'without a store: SQL for the default names',
+      default: 'off',
+    },
+  ],
+}
+
+export const TTL: CommandHelp = {
+  usage: 'ttl [options]',
+  entry: 'ttl',
+  summary: 'Measures heartbeats and advises a ttl',
+  text: [
+    'Measures the latency of heartbeats and advises a ttl: the shortest one that tolerates the worst latency and one lost heartbeat, and what longer ones give.',
+    'It acquires a lease with a random name, renews it at most 10 times a second, and releases it. Ctrl-C ends the measurement early and prints the result so far. With --json all times are milliseconds.',
+  ],
+  examples: [
+    ['holdfast ttl --store redis://cache:6379'],
+    ['holdfast ttl --for 10m'],
+    ['holdfast ttl --json -q | jq .advice.leastTtl'],
+  ],
+  options: [
+    {
+      flags: '--for DURATION',
+      text: 'How long to measure; longer finds rarer pauses',
+      values: '1s to 24h',
+      default: '60s',
+    },
+  ],
+  exitCodes: [
+    ['0', 'A ttl was advised'],
+    ['2', 'Fewer than 20 heartbeats were answered'],
+    ['69', 'The store is not available'],
+  ],
+}
+
+export const FENCE: CommandHelp = {
+  usage: 'fence sql | ls | advance | prune [options]',
+  entry: 'fence',
+  summary: 'Manages the high-water marks of fenced resources',
+  text: [
+    'A fenced resource keeps a high-water mark: the highest token that it has seen. It refuses lower tokens.',
+    '--url says where the marks are. The leases may be in another store, so HOLDFAST_STORE is not used.',
+  ],
+  examples: [
+    ['holdfast fence sql | psql app'],
+    ['holdfast fence sql --table invoices --resource invoices | psql app'],
+    ['holdfast fence ls --url postgres://db/app'],
+    ['holdfast fence advance invoices --url postgres://db/app'],
+    ['holdfast fence advance prices.csv --url file:///srv/exports'],
+    ['holdfast fence prune customer- --older-than 90d --url redis://cache:6379'],
+  ],
+  options: [
+    {
+      flags: '--url URL',
+      text: 'Where the marks are',
+      values: 'see below',
+      default: 'none; sql: postgres://localhost',
+    },
+    {
+      flags: '--older-than AGE',
+      text: 'With prune: the age of marks to remove',
+      values: 'days or hours, such as 90d or 36h',
+    },
+    { flags: '--leases', text: 'With sql: adds the function that checks lease rows', default: 'off' },
+    { flags: '--table TABLE', text: 'With sql: prints a trigger for this table', default: 'none' },
+    { flags: '--column NAME', text: 'Column for the token of the last writer', default: 'lock_version' },
+    { flags: '--resource NAME', text: 'Adds one mark for all rows of the table', default: 'none' },
+    { flags: '--epoch N', text: 'The epoch of that mark', values: 'a whole number', default: '0' },
+  ],
+  isStoreless: true,
+  sections: [
+    {
+      title: 'Commands',
+      rows: [
+        ['sql', 'Prints the SQL of the marks (PostgreSQL, SQLite)'],
+        ['sql --table TABLE', 'Prints a PostgreSQL trigger that refuses stale holders'],
+        ['ls [PREFIX]', 'Lists resource, epoch, token and last update'],
+        ['advance RESOURCE', 'Starts the next epoch of a resource; prints it'],
+        ['prune [PREFIX]', 'Removes marks older than --older-than'],
+      ],
+    },
+    {
+      title: 'URLs (--url)',
+      rows: [
+        ['postgres://host/database', 'Options: ?schema=…&table=… of the marks'],
+        ['redis://host:6379', 'Option: ?prefix=…'],
+        ['sqlite:PATH', 'The file with the data and its marks'],
+        ['file:///FOLDER', 'Fenced files; a resource is a path from FOLDER'],
+      ],
+      text: ['Objects keep their marks themselves: change those with holdfast/fencing/objects.'],
+    },
+    {
+      title: 'Dangers',
+      rows: [
+        ['advance', 'Refuses every holder whose fence has a lower epoch'],
+        ['prune', 'A holder that was paused for longer can write again'],
+      ],
+      text: [
+        'Use advance after a move to another store or a restored backup. Give every fence of the resource the new epoch only when no earlier holder is still running. Prune only marks that are older than any process can be paused.',
+      ],
+    },
+  ],
+  exitCodes: [
+    ['0', 'Done'],
+    ['1', 'With advance: the resource has no mark'],
+  ],
+}

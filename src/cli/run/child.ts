@@ -1,0 +1,88 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import type { Lease } from '../../index.ts'
+import { endGroup } from './process-group.ts'
+import { type Ended, now, type Reason, type Report, type Request, type Start, type Timestamp } from './supervisor.ts'
+
+/** Events of the command while it runs. */
+export interface Listener {
+  /** The supervisor began to end the command. */
+  ending(reason: Reason): void
+  /** A process of the command belongs to another user and cannot be ended. */
+  denied(): void
+}
+
+/** The command ended, could not be started, or was ended because its supervisor was killed. */
+export type Outcome = { ended: Ended } | { failed: { code: string; message: string } } | { supervisorKilled: true }
+
+/** Controls the command through its supervisor. */
+export class Child {
+  /** Resolves when no process of the command's group is left. Never rejects. */
+  readonly outcome: Promise<Outcome>
+  readonly #supervisor: ChildProcess
+
+  /** `name` is shown in lists of processes. */
+  constructor(name: string, start: Start, listener: Listener) {
+    // Forks the entry of this program: the path is right from source and bundled.
+    const { NODE_OPTIONS: _slow, ...env } = process.env
+    this.#supervisor = fork(process.argv[1] as string, ['supervise', name], {
+      detached: true,
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+      env,
+      execArgv: process.execArgv.filter(option => !option.startsWith('--inspect')),
+    })
+    this.outcome = this.#follow(listener)
+    this.#send({ start })
+  }
+
+  deadline(deadline: Timestamp): void {
+    this.#send({ deadline })
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#send({ signal })
+  }
+
+  end(reason: 'lost' | 'max'): void {
+    this.#send({ end: reason })
+  }
+
+  #follow(listener: Listener): Promise<Outcome> {
+    return new Promise(resolve => {
+      let pid: number | undefined
+      let isOver = false
+      this.#supervisor.on('message', (report: Report) => {
+        if ('pid' in report) pid = report.pid
+        else if ('ending' in report) listener.ending(report.ending)
+        else if ('denied' in report) listener.denied()
+        else {
+          isOver = true
+          this.#supervisor.unref()
+          resolve(report)
+        }
+      })
+      // Normally this follows the last report. Without one, the supervisor was killed.
+      const onDisconnect = async () => {
+        if (isOver) return
+        if (pid) await endGroup(pid)
+        resolve({ supervisorKilled: true })
+      }
+      this.#supervisor.on('disconnect', () => void onDisconnect())
+      this.#supervisor.on('error', error => resolve({ failed: { code: 'SUPERVISOR', message: error.message } }))
+    })
+  }
+
+  #send(request: Request): void {
+    // If the supervisor is gone, the disconnect handler ends the command.
+    if (this.#supervisor.connected) this.#supervisor.send(request, () => {})
+  }
+}
+
+/**
+ * When the lease ends. Reads the clocks before the lease: if this process is paused in between, the deadline is too early,
+ * never too late.
+ */
+export function deadlineOf(lease: Lease): Timestamp {
+  const { monotonic, wall } = now()
+  const { remaining } = lease
+  return { monotonic: monotonic + remaining, wall: wall + remaining }
+}

@@ -1,0 +1,55 @@
+import { connect, type Lease, subscribe } from '../../index.ts'
+import { closeLocks } from '../close-locks.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT } from '../failure.ts'
+import { Output } from '../output.ts'
+import { Signals } from '../signals.ts'
+import { storeUrl } from '../store-url.ts'
+import { parseElect } from './elect-options.ts'
+import { checkPlatform, hold, messageOf } from './hold.ts'
+import { reportHolders, reportLease } from './progress.ts'
+
+/** `holdfast elect`: runs a command while this process leads, until a signal ends it. Returns the exit code. */
+export async function elect(args: readonly string[]): Promise<number> {
+  const options = parseElect(args)
+  checkPlatform('elect')
+  const output = new Output(options)
+  const url = storeUrl(options.store, output)
+  const signals = new Signals('while the command did not run')
+  const { name, ttl, note, owner, pause, longestPause } = options
+  // Before the locks, because metrics count from their creation.
+  const metrics = options.metrics && new (await import('./metrics.ts')).CommandMetrics(name, options.metrics, output)
+  const locks = await connect(url)
+  const done = new AbortController()
+  let exit = 0
+
+  const lead = async (lease: Lease): Promise<void> => {
+    const { token } = lease
+    output.info('leading', `this process leads ${name}, with token ${token}`, { name, token })
+    exit = await hold(lease, url, options, output, signals)
+    signals.forward(undefined)
+    if (signals.received || exit === EXIT.notFound || exit === EXIT.notExecutable) done.abort()
+    else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
+    else reportDelay(output, name, 'the command ended with 0', pause)
+  }
+
+  try {
+    reportHolders(name, output)
+    reportLease(name, output)
+    subscribe('leadership_delayed', ({ error, delay }) => reportDelay(output, name, messageOf(error), delay))
+    const election = locks.election(name, { ttl, note, owner, pause, longestPause })
+    const campaign = async (): Promise<number> => {
+      await election.run(lead, { signal: AbortSignal.any([signals.stop, done.signal]) })
+      return signals.stop.aborted ? output.fail(signals.stop.reason) : exit
+    }
+    return await (metrics ? metrics.during(campaign) : campaign())
+  } catch (error) {
+    return output.fail(error)
+  } finally {
+    await closeLocks(locks, output)
+  }
+}
+
+function reportDelay(output: Output, name: string, cause: string, delay: number): void {
+  output.info('delayed', `${cause}; the next campaign for ${name} is in ${formatDuration(delay)}`, { name, delay })
+}

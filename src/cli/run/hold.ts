@@ -1,0 +1,175 @@
+import { existsSync } from 'node:fs'
+import { type Lease, subscribe } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { EXIT, Failure } from '../failure.ts'
+import type { Output } from '../output.ts'
+import { type Signals, signalExit } from '../signals.ts'
+import { Child, deadlineOf, type Outcome } from './child.ts'
+import type { HoldOptions } from './hold-options.ts'
+import type { Reason } from './supervisor.ts'
+
+/** Releases the lease after the command ended with `exit`. Resolves to why the lease was lost before, if it was. */
+export type Release = (lease: Lease, output: Output, exit: number) => Promise<unknown>
+
+/** Throws on a platform without process groups: a command could not be ended with all that it started. */
+export function checkPlatform(verb: string): void {
+  if (process.platform !== 'win32') return
+  const message = `holdfast ${verb} needs process groups, so it runs only on Linux and macOS`
+  throw new Failure(EXIT.unavailable, 'UNSUPPORTED', message)
+}
+
+/** Runs the command while the lease is held, then releases the lease. Returns the exit code. */
+export async function hold(
+  lease: Lease,
+  url: string,
+  options: HoldOptions,
+  output: Output,
+  signals: Signals,
+  releaseAfter: Release = release,
+): Promise<number> {
+  let exit: number
+  try {
+    signals.stop.throwIfAborted()
+    exit = exitOf(await watch(lease, url, options, output, signals), options.command)
+  } catch (error) {
+    exit = output.fail(error)
+    const hasRun = exit === EXIT.lost // it was killed with its supervisor
+    await (hasRun ? releaseAfter(lease, output, exit) : release(lease, output))
+    return exit
+  }
+  const isReported = lease.signal.aborted
+  const loss = await releaseAfter(lease, output, exit)
+  if (!loss || exit === EXIT.lost) return exit
+  // The command ended by itself, but another may have run at the same time.
+  if (options.onLost !== 'ignore' || !isReported) {
+    output.warn(
+      'lost',
+      `${messageOf(loss)}: another command may have run at the same time; this one ended with ${exit}`,
+    )
+  }
+  return options.onLost === 'ignore' ? exit : EXIT.lost
+}
+
+/** Resolves when no process of the command is left. */
+async function watch(
+  lease: Lease,
+  url: string,
+  options: HoldOptions,
+  output: Output,
+  signals: Signals,
+): Promise<Outcome> {
+  const { name, command, onLost, grace, ttl, max } = options
+  const child = new Child(
+    name,
+    { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
+    {
+      ending: reason => output.warn('ending', `${why(reason, lease, options)}: the command is ended`, { name, reason }),
+      denied: () =>
+        output.warn('denied', 'a process of the command belongs to another user and cannot be ended', { name }),
+    },
+  )
+  signals.forward(signal => child.signal(signal))
+  const refuseSuspension = (): void =>
+    output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
+  process.on('SIGTSTP', refuseSuspension)
+  const stopListening = subscribe('heartbeat', event => {
+    if (event.lease === lease) child.deadline(deadlineOf(lease))
+  })
+  const onLoss = (): void => {
+    if (onLost !== 'ignore') {
+      child.end('lost')
+      return
+    }
+    const next = `the command goes on; the next holder has a higher token than ${lease.token}`
+    output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token: lease.token })
+  }
+  if (lease.signal.aborted) onLoss()
+  else lease.signal.addEventListener('abort', onLoss)
+  const limit = max === undefined ? undefined : setTimeout(() => child.end('max'), max)
+  try {
+    return await child.outcome
+  } finally {
+    clearTimeout(limit)
+    process.off('SIGTSTP', refuseSuspension)
+    stopListening()
+    lease.signal.removeEventListener('abort', onLoss)
+  }
+}
+
+function environment(lease: Lease, url: string): NodeJS.ProcessEnv {
+  return {
+    ...process.env,
+    HOLDFAST_NAME: lease.name,
+    HOLDFAST_TOKEN: lease.token.toString(),
+    HOLDFAST_OWNER: lease.owner,
+    HOLDFAST_STORE: url,
+  }
+}
+
+/** Milliseconds from SIGKILL to the deadline: time for the kernel and a busy machine. */
+function reserve(ttl: number): number {
+  return Math.max(100, ttl * 0.05)
+}
+
+function why(reason: Reason, lease: Lease, { name, max = 0 }: HoldOptions): string {
+  if (reason === 'max') return `${name} was held for ${formatDuration(max)} (--max)`
+  if (lease.signal.aborted) return messageOf(lease.signal.reason)
+  return `the lease ${JSON.stringify(name)} was not renewed and ends in ${formatDuration(lease.remaining)}`
+}
+
+function exitOf(outcome: Outcome, [command = '']: readonly string[]): number {
+  if ('supervisorKilled' in outcome) {
+    throw new Failure(
+      EXIT.lost,
+      'UNWATCHED',
+      'the process that watches the command was killed, so the command was ended',
+    )
+  }
+  if ('failed' in outcome) throw cannotRun(command, outcome.failed)
+  const { code, signal, reason } = outcome.ended
+  if (reason) return EXIT.lost
+  return signal ? signalExit(signal) : (code ?? EXIT.software)
+}
+
+function cannotRun(command: string, { code, message }: { code: string; message: string }): Failure {
+  const missing = code === 'ENOENT' || code === 'ENOTDIR'
+  if (missing && command.includes('/') && existsSync(command)) {
+    return new Failure(
+      EXIT.notExecutable,
+      code,
+      `the first line of ${command} names an interpreter that does not exist`,
+    )
+  }
+  if (missing) {
+    const hint = /[\s|&;<>]/.test(command)
+      ? `; COMMAND is one program and its arguments; for a shell command line use: sh -c '${command.replaceAll("'", "'\\''")}'`
+      : ''
+    return new Failure(EXIT.notFound, code, `${command}: command not found${hint}`)
+  }
+  if (code === 'EACCES') return new Failure(EXIT.notExecutable, code, `${command} is not executable (see chmod +x)`)
+  return new Failure(EXIT.notExecutable, code, `${command} cannot be executed: ${message}`)
+}
+
+/** Releases the lease. Resolves to why it was lost before, if it was. */
+export async function release(lease: Lease, output: Output): Promise<unknown> {
+  const result = await lease.release()
+  if (result === 'unknown') {
+    const message = `the store did not confirm the release of ${lease.name}: it is free after its ttl at the latest`
+    output.warn('release_failed', message, { name: lease.name })
+  }
+  return result === 'lost' ? lossOf(lease) : undefined
+}
+
+/** The reason of its signal may be another one, which came first. */
+function lossOf(lease: Lease): unknown {
+  try {
+    lease.assertHeld()
+    return undefined
+  } catch (error) {
+    return error
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,117 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Lease, type Locks, subscribe } from '../../index.ts'
+import { formatDuration } from '../duration.ts'
+import { Usage } from '../failure.ts'
+import type { Output } from '../output.ts'
+import { MARKER_NOTE, MARKER_SUFFIX } from '../run-marker.ts'
+import type { Signals } from '../signals.ts'
+import { messageOf, type Release, release } from './hold.ts'
+import type { RunOptions } from './run-options.ts'
+
+/** Milliseconds. Less time than this may pass before a slow store answers. */
+const SHORTEST = 1_000
+
+const LONGEST_NAME = 255 // bytes
+
+/**
+ * Leases that outlive the process: the name itself for `--at-least`, and a marker for `--skip-if-ran-since`. Nobody renews
+ * them, so the store measures the time, and no clock of one machine is compared with another's.
+ */
+export class Retention {
+  readonly #locks: Locks
+  readonly #options: RunOptions
+  readonly #output: Output
+  readonly #longest: number
+
+  /** Throws `Usage` if the store cannot keep the marker for so long. */
+  constructor(locks: Locks, options: RunOptions, output: Output) {
+    this.#locks = locks
+    this.#options = options
+    this.#output = output
+    const { kind, guarantees } = locks.store
+    const { longestUnattended: longest = Number.POSITIVE_INFINITY } = guarantees
+    const { skipIfRanSince: since } = options
+    this.#longest = longest
+    if (since === undefined) return
+    if (since > longest) {
+      const limit = `${kind} keeps a lease without its process for at most ${formatDuration(longest)}`
+      throw new Usage(`--skip-if-ran-since is too long for this store: ${limit}`)
+    }
+    const longestName = LONGEST_NAME - Buffer.byteLength(MARKER_SUFFIX)
+    if (Buffer.byteLength(options.name) > longestName)
+      throw new Usage(
+        `NAME is too long for --skip-if-ran-since, which uses NAME${MARKER_SUFFIX}: expected at most ${longestName} bytes`,
+      )
+  }
+
+  /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, the lease is released. */
+  async shouldSkip(lease: Lease): Promise<boolean> {
+    const { name, skipIfRanSince } = this.#options
+    if (skipIfRanSince === undefined) return false
+    let isKept = false
+    try {
+      const { holder } = await this.#locks.inspect(this.#marker)
+      isKept = holder === undefined
+      if (!holder) return false
+      const { owner, remaining } = holder
+      const message = `${name} was run by ${owner} and is not run again for ${formatDuration(remaining)}: skipped`
+      this.#output.info('skipped', message, { name, owner, remaining })
+      return true
+    } finally {
+      if (!isKept) await release(lease, this.#output)
+    }
+  }
+
+  /** Starts the time of `--at-least`. Returns how to release the lease after the run. */
+  start(signals: Signals): Release {
+    const until = performance.now() + this.#options.atLeast
+    return async (lease, output, exit) => {
+      // A lease that expires from here on was held while the command ran.
+      let hasExpired = false
+      const unsubscribe = subscribe('lease_lost', event => {
+        hasExpired ||= event.lease === lease && event.reason === 'expired'
+      })
+      if (exit === 0) await this.#setMarker()
+      const left = Math.ceil(until - performance.now())
+      if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
+      await waitHolding(lease, left, signals)
+      const loss = await release(lease, output)
+      unsubscribe()
+      if (!hasExpired) return loss
+      if (left > 0) output.warn('not_kept', `${lease.name} was not held for all of --at-least: ${messageOf(loss)}`)
+      return undefined
+    }
+  }
+
+  get #marker(): string {
+    return this.#options.name + MARKER_SUFFIX
+  }
+
+  async #setMarker(): Promise<void> {
+    const { name, skipIfRanSince: ttl, owner } = this.#options
+    if (ttl === undefined) return
+    try {
+      await this.#locks.tryAcquire(this.#marker, { ttl, owner, note: MARKER_NOTE, heartbeat: false })
+    } catch (error) {
+      this.#output.warn('not_remembered', `${name} ran, but may run again too soon: ${messageOf(error)}`, { name })
+    }
+  }
+}
+
+/** Lets the lease end after `delay` ms without its process. False if the store did not extend it. */
+async function leave(lease: Lease, delay: number): Promise<boolean> {
+  try {
+    await lease.extend(delay)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Holds the lease for `delay` ms after the command. A signal or the loss of the lease ends the wait. */
+async function waitHolding(lease: Lease, delay: number, signals: Signals): Promise<void> {
+  if (delay <= 0 || signals.received) return
+  const stopped = new AbortController()
+  signals.forward(() => signals.received && stopped.abort())
+  await sleep(delay, undefined, { signal: AbortSignal.any([stopped.signal, lease.signal]) }).catch(() => {})
+}

@@ -1,0 +1,33 @@
+import { connect, type Locks } from '../../index.ts'
+import { atMostOne, COMMON, one, parse } from '../arguments.ts'
+import { closeLocks } from '../close-locks.ts'
+import { Output } from '../output.ts'
+import { storeUrl } from '../store-url.ts'
+
+/** The parsed command line of a command that reads or changes one store. */
+export interface Query {
+  /** NAME, or PREFIX (empty if it is missing). */
+  readonly argument: string
+  readonly locks: Locks
+  readonly output: Output
+}
+
+/** Parses `command NAME` or `command [PREFIX]`, connects, calls `answer`, and closes. Returns the exit code. */
+export async function query(
+  command: string,
+  what: 'NAME' | 'PREFIX',
+  args: readonly string[],
+  answer: (query: Query) => Promise<number>,
+): Promise<number> {
+  const { values, positionals } = parse(command, [...args], COMMON)
+  const argument = what === 'NAME' ? one(command, what, positionals) : (atMostOne(command, what, positionals) ?? '')
+  const output = new Output(values)
+  const locks = await connect(storeUrl(values.store, output))
+  try {
+    return await answer({ argument, locks, output })
+  } catch (error) {
+    return output.fail(error)
+  } finally {
+    await closeLocks(locks, output)
+  }
+}

@@ -1,6 +1,6 @@
 /**
- * The same as quick-start.ts with `await using`, which releases at the end of the block. Node 24 knows it; for older
- * ones TypeScript (5.2 or newer) and bundlers compile it.
+ * As quick-start.ts, but with `await using`, which releases the lease at the end of the block. Node 24 supports it. For
+ * older versions, TypeScript (5.2 or newer) and bundlers compile it.
  *
  *     ./script/node examples/await-using.ts
  */

@@ -1,28 +1,27 @@
 /**
- * A cron job on many replicas: each replica's timer fires at about the same moment, and one of them runs the job.
+ * A cron job on many replicas: the timers of all replicas fire at about the same time, and one replica runs the job.
  *
  *     ./script/node examples/cron.ts
  *
- * The name of the lease is the name of this one run, and its term is fixed: it is neither renewed nor released, so that
- * a replica whose clock is behind cannot run the job again when the first has finished. A run that crashes is not
- * repeated before its term is over. For a job that should be taken over instead, renew and release, as
- * `holdfast run` does, and let it find out what is left to do, as invoices/job.ts does. For a command,
- * `holdfast run --at-least 1m --skip-if-ran-since 20h` is all that is needed.
+ * Each run has its own name and a lease with a fixed term. The lease is neither renewed nor released, so a replica whose
+ * clock is behind cannot run the job again. A run that crashes is not repeated during its term. If another replica should
+ * take over instead, renew and release the lease, as `holdfast run` does, and let the job find out what is left to do, as
+ * invoices/job.ts does. For a command, use `holdfast run --at-least 1m --skip-if-ran-since 20h`.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLocks, type Locks } from '../src/index.ts' // in your project: 'holdfast'
 import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
-// Longer than the job may take, and than the replicas' clocks are apart.
+// Milliseconds: longer than the job takes, and than the clocks of the replicas differ.
 const TERM = 10 * 60_000
 
-// One per replica, for as long as it lives. Between machines: redis(client) of 'holdfast/redis'.
+// One per replica. Between machines, use redis(client) of 'holdfast/redis'.
 const replicas = ['replica-1', 'replica-2', 'replica-3'].map(owner => createLocks(sqlite('leases.db'), { owner }))
 
-/** What each replica's timer calls; `run` names this one run. */
+/** The timer of each replica calls this. `run` is the name of the run. */
 async function onTick(locks: Locks, run: string): Promise<void> {
   const lease = await locks.tryAcquire(`daily-report ${run}`, { ttl: TERM, heartbeat: false })
-  if (!lease) return // it is, or was, another replica's
+  if (!lease) return // another replica runs it, or ran it
   console.log(`${lease.owner} runs daily-report ${run}`)
   await report(lease.signal)
 }
@@ -31,7 +30,7 @@ async function report(signal: AbortSignal): Promise<void> {
   await sleep(50, undefined, { signal })
 }
 
-// The same moment everywhere, except that the clock of one is late.
+// All timers fire now, except one whose clock is behind.
 const run = process.argv[2] ?? new Date().toISOString()
 await Promise.all(
   replicas.map(async (locks, i) => {
@@ -40,4 +39,4 @@ await Promise.all(
   }),
 )
 console.log('three replicas, one run')
-await Promise.all(replicas.map(locks => locks.close({ grace: 0 }))) // what is not released ends with its term
+await Promise.all(replicas.map(locks => locks.close({ grace: 0 }))) // a lease that is not released ends with its term

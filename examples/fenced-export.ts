@@ -1,6 +1,6 @@
 /**
- * A file that is exported by whoever holds the lease, and read by others at any time. One holder is stuck in the middle of
- * its export for longer than its lease lasts, and ends it after the next one: its file, which is older, is refused.
+ * The holder of a lease exports a file, which others read at any time. One holder hangs in the middle of its export until
+ * its lease has ended, and finishes after the next holder. Its older file is refused.
  *
  *     ./script/node examples/fenced-export.ts
  */
@@ -12,16 +12,16 @@ import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 const locks = createLocks(sqlite('leases.db'))
 const prices = { hammer: 950, saw: 2_400 }
 
-/** The lines of the file. Between two of them anything may happen, such as a query that takes long. */
+/** The lines of the file. Between two lines, a query may take long. */
 async function* lines(query: Promise<unknown> = Promise.resolve()): AsyncGenerator<string> {
-  const asTheyAreNow = Object.entries(prices)
+  const snapshot = Object.entries(prices)
   yield 'item,cents\n'
   await query
-  for (const [item, cents] of asTheyAreNow) yield `${item},${cents}\n`
+  for (const [item, cents] of snapshot) yield `${item},${cents}\n`
 }
 
 const query = Promise.withResolvers<void>()
-// Without the lease itself, as in a stopped process: what this process knows to be over is refused at once.
+// Without the lease object, as in a paused process: this process would refuse a lease that it knows to be over.
 const { name, token } = await locks.acquire('export', { ttl: 1_000, heartbeat: false })
 const exporting = fencedWrite('prices.csv', lines(query.promise), { name, token })
 

@@ -1,6 +1,6 @@
 /**
- * A service that refuses whoever lost the lease without knowing it. One client is kept from renewing and sends its price
- * too late: it is answered 412, and the price of the next one stays.
+ * A service that refuses a client that lost its lease and does not know it. One client does not renew and sends its price
+ * too late. It gets 412, and the price of the next client stays.
  *
  *     ./script/node examples/fenced-http.ts
  */
@@ -14,18 +14,18 @@ import { sqliteFence } from '../src/fencing/sqlite/index.ts' // 'holdfast/fencin
 import { createLocks, type Lease, LeaseError } from '../src/index.ts' // 'holdfast'
 import { sqlite } from '../src/stores/sqlite/index.ts' // 'holdfast/sqlite'
 
-// The service. Its marks are in the file of its data, so that they live as long.
+// The service. Its high-water marks are in the file of its data, so they last as long.
 const database = new DatabaseSync('prices.db', { timeout: 5_000 })
 database.exec('create table if not exists price (item text primary key, cents integer not null)')
 const set = database.prepare("insert or replace into price values ('hammer', ?)")
 const fence = sqliteFence(database)
 fence.install()
-const mayGoOn = nodeFence(fence.marks, { resource: 'prices' })
+const checkFence = nodeFence(fence.marks, { resource: 'prices' })
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (!(await mayGoOn(request, response))) return // answered 412, or 400 or 428 for what shows no token
+  if (!(await checkFence(request, response))) return // it answered 412 for a stale token, 400 or 428 without one
   const cents = Number(await text(request))
-  fence.transaction(fenceOf(request), () => set.run(cents)) // once more, in one step with the write
+  fence.transaction(fenceOf(request), () => set.run(cents)) // checks again, in the transaction of the write
   response.writeHead(204).end()
 }
 const server = createServer((request, response) => {
@@ -41,7 +41,7 @@ const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/prices`
 
 async function setPrice(lease: Pick<Lease, 'name' | 'token' | 'owner'>, cents: number): Promise<void> {
   const response = await fetch(url, { method: 'PUT', headers: fenceHeaders(lease), body: String(cents) })
-  console.log(`${lease.owner} is answered ${response.status}`)
+  console.log(`${lease.owner} gets ${response.status}`)
   await throwIfStale(response)
   if (!response.ok) throw new Error(`the service answered ${response.status}`)
 }
@@ -50,7 +50,7 @@ const locks = createLocks(sqlite('leases.db'))
 const slow = await locks.acquire('prices', { owner: 'the first client', ttl: 1_000, heartbeat: false })
 await locks.using('prices', lease => setPrice(lease, 900), { owner: 'the next client' })
 try {
-  // Without the lease itself, as in a stopped process: what this process knows to be over is not even sent.
+  // Without the lease object, as in a paused process: this process would not send a lease that it knows to be over.
   const { name, token, owner } = slow
   await setPrice({ name, token, owner }, 950)
 } catch (error) {

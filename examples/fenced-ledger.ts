@@ -1,7 +1,6 @@
 /**
- * A ledger that refuses whoever lost the lease without knowing it. One holder is kept from renewing and writes too late:
- * the fence lets nothing of it in. The ledger is a SQLite file; over PostgreSQL, with its address in DATABASE_URL, it is
- * the same with `await` (`npm i holdfast pg`).
+ * A ledger that refuses a holder that lost its lease and does not know it. One holder does not renew and writes too late:
+ * the fence refuses its write. The ledger is a SQLite file, or PostgreSQL if DATABASE_URL is set (`npm i holdfast pg`).
  *
  *     ./script/node examples/fenced-ledger.ts
  *     DATABASE_URL=postgres://localhost/app ./script/node examples/fenced-ledger.ts
@@ -17,14 +16,14 @@ const { DATABASE_URL } = process.env
 const ledger = DATABASE_URL ? await inPostgres(DATABASE_URL) : inSqlite('ledger.db')
 const locks = createLocks(sqlite('leases.db'))
 
-// Who goes on after its lease ran out is not always told in time: a stopped process, a long pause, a dead network.
+// A holder is not always notified in time: its process may be paused, or its network down.
 const slow = await locks.acquire('ledger', { ttl: 1_000, heartbeat: false })
 await locks.using('ledger', async lease => {
   await ledger.book(lease, 'rent', -900)
   console.log('the next holder has booked the rent')
 })
 try {
-  // Without the lease itself, as in a stopped process: what this process knows to be over is refused at once.
+  // Without the lease object, as in a paused process: this process would refuse a lease that it knows to be over.
   await ledger.book({ name: slow.name, token: slow.token }, 'rent', -900)
   console.log('the rent was paid twice')
 } catch (error) {
@@ -59,7 +58,7 @@ function inSqlite(path: string): Ledger {
 async function inPostgres(url: string): Promise<Ledger> {
   const pool = new Pool({ connectionString: url })
   const fence = postgresFence(pool)
-  await fence.install() // or once, from what `holdfast fence sql` prints
+  await fence.install() // or once, with the output of `holdfast fence sql`
   await pool.query('create table if not exists entry (text text not null, amount integer not null)')
   return {
     book: (lease, text, amount) =>

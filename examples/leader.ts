@@ -1,11 +1,11 @@
 /**
- * A consumer that runs on one replica at a time: the leader takes orders from a queue, the others wait to take over.
+ * A consumer that runs on one replica at a time: the leader takes orders from a queue, the others wait.
  *
  *     ./script/node examples/leader.ts
  *
- * A replica that is told to stop (here `stop.abort()`, in a service SIGTERM) ends its work first, then the next one leads.
- * The orders are behind a fence: a leader that was paused for too long, and does not know it, cannot take one. How far it
- * is the leader says in the note of its lease, for all who look: `holdfast inspect "order consumer"`.
+ * When a replica is stopped (here by `stop.abort()`, in a service by SIGTERM), its work ends before the next one leads. A
+ * fence protects the orders: a leader that was paused for too long cannot take one. The note of the lease shows the
+ * progress: `holdfast inspect "order consumer"`.
  */
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const insert = queue.prepare('insert into done (by) values (?) returning number'
 
 const stops = [new AbortController(), new AbortController()] // in a service: process.once('SIGTERM', () => stop.abort())
 
-/** Work of the leader: it runs until it is told to end. */
+/** The work of the leader. It runs until the lease is lost or the replica is stopped. */
 async function consume(lease: Lease): Promise<void> {
   console.log(`${lease.owner} leads`)
   while (!lease.signal.aborted) {
@@ -37,7 +37,7 @@ async function consume(lease: Lease): Promise<void> {
 
 const replicas = ['replica-1', 'replica-2'].map(owner => createLocks(sqlite('leases.db'), { owner, ttl: 5_000 }))
 const runs = replicas.map(async (locks, i) => {
-  await sleep(200 * i) // the first comes first
+  await sleep(200 * i) // the first leads first
   await locks.election('order consumer').run(consume, { signal: stops[i]?.signal })
   await locks.close()
 })

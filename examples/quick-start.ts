@@ -1,5 +1,5 @@
 /**
- * Work under a lease: `using` waits for the name, runs the work, and gives the name back.
+ * Work under a lease: `using` waits for the name, runs the work, and releases the name.
  *
  *     ./script/node examples/quick-start.ts
  */
@@ -10,7 +10,7 @@ const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 })
 
 const sent = await locks.using('reports', async lease => {
   console.log(`holding ${lease.name} with token ${lease.token}`)
-  // fetch, timers and many libraries take a signal: they stop when the lease is lost.
+  // fetch, timers and many libraries accept a signal. They stop when the lease is lost.
   return await sendReports(lease.signal)
 })
 console.log(`${sent} reports sent`)

@@ -1,6 +1,6 @@
 /**
- * Leases that all machines share, over your own ioredis client (`npm i holdfast ioredis`). A client of node-redis,
- * iovalkey or valkey-glide is passed the same way.
+ * Leases over Redis with your own ioredis client (`npm i holdfast ioredis`). Pass a client of node-redis, iovalkey or
+ * valkey-glide in the same way.
  *
  *     REDIS_URL=redis://localhost:6379 ./script/node examples/redis.ts
  */
@@ -9,7 +9,7 @@ import { createLocks } from '../src/index.ts' // in your project: 'holdfast'
 import { redis } from '../src/stores/redis/index.ts' // 'holdfast/redis'
 
 const client = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379')
-client.on('error', error => console.error(error.message)) // without a listener ioredis prints them all
+client.on('error', error => console.error(error.message)) // without a listener ioredis prints every error
 const locks = createLocks(redis(client), { ttl: 10_000 })
 
 await locks.using(

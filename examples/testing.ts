@@ -1,6 +1,6 @@
 /**
- * Unit tests of one's own code that uses leases: in memory, on a clock that the test moves, with losses on demand. Any
- * test runner will do; here it is Node's own. Nothing real is open, so there is nothing to close.
+ * Unit tests of code that uses leases: in memory, with a clock that the test controls and losses on demand. They work with
+ * any test runner; this one is Node's. There is no server and nothing to close.
  *
  *     ./script/node examples/testing.ts
  */
@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { LeaseError, type Locks } from '../src/index.ts' // in your project: 'holdfast'
 import { testLocks } from '../src/testing/index.ts' // 'holdfast/testing'
 
-/** The code under test: sends what is in the outbox, and stops in between if the lease is lost. */
+/** The code under test: sends all mail in the outbox, and stops if the lease is lost. */
 async function flush(locks: Locks, outbox: string[], send: (mail: string) => Promise<void>): Promise<number> {
   return await locks.using(
     'outbox',
@@ -29,7 +29,7 @@ async function flush(locks: Locks, outbox: string[], send: (mail: string) => Pro
 
 const code = (expected: string) => (error: unknown) => LeaseError.from(error)?.code === expected
 
-test('sends everything while it holds the outbox', async () => {
+test('sends all mail while it holds the outbox', async () => {
   const locks = testLocks()
   assert.equal(await flush(locks, ['a', 'b'], async () => {}), 2)
 })
@@ -41,11 +41,11 @@ test('gives up when another replica holds the outbox', async () => {
     flush(locks, ['a'], async () => {}),
     code('ACQUIRE_TIMEOUT'),
   )
-  await locks.advance(1_000) // no time passes by itself
+  await locks.advance(1_000) // the test moves the clock
   await flushed
 })
 
-test('stops in between when the lease is lost', async () => {
+test('stops between two mails when the lease is lost', async () => {
   const locks = testLocks()
   const outbox = ['a', 'b', 'c']
   const flushed = flush(locks, outbox, async mail => {
@@ -55,12 +55,12 @@ test('stops in between when the lease is lost', async () => {
   assert.deepEqual(outbox, ['c'])
 })
 
-test('is told by its own deadline when the store is gone', async () => {
+test('is notified by its deadline when the store is down', async () => {
   const locks = testLocks()
   const lease = await locks.acquire('outbox', { ttl: 3_000 })
   locks.failStore()
   await locks.advance(2_000)
-  lease.assertHeld() // failed renewals are tried again until the deadline
+  lease.assertHeld() // failed renewals are retried until the deadline
   await locks.advance(1_000)
   assert.throws(() => lease.assertHeld(), code('LEASE_LOST'))
 })

@@ -12,11 +12,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the demo shows a kill and a freeze, and a ledger that has every order once', async () => {
+test('the demo shows a kill, a freeze, and a ledger with every order once', async () => {
   const { code, stdout, stderr } = await scriptNode([DEMO], { folder, env: { TMPDIR: folder } })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  expect(stdout).not.toContain('\u001b') // it is not a terminal
-  expect(stdout).toMatch(/(waits, told: held by replica-\d for another [\d.]+ s\n.*){4}/)
+  expect(stdout).not.toContain('\u001b') // not a terminal
+  expect(stdout).toMatch(/(waits: held by replica-\d for another [\d.]+ s\n.*){4}/)
   expect(stdout).toMatch(/takes over [\d.]+ s later, token …\d+ > …\d+\n/)
   expect(stdout).toMatch(/refused by the ledger: token …\d+ < …\d+\n/)
   expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
@@ -29,7 +29,7 @@ test('the demo shows a kill and a freeze, and a ledger that has every order once
   expect(readdirSync(folder)).toEqual([])
 }, 90_000)
 
-test('interrupted while a replica is frozen, the demo leaves nothing behind', async () => {
+test('a demo that is interrupted while a replica is frozen leaves no process and no file', async () => {
   const control = new AbortController()
   const onOutput = (stdout: string): void => {
     if (stdout.includes('frozen')) control.abort()

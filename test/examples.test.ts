@@ -18,8 +18,7 @@ const outputs: Readonly<Record<string, RegExp>> = {
   'leader.ts': /^replica-1 leads\n(order [1-3] by replica-1\n){3}replica-2 leads\n(order [4-6] by replica-2\n){3}$/,
   'migration.ts': /^(replica-\d): create table .*\n\1: alter table .*\n1 of 3 replicas migrated\n$/,
   'fenced-ledger.ts': /^the next holder has booked the rent\n.* STALE_TOKEN.* true\nthe balance is -900\n$/,
-  'fenced-http.ts':
-    /^the next client is answered 204\nthe first client is answered 412\n.* STALE_TOKEN\na hammer costs 900\n$/,
+  'fenced-http.ts': /^the next client gets 204\nthe first client gets 412\n.* STALE_TOKEN\na hammer costs 900\n$/,
   'fenced-export.ts': /^the next holder .*\n.* refused: STALE_TOKEN\nitem,cents\nhammer,900\nsaw,2400\n\n$/,
   'testing.ts': /\bpass 4\n.*\bfail 0\n/s,
 }
@@ -30,8 +29,8 @@ test.each(Object.entries(outputs))('the example %s runs', async (file, output) =
   expect(stdout).toMatch(output)
 })
 
-test('the example await-using.ts runs as TypeScript compiles it for older Nodes', async () => {
-  // Inside the checkout, so that the packages are found; .tools is ignored by git and by every tool.
+test('the example await-using.ts runs when it is compiled for older versions of Node', async () => {
+  // Inside the checkout, where packages are found. git and all tools ignore .tools.
   mkdirSync(join(ROOT, '.tools'), { recursive: true })
   const compiled = mkdtempSync(join(ROOT, '.tools/await-using-'))
   try {
@@ -48,7 +47,7 @@ test('the example await-using.ts runs as TypeScript compiles it for older Nodes'
   }
 }, 30_000)
 
-// redis.ts by src/stores/redis/test/example.test.ts, since it needs a server.
+// src/stores/redis/test/example.test.ts tests redis.ts, which needs a server.
 test('every example is tested', () => {
   const files = readdirSync(join(ROOT, 'examples')).filter(name => name.endsWith('.ts'))
   expect(files.sort()).toEqual([...Object.keys(outputs), 'await-using.ts', 'redis.ts'].sort())

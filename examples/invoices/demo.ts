@@ -1,6 +1,6 @@
 /**
- * Five replicas of the invoice run (job.ts) at once, under `holdfast run`. The one that runs is killed; the next is
- * frozen past its ttl and resumed. The ledger has every order exactly once, or this ends with exit code 1.
+ * Starts five replicas of the invoice run (job.ts) under `holdfast run`. The first holder is killed. The next is frozen for
+ * longer than its ttl and resumed. The exit code is 1 unless the ledger has every order exactly once.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,23 +30,23 @@ let stopping = false
 
 for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }))
   process.on(signal, () => stop(code))
-process.stdout.on('error', () => stop(1)) // whoever read this has gone
+process.stdout.on('error', () => stop(1)) // the pipe was closed
 try {
   await story()
 } catch (error) {
-  if (!stopping) tellFailure(error)
+  if (!stopping) reportFailure(error)
   process.exitCode = 1
 } finally {
   await cleanUp()
 }
 
 async function story(): Promise<void> {
-  timeline.print(`${paint('bold', 'Five replicas of one nightly job, and one of them runs at a time.')}
+  timeline.print(`${paint('bold', 'Five replicas of one nightly job. One runs at a time.')}
 ${total} orders to invoice. Each replica is started with
 
   holdfast run ${NAME} --ttl 3s --wait forever -- node job.ts
 `)
-  timeline.say('start', 'all five', 'start at once')
+  timeline.event('start', 'all five', 'start at once')
   replicas = NAMES.map(
     name =>
       new Replica(
@@ -61,54 +61,54 @@ ${total} orders to invoice. Each replica is started with
       ),
   )
 
-  // One runs, the others are told who holds it.
+  // One runs, the others report the holder.
   const first = await nextHolder(0n)
   const short = shortener(first.token)
-  timeline.say('run', first.name, `holds the lease, with token ${first.token}`)
-  await Promise.all(others(first).map(replica => told(replica, first.name)))
+  timeline.event('run', first.name, `holds the lease, with token ${first.token}`)
+  await Promise.all(others(first).map(replica => waits(replica, first.name)))
 
-  // Killed half way.
+  // Kill the holder halfway.
   await invoices(first.replica, total / 2)
   first.replica.kill()
   const killedAt = performance.now()
-  timeline.say('kill', first.name, 'killed with SIGKILL, half way')
+  timeline.event('kill', first.name, 'killed by SIGKILL, halfway')
   await until(() => !first.replica.alive, TTL, `${first.name}'s job ends with it`)
-  timeline.say('kill', first.name, 'its job is ended with it, by the supervisor')
+  timeline.event('kill', first.name, 'its supervisor ends its job')
 
   const second = await nextHolder(first.token)
   const after = performance.now() - killedAt
-  timeline.say(
+  timeline.event(
     'run',
     second.name,
     `takes over ${seconds(after)} later, token ${short(second.token)} > ${short(first.token)}`,
   )
   check(after <= TTL + 1_000, `a replica takes over within ${seconds(TTL + 1_000)}, not ${seconds(after)}`)
 
-  // Frozen past its ttl, as a paused container or virtual machine is.
+  // Freeze the holder for longer than its ttl, like a paused container or virtual machine.
   await invoices(second.replica, Math.round(total * 0.7))
   await freeze(second.replica)
-  timeline.say('freeze', second.name, 'frozen whole, as in a paused container')
+  timeline.event('freeze', second.name, 'frozen, like a paused container')
   const third = await nextHolder(second.token)
-  timeline.say('run', third.name, `takes over, token ${short(third.token)} > ${short(second.token)}`)
+  timeline.event('run', third.name, `takes over, token ${short(third.token)} > ${short(second.token)}`)
   await invoices(third.replica, second.replica.invoiced + 5)
 
-  // The job first, as if its supervisor, which would end it, came too late: only the ledger stands in its way.
-  timeline.say('resume', second.name, 'resumed; its job knows nothing of this, and writes')
+  // Resume the job before its supervisor, which would end it. Now only the ledger can refuse its writes.
+  timeline.event('resume', second.name, 'resumed; its job does not notice, and writes')
   second.replica.resume('job')
-  const refused = await until(() => second.replica.said(/^refused: (.*)/), 5_000, `the ledger refuses ${second.name}`)
-  timeline.say('refuse', second.name, `refused by the ledger: token ${short(second.token)} < ${short(third.token)}`)
+  const refused = await until(() => second.replica.match(/^refused: (.*)/), 5_000, `the ledger refuses ${second.name}`)
+  timeline.event('refuse', second.name, `refused by the ledger: token ${short(second.token)} < ${short(third.token)}`)
   check(refused[1]?.includes(`${third.token}`), `the refusal names token ${third.token}`)
   second.replica.resume('all')
   const exit = await second.replica.ended
   check(exit === 3 || exit === 76, `${second.name} ends with 3 (refused) or 76 (lease lost), not ${exit}`)
 
-  // The rest of the orders, and two more runs that find nothing to do.
+  // The third holder writes the rest. Two more runs find nothing to do.
   await invoices(third.replica, total)
-  timeline.say('done', third.name, `all ${total} orders are invoiced`)
+  timeline.event('done', third.name, `all ${total} orders are invoiced`)
   for (const replica of replicas.filter(({ name }) => name !== first.name && name !== second.name)) {
     const code = await replica.ended
     check(code === 0, `${replica.name} ends with 0, not ${code}`)
-    if (replica !== third.replica) timeline.say('done', replica.name, 'has its turn, and finds nothing to do')
+    if (replica !== third.replica) timeline.event('done', replica.name, 'holds the lease, and finds nothing to do')
   }
   timeline.end()
   verdict([first, second, third])
@@ -120,7 +120,7 @@ interface Holder {
   readonly replica: Replica
 }
 
-/** Who holds the lease with a token above this. */
+/** The holder of the lease, once its token is above this. */
 async function nextHolder(token: bigint): Promise<Holder> {
   return await until(
     async () => {
@@ -138,14 +138,14 @@ function others({ name }: Holder): Replica[] {
   return replicas.filter(replica => replica.name !== name)
 }
 
-async function told(replica: Replica, holder: string): Promise<void> {
+async function waits(replica: Replica, holder: string): Promise<void> {
   const pattern = new RegExp(`held by ${holder} for another ([\\d.]+ m?s)`)
   const line = await until(
-    () => replica.said(pattern),
+    () => replica.match(pattern),
     20_000,
-    `${replica.name} is told that ${holder} holds the lease`,
+    `${replica.name} reports that ${holder} holds the lease`,
   )
-  timeline.say('wait', replica.name, `waits, told: held by ${holder} for another ${line[1]}`)
+  timeline.event('wait', replica.name, `waits: held by ${holder} for another ${line[1]}`)
 }
 
 /** Resolves when this many orders are invoiced. */
@@ -161,8 +161,8 @@ async function invoices(replica: Replica, count: number): Promise<void> {
 }
 
 /**
- * Between two transactions: a process of this machine that is frozen inside one keeps the file locked, and nobody else
- * can do anything until it goes on. That is a limit of SQLite, not the subject here.
+ * Freezes between two transactions. A process that is frozen inside a transaction keeps the SQLite file locked for all
+ * others. That is a limit of SQLite, which this demo does not show.
  */
 async function freeze(replica: Replica): Promise<void> {
   for (;;) {
@@ -177,7 +177,7 @@ async function freeze(replica: Replica): Promise<void> {
 function isUnlocked(file: string): boolean {
   const database = new DatabaseSync(join(folder, file))
   try {
-    // Others write too, but only for a few milliseconds at a time.
+    // Other processes lock the file for a few milliseconds only.
     database.exec('pragma busy_timeout = 500; begin immediate; rollback')
     return true
   } catch {
@@ -187,7 +187,7 @@ function isUnlocked(file: string): boolean {
   }
 }
 
-/** Asks the ledger, not the replicas. */
+/** Checks the ledger. */
 function verdict(runs: readonly Holder[]): void {
   const ledger = new Ledger(join(folder, 'ledger.db'))
   const invoiced = ledger.invoices()
@@ -195,9 +195,9 @@ function verdict(runs: readonly Holder[]): void {
   const orders = readOrders().map(({ id }) => id)
   const missing = orders.filter(id => !invoiced.some(({ order }) => order === id)).length
   const twice = invoiced.length - new Set(invoiced.map(({ order }) => order)).size
-  const falling = invoiced.filter(({ token }, i) => token < (invoiced[i - 1]?.token ?? 0n)).length
+  const decreases = invoiced.filter(({ token }, i) => token < (invoiced[i - 1]?.token ?? 0n)).length
 
-  timeline.print(`\n${paint('bold', 'The ledger says')}`)
+  timeline.print(`\n${paint('bold', 'The ledger')}`)
   timeline.print(`  ${orders.length} orders, ${invoiced.length} invoices: ${missing} missing, ${twice} twice`)
   for (const { name, token } of runs) {
     const count = invoiced.filter(invoice => invoice.token === token).length
@@ -205,8 +205,8 @@ function verdict(runs: readonly Holder[]): void {
     check(count > 0, `${name} has written some invoices`)
   }
   check(invoiced.length === orders.length && missing === 0 && twice === 0, 'the ledger has every order exactly once')
-  check(falling === 0, 'the tokens of the ledger never fall')
-  timeline.print(`  ${paint('green', 'Every order exactly once, in spite of a kill and a freeze.')}`)
+  check(decreases === 0, 'the tokens of the ledger never decrease')
+  timeline.print(`  ${paint('green', 'Every order exactly once, despite a kill and a freeze.')}`)
   timeline.print(`
 ${paint('bold', 'Try next')}, in two terminals
   ./script/holdfast run hello --wait forever -- sleep 20
@@ -214,7 +214,7 @@ ${paint('bold', 'Try next')}, in two terminals
 `)
 }
 
-/** The last digits of a token, enough to tell those of one evening apart: they are microseconds. */
+/** Shortens tokens to the digits that differ within two minutes: tokens are microseconds. */
 function shortener(first: bigint): (token: bigint) => string {
   const [start, end] = [`${first}`, `${first + 120_000_000n}`]
   const same = [...start].findIndex((digit, i) => digit !== end[i])
@@ -226,11 +226,11 @@ function seconds(ms: number): string {
 }
 
 async function until<T>(ask: () => T | Promise<T>, limit: number, what: string): Promise<NonNullable<T>> {
-  const giveUp = performance.now() + limit
+  const deadline = performance.now() + limit
   for (;;) {
     const answer = await ask()
     if (answer) return answer
-    check(performance.now() < giveUp, `${what}, within ${seconds(limit)}`)
+    check(performance.now() < deadline, `${what}, within ${seconds(limit)}`)
     await sleep(20)
   }
 }
@@ -239,10 +239,10 @@ function check(condition: unknown, expected: string): asserts condition {
   if (!condition) throw new Error(`expected that ${expected}`)
 }
 
-function tellFailure(error: unknown): void {
+function reportFailure(error: unknown): void {
   timeline.end()
-  console.error(`\n${paint('red', 'Not as it should be:')} ${error instanceof Error ? error.message : error}`)
-  for (const { name, lines } of replicas) console.error(`${name} said last:\n  ${lines.slice(-4).join('\n  ')}`)
+  console.error(`\n${paint('red', 'Failed:')} ${error instanceof Error ? error.message : error}`)
+  for (const { name, lines } of replicas) console.error(`last output of ${name}:\n  ${lines.slice(-4).join('\n  ')}`)
 }
 
 function stop(code: number): void {

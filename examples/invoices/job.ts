@@ -1,6 +1,6 @@
 /**
- * The nightly invoice run: one invoice per order, in a ledger of its own. It may be killed at any moment and started
- * again anywhere; it goes on where the last run left off.
+ * The nightly invoice run: it writes one invoice per order to a ledger. It may be killed at any time and started again on
+ * any machine. Then it continues after the last invoice.
  *
  *     holdfast run nightly-invoices -- node job.ts [LEDGER [MS_PER_ORDER]]
  *
@@ -24,14 +24,14 @@ async function main(path: string, msPerOrder: number): Promise<number> {
   const token = BigInt(process.env.HOLDFAST_TOKEN)
   const ledger = new Ledger(path)
   try {
-    // First of all, so that no older run can add to what is read next.
-    ledger.raise(token)
+    // Before reading, so that no older run can write after it.
+    ledger.advance(token)
     const done = new Set(ledger.invoices().map(({ order }) => order))
     const orders = readOrders()
     console.log(`token ${token}, ${done.size} of ${orders.length} invoiced`)
     for (const { id, customer, cents } of orders) {
       if (done.has(id)) continue
-      await sleep(msPerOrder) // here a real job would typeset the invoice and mail it
+      await sleep(msPerOrder) // a real job would create and mail the invoice here
       ledger.write({ order: id, customer, cents, token })
       done.add(id)
       console.log(`${done.size} of ${orders.length}: ${id}, ${customer}, ${(cents / 100).toFixed(2)}`)
@@ -40,7 +40,7 @@ async function main(path: string, msPerOrder: number): Promise<number> {
     return 0
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    console.error(`refused: ${error.message}: a newer run took over, this one stops`)
+    console.error(`refused: ${error.message}: a newer run took over, so this one stops`)
     return REFUSED
   } finally {
     ledger.close()

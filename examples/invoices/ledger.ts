@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** An invoice as the ledger keeps it. `token` is that of the run which wrote it. */
+/** An invoice. `token` is the token of the run that wrote it. */
 export interface Invoice {
   readonly order: string
   readonly customer: string
@@ -8,10 +8,10 @@ export interface Invoice {
   readonly token: bigint
 }
 
-/** A newer holder of the lease has written: whoever gets this must stop. */
+/** A newer holder of the lease has written. The job that gets this error must stop. */
 export class Refused extends Error {}
 
-/** The invoices of one SQLite file. It does not trust its writers: each write shows a fencing token. */
+/** Invoices in a SQLite file. It does not trust its writers: each write needs a fencing token. */
 export class Ledger {
   readonly #file: DatabaseSync
 
@@ -27,9 +27,9 @@ export class Ledger {
     `)
   }
 
-  /** Shows a token without writing: from here on, every holder before it is refused. Throws `Refused`. */
-  raise(token: bigint): void {
-    // The whole of fencing: accept if token >= highest seen; highest = token.
+  /** Advances the highest token without writing. From here on, every earlier holder is refused. Throws `Refused`. */
+  advance(token: bigint): void {
+    // Fencing: accept the token if it is not below the highest one seen, and remember it.
     const { changes } = this.#file
       .prepare(
         `insert into fence (id, highest) values (1, ?)
@@ -39,30 +39,30 @@ export class Ledger {
     if (changes === 0) throw new Refused(`the ledger has seen token ${this.highest()}, and ${token} is lower`)
   }
 
-  /** Checks the token and writes, in one transaction: nobody can come between. Throws `Refused`. */
+  /** Checks the token and writes, in one transaction. Throws `Refused`. */
   write({ order, customer, cents, token }: Invoice): void {
     this.#file.exec('begin immediate')
     try {
-      this.raise(token)
+      this.advance(token)
       this.#file
         .prepare('insert into invoice (order_id, customer, cents, token) values (?, ?, ?, ?)')
         .run(order, customer, cents, token)
       this.#file.exec('commit')
     } catch (error) {
-      // Some errors, such as a full disk, have ended the transaction already. Node 22.13 cannot tell.
+      // Some errors, such as a full disk, end the transaction. Node 22.13 has no isTransaction.
       if (this.#file.isTransaction !== false) this.#file.exec('rollback')
       throw error
     }
   }
 
-  /** The highest token that was shown. */
+  /** The highest token seen. */
   highest(): bigint | undefined {
     const statement = this.#file.prepare('select highest from fence')
     statement.setReadBigInts(true)
     return statement.get()?.highest as bigint | undefined
   }
 
-  /** All invoices, in the order of their numbers. */
+  /** All invoices, ordered by number. */
   invoices(): Invoice[] {
     const statement = this.#file.prepare('select order_id, customer, cents, token from invoice order by number')
     statement.setReadBigInts(true)

@@ -6,7 +6,7 @@ export interface Order {
   readonly cents: number
 }
 
-/** The orders of orders.csv: order,date,customer,item,quantity,unit_price. */
+/** The orders in orders.csv: order,date,customer,item,quantity,unit_price. */
 export function readOrders(): Order[] {
   const [, ...lines] = readFileSync(new URL('orders.csv', import.meta.url), 'utf8')
     .trim()

@@ -1,19 +1,19 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** One `holdfast run` in a process of its own, and what it says. */
+/** A `holdfast run` as a child process, and its output. */
 export class Replica {
   readonly name: string
-  /** Settles when it has ended and said all: the exit code, or the signal. */
+  /** Resolves when it has ended and its output is complete: the exit code, or the signal. */
   readonly ended: Promise<number | NodeJS.Signals>
-  /** All lines so far, of the wrapper and of the job. */
+  /** All lines so far, of `holdfast` and of the job. */
   readonly lines: string[] = []
   readonly #process: ChildProcess
   #family: number[] = []
 
   constructor(name: string, [command = '', ...args]: readonly string[], folder: string, env: NodeJS.ProcessEnv) {
     this.name = name
-    // A group of its own: Ctrl-C must reach the demo alone, which then cleans up.
+    // In its own process group, so Ctrl-C reaches only the demo, which cleans up.
     this.#process = spawn(command, args, { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#process.stdout, this.#process.stderr]) {
       let rest = ''
@@ -29,8 +29,8 @@ export class Replica {
     })
   }
 
-  /** The groups of the first line that matches. */
-  said(pattern: RegExp): RegExpExecArray | undefined {
+  /** The match of the first line that matches. */
+  match(pattern: RegExp): RegExpExecArray | undefined {
     for (const line of this.lines) {
       const match = pattern.exec(line)
       if (match) return match
@@ -38,40 +38,40 @@ export class Replica {
     return undefined
   }
 
-  /** How many orders are invoiced, by the last that its job said. */
+  /** The number of invoiced orders that its job reported last. */
   get invoiced(): number {
     return Number(this.lines.findLast(line => / of \d+: /.test(line))?.split(' ', 1)[0] ?? 0)
   }
 
-  /** Is any process left of what `kill` or `freeze` found? */
+  /** Does any process still run that `kill` or `freeze` found? */
   get alive(): boolean {
     return this.#family.some(pid => processes().has(pid))
   }
 
-  /** SIGKILL to the wrapper alone, as an out-of-memory killer does. */
+  /** Sends SIGKILL to `holdfast` only, like the out-of-memory killer. */
   kill(): void {
     this.#family = this.#pids()
     this.#process.kill('SIGKILL')
   }
 
-  /** Stops all its processes, as a paused container or virtual machine is. */
+  /** Pauses all its processes, like a paused container or virtual machine. */
   freeze(): void {
     this.#family = this.#pids()
     for (const pid of this.#family) send(pid, 'SIGSTOP')
   }
 
-  /** Resumes the job, which is the youngest of the family, or all. */
+  /** Resumes only the job, or all processes. The job started last. */
   resume(which: 'job' | 'all'): void {
     for (const pid of which === 'job' ? this.#family.slice(-1) : this.#family) send(pid, 'SIGCONT')
   }
 
-  /** Leaves nothing of it. */
+  /** Kills all its processes. */
   async destroy(): Promise<void> {
     for (const pid of this.#pids()) send(pid, 'SIGKILL')
     await this.ended
   }
 
-  /** Wrapper, supervisor, job: each is the parent of the next. */
+  /** `holdfast`, its supervisor, the job: each is the parent of the next. */
   #pids(): number[] {
     const { pid, exitCode, signalCode } = this.#process
     if (pid === undefined || exitCode !== null || signalCode !== null) return []
@@ -86,11 +86,11 @@ function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
-    // It ended by itself.
+    // It has ended.
   }
 }
 
-/** Every process that runs on this machine, with its parent. */
+/** All processes of this machine, each with its parent. */
 function processes(): Map<number, number> {
   const table = process.platform === 'linux' ? procfs() : ps()
   return new Map(table.filter(([, , state]) => !/^[ZX]/.test(state)).map(([pid, parent]) => [pid, parent]))
@@ -98,18 +98,18 @@ function processes(): Map<number, number> {
 
 type Entry = readonly [pid: number, parent: number, state: string]
 
-// Small images have no ps.
+// Small container images have no ps.
 function procfs(): Entry[] {
   return readdirSync('/proc')
     .filter(name => /^\d+$/.test(name))
     .map((pid): Entry => {
       try {
         const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-        // "pid (name) state parent …"; the name may hold spaces and brackets.
+        // "pid (name) state parent …"; the name may contain spaces and parentheses.
         const [state = 'X', parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
         return [Number(pid), Number(parent), state]
       } catch {
-        return [Number(pid), 0, 'X'] // it ended while we looked
+        return [Number(pid), 0, 'X'] // it ended meanwhile
       }
     })
 }

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 
-/** What a line of the timeline is about. On a terminal each has a symbol and a colour. */
+/** The kind of a line. On a terminal each kind has a symbol and a colour. */
 export type Kind = 'start' | 'run' | 'wait' | 'kill' | 'freeze' | 'resume' | 'refuse' | 'done'
 
 type Format = Parameters<typeof styleText>[0]
@@ -18,7 +18,7 @@ const LOOKS: Readonly<Record<Kind, readonly [symbol: string, format: Format]>> =
 const COLOURS: readonly Format[] = ['cyan', 'magenta', 'yellow', 'blue', 'green']
 const BAR = 30
 
-/** Prints what happens as it happens: with colours and a moving bar on a terminal, as plain lines in a pipe. */
+/** Prints events as they happen: on a terminal with colours and a progress bar, in a pipe as plain lines. */
 export class Timeline {
   readonly #started = performance.now()
   readonly #names: readonly string[]
@@ -32,28 +32,28 @@ export class Timeline {
     this.#width = Math.max(...names.map(name => name.length))
   }
 
-  /** One line of the story. */
-  say(kind: Kind, who: string, text: string): void {
+  /** Prints an event of a replica. */
+  event(kind: Kind, name: string, text: string): void {
     const [symbol, format] = LOOKS[kind]
-    // How far it came stays above the line that says why it ended.
+    // The progress stays above the line that explains the end.
     if (kind === 'kill' || kind === 'freeze' || kind === 'done') this.#keepBar()
     const sign = this.#terminal ? `${paint(format, symbol)} ` : ''
-    this.print(`${this.#seconds()}  ${sign}${this.#name(who)}  ${kind === 'wait' ? paint('dim', text) : text}`)
+    this.print(`${this.#seconds()}  ${sign}${this.#name(name)}  ${kind === 'wait' ? paint('dim', text) : text}`)
   }
 
-  /** How far the work is: a bar that moves on a terminal, every tenth step in a pipe. */
-  progress(who: string, done: number, total: number): void {
+  /** Shows progress: a bar on a terminal, every tenth step in a pipe. */
+  progress(name: string, done: number, total: number): void {
     if (this.#terminal) {
       const full = Math.round((done / total) * BAR)
       const bar = '█'.repeat(full) + paint('dim', '░'.repeat(BAR - full))
-      this.#show(`${this.#seconds()}    ${this.#name(who)}  ${bar} ${done} of ${total}`)
+      this.#show(`${this.#seconds()}    ${this.#name(name)}  ${bar} ${done} of ${total}`)
     } else if (Math.floor(done / 10) > this.#steps) {
       this.#steps = Math.floor(done / 10)
-      this.print(`${this.#seconds()}  ${this.#name(who)}  ${done} of ${total} orders`)
+      this.print(`${this.#seconds()}  ${this.#name(name)}  ${done} of ${total} orders`)
     }
   }
 
-  /** Any other line. The bar stays below it. */
+  /** Prints any other line, above the bar. */
   print(line = ''): void {
     const bar = this.#bar
     this.#show('')
@@ -61,7 +61,7 @@ export class Timeline {
     this.#show(bar)
   }
 
-  /** From here on there is no bar. */
+  /** Removes the bar. */
   end(): void {
     this.#show('')
   }
@@ -80,14 +80,14 @@ export class Timeline {
     return paint('dim', `${((performance.now() - this.#started) / 1_000).toFixed(1).padStart(5)} s`)
   }
 
-  #name(who: string): string {
-    const colour = COLOURS[this.#names.indexOf(who) % COLOURS.length]
-    const padded = who.padEnd(this.#width)
+  #name(name: string): string {
+    const colour = COLOURS[this.#names.indexOf(name) % COLOURS.length]
+    const padded = name.padEnd(this.#width)
     return colour ? paint(colour, padded) : padded
   }
 }
 
-/** Styled on a terminal; plain in a pipe, or with NO_COLOR. */
+/** Adds colour on a terminal, unless NO_COLOR is set. */
 export function paint(format: Format, text: string): string {
   return styleText(format, text, { stream: process.stdout })
 }

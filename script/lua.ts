@@ -26,10 +26,10 @@ export function minifiedScripts(): Rolldown.Plugin {
  * Lua without comments, indentation and long names of locals. It reads what Holdfast writes: strings in single quotes and
  * no globals of its own. A local has one short name wherever it stands.
  */
-function minified(source: string): string {
+export function minified(source: string): string {
   const tokens = (source.match(TOKENS) ?? []).filter(token => !token.startsWith('--'))
-  const strange = tokens.find(token => /^["'[]$/.test(token) && token !== '[')
-  if (strange || source.includes('[[')) throw new Error(`a script has a string that is not in single quotes: ${source}`)
+  if (tokens.some(token => /^["']$/.test(token)) || source.includes('[['))
+    throw new Error('a script has a string that is not in single quotes: write it so')
   const names = shortNames(tokens)
   let text = ''
   const brackets: string[] = []

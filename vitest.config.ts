@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** These take half a minute or more. */
 const LONG =
-  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+)\.test\.ts$/
+  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|death)\.test\.ts$/
 
 /** The longest start first, so that none is left over, also where no earlier run left its durations. */
 class LongestFirst extends BaseSequencer {
@@ -19,6 +20,8 @@ const config: ViteUserConfig = defineConfig({
     include: ['{src,lab,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**'],
     allowOnly: false,
+    // Tests start hundreds of processes, which else strip the types of the same files again.
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache') },
     // Most tests wait most of the time. With three per core, processes of tests stood still for a second now and then.
     maxWorkers: Math.ceil(2.5 * availableParallelism()),
     sequence: { sequencer: LongestFirst },

@@ -8,7 +8,7 @@ test('connect closes the store that it opened when the defaults are bad', async 
   expect(close).toHaveBeenCalledOnce()
 })
 
-test('all who connect to one memory URL in a process share its leases', async () => {
+test('all locks of a process with one memory URL share their leases', async () => {
   const one = await connect('memory:shared', { ttl: 5_000 })
   const two = await connect('memory:shared')
   const apart = await connect('memory:apart')
@@ -21,14 +21,14 @@ test('all who connect to one memory URL in a process share its leases', async ()
 test.each([
   [
     'localhost:6379',
-    'no store has the scheme localhost:; there are sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds: zookeeper:',
+    'no store has the scheme localhost:: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds: zookeeper:',
   ],
-  ['mysql://localhost', 'no store has the scheme mysql:; there are sqlite: memory:'],
-  ['__proto__:x', 'a store URL begins with its scheme; there are sqlite: memory:'],
-  ['leases.db', 'a store URL begins with its scheme; there are sqlite: memory:'],
-  ['', 'a store URL begins with its scheme; there are sqlite: memory:'],
-  [undefined, 'a store is named by a URL, such as sqlite:leases.db, not by undefined'],
-  [new URL('memory:'), 'a store is named by a URL, such as sqlite:leases.db, not by object'],
+  ['mysql://localhost', 'no store has the scheme mysql:: use one of sqlite: memory:'],
+  ['__proto__:x', 'the URL of the store has no scheme: use one of sqlite: memory:'],
+  ['leases.db', 'the URL of the store has no scheme: use one of sqlite: memory:'],
+  ['', 'the URL of the store has no scheme: use one of sqlite: memory:'],
+  [undefined, 'the store must be a URL in a string, such as sqlite:leases.db, not undefined'],
+  [new URL('memory:'), 'the store must be a URL in a string, such as sqlite:leases.db, not object'],
 ])('openStore rejects %o', async (url, message) => {
   await expect(openStore(url as string)).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
@@ -37,12 +37,12 @@ test.each([
 })
 
 test.each(['redis', 'rediss', 'redlock', 'postgres', 'etcd', 'zookeeper'])(
-  'F10: a port that there is not is named, in a URL of %s, and no part of a password is',
+  'F10: an invalid port in a URL of %s is reported, and no part of a password',
   async scheme => {
     for (const hosts of ['a:99999', 'user:77777@a:99999', 'a:1,b:99999', '[::1]:99999', 'a:99999/x?prefix=y'])
       await expect(openStore(`${scheme}://${hosts}`)).rejects.toMatchObject({
         code: 'INVALID_ARGUMENT',
-        message: 'the URL of the store has port 99999: a port is at most 65535',
+        message: 'the URL of the store has the port 99999: give one from 0 to 65535',
       })
     for (const hosts of ['user:77777/x@a', 'user:77777?x@a', 'user:77777,x@a', 'a:99998,user:77777@b']) {
       const error = await openStore(`${scheme}://${hosts}`).then(

@@ -7,7 +7,7 @@ import { type Locks, StoreLocks } from './create-locks.ts'
 import { engineOf } from './engines.ts'
 
 /**
- * Opens the store that a URL names and what it needs to be reached; `close()` closes both.
+ * Opens the store of a URL, with a client if it needs one. `close()` closes both.
  *
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
@@ -15,8 +15,8 @@ import { engineOf } from './engines.ts'
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
  *     zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]
  *
- * Rejects `INVALID_ARGUMENT` for a URL that cannot be right, `DRIVER_MISSING` with the line that installs it. Whether
- * the server answers shows at the first request.
+ * Rejects `INVALID_ARGUMENT` for an invalid URL or option, and `DRIVER_MISSING` with the command that installs the client.
+ * It does not wait for the server: the first request reports whether that can be reached.
  */
 export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
   const store = await openStore(url)
@@ -29,19 +29,19 @@ export async function connect(url: string, defaults: LocksDefaults = {}): Promis
   }
 }
 
-/** The store alone, for those who wrap it. */
+/** Opens only the store, for code that wraps it. Rejects as `connect` does. Dispose of the store at the end. */
 export async function openStore(url: string): Promise<Store> {
   return engineOf(url).open(url)
 }
 
-/** Starts a heartbeat thread that opens the same store; `undefined` for a store that threads cannot share. */
+/** Returns a function that starts a heartbeat thread over the same store. `undefined`: threads cannot share the store. */
 function heartbeatThread(url: string, clock: Clock): OpenRenewer | undefined {
   const engine = engineOf(url)
   const shared = engine.elsewhere ? engine.elsewhere(url) : url
   if (shared === undefined) return undefined
   return async statistics => {
     const { HeartbeatThread } = await import('./core/thread/heartbeat-thread.ts')
-    // In the package this file is part of one at the top of `dist`.
+    // In the package this file is bundled into a file at the top of `dist`.
     const script = import.meta.url.endsWith('.ts') ? './heartbeat-worker.ts' : './thread/worker.js'
     return new HeartbeatThread(new URL(script, import.meta.url), shared, clock, statistics)
   }

@@ -10,29 +10,29 @@ import type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
 export interface Engine {
   /** The folder `src/stores/NAME`, the entry point `holdfast/NAME` and the page `docs/stores/NAME.md`. */
   readonly name: string
-  /** What its URLs begin with, in lower case, with the colon. */
+  /** The schemes of its URLs, in lower case, with the colon. */
   readonly schemes: readonly string[]
   /** A URL for the documentation. */
   readonly example: string
-  /** npm packages of which a URL needs one; the first is the usual one. */
+  /** The npm packages of which a URL needs one. The first is the usual choice. */
   readonly clients: readonly string[]
   open(url: string): Promise<Store>
-  /** The URL by which a thread or a child process opens the same store; `undefined` if none can. @default the URL */
+  /** The URL by which a thread or a child process opens the same store. `undefined`: none can. @default the URL */
   elsewhere?(url: string): string | undefined
-  /** Creates what must exist before the store is used, and resolves to its name. @default nothing must exist */
+  /** Creates what must exist before the first use, and resolves to its name. @default nothing must exist */
   migrate?(url: string): Promise<string>
   /** The SQL for that. */
   migration?(url: string): Promise<string>
-  /** Deletes what is stored of these names, held or not. @default nothing outlasts the last holder and waiter of a name */
+  /** Deletes everything stored for these names, held or not. @default the store keeps nothing of a free name */
   forgetNames?(url: string, names: readonly string[]): Promise<void>
-  /** The high-water marks of fences that are kept there. @default none are */
+  /** The high-water marks that fences store there. @default there are none */
   openMarks?(url: string): Promise<OpenMarks>
   /** The SQL that creates them. @default none is needed */
   fenceSql?(url: string, options: FenceSqlOptions): Promise<string>
 }
 
-// Each engine is loaded when it is asked for: a program that uses one does not wait for the others. The paths are written
-// out, because bundlers follow nothing else.
+// An engine is loaded when it is used, so a program does not wait for the others. The paths are literals, because bundlers
+// follow no others.
 export const ENGINES: readonly Engine[] = [
   {
     name: 'sqlite',
@@ -98,10 +98,10 @@ export const ENGINES: readonly Engine[] = [
   },
 ]
 
-/** The engine that a URL names. Throws `INVALID_ARGUMENT` for a scheme that no engine has and a port that cannot exist. */
+/** The engine of a URL. Throws `INVALID_ARGUMENT` for an unknown scheme or an invalid port. */
 export function engineOf(url: string): Engine {
   if (typeof url !== 'string')
-    throw invalid(`a store is named by a URL, such as sqlite:leases.db, not by ${typeof url}`)
+    throw invalid(`the store must be a URL in a string, such as sqlite:leases.db, not ${typeof url}`)
   const engine = engineAt(url)
   if (engine) {
     checkPorts(url)
@@ -109,27 +109,27 @@ export function engineOf(url: string): Engine {
   }
   const scheme = schemeOf(url)
   const known = ENGINES.flatMap(({ schemes }) => schemes).join(' ')
-  const what = scheme === undefined ? 'a store URL begins with its scheme' : `no store has the scheme ${scheme}`
-  throw invalid(`${what}; there are ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
+  const what = scheme === undefined ? 'the URL of the store has no scheme' : `no store has the scheme ${scheme}`
+  throw invalid(`${what}: use one of ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
 }
 
-/** The same, or `undefined`. */
+/** The engine of a URL. `undefined`: the scheme is unknown. */
 export function engineAt(url: string): Engine | undefined {
   const scheme = schemeOf(url)
   return ENGINES.find(({ schemes }) => scheme !== undefined && schemes.includes(scheme))
 }
 
-/** With the colon, in lower case. */
+/** The scheme of a URL, in lower case, with the colon. */
 export function schemeOf(url: string): string | undefined {
   return /^[a-z][a-z0-9+.-]*:/i.exec(url)?.[0].toLowerCase()
 }
 
-/** Refuses a port that cannot exist. It looks only after the last @, because a password may come before it. */
+/** Throws for an invalid port. It searches only after the last @, because a password may come before it. */
 function checkPorts(url: string): void {
   const [, hosts = ''] = /^[^:]*:\/\/(?:[^/?#]*@)?([^/?#@]*)(?:[/?#][^@]*)?$/.exec(url) ?? []
   for (const host of hosts.split(',')) {
     const port = /:(\d+)$/.exec(host)?.[1]
     if (port !== undefined && Number(port) > 65_535)
-      throw invalid(`the URL of the store has port ${port}: a port is at most 65535`)
+      throw invalid(`the URL of the store has the port ${port}: give one from 0 to 65535`)
   }
 }

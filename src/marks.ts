@@ -6,12 +6,12 @@ const SHAPES =
   "postgres://host/database, redis://host:6379, sqlite:/path/of/the/application's.db, or file:///folder/of/the/files"
 
 /**
- * Opens the high-water marks that fences keep at a URL, to list, advance or prune them:
+ * Opens the high-water marks that fences store at a URL, to list, advance or prune them:
  *
  *     postgres[ql]://…[?schema=…&table=…]   redis[s]://…[?prefix=…]   sqlite:PATH   file:///FOLDER
  *
- * Rejects `INVALID_ARGUMENT` for a URL where no marks are kept, `DRIVER_MISSING` with the line that installs it. Whether
- * the server answers shows at the first call. Dispose of it: `await using marks = await openMarks(url)`.
+ * Rejects `INVALID_ARGUMENT` for any other URL, and `DRIVER_MISSING` with the command that installs the driver. The first
+ * call connects to the server. Dispose of the result: `await using marks = await openMarks(url)`.
  */
 export async function openMarks(url: string): Promise<OpenMarks> {
   const engine = engineAt(url)
@@ -20,18 +20,20 @@ export async function openMarks(url: string): Promise<OpenMarks> {
   if (scheme === 'file:') return (await import('./fencing/files/open.ts')).openMarks(url)
   if (scheme !== undefined && ['http:', 'https:', 's3:'].includes(scheme))
     throw invalid(
-      'marks of objects are in the objects, for which a URL has no client: use fence.marks of holdfast/fencing/objects',
+      'the marks of objects are in the objects, which need a client: use fence.marks of holdfast/fencing/objects',
     )
-  throw invalid(`no marks are kept at a URL of ${scheme ?? 'this'}: expected ${SHAPES}`)
+  throw invalid(
+    `${scheme === undefined ? 'this is no URL with' : `a URL of ${scheme} has no`} marks: expected ${SHAPES}`,
+  )
 }
 
 /**
- * The SQL that creates the marks at a URL of PostgreSQL or SQLite, or with `row` the trigger of a table. Connects to
- * nothing. Rejects `INVALID_ARGUMENT`.
+ * The SQL that creates the table of marks for a URL of PostgreSQL or SQLite, or with `row` the trigger of a table. It does
+ * not connect. Rejects `INVALID_ARGUMENT`.
  */
 export async function fenceSql(url: string, options: FenceSqlOptions = {}): Promise<string> {
   const engine = engineAt(url)
   if (engine?.fenceSql) return engine.fenceSql(url, options)
   const known = ENGINES.flatMap(({ schemes, fenceSql }) => (fenceSql ? schemes : [])).join(' ')
-  throw invalid(`marks need SQL only at URLs of ${known}: elsewhere nothing has to be created`)
+  throw invalid(`only marks at URLs of ${known} need SQL: elsewhere nothing has to be created`)
 }

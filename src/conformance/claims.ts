@@ -3,11 +3,11 @@ import { LONGEST_REQUEST } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import { inTime, TooSlow } from './timing.ts'
 
-/** Acquire: what is granted, and what a refusal says and leaves. */
+/** Acquire: grants and refusals. */
 export const claimCases: Case[] = casesOf(
   {},
   {
-    async 'R6: grants a free name, with a token and at least the ttl that was asked for'(space) {
+    async 'R6: grants a free name, with a token and at least the requested ttl'(space) {
       const client = await space.client()
       const claim = space.claim()
       const { token, ttl } = await client.hold(claim)
@@ -16,7 +16,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(ttl >= claim.ttl, `${ttl} ms of ${claim.ttl}`)
     },
 
-    async 'R1: answers a claim that asks again with the same lease'(space) {
+    async 'R1: a claim that asks again gets the same lease'(space) {
       const client = await space.client()
       const claim = space.claim()
       const { token } = await client.hold(claim)
@@ -24,7 +24,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal((await client.inspect({ name: claim.name })).length, 1)
     },
 
-    async 'R1: answers a claim that asks again through another client with the same lease'(space) {
+    async 'R1: a claim that asks again through another client gets the same lease'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const { token } = await one.hold(claim)
@@ -33,7 +33,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal(await two.release(claim), 'released')
     },
 
-    async 'R1: answers copies of a claim that arrive together with the same lease'(space) {
+    async 'R1: copies of a claim that arrive together get the same lease'(space) {
       const clients = await space.pair()
       const claim = space.claim()
       const copies = Array.from({ length: 10 }, (_, index) => clients[index % 2 ? 1 : 0].hold(claim))
@@ -42,7 +42,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal((await clients[0].renew(claim))?.token, tokens[0])
     },
 
-    async 'R1: tells claims apart by their ids, although their owner is the same'(space) {
+    async 'R1: distinguishes claims of one owner by their ids'(space) {
       const client = await space.client()
       const claim = space.claim({ owner: 'the same' })
       const other = space.claim({ owner: 'the same', name: claim.name, note: 'other', queue: true })
@@ -56,7 +56,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal((await client.renew(claim))?.token, token)
     },
 
-    async 'R1: refreshes the lease of a claim that asks again'(space) {
+    async 'R1: extends the lease of a claim that asks again'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.long })
       await client.hold(claim)
@@ -65,7 +65,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
     },
 
-    async 'R3: never shortens a lease by a late copy of the request that acquired it'(space) {
+    async 'R3: a stale copy of the acquire never shortens its lease'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.long })
       await client.hold(claim)
@@ -75,7 +75,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(record && record.remaining > space.long, `${record?.remaining} ms remain`)
     },
 
-    async 'R2: refuses a name that is held, and says by whom and when to ask again'(space) {
+    async 'R2: refuses a held name, and reports its holder and when to ask again'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ owner: 'host:1:abc', note: 'the nightly run' })
       const { token } = await one.hold(claim)
@@ -89,7 +89,7 @@ export const claimCases: Case[] = casesOf(
       assert.ok(retryAfter > 0 && Number.isFinite(retryAfter), `retryAfter is ${retryAfter}`)
     },
 
-    async 'R2: answers a claim at once that has to wait, whether it queues or not'(space) {
+    async 'R2: answers a claim that must wait at once, whether it queues or not'(space) {
       const [one, two] = await space.pair()
       const holder = space.claim()
       await one.hold(holder)
@@ -112,7 +112,7 @@ export const claimCases: Case[] = casesOf(
       await client.hold(space.claim({ name: claim.name }))
     },
 
-    async 'R11: holds names apart'(space) {
+    async 'R11: distinguishes similar names'(space) {
       const client = await space.client()
       const name = space.name()
       const names = [name, `${name}/b`, `${name}:b`, `${name} `, `${name}b`, name.toUpperCase()]
@@ -120,7 +120,7 @@ export const claimCases: Case[] = casesOf(
       assert.equal(grants.length, names.length)
     },
 
-    async 'R6: takes the longest ttl and the shortest that it says is sensible'(space) {
+    async 'R6: accepts the longest ttl, and the shortest that it declares'(space) {
       const client = await space.client()
       const longest = space.claim({ ttl: 2_147_483_647 })
       await client.hold(longest)
@@ -131,8 +131,8 @@ export const claimCases: Case[] = casesOf(
     },
   },
   {
-    'R1: answers a claim that asks again through another client with the same lease': ['apart'],
-    'R1: answers copies of a claim that arrive together with the same lease': ['apart'],
+    'R1: a claim that asks again through another client gets the same lease': ['apart'],
+    'R1: copies of a claim that arrive together get the same lease': ['apart'],
   },
 )
 
@@ -140,7 +140,7 @@ export const claimCases: Case[] = casesOf(
 export const burstCases: Case[] = casesOf(
   { alone: true },
   {
-    async 'R1: lets one of many that ask at once hold'(space) {
+    async 'R1: grants a name to exactly one of many concurrent claims'(space) {
       const clients = await space.pair()
       const name = space.name()
       const answers = await Promise.all(
@@ -149,7 +149,7 @@ export const burstCases: Case[] = casesOf(
       assert.equal(answers.filter(answer => answer.held).length, 1)
     },
 
-    async 'R13: grants 500 names that are asked for at once'(space) {
+    async 'R13: grants 500 names requested at once'(space) {
       const client = await space.client()
       const prefix = space.name()
       const claims = Array.from({ length: 500 }, (_, index) => space.claim({ name: `${prefix}/${index}` }))
@@ -163,11 +163,11 @@ export const burstCases: Case[] = casesOf(
   },
 )
 
-/** Release, also of what has not arrived yet. */
+/** Release, also of claims that have not arrived yet. */
 export const releaseCases: Case[] = casesOf(
   {},
   {
-    async 'R4: frees a name at its release, for anybody'(space) {
+    async 'R4: a release frees the name for every client'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -176,7 +176,7 @@ export const releaseCases: Case[] = casesOf(
       await two.hold(space.claim({ name: claim.name }))
     },
 
-    async 'R4: says that a claim is gone when it was released before, and when it never was'(space) {
+    async 'R4: answers gone for a claim that was already released, or that never existed'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -185,7 +185,7 @@ export const releaseCases: Case[] = casesOf(
       assert.equal(await client.release(space.claim()), 'gone')
     },
 
-    async 'R4: never frees the next holder by a late release'(space) {
+    async 'R4: a stale release never frees the next holder'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -196,7 +196,7 @@ export const releaseCases: Case[] = casesOf(
       assert.equal((await two.renew(next))?.token, token)
     },
 
-    async 'R4: frees only what the claim holds, not the name'(space) {
+    async 'R4: releases by claim, never by name'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -215,7 +215,7 @@ export const releaseCases: Case[] = casesOf(
       }
     },
 
-    async 'R4: refuses a claim that arrives after its withdrawal in a line'(space) {
+    async 'R4: refuses a claim that arrives after its withdrawal while others hold or wait'(space) {
       const client = await space.client()
       const holder = space.claim()
       await client.hold(holder)
@@ -227,7 +227,7 @@ export const releaseCases: Case[] = casesOf(
       await client.hold(space.claim({ name: holder.name }))
     },
 
-    async 'R4: refuses each claim that was withdrawn, whatever became of the name since'(space) {
+    async 'R4: refuses each withdrawn claim, whatever happened to the name since'(space) {
       await inTime(LONGEST_REQUEST / 5, async () => {
         const client = await space.client()
         const name = space.name()
@@ -240,7 +240,7 @@ export const releaseCases: Case[] = casesOf(
           assert.equal(await client.release(holder), 'released')
         }
         const answers = await Promise.all(withdrawn.map(claim => client.acquire(claim)))
-        if (performance.now() > first + LONGEST_REQUEST) throw new TooSlow('they may have been asked too late')
+        if (performance.now() > first + LONGEST_REQUEST) throw new TooSlow('the acquires may have arrived too late')
         assert.deepEqual(
           answers.map(({ held }) => held),
           [false, false, false],
@@ -249,7 +249,7 @@ export const releaseCases: Case[] = casesOf(
       })
     },
 
-    async 'R4: refuses a copy of a claim that was withdrawn until nothing was left of it'(space) {
+    async 'R4: refuses a copy of a claim whose release was answered with gone'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)

@@ -3,17 +3,17 @@ import type { Claim, Store } from '../contract/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { within } from './timing.ts'
 
-/** Many parallel requests, requests that were given up, and the end of a client. */
+/** Concurrent requests, requests that were given up, and closing a client. */
 export const clientCases: Case[] = [
   ...casesOf(
     {},
     {
-      async 'says what it is and what it promises'(space) {
+      async 'declares its kind and its guarantees'(space) {
         const { store } = await space.client()
         const { lacks = {} } = space.harness
         assert.ok(store.kind.length > 0)
         const { order, waiting, shortestTtl, longestUnattended, scope } = store.guarantees
-        assert.equal(order === 'not promised', lacks.line !== undefined, 'lacks.line and guarantees.order disagree')
+        assert.equal(order === 'not promised', lacks.queue !== undefined, 'lacks.queue and guarantees.order disagree')
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
@@ -22,17 +22,17 @@ export const clientCases: Case[] = [
         assert.ok(shortestTtl <= space.short, `the shortest ttl is ${shortestTtl}: give the harness a larger scale`)
       },
 
-      async 'R13: does not send what was given up before, and answers with the reason'(space) {
+      async 'R13: does not send a request that was given up, and rejects with the reason'(space) {
         const client = await space.client()
         const claim = space.claim()
         const reason = new Error('given up')
         for (const ask of requests(client.store, claim, AbortSignal.abort(reason)))
           await assert.rejects(within('a rejection', ask), error => error === reason)
         assert.deepEqual(await client.inspect({ name: claim.name }), [])
-        await client.hold(claim) // which a tombstone would refuse
+        await client.hold(claim) // a tombstone would refuse it
       },
 
-      async 'R13: does not fail the neighbours of a request that was given up'(space) {
+      async 'R13: answers the other requests of a round trip if one was given up'(space) {
         const { store } = await space.client()
         const prefix = space.name()
         const answers = await within('all answers', signal =>
@@ -46,7 +46,7 @@ export const clientCases: Case[] = [
           assert.equal(status, index % 5 ? 'fulfilled' : 'rejected', `request ${index}`)
       },
 
-      async 'R13: answers different requests that are made at once each in its own way'(space) {
+      async 'R13: answers different concurrent requests correctly'(space) {
         const client = await space.client()
         const [held, free, never] = [space.claim(), space.claim(), space.claim()]
         await client.hold(held)
@@ -68,7 +68,7 @@ export const clientCases: Case[] = [
   ...casesOf(
     { needs: ['close'] },
     {
-      async 'R13: rejects CLOSED after its end, and may be ended twice'(space) {
+      async 'R13: rejects CLOSED after it was closed, and may be closed twice'(space) {
         const { store } = await space.client()
         const claim = space.claim()
         await within('an answer', signal => store.acquire(claim, signal))
@@ -78,7 +78,7 @@ export const clientCases: Case[] = [
           await assert.rejects(within('a rejection', ask), { code: 'CLOSED' })
       },
 
-      async 'R13: rejects CLOSED although it was never used'(space) {
+      async 'R13: rejects CLOSED even if it was never used'(space) {
         const store = await space.harness.open()
         await store[Symbol.asyncDispose]()
         await assert.rejects(
@@ -87,7 +87,7 @@ export const clientCases: Case[] = [
         )
       },
 
-      async 'R13: ends one client and no other, and no lease'(space) {
+      async 'R13: closing one client ends no other client and no lease'(space) {
         const [one, two] = await space.pair()
         const [claim, other] = [space.claim(), space.claim()]
         await one.hold(claim)
@@ -98,7 +98,7 @@ export const clientCases: Case[] = [
       },
     },
     {
-      'R13: ends one client and no other, and no lease': ['apart'],
+      'R13: closing one client ends no other client and no lease': ['apart'],
     },
   ),
 ]

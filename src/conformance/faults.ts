@@ -14,7 +14,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['cut'] },
     {
-      async 'tells a holder that is cut off before another holds'(space) {
+      async 'notifies a holder that is cut off before another can hold'(space) {
         const ttl = 2 * space.short
         await inTime(margin(ttl) / 2, async () => {
           const { client, cut } = await space.severable()
@@ -29,7 +29,7 @@ export const faultCases: Case[] = [
         })
       },
 
-      async 'settles a wait, a release and a close when cut off'(space) {
+      async 'settles a wait, a release and a close while cut off'(space) {
         const ttl = 2 * space.short
         const { client, cut } = await space.severable()
         const other = await space.client()
@@ -41,16 +41,19 @@ export const faultCases: Case[] = [
         const reason = new Error('enough')
         const waiting = locks.acquire(holder.name, { signal: controller.signal })
         const outcome = settled(waiting)
-        await until('it waits', async () => (await other.inspect({ name: holder.name })).length === 2 || !space.hasLine)
+        await until(
+          'it waits',
+          async () => (await other.inspect({ name: holder.name })).length === 2 || !space.hasQueue,
+        )
         await cut()
         controller.abort(reason)
         assert.equal(await soon(outcome), reason)
         assert.match(await lease.release(), /^(unknown|lost)$/)
         await locks.close()
-        await until('its place lapses', async () => (await other.inspect({ name: holder.name })).length === 1)
+        await until('its position lapses', async () => (await other.inspect({ name: holder.name })).length === 1)
       },
 
-      async 'rejects what cannot be asked when cut off, within a ttl'(space) {
+      async 'rejects requests within a ttl while cut off'(space) {
         const { client, cut } = await space.severable()
         const locks = space.manage(createLocks(client.store, { ttl: space.short }))
         await (await locks.acquire(space.name())).release()
@@ -60,7 +63,7 @@ export const faultCases: Case[] = [
         for (const outcome of await Promise.all(calls.map(settled))) assert.equal(code(outcome), 'STORE_UNAVAILABLE')
       },
 
-      async 'serves again after the cut is healed'(space) {
+      async 'serves again when the connection is back'(space) {
         const { client, cut } = await space.severable()
         const locks = space.manage(createLocks(client.store, { ttl: 4 * space.short }))
         const name = space.name()
@@ -78,7 +81,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['stop'], alone: true },
     {
-      async 'R5: raises tokens over a restart of the server, whatever it forgot'(space) {
+      async 'R5: raises tokens across a restart of the server, whatever data it lost'(space) {
         const client = await space.client()
         const claim = space.claim({ ttl: space.short })
         const { token } = await client.hold(claim)
@@ -97,7 +100,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['stop'], alone: true },
     {
-      async 'R12: a loss is told by onLoss if the store has that, else by the next renewal'(space) {
+      async 'R12: a loss is reported by onLoss if the store has it, else by the next renewal'(space) {
         const client = await space.client()
         const [claim, released] = [space.claim({ ttl: 4 * space.short }), space.claim({ ttl: 4 * space.short })]
         const losses: string[] = []
@@ -110,13 +113,13 @@ export const faultCases: Case[] = [
         assert.ok(await client.renew(claim))
         callOff?.()
         await client.release(released)
-        assert.deepEqual(losses, [], 'a loss was told of a lease that is held')
+        assert.deepEqual(losses, [], 'a loss was reported for a lease that is held')
         const cure = await space.stop()
         await cure()
         const again = await space.client()
         await until('it is over', async () => (await again.inspect({ name: claim.name })).length === 0)
         assert.equal(await client.renew(claim), undefined)
-        if (client.store.onLoss) await until('the loss is told', () => losses.length > 0)
+        if (client.store.onLoss) await until('the loss is reported', () => losses.length > 0)
         assert.deepEqual(losses, client.store.onLoss ? [claim.id] : [])
       },
     },
@@ -124,7 +127,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['pause'], alone: true },
     {
-      async 'R3: refuses what arrives after its sender gave up, when the server goes on'(space) {
+      async 'R3: refuses requests that arrive after their sender gave up, when the server continues'(space) {
         const [one, two] = [await space.client(), await space.client()]
         const locks = space.manage(createLocks(one.store, { ttl: 2 * space.short }))
         await (await locks.acquire(space.name())).release()
@@ -142,7 +145,7 @@ export const faultCases: Case[] = [
   ...casesOf(
     { needs: ['jump'], alone: true },
     {
-      async 'keeps leases that have not run out, and serves, when the clock of the server jumps'(space) {
+      async "keeps leases that have not expired, and serves, when the server's clock jumps"(space) {
         const locks = await space.locks({ ttl: space.long })
         const lease = await locks.acquire(space.name())
         for (const jump of [space.long / 2, -space.long / 2, -3_600_000, 3_600_000]) {
@@ -162,11 +165,11 @@ export const faultCases: Case[] = [
 
 /** What must be true when the server dies, and when it only hangs. */
 function outages(fault: 'stop' | 'pause'): Case[] {
-  const down = fault === 'stop' ? 'dead' : 'stopped'
+  const down = fault === 'stop' ? 'dead' : 'paused'
   return casesOf(
     { needs: [fault], alone: true },
     {
-      async [`tells holders in time when the server is ${down}, and settles release and close`](space) {
+      async [`notifies holders in time while the server is ${down}, and settles release and close`](space) {
         const ttl = 2 * space.short
         await inTime(margin(ttl) / 2, async () => {
           const client = await space.client()
@@ -183,7 +186,7 @@ function outages(fault: 'stop' | 'pause'): Case[] {
         })
       },
 
-      async [`answers the result of work whose lease cannot be released as the server is ${down}`](space) {
+      async [`resolves to the result of work whose lease cannot be released because the server is ${down}`](space) {
         const locks = await space.locks({ ttl: 2 * space.short })
         const name = space.name()
         let failures = 0
@@ -219,7 +222,7 @@ function outages(fault: 'stop' | 'pause'): Case[] {
     },
     // A lease that does not outlive its connection is lost with the server.
     fault === 'stop'
-      ? { [`answers the result of work whose lease cannot be released as the server is ${down}`]: ['apart'] }
+      ? { [`resolves to the result of work whose lease cannot be released because the server is ${down}`]: ['apart'] }
       : {},
   )
 }

@@ -1,12 +1,12 @@
 import type { Store } from '../contract/store.ts'
 
-/** Undoes a fault; resolves when the server serves again. */
+/** Undoes a fault. Resolves when the server serves again. */
 export type Cure = () => Promise<void>
 
 /** What a case may need beyond the contract. */
 export type Need =
-  /** Waiters are served in the order in which they came (`guarantees.order`). */
-  | 'line'
+  /** Waiters are served in order of arrival (`guarantees.order`). */
+  | 'queue'
   /** Waiters are woken at a release (`guarantees.waiting`). */
   | 'watch'
   /** A lease is independent of the client that acquired it: others can renew and release it, and it outlives that client. */
@@ -15,13 +15,13 @@ export type Need =
   | 'break'
   /** Each open store has its own resources to close. */
   | 'close'
-  /** One client can be cut off from the server, which goes on. */
+  /** One client can be cut off from the server, which continues to serve the others. */
   | 'cut'
   /** The requests of one client can be delayed. */
   | 'delay'
   /** The server can be killed and started again. */
   | 'stop'
-  /** The server can be made to hang. What is sent meanwhile arrives when it continues. */
+  /** The server can be paused. Requests sent meanwhile arrive when it continues. */
   | 'pause'
   /** The clock of the server can be set forward and back. */
   | 'jump'
@@ -60,13 +60,13 @@ export interface Harness {
   open(): Promise<Store>
   readonly faults?: Faults | undefined
   /**
-   * What this store or harness has not, and why, in a sentence each. Whatever is not named here is tested; naming what
-   * it promises all the same is an error.
+   * What this store or harness lacks, with the reason in a sentence. Everything else is tested. It is an error to list
+   * what the store promises.
    */
   readonly lacks?: { readonly [Lacked in Need]?: string | undefined } | undefined
   /** Multiplies every ttl, for engines that count in seconds. @default 1 */
   readonly scale?: number | undefined
-  /** How often the case that looks for leaks acquires and releases. @default 1,000 */
+  /** The number of leases that the case for leaks acquires and releases. @default 1,000 */
   readonly cycles?: number | undefined
 }
 
@@ -78,7 +78,7 @@ const fault: Partial<Record<Need, keyof Faults>> = {
   jump: 'jump',
 }
 
-/** Throws unless the harness can do, or says why it cannot, all that cases may need. */
+/** Throws a `TypeError` unless the harness provides each fault or says why not. */
 export function checkHarness({ name, faults, lacks }: Harness): void {
   for (const [need, method] of Object.entries(fault)) {
     const has = faults?.[method] !== undefined
@@ -86,8 +86,8 @@ export function checkHarness({ name, faults, lacks }: Harness): void {
     if (has === says)
       throw new TypeError(
         has
-          ? `the harness ${name} has faults.${method} and says that it lacks ${need}: remove one`
-          : `the harness ${name} has no faults.${method}: add it, or say in lacks.${need} why there is none`,
+          ? `the harness ${name} has both faults.${method} and lacks.${need}: remove one`
+          : `the harness ${name} has no faults.${method}: add it, or give the reason in lacks.${need}`,
       )
   }
 }

@@ -10,7 +10,7 @@ export const holdingCases: Case[] = [
   ...casesOf(
     {},
     {
-      async 'keeps a lease by its heartbeat, with one token, until it is released'(space) {
+      async 'the heartbeat keeps a lease, with one token, until its release'(space) {
         const ttl = 4 * space.short
         await inTime(ttl / 3, async () => {
           const [locks, rival] = [await space.locks({ ttl }), await space.client()]
@@ -28,8 +28,8 @@ export const holdingCases: Case[] = [
         })
       },
 
-      async 'ends a lease without heartbeat at its ttl, before another can hold'(space) {
-        // A timer that comes too late, as the event loop was busy, is what the look at the lease is for.
+      async 'a lease without heartbeat ends at its ttl, before another can hold'(space) {
+        // If the event loop is busy, the timer fires late, and only `assertHeld()` reports the end in time.
         await inTime(margin(space.short) / 2, async () => {
           const [locks, rival] = [await space.locks({ ttl: space.short, heartbeat: false }), await space.client()]
           const name = space.name()
@@ -50,7 +50,7 @@ export const holdingCases: Case[] = [
         })
       },
 
-      async 'tells a holder whose lease was broken'(space) {
+      async 'notifies a holder whose lease was broken'(space) {
         const [locks, other] = [await space.locks({ ttl: 4 * space.short }), await space.client()]
         const lease = await locks.acquire(space.name())
         const outranks = (await other.break(lease.name)) ?? assert.fail('nobody held')
@@ -61,7 +61,7 @@ export const holdingCases: Case[] = [
         await assert.rejects(lease.extend(), { code: 'LEASE_LOST' })
       },
 
-      async 'says at the release that the lease was broken'(space) {
+      async 'the release reports that the lease was broken'(space) {
         const [locks, other] = [await space.locks({ ttl: space.long }), await space.client()]
         const lease = await locks.acquire(space.name())
         await other.break(lease.name)
@@ -91,7 +91,7 @@ export const holdingCases: Case[] = [
         await assert.rejects(lease.extend(), { code: 'CLOSED' })
       },
 
-      async 'ends a lease that was extended for a shorter ttl at that'(space) {
+      async 'a lease that was extended to a shorter ttl ends at that ttl'(space) {
         const [locks, rival] = [await space.locks({ ttl: space.long, heartbeat: false }), await space.client()]
         const lease = await locks.acquire(space.name())
         await lease.extend(space.short)
@@ -100,7 +100,7 @@ export const holdingCases: Case[] = [
         assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
       },
 
-      async 'is released once, without an abort, and held no more'(space) {
+      async 'a lease is released once, without an abort, and is then no longer held'(space) {
         const locks = await space.locks({ ttl: space.long })
         const lease = await locks.acquire(space.name())
         const { signal } = lease
@@ -111,7 +111,7 @@ export const holdingCases: Case[] = [
         assert.equal(signal.aborted, false)
       },
 
-      async 'raises the token from lease to lease'(space) {
+      async 'each lease has a higher token than the one before'(space) {
         const [one, two] = [await space.locks(), await space.locks()]
         const name = space.name()
         let last = 0n
@@ -122,7 +122,7 @@ export const holdingCases: Case[] = [
         }
       },
 
-      async 'shows who holds, and breaks it, through another client'(space) {
+      async 'shows the holder, and breaks its lease, through another client'(space) {
         const [one, two] = [await space.locks({ owner: 'one', note: 'why' }), await space.locks()]
         const lease = await one.acquire(space.name())
         const { holder } = await two.inspect(lease.name)
@@ -133,15 +133,15 @@ export const holdingCases: Case[] = [
       },
     },
     {
-      'tells a holder whose lease was broken': ['break'],
-      'says at the release that the lease was broken': ['break'],
-      'shows who holds, and breaks it, through another client': ['break'],
+      'notifies a holder whose lease was broken': ['break'],
+      'the release reports that the lease was broken': ['break'],
+      'shows the holder, and breaks its lease, through another client': ['break'],
     },
   ),
   ...casesOf(
     { alone: true },
     {
-      async 'knows just after the event loop was blocked for 2 x ttl that the lease is lost'(space) {
+      async 'reports the loss right after the event loop was blocked for 2 x ttl'(space) {
         for (const heartbeat of [true, false]) {
           const locks = await space.locks({ ttl: space.short, heartbeat })
           const [first, second, third] = await Promise.all([1, 2, 3].map(() => locks.acquire(space.name())))
@@ -153,7 +153,7 @@ export const holdingCases: Case[] = [
         }
       },
 
-      async 'keeps a lease whose renewals come late but in time'(space) {
+      async 'keeps a lease whose renewals are delayed but in time'(space) {
         const ttl = 5 * space.short
         const locks = await space.locks({ ttl })
         const lease = await locks.acquire(space.name())
@@ -164,7 +164,7 @@ export const holdingCases: Case[] = [
         await lease.release()
       },
 
-      async 'counts a lease from before its request left'(space) {
+      async 'counts a lease from before its request was sent'(space) {
         const wire = new Wire((await space.client()).store)
         wire.onReply = () => sleep(space.short / 3)
         const locks = space.manage(createLocks(wire, { ttl: 2 * space.short, heartbeat: false }))

@@ -10,24 +10,24 @@ function harness(changes: Partial<Harness> = {}): Harness {
   return { name: 'mine', open: async () => store, lacks, ...changes }
 }
 
-test('a harness that can do less and does not say why is refused', () => {
+test('a harness that lacks a fault without a reason is refused', () => {
   expect(() => conformanceCases(harness({ lacks: { ...lacks, stop: undefined } }))).toThrow(
-    /no faults.stop: add it, or say in lacks.stop why/,
+    /no faults.stop: add it, or give the reason in lacks.stop/,
   )
   expect(() => conformanceCases(harness({ faults: { pause: async () => async () => {} } }))).toThrow(/remove one/)
 })
 
-test('every case is run or excluded with its reason, and has a name of its own', () => {
+test('every case is run or excluded with its reason, and has a unique name', () => {
   const run = conformanceCases(harness())
   const excluded = excludedCases(harness())
   expect(excluded.length).toBeGreaterThan(10)
   for (const each of excluded) expect(each).toMatchObject({ why, need: expect.any(String) })
   const names = [...run, ...excluded].map(({ group, name }) => `${group}: ${name}`)
   expect(new Set(names).size).toBe(names.length)
-  expect(excludedCases(harness({ lacks: { ...lacks, line: 'no line' } })).length).toBeGreaterThan(excluded.length)
+  expect(excludedCases(harness({ lacks: { ...lacks, queue: 'no queue' } })).length).toBeGreaterThan(excluded.length)
 })
 
-test('a runner gets the cases that may run side by side first, then the others one by one', () => {
+test('a runner gets the concurrent cases first, then the cases that run alone', () => {
   const registered: string[] = []
   const register =
     (kind: string) =>
@@ -47,13 +47,13 @@ test('a runner gets the cases that may run side by side first, then the others o
   expect(registered).toHaveLength(conformanceCases(harness()).length + 1)
 })
 
-test('a store that promises what its harness says it lacks fails', async () => {
+test('a store fails if it promises what its harness lacks', async () => {
   const polled = harness({ lacks: { ...lacks, watch: 'it is polled' } })
-  const promise = conformanceCases(polled).find(({ name }) => name === 'says what it is and what it promises')
+  const promise = conformanceCases(polled).find(({ name }) => name === 'declares its kind and its guarantees')
   await expect(promise?.run()).rejects.toThrow(/lacks.watch and guarantees.waiting disagree/)
 })
 
-test('a store that does not keep its word fails', async () => {
+test('a store that breaks a promise fails', async () => {
   const forgetful = harness({
     open: async () => {
       const store = memory()
@@ -66,6 +66,6 @@ test('a store that does not keep its word fails', async () => {
       })
     },
   })
-  const frees = conformanceCases(forgetful).find(({ name }) => name.startsWith('R4: frees a name at its release'))
+  const frees = conformanceCases(forgetful).find(({ name }) => name.startsWith('R4: a release frees the name'))
   await expect(frees?.run()).rejects.toThrow(/strictly deep-equal/)
 })

@@ -5,9 +5,9 @@ import { faultCases } from './faults.ts'
 import { checkHarness, type Harness, type Need } from './harness.ts'
 import { holdingCases } from './holding.ts'
 import { inspectionCases } from './inspection.ts'
-import { lineCases, watchCases } from './line.ts'
 import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
+import { queueCases, watchCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
 import { Space } from './space.ts'
 import { staleCases } from './stale.ts'
@@ -23,7 +23,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   tokens: [...tokenCases, ...clockCases],
   notes: noteCases,
   'stale requests': staleCases,
-  'the line': lineCases,
+  queue: queueCases,
   wakes: watchCases,
   'inspect and names': inspectionCases,
   'requests and clients': clientCases,

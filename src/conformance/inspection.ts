@@ -19,7 +19,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ prefix: name }), [])
     },
 
-    async 'R11: shows all about a holder'(space) {
+    async 'R11: shows all details of a holder'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ note: 'the nightly run' })
       const { token } = await one.hold(claim)
@@ -31,18 +31,18 @@ export const inspectionCases: Case[] = casesOf(
       assert.ok(remaining > 0 && remaining <= 2 * claim.ttl, `${remaining} ms remain of ${claim.ttl}`)
     },
 
-    async 'R11: shows no lease that ran out, although nobody has asked for its name since'(space) {
+    async 'R11: shows no expired lease, even if nobody has asked for its name since'(space) {
       const client = await space.client()
       const prefix = space.name()
       const [brief, lasting] = [space.claim({ name: `${prefix}/a`, ttl: space.short }), space.claim({ name: prefix })]
       await client.hold(lasting)
       await client.hold(brief)
-      await until('it is shown no more', async () => (await client.inspect({ prefix })).length === 1)
+      await until('it is no longer shown', async () => (await client.inspect({ prefix })).length === 1)
       assert.deepEqual(await client.inspect({ name: brief.name }), [])
       assert.equal((await client.inspect({ prefix }))[0]?.name, prefix)
     },
 
-    async 'R11: looks at one name, or at all that begin alike'(space) {
+    async 'R11: shows one name, or all names with a prefix'(space) {
       const client = await space.client()
       const a = space.name()
       const under = [`${a}/b`, `${a}/b/c`, `${a}:b`, `${a}b`].sort()
@@ -59,7 +59,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.ok([a, ...under].every(name => all.includes(name)))
     },
 
-    async 'R11: takes every character that a name may have, for a name and for a prefix'(space) {
+    async 'R11: accepts every valid character in names and prefixes'(space) {
       const client = await space.client()
       const base = space.name()
       const full = names.map(name => `${base}${name}`)
@@ -83,7 +83,7 @@ export const inspectionCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ prefix: base }), [])
     },
 
-    async 'R11: takes names, owners and notes of 255 bytes, and empty owners and notes'(space) {
+    async 'R11: accepts names, owners and notes of 255 bytes, and empty owners and notes'(space) {
       const client = await space.client()
       const longest = ['x', 'ü', '锁', '🔒'].map(character => fill(space.name('long'), character))
       longest.push(`${longest[0]?.slice(0, -1)}y`) // differs in its last byte only
@@ -116,7 +116,7 @@ function pick({ name, owner, note }: Pick<Claim, 'name' | 'owner' | 'note'>): ob
   return { name, owner, note }
 }
 
-/** `start` and as often `character` as make 255 bytes, filled up with dots. */
+/** `start`, repeated `character`s and dots: 255 bytes in total. */
 function fill(start: string, character: string): string {
   const room = 255 - Buffer.byteLength(start)
   const bytes = Buffer.byteLength(character)

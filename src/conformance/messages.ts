@@ -11,7 +11,7 @@ export const messageCases: Case[] = [
   ...casesOf(
     {},
     {
-      async 'recovers a lease whose reply was lost: it is the same, with the same token'(space) {
+      async 'recovers a lease whose reply was lost, with the same token'(space) {
         const { wire, locks, client } = await wired(space)
         wire.onReply = loseFirst('acquire')
         const name = space.name()
@@ -26,7 +26,7 @@ export const messageCases: Case[] = [
         assert.deepEqual(await client.inspect({ name }), [])
       },
 
-      async 'keeps a lease when a reply to its renewal was lost'(space) {
+      async 'keeps a lease when the reply to a renewal was lost'(space) {
         const { wire, locks } = await wired(space)
         const lease = await locks.acquire(space.name())
         wire.onReply = loseFirst('renew')
@@ -36,7 +36,7 @@ export const messageCases: Case[] = [
         await lease.release()
       },
 
-      async 'has released a lease when a reply to that was lost'(space) {
+      async 'releases a lease although the reply was lost'(space) {
         const { wire, locks, client } = await wired(space)
         const name = space.name()
         const lease = await locks.acquire(name)
@@ -46,7 +46,7 @@ export const messageCases: Case[] = [
         assert.deepEqual(await client.inspect({ name }), [])
       },
 
-      async 'leaves nothing behind by an acquire that arrives after its withdrawal'(space) {
+      async 'an acquire that arrives after its withdrawal leaves nothing behind'(space) {
         for (const wait of [0, 60_000]) {
           const { wire, locks, client } = await wired(space)
           const { hook, open } = gate()
@@ -64,7 +64,7 @@ export const messageCases: Case[] = [
         }
       },
 
-      async 'leaves no place in line behind by an acquire that arrives after its withdrawal'(space) {
+      async 'an acquire that arrives after its withdrawal leaves no waiter behind'(space) {
         const { wire, locks, client } = await wired(space)
         const holder = space.claim()
         await client.hold(holder)
@@ -80,7 +80,7 @@ export const messageCases: Case[] = [
         assert.equal((await client.inspect({ name: holder.name })).length, 1)
       },
 
-      async 'leaves nothing behind by a renewal that arrives after the release'(space) {
+      async 'a renewal that arrives after the release leaves nothing behind'(space) {
         const { wire, locks, client } = await wired(space)
         const name = space.name()
         const lease = await locks.acquire(name, { ttl: 2 * space.short, heartbeat: false })
@@ -93,7 +93,7 @@ export const messageCases: Case[] = [
         assert.deepEqual(await client.inspect({ name }), [])
       },
 
-      async 'releases a lease of which a copy of its request arrives meanwhile'(space) {
+      async 'releases a lease while a copy of its acquire arrives'(space) {
         const { wire, locks, client } = await wired(space)
         const { hook, open } = gate()
         let first = true
@@ -114,7 +114,7 @@ export const messageCases: Case[] = [
   ...casesOf(
     { alone: true },
     {
-      async 'takes no lease from a reply that comes after its ttl'(space) {
+      async 'rejects a grant that arrives after its ttl'(space) {
         const { wire, locks, client } = await wired(space)
         const name = space.name()
         let first = true

@@ -6,7 +6,7 @@ import { inTime, until } from './timing.ts'
 export const noteCases: Case[] = casesOf(
   {},
   {
-    async 'R7: shows the note that the holder wrote last to all who look, and to those who are refused'(space) {
+    async 'R7: shows the latest note of the holder to every client, and to refused claims'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ note: 'at first' })
       await one.hold(claim)
@@ -32,7 +32,7 @@ export const noteCases: Case[] = casesOf(
       assert.deepEqual([record?.note, record?.token], ['new', token])
     },
 
-    async 'R7: leaves the end of the lease and its token as they are when the note is changed'(space) {
+    async 'R7: a new note changes neither the end of the lease nor its token'(space) {
       await inTime(space.short / 2, async () => {
         const [one, two] = await space.pair()
         const claim = space.claim({ ttl: space.short })
@@ -57,30 +57,30 @@ export const noteCases: Case[] = casesOf(
       })
     },
 
-    async 'R7: leaves the line as it is when the note is changed'(space) {
+    async 'R7: a new note leaves the queue as it is'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const waiters = ['first', 'second'].map(note => space.claim({ name: claim.name, queue: true, note }))
       await one.hold(claim)
       for (const waiter of waiters) await two.isRefused(waiter)
       await one.annotate({ ...claim, note: 'new' })
-      const [, ...line] = await two.inspect({ name: claim.name })
+      const [, ...queue] = await two.inspect({ name: claim.name })
       assert.deepEqual(
-        line.map(({ owner, note, position }) => [owner, note, position]),
+        queue.map(({ owner, note, position }) => [owner, note, position]),
         waiters.map(({ owner, note }, position) => [owner, note, position]),
       )
     },
 
-    async 'R7: changes no note of a lease that ran out, although nobody has taken the name'(space) {
+    async 'R7: refuses a new note for an expired lease, even if nobody has acquired the name since'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.short })
       await client.hold(claim)
       await until('the note is refused', async () => !(await client.annotate({ ...claim, note: 'late' })))
-      // The holder may be told before the name is free.
-      await until('it is shown no more', async () => (await client.inspect({ name: claim.name })).length === 0)
+      // The holder may be notified before the name is free.
+      await until('it is no longer shown', async () => (await client.inspect({ name: claim.name })).length === 0)
     },
 
-    async 'R7: changes no note of what it does not know, of a waiter, or of what was released'(space) {
+    async 'R7: refuses a new note for a claim that is unknown, waiting or released'(space) {
       const client = await space.client()
       const unknown = space.claim({ note: 'unknown' })
       assert.equal(await client.annotate(unknown), false)
@@ -97,7 +97,7 @@ export const noteCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name: held.name }), [])
     },
 
-    async 'R7: releases a lease whose note was changed, and shows nothing of it to the next'(space) {
+    async 'R7: releases a lease whose note was changed, and shows the next holder nothing of it'(space) {
       const client = await space.client()
       const claim = space.claim()
       await client.hold(claim)
@@ -108,7 +108,7 @@ export const noteCases: Case[] = casesOf(
       assert.equal((await client.inspect({ name: claim.name }))[0]?.note, 'next')
     },
 
-    async 'R7: says of a broken lease that its note cannot be changed'(space) {
+    async 'R7: refuses a new note for a broken lease'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       await one.hold(claim)
@@ -128,7 +128,7 @@ export const noteCases: Case[] = casesOf(
     },
   },
   {
-    'R7: leaves the line as it is when the note is changed': ['line'],
-    'R7: says of a broken lease that its note cannot be changed': ['break'],
+    'R7: a new note leaves the queue as it is': ['queue'],
+    'R7: refuses a new note for a broken lease': ['break'],
   },
 )

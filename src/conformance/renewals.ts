@@ -34,7 +34,7 @@ export const renewalCases: Case[] = casesOf(
       assert.ok(ttl >= 2 * space.long && (await remaining()) <= ttl, 'shorter')
     },
 
-    async 'R6: renews nothing that it does not know, that waits, or that was released'(space) {
+    async 'R6: renews no claim that is unknown, waiting or released'(space) {
       const client = await space.client()
       const claim = space.claim()
       assert.equal(await client.renew(claim), undefined)
@@ -50,7 +50,7 @@ export const renewalCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name: held.name }), [])
     },
 
-    async 'R6: never says that a lease is gone that is held, whatever is asked of it at once'(space) {
+    async 'R6: never reports a held lease as gone, whatever requests run concurrently'(space) {
       const clients = await space.pair()
       const claim = space.claim()
       const { token } = await clients[0].hold(claim)
@@ -67,7 +67,7 @@ export const renewalCases: Case[] = casesOf(
       for (const answers of await Promise.all(asked)) assert.deepEqual(answers, [token, true])
     },
 
-    async 'R6: passes a lease on when it ran out, not before and soon after, with a higher token'(space) {
+    async 'R6: passes an expired lease on, not before its end and soon after, with a higher token'(space) {
       await inTime(space.short, async () => {
         const [one, two] = await space.pair()
         const claim = space.claim({ ttl: space.short })
@@ -81,7 +81,7 @@ export const renewalCases: Case[] = casesOf(
       })
     },
 
-    async 'R6: counts the ttl from the last renewal, and from the last time that the claim asked'(space) {
+    async 'R6: counts the ttl from the last renewal or acquire of the claim'(space) {
       const [one, two] = await space.pair()
       for (const again of ['renew', 'acquire'] as const) {
         await inTime(space.short / 2, async () => {
@@ -100,7 +100,7 @@ export const renewalCases: Case[] = casesOf(
       }
     },
 
-    async 'R6: does not bring back a lease that ran out, neither by renewal nor by release'(space) {
+    async 'R6: neither a renewal nor a release revives an expired lease'(space) {
       const client = await space.client()
       const claim = space.claim({ ttl: space.short })
       await client.hold(claim)
@@ -110,7 +110,7 @@ export const renewalCases: Case[] = casesOf(
       assert.equal(await client.release(claim), 'gone')
     },
 
-    async 'R6: does not take a name back from its next holder by renewal or release'(space) {
+    async 'R6: neither a renewal nor a release takes the name from its next holder'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ ttl: space.short })
       await one.hold(claim)
@@ -120,7 +120,7 @@ export const renewalCases: Case[] = casesOf(
       assert.equal((await two.renew(next))?.token, token)
     },
 
-    async 'R5: gives a claim that asks again after its lease ran out a new lease with a higher token'(space) {
+    async 'R5: a claim that asks again after its lease expired gets a new lease with a higher token'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim({ ttl: space.short })
       const { token } = await one.hold(claim)
@@ -130,7 +130,7 @@ export const renewalCases: Case[] = casesOf(
       assert.ok(token < between && between < again.token, `${token}, ${between}, ${again.token}`)
     },
 
-    async 'R10: breaks a lease: the name is free and the old holder outranked'(space) {
+    async 'R10: a break frees the name and outranks the old holder'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const { token } = await one.hold(claim)
@@ -142,7 +142,7 @@ export const renewalCases: Case[] = casesOf(
       assert.ok(next.token > broken, `${next.token} after ${broken}`)
     },
 
-    async 'R10: breaks nothing where nobody holds'(space) {
+    async 'R10: a break of a free name changes nothing'(space) {
       const client = await space.client()
       assert.equal(await client.break(space.name()), undefined)
       const claim = space.claim()
@@ -151,7 +151,7 @@ export const renewalCases: Case[] = casesOf(
       assert.equal(await client.break(claim.name), undefined)
     },
 
-    async 'R10: breaks one name and no other'(space) {
+    async 'R10: a break affects no other name'(space) {
       const client = await space.client()
       const claim = space.claim()
       const other = space.claim({ name: `${claim.name}/b` })
@@ -162,14 +162,14 @@ export const renewalCases: Case[] = casesOf(
     },
   },
   {
-    'R6: never says that a lease is gone that is held, whatever is asked of it at once': ['apart'],
-    'R10: breaks a lease: the name is free and the old holder outranked': ['break'],
-    'R10: breaks nothing where nobody holds': ['break'],
-    'R10: breaks one name and no other': ['break'],
+    'R6: never reports a held lease as gone, whatever requests run concurrently': ['apart'],
+    'R10: a break frees the name and outranks the old holder': ['break'],
+    'R10: a break of a free name changes nothing': ['break'],
+    'R10: a break affects no other name': ['break'],
   },
 )
 
-/** What is answered in the end: a conflict with another request may be rejected, and is then asked for again. */
+/** The final answer of a request. A conflict with another request may reject, and is then retried. */
 async function answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   for (;;) {
     try {
@@ -184,7 +184,7 @@ async function answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
 export const tokenCases: Case[] = casesOf(
   {},
   {
-    async 'R5: raises the token at each grant, through whatever client'(space) {
+    async 'R5: raises the token at each grant, through any client'(space) {
       const clients = await space.pair()
       const name = space.name()
       let last = 0n
@@ -199,7 +199,7 @@ export const tokenCases: Case[] = casesOf(
       }
     },
 
-    async 'R5: raises the tokens of many names that come and go'(space) {
+    async 'R5: raises the tokens of many names that are acquired and released'(space) {
       const client = await space.client()
       const prefix = space.name()
       const names = Array.from({ length: 300 }, (_, index) => `${prefix}/${index}`)
@@ -216,7 +216,7 @@ export const tokenCases: Case[] = casesOf(
       for (const [index, token] of second.entries()) assert.ok(token > (first[index] ?? token), names[index])
     },
 
-    async 'R5: shows the same token to all who look'(space) {
+    async 'R5: shows the same token to every client'(space) {
       const [one, two] = await space.pair()
       const claim = space.claim()
       const { token } = await one.hold(claim)
@@ -231,7 +231,7 @@ export const tokenCases: Case[] = casesOf(
 export const clockCases: Case[] = casesOf(
   { needs: ['jump'], alone: true },
   {
-    async 'R5: tokens rise, and a lease keeps its token, while the clock of the server is set back by an hour'(space) {
+    async "R5: tokens rise, and a lease keeps its token, while the server's clock is set back by an hour"(space) {
       const client = await space.client()
       let claim = space.claim()
       let last = (await client.hold(claim)).token
@@ -249,7 +249,7 @@ export const clockCases: Case[] = casesOf(
       }
     },
 
-    async 'R10: a break outranks the holder although the clock of the server was set back by an hour'(space) {
+    async "R10: a break outranks the holder after the server's clock was set back by an hour"(space) {
       const client = await space.client()
       const claim = space.claim()
       const { token } = await client.hold(claim)
@@ -262,11 +262,11 @@ export const clockCases: Case[] = casesOf(
     },
   },
   {
-    'R10: a break outranks the holder although the clock of the server was set back by an hour': ['break'],
+    "R10: a break outranks the holder after the server's clock was set back by an hour": ['break'],
   },
 )
 
-/** Asks until the name is had, and says when the answer came. */
+/** Asks until it holds the name. Returns when the answer came. */
 async function taken(
   space: Space,
   client: Client,

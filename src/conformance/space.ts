@@ -29,8 +29,8 @@ export class Space implements AsyncDisposable {
     this.latest = Math.round(1_500 * scale)
   }
 
-  get hasLine(): boolean {
-    return this.harness.lacks?.line === undefined
+  get hasQueue(): boolean {
+    return this.harness.lacks?.queue === undefined
   }
 
   get canBreak(): boolean {

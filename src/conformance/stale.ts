@@ -61,7 +61,7 @@ export const staleCases: Case[] = [
         await always(space, async () => assert.equal((await two.inspect({ name: claim.name }))[0]?.note, 'newer'))
       }),
 
-      'R3: a stale acquire ends no lease, and leaves nothing that lasts': held(
+      'R3: a stale acquire ends no lease, and leaves nothing permanent': held(
         async ({ space, one, two, delay, claim: { ttl } }) => {
           const free = space.claim({ ttl, queue: true })
           const holder = space.claim()
@@ -80,7 +80,7 @@ export const staleCases: Case[] = [
       ),
 
       'R4: an acquire that is delivered after its withdrawal is refused': held(async ({ space, one, two, delay }) => {
-        // Lasts longer than this case looks.
+        // Longer than this case runs.
         const claims = [false, true].map(queue => space.claim({ queue, ttl: 10 * space.long }))
         const deliver = await delay()
         const sent = performance.now()
@@ -124,7 +124,7 @@ export const staleCases: Case[] = [
   ...casesOf(
     {},
     {
-      async 'R4: a withdrawn claim is refused for as long as its acquire can be under way'(space) {
+      async 'R4: a withdrawn claim is refused for as long as its acquire can be in flight'(space) {
         await inTime(LONGEST_REQUEST / 20, async () => {
           const client = await space.client()
           const claim = space.claim()
@@ -133,7 +133,7 @@ export const staleCases: Case[] = [
           await sleep(0.9 * LONGEST_REQUEST)
           const answer = await client.acquire(claim)
           if (performance.now() > sent + LONGEST_REQUEST) throw new TooSlow('it may have been asked too late')
-          assert.equal(answer.held, false, 'a claim holds that was withdrawn')
+          assert.equal(answer.held, false, 'a withdrawn claim holds')
         })
       },
     },

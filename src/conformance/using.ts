@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { type Case, casesOf } from './case.ts'
 import { sleep, until } from './timing.ts'
 
-/** The core over this store: work under a lease, and the end of it all. */
+/** The core over this store: work under a lease, and close. */
 export const usingCases: Case[] = casesOf(
   {},
   {
-    async 'runs work under a lease, answers its result and releases'(space) {
+    async 'using runs work under a lease, resolves to its result and releases'(space) {
       const [locks, client] = [await space.locks(), await space.client()]
       const name = space.name()
       const result = await locks.using(name, async lease => {
@@ -17,7 +17,7 @@ export const usingCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name }), [])
     },
 
-    async 'answers the error of the work, and releases'(space) {
+    async 'using rejects with the error of the work, and releases'(space) {
       const [locks, client] = [await space.locks(), await space.client()]
       const name = space.name()
       const mine = new Error('mine')
@@ -28,7 +28,7 @@ export const usingCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name }), [])
     },
 
-    async 'answers LEASE_LOST, with the result, when the work went on after the lease was lost'(space) {
+    async 'using rejects LEASE_LOST with the result if the work continued after the loss'(space) {
       const [locks, client] = [await space.locks({ ttl: 2 * space.short }), await space.client()]
       const name = space.name()
       const failed = locks.using(name, async ({ signal }) => {
@@ -39,7 +39,7 @@ export const usingCases: Case[] = casesOf(
       await assert.rejects(failed, { code: 'LEASE_LOST', result: 42, lease: name })
     },
 
-    async 'answers LEASE_LOST when it shows at the release only'(space) {
+    async 'using rejects LEASE_LOST if only the release shows the loss'(space) {
       const [locks, client] = [await space.locks({ ttl: space.long }), await space.client()]
       const name = space.name()
       const failed = locks.using(name, async () => {
@@ -49,7 +49,7 @@ export const usingCases: Case[] = casesOf(
       await assert.rejects(failed, { code: 'LEASE_LOST', result: 42 })
     },
 
-    async 'answers the reason of the lost lease when the work failed by it'(space) {
+    async 'using rejects with the reason of the loss if the work failed because of it'(space) {
       const [locks, client] = [await space.locks({ ttl: 2 * space.short }), await space.client()]
       const name = space.name()
       const failed = locks.using(name, async ({ signal }) => {
@@ -77,7 +77,7 @@ export const usingCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name }), [])
     },
 
-    async 'closes: waits reject, and none of their claims is left'(space) {
+    async 'close rejects waits, and withdraws their claims'(space) {
       const client = await space.client()
       const holders = [space.claim(), space.claim()]
       await Promise.all(holders.map(holder => client.hold(holder)))
@@ -90,7 +90,7 @@ export const usingCases: Case[] = casesOf(
       for (const { name } of holders) assert.equal((await client.inspect({ name })).length, 1)
     },
 
-    async 'closes: work is told, awaited and its lease released'(space) {
+    async 'close notifies work, awaits it and releases its lease'(space) {
       const [locks, client] = [await space.locks(), await space.client()]
       const name = space.name()
       let started = false
@@ -110,7 +110,7 @@ export const usingCases: Case[] = casesOf(
       assert.deepEqual(await client.inspect({ name }), [])
     },
 
-    async 'closes: work that does not end keeps its lease until the ttl ends'(space) {
+    async 'close leaves the lease of work that does not end until its ttl'(space) {
       const [locks, client] = [await space.locks({ ttl: 2 * space.short }), await space.client()]
       const lease = await locks.acquire(space.name())
       await locks.close({ grace: 20 })
@@ -119,7 +119,7 @@ export const usingCases: Case[] = casesOf(
       assert.throws(() => lease.assertHeld(), { code: 'LEASE_LOST' })
     },
 
-    async 'is closed once, and rejects CLOSED from then on'(space) {
+    async 'close takes effect once, and later calls reject CLOSED'(space) {
       const locks = await space.locks()
       await Promise.all([locks.close(), locks.close()])
       await locks[Symbol.asyncDispose]()
@@ -130,8 +130,8 @@ export const usingCases: Case[] = casesOf(
     },
   },
   {
-    'answers LEASE_LOST, with the result, when the work went on after the lease was lost': ['break'],
-    'answers LEASE_LOST when it shows at the release only': ['break'],
-    'answers the reason of the lost lease when the work failed by it': ['break'],
+    'using rejects LEASE_LOST with the result if the work continued after the loss': ['break'],
+    'using rejects LEASE_LOST if only the release shows the loss': ['break'],
+    'using rejects with the reason of the loss if the work failed because of it': ['break'],
   },
 )

@@ -11,7 +11,7 @@ export const waitingCases: Case[] = [
   ...casesOf(
     {},
     {
-      async 'serves all who wait through two clients, each once and one at a time'(space) {
+      async 'serves all waiters of two clients, each once and one at a time'(space) {
         const clients = [await space.locks({ ttl: space.long }), await space.locks({ ttl: space.long })] as const
         const name = space.name()
         let inside = 0
@@ -37,7 +37,7 @@ export const waitingCases: Case[] = [
         assert.equal(new Set(tokens).size, 40)
       },
 
-      async 'settles a wait that is aborted at once, with the reason, and leaves no claim and no listener'(space) {
+      async 'settles an aborted wait at once with the reason, and leaves no claim and no listener'(space) {
         const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim()
         await client.hold(holder)
@@ -58,7 +58,7 @@ export const waitingCases: Case[] = [
         await until('the claim is withdrawn', onlyHolder)
       },
 
-      async 'asks for nothing when the signal aborted before'(space) {
+      async 'sends no request if the signal has already aborted'(space) {
         const wire = new Wire((await space.client()).store)
         const locks = space.manage(createLocks(wire))
         const reason = new Error('before')
@@ -69,7 +69,7 @@ export const waitingCases: Case[] = [
         assert.deepEqual(wire.exchanges, [])
       },
 
-      async 'gives up at the end of the wait, names the holder and leaves nothing behind'(space) {
+      async 'gives up at the end of the wait, reports the holder and leaves nothing behind'(space) {
         const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim({ owner: 'the holder' })
         await client.hold(holder)
@@ -90,7 +90,7 @@ export const waitingCases: Case[] = [
         await until('nothing is left', async () => (await client.inspect({ name: holder.name })).length === 1)
       },
 
-      async 'tries once without a wait: a lease, or undefined and nothing left behind'(space) {
+      async 'tryAcquire returns a lease, or undefined and leaves nothing behind'(space) {
         const [one, two] = [await space.locks(), await space.locks()]
         const name = space.name()
         const lease = await one.tryAcquire(name)
@@ -101,7 +101,7 @@ export const waitingCases: Case[] = [
         assert.ok(await two.tryAcquire(name))
       },
 
-      async 'takes a name that falls free by itself, not before and soon after'(space) {
+      async 'acquires a name whose lease expires, not before its end and soon after'(space) {
         await inTime(space.short, async () => {
           const [locks, client] = [await space.locks({ ttl: space.short }), await space.client()]
           const holder = space.claim({ ttl: space.short })
@@ -110,12 +110,12 @@ export const waitingCases: Case[] = [
           const lease = await locks.acquire(holder.name)
           const after = performance.now() - sent
           assert.ok(lease.token > token)
-          assert.ok(after >= space.short - 2, `it was had after ${after} ms`)
-          if (after > space.short + space.latest) throw new TooSlow(`it was had after ${after} ms`)
+          assert.ok(after >= space.short - 2, `it was acquired after ${after} ms`)
+          if (after > space.short + space.latest) throw new TooSlow(`it was acquired after ${after} ms`)
         })
       },
 
-      async 'takes a name whose holder is broken'(space) {
+      async 'acquires a name whose lease was broken'(space) {
         const [locks, client] = [await space.locks(), await space.client()]
         const holder = space.claim()
         await client.hold(holder)
@@ -125,7 +125,7 @@ export const waitingCases: Case[] = [
         assert.ok((await waiting).token > broken)
       },
 
-      async 'waits no longer than it takes for a process that died while it waited'(space) {
+      async 'a waiter that died delays the next one only briefly'(space) {
         const wire = new Wire((await space.client()).store)
         const [dead, locks, client] = [createLocks(wire), await space.locks({ ttl: space.short }), await space.client()]
         const holder = space.claim()
@@ -142,15 +142,15 @@ export const waitingCases: Case[] = [
       },
     },
     {
-      'takes a name whose holder is broken': ['break'],
+      'acquires a name whose lease was broken': ['break'],
     },
   ),
   ...casesOf(
-    // Who is not woken may ask too late for its turn.
-    { needs: ['line', 'watch'] },
+    // A waiter that is not woken may ask after its grace period.
+    { needs: ['queue', 'watch'] },
     {
-      async 'serves waiters of two clients in the order in which they came'(space) {
-        // A waiter that asks too late for its turn is overtaken, and rightly so.
+      async 'serves waiters of two clients in order of arrival'(space) {
+        // A waiter that asks after its grace period is overtaken. That is correct.
         await inTime(TURN / 2, async () => {
           const [one, two, client] = [await space.locks(), await space.locks(), await space.client()]
           const holder = space.claim()
@@ -160,9 +160,9 @@ export const waitingCases: Case[] = [
           for (let index = 0; index < 10; index += 1) {
             const work = async (): Promise<void> => void served.push(index)
             waits.push((index % 2 ? one : two).using(holder.name, work, { ttl: space.long }))
-            const joined = async (): Promise<boolean> =>
+            const isWaiting = async (): Promise<boolean> =>
               (await client.inspect({ name: holder.name })).length === index + 2
-            await until(`waiter ${index} has joined the line`, joined)
+            await until(`waiter ${index} waits in the queue`, isWaiting)
           }
           await client.release(holder)
           await Promise.all(waits)
@@ -172,9 +172,9 @@ export const waitingCases: Case[] = [
     },
   ),
   ...casesOf(
-    { needs: ['line'], alone: true },
+    { needs: ['queue'], alone: true },
     {
-      async 'leaves nothing of 1,000 waiters that are cancelled at once'(space) {
+      async 'leaves nothing behind of 1,000 waiters that are cancelled at once'(space) {
         const [locks, client] = [await space.locks({ ttl: 10 * space.long }), await space.client()]
         const holder = space.claim()
         await client.hold(holder)
@@ -193,7 +193,7 @@ export const waitingCases: Case[] = [
         await until('all are withdrawn', async () => (await client.inspect({ name: holder.name })).length === 1)
         await until('no timer is left', () => timers() <= before)
         await client.release(holder)
-        // A withdrawal that was repeated may still have the name's row locked, which is answered as busy for a moment.
+        // A withdrawal that was repeated may still have the name's row locked, so the name is briefly busy.
         const next = space.claim({ name: holder.name })
         await until('the next one holds', async () => (await client.acquire(next)).held)
       },

@@ -1,58 +1,59 @@
 import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
 import type { Holder, Mark, Marks } from './mark.ts'
 
-/** What every fence can be told. */
+/** The options of every fence. */
 export interface FenceOptions {
-  /** What is guarded: one mark is kept for each. @default the name of the lease */
+  /** What the fence guards. Each resource has one high-water mark. @default the name of the lease */
   readonly resource?: string | undefined
   /**
-   * Compared before the token, and told by `holdfast fence advance` after a move to another store or a restored backup.
+   * Compared before the token. After a move to another store or a restored backup, `holdfast fence advance` prints the
+   * next one.
    * @default 0
    */
-  readonly lineage?: number | undefined
+  readonly epoch?: number | undefined
 }
 
-/** A mark as it is kept. */
+/** A stored high-water mark. */
 export interface MarkRecord extends Mark {
   readonly resource: string
-  /** Where one engine keeps several for a resource: what they are for. */
+  /** What this mark guards, where an engine keeps several for one resource. */
   readonly part?: string | undefined
-  /** When it was last raised to another token, in milliseconds since 1970 by the engine's clock. */
+  /** When its token last changed, in milliseconds since 1970 by the engine's clock. */
   readonly raisedAt: number
 }
 
-/** Marks that can be looked at, and, which is dangerous, be changed by hand. */
+/** Stored marks. They can be listed, and changed by hand, which is dangerous. */
 export interface KeptMarks extends Marks {
-  /** Those of resources that begin with `prefix`, by resource. @param prefix @default '' */
+  /** The marks of resources that begin with `prefix`, sorted by resource. @param prefix @default '' */
   list(prefix?: string): Promise<readonly MarkRecord[]>
   /**
-   * Begins the next lineage of a resource and resolves to its number; `undefined` if it has no mark. Refuses every holder
-   * of fences with a lower `lineage`, until they are told the new one. Only when no holder of before is at work.
+   * Begins the next epoch of a resource and resolves to its number. `undefined`: the resource has no mark. From then on
+   * every fence with a lower `epoch` is refused. Before you call it, make sure that no earlier holder is still running.
    */
   advance(resource: string): Promise<number | undefined>
   /**
-   * Forgets marks that were not raised for so many milliseconds, and resolves to how many. A holder that has been
-   * stopped since before can write again.
+   * Deletes marks that were last raised more than `olderThan` milliseconds ago, and resolves to their number. A holder
+   * that has been paused for longer can then write again.
    */
   prune(olderThan: number, prefix?: string): Promise<number>
 }
 
-/** What one holder shows to one resource. */
-export interface Showing {
+/** The mark that a holder presents to a resource. */
+export interface Presented {
   readonly resource: string
   readonly mark: Mark
 }
 
-/** As the column of a database holds it. */
-const LONGEST_TOKEN = 2n ** 63n - 1n
-const LAST_LINEAGE = 2 ** 31 - 1
+/** The largest value of a `bigint` column. */
+const LARGEST_TOKEN = 2n ** 63n - 1n
+const LAST_EPOCH = 2 ** 31 - 1
 
-/** Throws `INVALID_ARGUMENT` for options of a fence that cannot be right. */
+/** Throws `INVALID_ARGUMENT` for invalid options of a fence. */
 export function checkFence(options: FenceOptions, known: readonly string[], what: string): void {
-  checkKeys(options, new Set(['resource', 'lineage', ...known]), what)
-  const { resource, lineage } = options
+  checkKeys(options, new Set(['resource', 'epoch', ...known]), what)
+  const { resource, epoch } = options
   if (resource !== undefined) checkResource(resource)
-  if (lineage !== undefined) checkLineage(lineage)
+  if (epoch !== undefined) checkEpoch(epoch)
 }
 
 /** Throws `INVALID_ARGUMENT` unless it is 1 to 255 bytes of text. */
@@ -61,41 +62,41 @@ export function checkResource(resource: unknown): asserts resource is string {
   if (resource === '') throw invalid('the resource is empty: give 1 to 255 bytes of text')
 }
 
-/** Throws `INVALID_ARGUMENT` for what cannot be a mark. */
-export function checkMark({ lineage, token }: Mark): void {
-  checkLineage(lineage)
-  if (typeof token !== 'bigint' || token < 0n || token > LONGEST_TOKEN)
-    throw invalid(`a token is a bigint from 0 to 2^63 - 1, such as lease.token, not ${show(token)}`)
+/** Throws `INVALID_ARGUMENT` for an invalid mark. */
+export function checkMark({ epoch, token }: Mark): void {
+  checkEpoch(epoch)
+  if (typeof token !== 'bigint' || token < 0n || token > LARGEST_TOKEN)
+    throw invalid(`the token must be a bigint from 0 to 2^63 - 1, such as lease.token, not ${show(token)}`)
 }
 
-function checkLineage(lineage: unknown): void {
-  if (Number.isInteger(lineage) && (lineage as number) >= 0 && (lineage as number) <= LAST_LINEAGE) return
-  throw invalid(`the lineage must be a whole number from 0 to ${LAST_LINEAGE}, not ${show(lineage)}`)
+function checkEpoch(epoch: unknown): void {
+  if (Number.isInteger(epoch) && (epoch as number) >= 0 && (epoch as number) <= LAST_EPOCH) return
+  throw invalid(`the epoch must be a whole number from 0 to ${LAST_EPOCH}, not ${show(epoch)}`)
 }
 
-/** What a holder shows. Throws `INVALID_ARGUMENT` if it is not a holder, and throws what `assertNotOver` throws. */
-export function showingOf(holder: Holder, { resource, lineage = 0 }: FenceOptions): Showing {
+/** What a holder presents. Throws `INVALID_ARGUMENT` if `holder` is not one, and what `assertNotEnded` throws. */
+export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOptions): Presented {
   if (typeof holder !== 'object' || holder === null)
-    throw invalid(`a fence needs a lease, or its { name, token }, not ${show(holder)}`)
-  const mark = { lineage, token: holder.token }
+    throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
+  const mark = { epoch, token: holder.token }
   checkMark(mark)
   const name = resource ?? holder.name
   checkResource(name)
-  assertNotOver(holder)
+  assertNotEnded(holder)
   return { resource: name, mark }
 }
 
 /**
- * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that this process knows to be over. For a bare name and token
- * this process knows nothing: the resource decides.
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that has ended in this process. Of a plain name and token this
+ * process knows nothing, so the resource decides.
  */
-export function assertNotOver(holder: Holder): void {
+export function assertNotEnded(holder: Holder): void {
   if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()
 }
 
 /**
- * Rejects with the signal's reason as soon as that aborts, unless `isTooLate` by then: whoever waits is let go, and the
- * promise goes on by itself.
+ * Settles as `promise` does, or rejects with the reason of the signal when it aborts, unless `isTooLate()` by then. The
+ * work behind the promise continues.
  */
 export function abortable<T>(
   promise: Promise<T>,
@@ -113,8 +114,8 @@ export function abortable<T>(
   })
 }
 
-/** Throws `INVALID_ARGUMENT` for what is no age in milliseconds. */
+/** Throws `INVALID_ARGUMENT` unless it is an age in milliseconds. */
 export function checkAge(olderThan: unknown): asserts olderThan is number {
   if (Number.isSafeInteger(olderThan) && (olderThan as number) >= 0) return
-  throw invalid(`the age of marks is a whole number of milliseconds, not ${show(olderThan)}`)
+  throw invalid(`the age of marks must be a whole number of milliseconds, 0 or more, not ${show(olderThan)}`)
 }

@@ -1,8 +1,8 @@
 import { LeaseError } from '../contract/errors.ts'
 
 /**
- * What a writer shows of its lease: a `Lease`, or its name and token as they came from another process. A `Lease` that is
- * over in this process is refused before anything is sent, and again before the write is committed.
+ * What a writer presents: a `Lease`, or the name and token of a lease of another process. A `Lease` that has ended in this
+ * process is refused before anything is sent, and again before the write is committed.
  */
 export interface Holder {
   readonly name: string
@@ -10,34 +10,35 @@ export interface Holder {
 }
 
 /**
- * What a resource remembers: the highest that it was shown. Tokens of one name are comparable for as long as it stays in
- * one store; `lineage` counts the moves to another, and is compared before the token.
+ * The high-water mark of a resource: the highest epoch and token that it has seen. Tokens of one name are comparable as
+ * long as the name stays in one store. `epoch` counts the moves to another store, and is compared before the token.
  */
 export interface Mark {
   /** @default 0 */
-  readonly lineage: number
+  readonly epoch: number
   readonly token: bigint
 }
 
-/** Where the marks of resources are kept. */
+/** The high-water marks of resources. */
 export interface Marks {
   /**
-   * Remembers the mark of a resource, in one step with the look whether a higher one was shown before: then rejects
-   * `STALE_TOKEN`, with both tokens. Marks never fall. What rejects otherwise may or may not have raised it: ask again.
+   * Raises the mark of a resource, or rejects `STALE_TOKEN` with both tokens if the resource has seen a higher one. The
+   * comparison and the change are atomic. Marks never fall. After any other rejection the mark may have been raised: call
+   * it again.
    */
   raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void>
 }
 
-/** Below 0 if `mark` is older than the other, 0 if it is the same. */
+/** Below 0 if `mark` is older than the other, 0 if they are equal. */
 export function compareMarks(mark: Mark, other: Mark): number {
-  return mark.lineage - other.lineage || Number(mark.token - other.token)
+  return mark.epoch - other.epoch || Number(mark.token - other.token)
 }
 
-/** What everybody who refuses a holder throws. */
+/** The error that every fence throws for a stale holder. */
 export function staleToken(resource: string, mark: Mark, highest: Mark): LeaseError {
-  const [shown, seen] = [mark, highest].map(({ lineage, token }) => (lineage > 0 ? `${lineage}:${token}` : `${token}`))
+  const [shown, seen] = [mark, highest].map(({ epoch, token }) => (epoch > 0 ? `${epoch}:${token}` : `${token}`))
   const what = `token ${shown} is refused: ${JSON.stringify(resource)} has seen ${seen}`
-  return new LeaseError('STALE_TOKEN', `${what}, so that a newer holder has written; stop`, {
+  return new LeaseError('STALE_TOKEN', `${what}, so a newer holder has written: stop`, {
     token: mark.token,
     highest: highest.token,
   })

@@ -1,17 +1,17 @@
 import type { KeptMarks } from './fence.ts'
 import type { RowFence } from './postgres/sql.ts'
 
-/** The high-water marks of fences in one place. Disposing of them closes what was opened to reach them. */
+/** The high-water marks at one URL. Disposing of them closes the connection that was opened for them. */
 export interface OpenMarks extends KeptMarks, AsyncDisposable {}
 
 export interface FenceSqlOptions {
-  /** Also a function that checks the row of the lease, for leases in the same database. @default false */
+  /** Adds a function that checks the row of the lease, for leases in the same database. @default false */
   readonly leases?: boolean | undefined
   /** A trigger for the rows of this table, instead of the table of marks. */
   readonly row?: RowFence | undefined
 }
 
-/** `marks`, which `close` lets go of. */
+/** `marks` that call `close` when they are disposed of. */
 export function openMarksOf(marks: KeptMarks, close: () => unknown): OpenMarks {
   return Object.assign(marks, {
     async [Symbol.asyncDispose](): Promise<void> {

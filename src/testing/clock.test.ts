@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { VirtualClock } from './clock.ts'
 
-test('timers run in order of time, those of one moment in the order in which they were set', async () => {
+test('timers run in order of time, and in order of creation at the same time', async () => {
   const clock = new VirtualClock()
   const ran: string[] = []
   clock.after(20, () => ran.push(`c at ${clock.now()}`))
@@ -15,7 +15,7 @@ test('timers run in order of time, those of one moment in the order in which the
   expect(clock.pending).toBe(1)
 })
 
-test('what a timer leads to happens before the next timer, at its own time', async () => {
+test('the consequences of a timer happen before the next timer, at its time', async () => {
   const clock = new VirtualClock()
   const seen: number[] = []
   const loop = async (): Promise<void> => {
@@ -32,7 +32,7 @@ test('what a timer leads to happens before the next timer, at its own time', asy
   await looped
 })
 
-test('a timer that was called off never runs, also when one of the same moment does it', async () => {
+test('a cancelled timer never runs, even if a timer of the same time cancels it', async () => {
   const clock = new VirtualClock()
   const ran: string[] = []
   const stopFirst = clock.after(5, () => ran.push('first'))
@@ -46,7 +46,7 @@ test('a timer that was called off never runs, also when one of the same moment d
   expect(clock.pending).toBe(0)
 })
 
-test('blocked time passes at once, and what fell due runs after, in order', async () => {
+test('blocked time passes at once, and due timers run afterwards, in order', async () => {
   const clock = new VirtualClock()
   const ran: number[] = []
   clock.after(20, () => ran.push(clock.now()))
@@ -58,7 +58,7 @@ test('blocked time passes at once, and what fell due runs after, in order', asyn
   expect(ran).toEqual([50, 50])
 })
 
-test('a delay of nothing, or less, runs at the next advance and not before', async () => {
+test('a timer with a delay of 0 or less runs at the next advance, not before', async () => {
   const clock = new VirtualClock()
   const ran: number[] = []
   for (const delay of [0, -5]) clock.after(delay, () => ran.push(delay))
@@ -67,7 +67,7 @@ test('a delay of nothing, or less, runs at the next advance and not before', asy
   expect(ran).toEqual([0, -5])
 })
 
-test('time never goes back, also when an advance is made during another', async () => {
+test('time never goes back, even if one advance overlaps another', async () => {
   const clock = new VirtualClock()
   const first = clock.advance(10)
   const second = clock.advance(100)
@@ -85,19 +85,19 @@ test.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5s', undefined])('advance 
   for (const pass of ['advance', 'block'] as const)
     await expect(clock[pass](ms as number)).rejects.toMatchObject({
       code: 'INVALID_ARGUMENT',
-      message: expect.stringMatching(/^the time to pass must be a finite number of milliseconds, 0 or more, not /),
+      message: expect.stringMatching(/^the time to advance must be a finite number of milliseconds, 0 or more, not /),
     })
   expect(clock.now()).toBe(0)
 })
 
-test('the wall clock goes with it, from a day that is always the same', async () => {
+test('the wall clock advances with it, from a constant start', async () => {
   const clock = new VirtualClock()
   expect(clock.wall()).toBe(Date.UTC(2026, 0, 1))
   await clock.advance(1_500)
   expect(clock.wall()).toBe(Date.UTC(2026, 0, 1, 0, 0, 1, 500))
 })
 
-test('whatever timers are set, each runs once, in order and at its time', async () => {
+test('any timers run once each, in order and at their times', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(50)), fc.array(fc.nat(30)), async (delays, steps) => {
       const clock = new VirtualClock()

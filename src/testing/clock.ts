@@ -7,12 +7,12 @@ interface Timer {
   readonly action: () => void
 }
 
-/** The wall clock of a new `VirtualClock`: always the same, so that tokens are too. */
+/** The wall clock of a new `VirtualClock`. It is constant, so that tokens are reproducible. */
 const START = Date.UTC(2026, 0, 1)
 
 /**
- * Time that stands still until it is advanced. It touches no global timer, and so works with and without the fake
- * timers of Vitest and Jest.
+ * A clock that moves only when it is advanced. It uses no global timers, so it works with and without the fake timers of
+ * Vitest and Jest.
  */
 export class VirtualClock implements Clock {
   #now = 0
@@ -36,12 +36,12 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** How many timers wait: 0 when nothing is held or waited for. */
+  /** The number of pending timers. It is 0 when nothing is held or waited for. */
   get pending(): number {
     return this.#timers.length
   }
 
-  /** Lets `ms` pass: runs what falls due in order, and after each all that follows from it without further time. */
+  /** Lets `ms` pass. Runs the due timers in order, and after each everything that follows without more time. */
   async advance(ms: number): Promise<void> {
     checkPass(ms)
     const end = this.#now + ms
@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
     this.#now = Math.max(this.#now, end) // another advance may have gone further meanwhile
   }
 
-  /** Lets `ms` pass at once, as when the event loop was blocked or the process stopped: what fell due runs after. */
+  /** Lets `ms` pass at once, as when the event loop is blocked or the process is paused. Due timers run afterwards. */
   async block(ms: number): Promise<void> {
     checkPass(ms)
     this.#now += ms
@@ -65,10 +65,10 @@ export class VirtualClock implements Clock {
 
 function checkPass(ms: unknown): void {
   if (!Number.isFinite(ms) || (ms as number) < 0)
-    throw invalid(`the time to pass must be a finite number of milliseconds, 0 or more, not ${show(ms)}`)
+    throw invalid(`the time to advance must be a finite number of milliseconds, 0 or more, not ${show(ms)}`)
 }
 
-/** Resolves when no promise can go on by itself: a message is delivered after all of those, and nobody fakes it. */
+/** Resolves when all promise jobs have run. A message is delivered after them, and no test library fakes messages. */
 function settle(): Promise<void> {
   return new Promise(resolve => {
     const { port1, port2 } = new MessageChannel()

@@ -3,7 +3,7 @@ import { all, follow } from '../../test/scripted-store.ts'
 import type { Lease } from '../contract/lease.ts'
 import { type TestLocks, testLocks } from './index.ts'
 
-/** Jest also fakes these. Vitest does so only in a thread, as its own messages need them: they wait until `restore`. */
+/** Jest also fakes these. Vitest does so only in a thread, because its own messages need them. */
 function fakeTicks(): () => void {
   const waiting: (() => void)[] = []
   const nextTick = vi.spyOn(process, 'nextTick').mockImplementation((action, ...given) => {
@@ -20,7 +20,7 @@ function fakeTicks(): () => void {
 describe.each([
   ['with the timers of the process', false, false],
   ["under Vitest's fake timers", true, false],
-  ['with everything faked, also nextTick and queueMicrotask', true, true],
+  ['with nextTick and queueMicrotask also faked', true, true],
 ])('testLocks %s', (_, timers, ticks) => {
   let locks: TestLocks
   let restore = (): void => {}
@@ -36,7 +36,7 @@ describe.each([
     vi.useRealTimers()
   })
 
-  test('renews what is held, however much time is let pass', async () => {
+  test('renews its leases, however much time passes', async () => {
     const lease = await locks.acquire('a', { ttl: 1_000 })
     await locks.advance(60_000)
     lease.assertHeld()
@@ -44,7 +44,7 @@ describe.each([
     await lease.release()
   })
 
-  test('ends a fixed term', async () => {
+  test('a lease without heartbeat ends at its ttl', async () => {
     const lease = await locks.acquire('a', { ttl: 1_000, heartbeat: false })
     await locks.advance(987)
     lease.assertHeld()
@@ -52,14 +52,14 @@ describe.each([
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
   })
 
-  test('blocks: the first look at a lease afterwards is right', async () => {
+  test('assertHeld is right at once after block', async () => {
     const lease = await locks.acquire('a', { ttl: 1_000 })
     const blocked = locks.block(2_000)
     expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
     await blocked
   })
 
-  test('has another hold a name, which is waited for', async () => {
+  test('a name that another holds can be waited for', async () => {
     const other = await locks.holdAsOther('a', { ttl: 2_000, note: 'deploy', owner: 'host 7' })
     expect(await locks.tryAcquire('a')).toBeUndefined()
     const wait = follow(locks.acquire('a'))
@@ -71,7 +71,7 @@ describe.each([
     expect(wait.value?.token).toBeGreaterThan(other.token)
   })
 
-  test('ends a wait after its limit', async () => {
+  test('a wait ends after its limit', async () => {
     await locks.holdAsOther('a')
     const wait = follow(locks.acquire('a', { wait: 5_000 }))
     await locks.advance(4_999)
@@ -80,7 +80,7 @@ describe.each([
     expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
   })
 
-  test('loses a lease, and tells its holder at once', async () => {
+  test('lose ends a lease and notifies its holder at once', async () => {
     const reasons: unknown[] = []
     const work = async ({ signal }: Lease): Promise<string> => {
       signal.addEventListener('abort', () => reasons.push(signal.reason))
@@ -92,25 +92,25 @@ describe.each([
     expect(await locks.tryAcquire('a')).toBeDefined()
   })
 
-  test('loses a lease also while the store fails, and while it is being renewed', async () => {
+  test('lose works while the store fails, and during a renewal', async () => {
     const lease = await locks.acquire('a')
-    const mend = locks.failStore()
+    const restoreStore = locks.failStore()
     const extension = follow(lease.extend())
     await locks.lose('a')
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
     expect(extension.settled).toBe(true)
     await expect(locks.inspect('a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    mend()
+    restoreStore()
     expect((await locks.inspect('a')).holder).toBeUndefined()
   })
 
-  test('fails, and is mended', async () => {
+  test('fails, and is restored', async () => {
     const lease = await locks.acquire('a', { ttl: 3_000 })
-    const mend = locks.failStore()
+    const restoreStore = locks.failStore()
     const attempt = follow(locks.acquire('b', { wait: 500 }))
     await locks.advance(2_000)
     expect(attempt.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    mend()
+    restoreStore()
     await locks.advance(60_000)
     lease.assertHeld()
     locks.failStore()
@@ -118,14 +118,14 @@ describe.each([
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
   })
 
-  test('fails with the error that a test wants', async () => {
+  test('fails with the error of the test', async () => {
     locks.failStore(new Error('READONLY'))
     const attempt = follow(locks.tryAcquire('a'))
     await locks.advance(0)
     expect(attempt.error).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: { message: 'READONLY' } })
   })
 
-  test('closes without anybody advancing it, also while the store fails', async () => {
+  test('closes without an advance, also while the store fails', async () => {
     const lease = await locks.acquire('a')
     const body = follow(locks.using('b', ({ signal }) => new Promise((_, no) => signal.addEventListener('abort', no))))
     await locks.holdAsOther('c')
@@ -138,7 +138,7 @@ describe.each([
     expect(body.settled).toBe(true)
   })
 
-  test('closes at once by default, and is disposed of so', async () => {
+  test('closes at once by default and when it is disposed of', async () => {
     const lease = await locks.acquire('a')
     await locks[Symbol.asyncDispose]()
     expect(lease.signal.reason).toMatchObject({ code: 'CLOSED' })
@@ -147,14 +147,14 @@ describe.each([
   })
 })
 
-test('each testLocks has names of its own, and an owner that says test', async () => {
+test('each testLocks has its own names, and an owner that says test', async () => {
   const one = await testLocks().acquire('a')
   const two = await testLocks({ owner: 'me' }).acquire('a')
   expect([one.owner, two.owner]).toEqual([`test:${process.pid}`, 'me'])
   expect(one.token).toBe(two.token)
 })
 
-test('what cannot be staged says what to do first', async () => {
+test('a loss or a hold that is impossible is refused with what to do first', async () => {
   const locks = testLocks()
   await expect(locks.lose('a')).rejects.toThrow('these locks do not hold "a": acquire it first')
   await locks.acquire('a')
@@ -165,7 +165,7 @@ test('what cannot be staged says what to do first', async () => {
   await expect(locks.advance(Number.NaN)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
 })
 
-test('an ended lease of another can be held by these locks at once', async () => {
+test('these locks can acquire an expired lease of another at once', async () => {
   const locks = testLocks()
   const other = await locks.holdAsOther('a', { heartbeat: false, ttl: 1_000 })
   const wait = follow(locks.acquire('a'))

@@ -6,29 +6,32 @@ import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 
-/** `Locks` for unit tests: in memory, on a clock that stands still until it is advanced, with losses on demand. */
+/** `Locks` for unit tests: in memory, with a clock that moves only when it is advanced, and with losses on demand. */
 export interface TestLocks extends Locks {
   /**
-   * Lets `ms` pass: renewals, waits, time-outs and losses that fall due happen in order. Nothing that takes time goes on
-   * without it, so start such a call, advance, then await it.
+   * Lets `ms` pass. Due renewals, waits, timeouts and losses happen in order. A call that takes time makes no progress
+   * otherwise: start it, advance, then await it. Rejects `INVALID_ARGUMENT`.
    */
   advance(ms: number): Promise<void>
-  /** Lets `ms` pass at once, as when the event loop was blocked: a lease older than its ttl is lost. */
+  /** Lets `ms` pass at once, as when the event loop is blocked. A lease older than its ttl is then lost. */
   block(ms: number): Promise<void>
-  /** Another process takes `name` and renews it until its lease is released. Rejects if the name is held. */
+  /** Acquires `name` as another process, and renews it until that lease is released. Rejects if the name is busy. */
   holdAsOther(name: string, options?: LeaseOptions): Promise<Lease>
-  /** The lease that these locks hold on `name` is gone at the store, and its holder is told now. */
+  /** Ends the lease that these locks hold on `name` at the store, and notifies its holder. Rejects if they hold none. */
   lose(name: string): Promise<void>
-  /** Every request of these locks fails from now on, by default with `STORE_UNAVAILABLE`; answers how to mend it. */
+  /**
+   * Makes every request of these locks fail, by default with `STORE_UNAVAILABLE`. Returns a function that restores the
+   * store.
+   */
   failStore(error?: Error): () => void
-  /** Needs no `advance`: what it takes passes at once on the virtual clock. @default no grace */
+  /** Needs no `advance`: the clock advances by itself meanwhile. @default no grace */
   close(options?: CloseOptions): Promise<void>
 }
 
-/** Milliseconds of virtual time that pass at once while these locks close. */
+/** Milliseconds by which the virtual clock advances at a time while these locks close. */
 const CLOSING_STEP = 100
 
-/** Fresh names, held by nobody, for one test. */
+/** Locks for one test, with names of their own that nobody holds. */
 export function testLocks(defaults: LocksDefaults = {}): TestLocks {
   return new StagedLocks(new VirtualClock(), defaults)
 }
@@ -41,7 +44,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
   constructor(clock: VirtualClock, defaults: LocksDefaults) {
     const server = memory({ clock })
     const store = new StagedStore(server)
-    const environment = { clock, random: () => 0.5 } // no chance: a test sees the same each time
+    const environment = { clock, random: () => 0.5 } // every run of a test behaves the same
     super(store, { owner: `test:${process.pid}`, ...defaults }, environment)
     this.#clock = clock
     this.#store = store
@@ -60,7 +63,8 @@ class StagedLocks extends StoreLocks implements TestLocks {
     const lease = await this.#other.tryAcquire(name, options)
     if (lease) return lease
     const { holder } = await this.#other.inspect(name)
-    const message = `${JSON.stringify(name)} is held by ${holder?.owner ?? 'nobody, but waited for'}: release it first`
+    const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
+    const message = `${JSON.stringify(name)} is ${why}`
     throw new LeaseError('INVALID_ARGUMENT', message, { lease: name, holder })
   }
 
@@ -69,14 +73,12 @@ class StagedLocks extends StoreLocks implements TestLocks {
     if (!lease)
       throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)
     await this.#other.break(name)
-    const failAgain = this.#store.mend()
-    await lease.extend().catch(() => {}) // the request by which a holder learns of it
+    const failAgain = this.#store.restore()
+    await lease.extend().catch(() => {}) // its answer notifies the holder
     failAgain()
   }
 
-  failStore(
-    error: Error = new LeaseError('STORE_UNAVAILABLE', 'the store fails because a test wants it to'),
-  ): () => void {
+  failStore(error: Error = new LeaseError('STORE_UNAVAILABLE', 'the test called failStore()')): () => void {
     return this.#store.fail(error)
   }
 
@@ -85,7 +87,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     const closing = super.close({ ...options, grace: options.grace ?? 0 }).finally(() => {
       closed = true
     })
-    // No time at all if nothing needs it; a store that fails is asked for longer than the grace.
+    // The first step is 0: without leases no time passes. With a failing store it takes longer than the grace.
     for (let step = 0; !closed; step = CLOSING_STEP) await this.#clock.advance(step)
     await closing
   }
@@ -105,11 +107,11 @@ class StagedStore implements Store {
 
   fail(error: Error): () => void {
     this.#error = error
-    return () => void this.mend()
+    return () => void this.restore()
   }
 
-  /** Answers how to undo it. */
-  mend(): () => void {
+  /** Stops failing. Returns a function that makes the store fail again. */
+  restore(): () => void {
     const error = this.#error
     this.#error = undefined
     return () => {

@@ -107,7 +107,7 @@ export function advisoryHarness(): StoreHarness {
     lacks: {
       apart: 'a lock belongs to the session that has it',
       break: 'that would end all leases of its session',
-      line: 'the server keeps none',
+      queue: 'the server keeps none',
       watch: 'the server wakes only those who wait in a statement, which would hold up all others of the session',
     },
     end: () => started.end(),

@@ -45,7 +45,7 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number, repeats?
     },
     // Each request keeps as many servers busy, and is over only when most of them have had their turn.
     scale: 4 / 3,
-    lacks: { line: 'each server has a line of its own, and they may differ' },
+    lacks: { queue: 'each server has a queue of its own, and they may differ' },
     end: () => started.end(),
   }
 }

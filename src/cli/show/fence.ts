@@ -39,7 +39,7 @@ async function sql(args: string[]): Promise<number> {
   const row =
     table === undefined
       ? undefined
-      : { table, column, resource, lineage: epoch === undefined ? undefined : Number(epoch) }
+      : { table, column, resource, epoch: epoch === undefined ? undefined : Number(epoch) }
   process.stdout.write(await fenceSql(url, { leases, row }))
   return 0
 }
@@ -50,8 +50,8 @@ async function ls(args: string[]): Promise<number> {
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
   return withMarks(values, async (marks, output) => {
     const records = await marks.list(prefix)
-    const rows = records.map(({ resource, part, lineage, token, raisedAt }) => {
-      return [resource, `${lineage}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
+    const rows = records.map(({ resource, part, epoch, token, raisedAt }) => {
+      return [resource, `${epoch}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
     })
     const titles = ['RESOURCE', 'EPOCH', 'TOKEN', 'UPDATED', 'PART']
     output.print(records, rows.length > 0 ? table(titles, rows) : 'there are no marks')
@@ -64,14 +64,14 @@ async function advance(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, PLACE)
   const resource = one('fence', 'RESOURCE', positionals)
   return withMarks(values, async (marks, output) => {
-    const lineage = await marks.advance(resource)
+    const epoch = await marks.advance(resource)
     const text =
-      lineage === undefined
+      epoch === undefined
         ? `${resource} has no mark; list the marks with holdfast fence ls`
-        : `${resource} is now in epoch ${lineage} and refuses every fence with a lower one.\n` +
-          `Make sure that no earlier holder is still running. Then give { lineage: ${lineage} } to every fence of ${resource}.`
-    output.print({ resource, advanced: lineage !== undefined, lineage }, text)
-    return lineage === undefined ? EXIT.free : 0
+        : `${resource} is now in epoch ${epoch} and refuses every fence with a lower one.\n` +
+          `Make sure that no earlier holder is still running. Then give { epoch: ${epoch} } to every fence of ${resource}.`
+    output.print({ resource, advanced: epoch !== undefined, epoch }, text)
+    return epoch === undefined ? EXIT.free : 0
   })
 }
 

@@ -14,10 +14,7 @@ export const NODE: readonly string[] = [
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
 
-// Without a cache, every process spends half of its start on stripping types.
-const COMPILED = fileURLToPath(new URL('../../../.tools/compile-cache', import.meta.url))
-
-/** The command that starts holdfast from source. */
+/** The words that start the command line from source. */
 export const HOLDFAST: readonly string[] = [...NODE, MAIN]
 
 // Each test starts several processes, and the machine may be busy.
@@ -122,7 +119,7 @@ export function launch([command = '', ...args]: readonly string[], { env, input,
   } = process.env
   const child = spawn(command, args, {
     cwd: folder,
-    env: { ...inherited, NODE_COMPILE_CACHE: COMPILED, HOLDFAST_STORE: store(), ...env },
+    env: { ...inherited, HOLDFAST_STORE: store(), ...env },
     stdio: [input !== undefined || pipe ? 'pipe' : 'ignore', 'pipe', 'pipe'],
     detached: true,
   })

@@ -89,7 +89,7 @@ test.each([
   [['run', 'job', '-E', 'x', '--', 'true'], '-E x is not an exit code'],
   [['run', 'job', '--store', '', '--', 'true'], '--store is empty'],
   [['run', 'job', '--store', 'memory:', '--', 'true'], 'it locks nothing'],
-  [['run', 'job', '--store', 'leases.db', '--', 'true'], 'a store URL begins with its scheme'],
+  [['run', 'job', '--store', 'leases.db', '--', 'true'], 'the URL of the store has no scheme'],
   [['run', '', '--', 'true'], 'the name of a lease is empty'],
   [['run', 'a\nb', '--', 'true'], 'has a control character'],
   [['run', 'job', '--note', '\u202etxt.exe', '--', 'true'], 'note has an invisible character'],

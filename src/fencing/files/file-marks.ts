@@ -7,10 +7,10 @@ import { MarksFile } from './marks-file.ts'
 import { checkPath, MARKS } from './place.ts'
 
 /**
- * The marks of the files of a folder, or those in the database that the option `marks` of the writers names. A resource
- * is a file, by its path from the folder of the database. Each call opens the database, and waits for up to 5 s while
- * another process has it locked. Each rejects `INVALID_ARGUMENT` where no file was fenced so far, and
- * `STORE_UNAVAILABLE`.
+ * The high-water marks of the files of a folder. `path` is that folder, or the database that the writers name by their
+ * option `marks`. A resource is a file: its path relative to the folder of the database. Each call opens the database, and
+ * waits up to 5 s while another process has locked it. Each call rejects `INVALID_ARGUMENT` if no file was fenced there
+ * yet, and `STORE_UNAVAILABLE`.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function fileMarks(path: string): KeptMarks {
@@ -18,7 +18,7 @@ export function fileMarks(path: string): KeptMarks {
 
   async function use<T>(work: (marks: KeptMarks) => Promise<T>, signal?: AbortSignal): Promise<T> {
     using file = new MarksFile(databaseAt(path))
-    return await work(await file.patiently(() => file.kept(), LONGEST_REQUEST, signal))
+    return await work(await file.whenUnlocked(() => file.kept(), LONGEST_REQUEST, signal))
   }
 
   return {
@@ -32,11 +32,11 @@ export function fileMarks(path: string): KeptMarks {
 function databaseAt(path: string): string {
   const database = [join(path, MARKS), path].find(isFilled)
   if (database !== undefined) return database
-  const cure = 'give the folder of files that were fenced, or the database that their option marks names'
-  throw invalid(`there are no marks at ${show(path)} that this user can see: ${cure}`)
+  const cure = 'give the folder of the fenced files, or the database that the option marks of the writers names'
+  throw invalid(`this user can see no marks at ${show(path)}: ${cure}`)
 }
 
-/** SQLite takes a file of no byte, or of one, for a database that is to be made. */
+/** SQLite treats a file of 0 or 1 bytes as a new database. */
 function isFilled(path: string): boolean {
   try {
     const stats = statSync(path)

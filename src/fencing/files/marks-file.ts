@@ -9,23 +9,23 @@ import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
 import { sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
 
-/** `HFFM`: no other application's database is ever written to. */
+/** `HFFM`. A database of another application is never written to. */
 const APPLICATION_ID = 0x4846464d
 
-/** The table is that of the fence of SQLite, so that marks are looked at and changed by hand in the same way. */
+/** The table is that of the SQLite fence, so the same code lists and changes marks. */
 const SCHEMA = `
 ${sqliteFenceSql()}
 pragma application_id = ${APPLICATION_ID};
 pragma user_version = 1;
 `
 
-/** Milliseconds; the mean pause of a random one before the next try for the lock. */
+/** Milliseconds: the mean of the random pause between two attempts to take the lock. */
 const PAUSE = 1.5
 
 /**
- * The marks of files, in a file of SQLite, whose write lock is also what makes a check and a rename one step: it ends
- * with the process that has it, so that nobody has to clear up after a kill. With a rollback journal and not WAL, so
- * that nothing but this one file is left between writes.
+ * The marks of files, in an SQLite database. Its write lock also makes a check and a rename atomic. The lock ends with
+ * its process, so a kill leaves nothing to clean up. The database uses a rollback journal instead of WAL, so between
+ * writes it is a single file.
  */
 export class MarksFile implements Disposable {
   readonly #path: string
@@ -35,18 +35,18 @@ export class MarksFile implements Disposable {
     this.#path = path
   }
 
-  /** Makes the mark durable; false if it was the same before. Throws `STALE_TOKEN`. */
+  /** Raises the mark durably. Returns false if it was equal before. Throws `STALE_TOKEN`. */
   raise(file: string, mark: Mark): boolean {
     return this.#transaction(database => {
       if (this.#compare(database, file, mark) === 0) return false
       database
         .prepare('insert or replace into holdfast_fence (resource, lineage, token) values (?, ?, ?)')
-        .run(file, mark.lineage, mark.token)
+        .run(file, mark.epoch, mark.token)
       return true
     })
   }
 
-  /** Nobody raises a mark while `work` runs. Throws `STALE_TOKEN` before it does. */
+  /** Runs `work` while no process can raise a mark. Throws `STALE_TOKEN` instead if a newer holder has raised it. */
   whileHighest(file: string, mark: Mark, work: () => void): void {
     this.#transaction(database => {
       this.#compare(database, file, mark)
@@ -55,13 +55,13 @@ export class MarksFile implements Disposable {
     })
   }
 
-  /** All that are in it, for as long as it is open. */
+  /** All marks in the database, usable until it is closed. */
   kept(): KeptMarks {
     return this.#transaction(database => sqliteFence(database).marks)
   }
 
-  /** Tries `use` until no other process has the lock, for at most `wait` ms. */
-  async patiently<T>(use: () => T, wait: number, signal: AbortSignal | undefined): Promise<T> {
+  /** Calls `use`, and retries for up to `wait` ms while another process has locked the database. */
+  async whenUnlocked<T>(use: () => T, wait: number, signal: AbortSignal | undefined): Promise<T> {
     const start = performance.now()
     for (;;) {
       signal?.throwIfAborted()
@@ -81,19 +81,19 @@ export class MarksFile implements Disposable {
     this.#database = undefined
   }
 
-  /** 0 if it is the highest that was shown, above 0 if it is higher. */
+  /** 0 if `mark` equals the stored one, above 0 if it is higher. Throws `STALE_TOKEN` if it is lower. */
   #compare(database: DatabaseSync, file: string, mark: Mark): number {
-    const statement = database.prepare('select lineage, token from holdfast_fence where resource = ?')
+    const statement = database.prepare('select lineage as epoch, token from holdfast_fence where resource = ?')
     statement.setReadBigInts(true)
     const row = statement.get(file)
     if (!row) return 1
-    const highest = { lineage: Number(row.lineage), token: row.token as bigint }
+    const highest = { epoch: Number(row.epoch), token: row.token as bigint }
     const order = compareMarks(mark, highest)
     if (order < 0) throw staleToken(join(dirname(this.#path), file), mark, highest)
     return order
   }
 
-  /** Answers what `work` does, which is false if it changed nothing. */
+  /** Returns the result of `work`. `work` returns false if it changed nothing. */
   #transaction<T>(work: (database: DatabaseSync) => T): T {
     this.#database ??= open(this.#path)
     const database = this.#database
@@ -101,11 +101,11 @@ export class MarksFile implements Disposable {
     try {
       prepare(database, this.#path)
       const result = work(database)
-      // Also where nothing was changed a commit may find the file busy, and then a rename would be done a second time.
+      // Even without changes, a commit may fail with SQLITE_BUSY, and the retry would rename a second time.
       database.exec(result === false ? 'rollback' : 'commit')
       return result
     } catch (error) {
-      this[Symbol.dispose]() // which rolls back, also where SQLite has done so by itself
+      this[Symbol.dispose]() // rolls back, also where SQLite has already done so
       throw error
     }
   }
@@ -116,7 +116,7 @@ function open(path: string): DatabaseSync {
   const Database = loadDriver()
   createPrivate(path)
   const database = new Database(path)
-  // EXTRA, since with FULL a power failure may bring back the journal of a transaction that was committed.
+  // With FULL, a power failure may restore the journal of a committed transaction.
   database.exec('pragma busy_timeout = 0; pragma synchronous = extra')
   return database
 }
@@ -129,10 +129,10 @@ function prepare(database: DatabaseSync, path: string): void {
 }
 
 function foreign(path: string): LeaseError {
-  return invalid(`${show(path)} is a file of something else, or damaged: marks need a database of their own`)
+  return invalid(`${show(path)} is damaged, or not a database of marks: give marks a database of their own`)
 }
 
 function locked(path: string, wait: number): LeaseError {
-  const who = 'by another process: if that one is stopped, end it or let it go on'
-  return new LeaseError('STORE_UNAVAILABLE', `${JSON.stringify(path)} was locked for ${wait} ms ${who}`)
+  const cure = 'if that process is paused, resume or end it'
+  return new LeaseError('STORE_UNAVAILABLE', `another process locked ${JSON.stringify(path)} for ${wait} ms: ${cure}`)
 }

@@ -8,13 +8,13 @@ export function openMarks(url: string): OpenMarks {
   return openMarksOf(fileMarks(folderOf(url)), () => {})
 }
 
-/** A URL has percent signs and begins at the root; anything else after `file:` is a path. */
+/** `file:/…` is a URL with percent-encoding. Anything else after `file:` is a plain path. */
 function folderOf(url: string): string {
   const path = url.slice('file:'.length)
   if (!path.startsWith('/')) return path
   try {
     return fileURLToPath(url)
   } catch (error) {
-    throw invalid(`${url} names no folder of this machine, such as file:///srv/exports: ${(error as Error).message}`)
+    throw invalid(`${url} is not a folder of this machine, such as file:///srv/exports: ${(error as Error).message}`)
   }
 }

@@ -3,51 +3,53 @@ import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
-import { showingOf } from '../fence.ts'
+import { presentedBy } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 
 export interface FileFenceOptions {
-  /** The database that keeps the marks, the same for all writers. @default `.holdfast-fence.db` beside the file */
+  /** The database of the marks, the same for all writers. @default `.holdfast-fence.db` in the folder of the file */
   readonly marks?: string | undefined
-  /** Compared before the token, for when leases have moved to another store. @default 0 */
-  readonly lineage?: number | undefined
-  /** Milliseconds to wait while another process writes. @default 5_000 */
+  /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
+  readonly epoch?: number | undefined
+  /** How long to wait while another process writes, in milliseconds. @default 5_000 */
   readonly wait?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** A file, and what a holder shows to it. */
+/** A file, and the mark that a holder presents to it. */
 export interface Place {
   readonly path: string
   readonly folder: string
   readonly marks: string
-  /** The file as the marks know it: relative to their folder, since that may have other names elsewhere. */
+  /** The resource: the path relative to the folder of the marks, which may be mounted elsewhere under another name. */
   readonly key: string
   readonly mark: Mark
   readonly wait: number
   readonly signal: AbortSignal | undefined
-  /** Of the file that is there. */
+  /** The mode of the existing file. */
   readonly mode: number | undefined
 }
 
-/** Of the marks of a folder. */
+/** The name of the database in the folder of the files. */
 export const MARKS = '.holdfast-fence.db'
 
-const known = new Set(['marks', 'lineage', 'wait', 'signal'])
+const known = new Set(['marks', 'epoch', 'wait', 'signal'])
 
-/** Throws `INVALID_ARGUMENT` for what is no file that can be replaced. */
+/** Throws `INVALID_ARGUMENT` for a file that cannot be replaced, and for invalid options. */
 export function placeOf(file: string, holder: Holder, options: FileFenceOptions): Place {
   checkKeys(options, known, 'a fence of files')
-  const { marks, lineage, wait = 5_000, signal } = options
+  const { marks, epoch, wait = 5_000, signal } = options
   checkWait(wait, 'wait')
   checkSignal(signal)
-  const { mark } = showingOf(holder, { lineage, resource: 'a file' })
+  const { mark } = presentedBy(holder, { epoch, resource: 'a file' })
   for (const path of marks === undefined ? [file] : [file, marks]) checkPath(path)
   const folder = realFolder(dirname(resolve(file)))
   const path = join(folder, basename(resolve(file)))
   const stats = look(path)
   if (stats && !stats.isFile())
-    throw invalid(`${show(path)} is ${stats.isSymbolicLink() ? 'a link: give the path of the file itself' : 'no file'}`)
+    throw invalid(
+      `${show(path)} is ${stats.isSymbolicLink() ? 'a link' : 'not a file'}: give the path of the file itself`,
+    )
   const marksFolder = marks === undefined ? folder : realFolder(dirname(resolve(marks)))
   return {
     path,
@@ -61,18 +63,18 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
   }
 }
 
-/** What the names of temporary files of this file begin with. It does not grow with the name of the file. */
+/** The prefix of the names of the file's temporary files. Its length does not depend on the name of the file. */
 export function temporaryPrefix({ path }: Place): string {
   return `.fence-${createHash('sha256').update(basename(path)).digest('hex').slice(0, 16)}-`
 }
 
-/** What the system said, as a `LeaseError`. What is one, or did not come from the system, passes unchanged. */
+/** A system error as a `LeaseError`. Other errors pass unchanged. */
 export function fileFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || LeaseError.is(error)) return error
-  return new LeaseError('STORE_UNAVAILABLE', `${show(path)} cannot be replaced: ${error.message}`, { cause: error })
+  return new LeaseError('STORE_UNAVAILABLE', `${show(path)} could not be replaced: ${error.message}`, { cause: error })
 }
 
-/** Throws `INVALID_ARGUMENT` for what is no path. */
+/** Throws `INVALID_ARGUMENT` unless it is a path. */
 export function checkPath(path: unknown): asserts path is string {
   if (typeof path === 'string' && path !== '' && !path.includes('\0')) return
   throw invalid(`a fence of files needs the path of a file, not ${show(path)}`)
@@ -82,7 +84,7 @@ function realFolder(folder: string): string {
   try {
     return realpathSync(folder)
   } catch (error) {
-    throw invalid(`the folder ${show(folder)} cannot be used: ${(error as Error).message}`)
+    throw invalid(`the folder ${show(folder)} cannot be used: create it, or give another (${(error as Error).message})`)
   }
 }
 

@@ -3,27 +3,27 @@ import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
-import { assertNotOver } from '../fence.ts'
+import { assertNotEnded } from '../fence.ts'
 import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
 import { type FileFenceOptions, fileFailure, type Place, placeOf, temporaryPrefix } from './place.ts'
 
-/** Lineage, token and random text, which follow the prefix in the name of a temporary file. */
+/** The part of a temporary file's name after the prefix: epoch, token and random text. */
 const TEMPORARY = /^(\d{1,10})-(\d{1,19})-[\da-f]{16}$/
 
-/** What a file can be made of. */
+/** The new content of a file. */
 export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
 
 /**
- * Replaces a file of this machine by `data`, or refuses: nobody sees half of it, and no older holder replaces it once
- * this one has begun. It raises the mark, writes and syncs a temporary file beside it, and renames that while no other
- * process can raise the mark. The mode of the file stays.
+ * Replaces a file of this machine with `data`, unless a newer holder has written it. Readers never see a partial file.
+ * Once this call has begun, no older holder can replace the file. The mode of the file does not change.
  *
- * A process that is stopped in the moment in which it raises a mark or renames keeps all others from these marks.
+ * It raises the mark, writes and syncs a temporary file in the same folder, and renames it while no other process can
+ * raise the mark. A process that is paused while it raises a mark or renames blocks all other writers of these marks.
  *
- * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; LEASE_LOST, MAX_HOLD or CLOSED if the lease is
- *   over in this process, also just before the rename; STORE_UNAVAILABLE if others did not let it
- *   within `wait`, or for what the system says; INVALID_ARGUMENT
+ * @throws LeaseError STALE_TOKEN if a newer holder has written or touched the file; LEASE_LOST, MAX_HOLD or CLOSED if the
+ *   lease has ended in this process, also just before the rename; STORE_UNAVAILABLE if the marks stayed locked for
+ *   `wait` ms, or for an error of the file system; INVALID_ARGUMENT
  */
 export async function fencedWrite(
   path: string,
@@ -33,18 +33,18 @@ export async function fencedWrite(
 ): Promise<void> {
   const place = placeOf(path, lease, options)
   if (typeof data !== 'string' && !(data instanceof Uint8Array) && !isIterable(data))
-    throw invalid(`a file is made of text, a Uint8Array or an async iterable of them, not ${show(data)}`)
+    throw invalid(`data must be text, a Uint8Array or an async iterable of them, not ${show(data)}`)
   const { key, mark, folder, wait, signal } = place
-  const temporary = join(folder, `${temporaryPrefix(place)}${mark.lineage}-${mark.token}-${randomName()}`)
+  const temporary = join(folder, `${temporaryPrefix(place)}${mark.epoch}-${mark.token}-${randomName()}`)
   using marks = new MarksFile(place.marks)
   try {
     await raise(marks, place)
     await writeSynced(temporary, data, place)
     const replace = (): void => {
-      assertNotOver(lease)
+      assertNotEnded(lease)
       renameSync(temporary, place.path)
     }
-    await marks.patiently(() => marks.whileHighest(key, mark, replace), wait, signal)
+    await marks.whenUnlocked(() => marks.whileHighest(key, mark, replace), wait, signal)
     syncFolder(folder)
   } catch (error) {
     rmSync(temporary, { force: true })
@@ -54,8 +54,8 @@ export async function fencedWrite(
 }
 
 /**
- * Refuses all older holders from now on, before the first write: after this, what is read is what no older holder will
- * replace.
+ * Refuses all older holders from now on, without writing the file. Read the file after this: no older holder will replace
+ * what you read.
  * @throws LeaseError as `fencedWrite`
  */
 export async function fencedTouch(path: string, lease: Holder, options: FileFenceOptions = {}): Promise<void> {
@@ -66,29 +66,29 @@ export async function fencedTouch(path: string, lease: Holder, options: FileFenc
 
 async function raise(marks: MarksFile, place: Place): Promise<void> {
   const { key, mark, wait, signal } = place
-  if (await marks.patiently(() => marks.raise(key, mark), wait, signal)) sweep(place)
+  if (await marks.whenUnlocked(() => marks.raise(key, mark), wait, signal)) sweep(place)
 }
 
-/** What older holders left, who were killed while they wrote: they are refused now, so that nobody renames it. */
+/** Deletes temporary files of older holders that were killed. Those holders are refused now, so nobody needs the files. */
 function sweep(place: Place): void {
   const prefix = temporaryPrefix(place)
   for (const name of readdirSync(place.folder)) {
     if (!name.startsWith(prefix)) continue
-    const [, lineage, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
-    if (lineage === undefined || token === undefined) continue // somebody else's
-    if (compareMarks({ lineage: Number(lineage), token: BigInt(token) }, place.mark) < 0)
+    const [, epoch, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
+    if (epoch === undefined || token === undefined) continue // not ours
+    if (compareMarks({ epoch: Number(epoch), token: BigInt(token) }, place.mark) < 0)
       rmSync(join(place.folder, name), { force: true })
   }
 }
 
 async function writeSynced(path: string, data: FileData, { mode, signal }: Place): Promise<void> {
-  await using file = await open(path, 'wx', mode) // never readable by more than may read what it replaces
+  await using file = await open(path, 'wx', mode) // never readable by more users than the file it replaces
   await file.writeFile(data, { signal })
   if (mode !== undefined) await file.chmod(mode)
   await file.sync()
 }
 
-/** So that the new name survives a power failure. */
+/** Makes the rename survive a power failure. */
 function syncFolder(folder: string): void {
   const descriptor = openSync(folder, 'r')
   try {

@@ -4,27 +4,28 @@ import { type RequestFence, type RequestHeaders, readFence } from './headers.ts'
 import { type FenceProblem, MISSING, malformed, staleProblem } from './problem.ts'
 
 export interface CheckOptions {
-  /** What the request is about, if the server knows; a header that names another is refused. @default the header */
+  /** The resource that the request writes to. A header with another resource is refused. @default the header */
   readonly resource?: string | undefined
-  /** Is a request refused that shows no token? @default true */
+  /** Refuse requests without a token? @default true */
   readonly required?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 const checkOptions = new Set(['resource', 'required', 'signal'])
 
-/** Exactly one of them is there, none if nothing was shown and nothing is required. */
+/** At most one of the two. Neither: the request has no token, and none is required. */
 export interface Checked {
   readonly fence?: RequestFence
   readonly problem?: FenceProblem
 }
 
 /**
- * Raises the mark of the resource to what the headers of a request show, or says how to answer: 412 stale, 400 malformed,
- * 428 nothing shown. Rejects with whatever else the marks reject with. With `null` for marks nothing is raised, and
- * nothing is stale: for a handler that checks in the transaction of its write.
+ * Raises the mark of the resource to the token in the headers of a request. If it cannot, it resolves to the problem to
+ * answer with: 412 for a stale token, 400 for a malformed one, 428 for a missing one. Rejects with any other error of the
+ * marks. With `null` for marks it only parses the headers, for a handler that checks in the transaction of its write.
  *
- * Not promised: that a write that follows is still the newest. See `inTurn`, or check again in the transaction.
+ * Not promised: that the holder is still the newest when the handler writes. See `inTurn`, or check again in the
+ * transaction.
  */
 export async function checkFence(
   headers: RequestHeaders,
@@ -52,17 +53,17 @@ export async function checkFence(
 
 const fences = new WeakMap<object, RequestFence>()
 
-/** Notes what a request showed, for its handler. */
+/** Stores what a request presented, for its handler. */
 export function setFence(request: object, fence: RequestFence | undefined): void {
   if (fence) fences.set(request, fence)
 }
 
 /**
- * What a request showed, in its handler behind one of the middlewares: of the request, or of Hono's context.
- * @throws LeaseError INVALID_ARGUMENT if it went through none, or showed nothing and did not have to
+ * What a request presented. For handlers behind one of the middlewares. Takes the request, or the context of Hono.
+ * @throws LeaseError INVALID_ARGUMENT if the request passed no middleware, or has no token where none is required
  */
 export function fenceOf(request: object): RequestFence {
   const fence = fences.get(request)
   if (fence) return fence
-  throw invalid('this request shows no token, or was not checked: put the middleware before its handler')
+  throw invalid('this request has no token, or was not checked: put the middleware before its handler')
 }

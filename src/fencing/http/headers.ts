@@ -1,63 +1,66 @@
 import { checkKeys, invalid, show } from '../../contract/check.ts'
-import { checkMark, checkResource, type FenceOptions, showingOf } from '../fence.ts'
+import { checkMark, checkResource, type FenceOptions, presentedBy } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 import { parseText, writeText } from './text.ts'
 
 const TOKEN = 'Fencing-Token'
 const RESOURCE = 'Fencing-Resource'
-const LINEAGE = 'Fencing-Lineage'
+const EPOCH = 'Fencing-Epoch'
 
-const fenceKeys = new Set(['resource', 'lineage'])
+const fenceKeys = new Set(['resource', 'epoch'])
 
-/** The headers of a request, as Node or as the Fetch standard has them. */
+/** The headers of a request, as in Node or in the Fetch standard. */
 export type RequestHeaders =
   | { readonly [name: string]: string | readonly string[] | undefined }
   | { get(name: string): string | null }
 
-/** What a request shows: a `Holder` of the resource that it is about, for any other fence too. */
+/** What a request presents. It is a `Holder` of its resource, which every other fence takes too. */
 export interface RequestFence extends Holder, Mark {
   /** The resource. */
   readonly name: string
 }
 
 /**
- * What a client sends with each request that writes: `Fencing-Token`, in decimal, `Fencing-Resource`, a string or, for
- * names beyond ASCII, a display string of RFC 9651, and `Fencing-Lineage` unless it is 0. For `fetch` and the like.
- * @throws LeaseError INVALID_ARGUMENT
+ * The headers to send with each request that writes, for `fetch` and other clients:
+ *
+ * - `Fencing-Token`, in decimal
+ * - `Fencing-Resource`, a string, or a display string of RFC 9651 if it is not ASCII
+ * - `Fencing-Epoch`, unless it is 0
+ * @throws LeaseError INVALID_ARGUMENT, or as `lease.assertHeld()`
  */
 export function fenceHeaders(lease: Holder, options: FenceOptions = {}): Record<string, string> {
   checkKeys(options, fenceKeys, 'fenceHeaders')
-  const { resource, mark } = showingOf(lease, options)
+  const { resource, mark } = presentedBy(lease, options)
   return {
     [TOKEN]: String(mark.token),
     [RESOURCE]: writeText(resource),
-    ...(mark.lineage > 0 && { [LINEAGE]: String(mark.lineage) }),
+    ...(mark.epoch > 0 && { [EPOCH]: String(mark.epoch) }),
   }
 }
 
 /**
- * What the headers show; `undefined` if they show nothing. `resource` is what the server knows the request to be about:
- * then a header may be missing but not name another, since tokens of two names cannot be compared.
+ * What the headers present. `undefined`: none of them is there. If the server gives `resource`, the resource header may be
+ * missing, but must not name another, because tokens of two names cannot be compared.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function readFence(headers: RequestHeaders, resource?: string): RequestFence | undefined {
   if (resource !== undefined) checkResource(resource)
-  const [token, named, lineage] = [TOKEN, RESOURCE, LINEAGE].map(name => headerOf(headers, name))
-  if (token === undefined && named === undefined && lineage === undefined) return undefined
+  const [token, named, epoch] = [TOKEN, RESOURCE, EPOCH].map(name => headerOf(headers, name))
+  if (token === undefined && named === undefined && epoch === undefined) return undefined
   const shown = named === undefined ? undefined : parseText(named)
   if (named !== undefined && shown === undefined)
     throw invalid(`${RESOURCE} must be one string of RFC 9651, such as "invoices", not ${show(named)}`)
   const name = resource ?? shown
-  if (name === undefined) throw invalid(`${RESOURCE} is missing: say what is written to, such as "invoices"`)
+  if (name === undefined) throw invalid(`${RESOURCE} is missing: send the name of the resource, such as "invoices"`)
   if (shown !== undefined && shown !== name)
-    throw invalid(`${RESOURCE} names ${show(shown)} and this request is about ${show(name)}: show the lease of that`)
+    throw invalid(`${RESOURCE} is ${show(shown)}, but this request is for ${show(name)}: send the token of its lease`)
   checkResource(name)
-  const fence = { name, token: BigInt(decimal(TOKEN, token)), lineage: Number(decimal(LINEAGE, lineage ?? '0')) }
+  const fence = { name, token: BigInt(decimal(TOKEN, token)), epoch: Number(decimal(EPOCH, epoch ?? '0')) }
   checkMark(fence)
   return fence
 }
 
-/** Of a header that is there twice both values, with a comma, as Node and Fetch join them: no number has one. */
+/** The values of a repeated header are joined by a comma, as in Node and Fetch, so no number results. */
 function headerOf(headers: RequestHeaders, name: string): string | undefined {
   if (hasGet(headers)) return headers.get(name) ?? undefined
   const value = headers[name.toLowerCase()] ?? headers[name]
@@ -71,6 +74,8 @@ function hasGet(headers: RequestHeaders): headers is Extract<RequestHeaders, { g
 function decimal(header: string, value: string | undefined): string {
   if (value !== undefined && /^(0|[1-9]\d{0,18})$/.test(value) && BigInt(value) < 2n ** 63n) return value
   throw invalid(
-    `${header} must be one decimal number below 2^63, ${value === undefined ? 'and is missing' : `not ${show(value)}`}`,
+    value === undefined
+      ? `${header} is missing: send one decimal number below 2^63`
+      : `${header} must be one decimal number below 2^63, not ${show(value)}`,
   )
 }

@@ -6,38 +6,38 @@ import { answerOf } from './problem.ts'
 
 const middlewareKeys = new Set(['resource', 'required'])
 
-/** Of all four. With `null` for marks, what a request shows is read and not checked, as in `checkFence`. */
+/** The options of all four middlewares. With `null` for marks they only parse the headers, as `checkFence` does. */
 export interface MiddlewareOptions<Request> extends Pick<CheckOptions, 'required'> {
-  /** What a request is about; a header that names another is refused. @default the header */
+  /** The resource that a request writes to. A header with another resource is refused. @default the header */
   readonly resource?: string | ((request: Request) => string) | undefined
 }
 
-/** As much of a request as is looked at: of Node, Express, Fastify. */
+/** The part of a request that the middleware reads: Node, Express, Fastify. */
 export interface ServerRequest {
   readonly headers: Extract<RequestHeaders, { readonly [name: string]: unknown }>
 }
 
-/** As much of a response as is used: of Node and Express. */
+/** The part of a response that the middleware uses: Node and Express. */
 export interface ServerResponse {
   writeHead(status: number, headers: Record<string, string>): unknown
   end(body: string): unknown
 }
 
-/** As much of a reply of Fastify as is used. */
+/** The part of a Fastify reply that the middleware uses. */
 export interface FastifyReply {
   code(status: number): unknown
   headers(headers: Record<string, string>): unknown
   send(body: string): unknown
 }
 
-/** As much of a context of Hono as is looked at. */
+/** The part of a Hono context that the middleware reads. */
 export interface HonoContext {
   readonly req: { readonly raw: { readonly headers: Extract<RequestHeaders, { get(name: string): string | null }> } }
 }
 
 /**
- * For Node's own server: resolves to whether the handler may go on. If not, the request was answered. What it showed is
- * `fenceOf(request)`. Rejects with what is not about the fence.
+ * For Node's own server. Resolves to true if the handler may continue. If false, the request has been answered. The
+ * handler gets what the request presented from `fenceOf(request)`. Rejects with errors of the marks other than a refusal.
  */
 export function nodeFence<Request extends ServerRequest>(
   marks: Marks | null,
@@ -54,18 +54,18 @@ export function nodeFence<Request extends ServerRequest>(
   }
 }
 
-/** For Express, Connect and the like: before the parser of bodies. */
+/** For Express and Connect. Put it before the body parser. */
 export function expressFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
 ): (request: Request, response: ServerResponse, next: (error?: unknown) => void) => void {
-  const mayGoOn = nodeFence(marks, options)
+  const check = nodeFence(marks, options)
   return (request, response, next) => {
-    mayGoOn(request, response).then(may => may && next(), next)
+    check(request, response).then(mayContinue => mayContinue && next(), next)
   }
 }
 
-/** For Fastify, as `onRequest`, before it reads the body; as `preHandler` where the body says what the request is about. */
+/** For Fastify, as `onRequest`, before it reads the body. Use `preHandler` if the resource depends on the body. */
 export function fastifyFence<Request extends ServerRequest>(
   marks: Marks | null,
   options: MiddlewareOptions<Request> = {},
@@ -82,7 +82,7 @@ export function fastifyFence<Request extends ServerRequest>(
   }
 }
 
-/** For Hono, on any runtime that it runs on with Node's API. */
+/** For Hono, on every runtime of it that has Node's API. */
 export function honoFence<Context extends HonoContext>(
   marks: Marks | null,
   options: MiddlewareOptions<Context> = {},
@@ -108,11 +108,11 @@ function checker<Request extends object>(
   if (marks !== null && typeof marks?.raise !== 'function')
     throw invalid(`a fence of requests needs marks, or null if the handler checks, not ${show(marks)}`)
   return async (request, headers) => {
-    const about = typeof resource === 'function' ? resource(request) : resource
-    // The client's header would decide, and pass the fence of this resource by the name of another.
-    if (resource !== undefined && typeof about !== 'string')
-      throw invalid(`the resource of a request must be a string, not ${show(about)}`)
-    const checked = await checkFence(headers, marks, { resource: about, required })
+    const name = typeof resource === 'function' ? resource(request) : resource
+    // Otherwise the client's header would decide, and a client could avoid the fence by naming another resource.
+    if (resource !== undefined && typeof name !== 'string')
+      throw invalid(`the option resource must give a string for each request, not ${show(name)}`)
+    const checked = await checkFence(headers, marks, { resource: name, required })
     setFence(request, checked.fence)
     return checked
   }

@@ -1,15 +1,15 @@
 import { LeaseError } from '../../contract/errors.ts'
 
-/** The body of a refusal: `application/problem+json`, RFC 9457. Tokens are decimal strings. */
+/** The body of a refusal: `application/problem+json` (RFC 9457). Tokens are decimal strings. */
 export interface FenceProblem {
-  /** 412 stale, 400 malformed, 428 nothing shown. */
+  /** 412: the token is stale. 400: it is malformed. 428: it is missing. */
   readonly status: 400 | 412 | 428
   readonly title: string
   readonly detail: string
   readonly code: 'STALE_TOKEN' | 'INVALID_ARGUMENT'
-  /** What was shown, of 412. */
+  /** Only in a 412: the refused token. */
   readonly token?: string | undefined
-  /** The highest that the resource has seen, of 412. */
+  /** Only in a 412: the highest token that the resource has seen. */
   readonly highest?: string | undefined
 }
 
@@ -17,19 +17,19 @@ const PROBLEM = 'application/problem+json'
 
 const titles = { 400: 'Bad Request', 412: 'Precondition Failed', 428: 'Precondition Required' } as const
 
-/** Nothing was shown. */
+/** The request has no token. */
 export const MISSING: FenceProblem = problem(
   428,
-  'Fencing-Token is missing: send the token of your lease, in decimal, and Fencing-Resource',
+  'Fencing-Token is missing: send the token of your lease in decimal, and Fencing-Resource',
 )
 
-/** What was shown cannot be understood. */
+/** The 400 for headers that cannot be parsed. Throws any other error. */
 export function malformed(error: unknown): FenceProblem {
   if (LeaseError.is(error) && error.code === 'INVALID_ARGUMENT') return problem(400, error.message)
   throw error
 }
 
-/** What was shown is not the newest; `undefined` for any other error. */
+/** The 412 for a stale token. `undefined` for any other error. */
 export function staleProblem(error: unknown): FenceProblem | undefined {
   if (!LeaseError.is(error) || error.code !== 'STALE_TOKEN') return undefined
   const { message, token, highest } = error
@@ -40,7 +40,7 @@ function problem(status: keyof typeof titles, detail: string): FenceProblem {
   return { status, title: titles[status], detail, code: status === 412 ? 'STALE_TOKEN' : 'INVALID_ARGUMENT' }
 }
 
-/** A response, for any framework to send. */
+/** A response that any framework can send. */
 export interface FenceAnswer {
   readonly status: number
   readonly headers: Record<string, string>
@@ -48,22 +48,22 @@ export interface FenceAnswer {
 }
 
 /**
- * The 412 for a `STALE_TOKEN` of a handler's own, from `inTurn` or from the fence of its database; `undefined` for any
- * other error. For the error handler of a service.
+ * The 412 response for a `STALE_TOKEN` that a handler got from `inTurn` or from the fence of its database. `undefined` for
+ * any other error. For the error handler of a service.
  */
 export function staleAnswer(error: unknown): FenceAnswer | undefined {
   const problem = staleProblem(error)
   return problem && answerOf(problem)
 }
 
-/** How a problem is sent. */
+/** The response for a problem. */
 export function answerOf(problem: FenceProblem): FenceAnswer {
   const body = JSON.stringify(problem)
   const headers = { 'content-type': PROBLEM, 'content-length': String(Buffer.byteLength(body)) }
   return { status: problem.status, headers, body }
 }
 
-/** As much of a `Response` as is looked at. */
+/** The part of a `Response` that `throwIfStale` reads. */
 export interface AnsweredResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
@@ -71,8 +71,8 @@ export interface AnsweredResponse {
 }
 
 /**
- * Rejects `STALE_TOKEN`, with both tokens, if a service answered that by the middleware of this module. Any other
- * response, another 412 too, is left to the caller, with its body unread.
+ * Rejects `STALE_TOKEN` with both tokens if the response is a refusal of this module's middleware. Resolves for any other
+ * response, including another 412, and leaves its body unread.
  */
 export async function throwIfStale(response: AnsweredResponse): Promise<void> {
   if (response.status !== 412 || !response.headers.get('content-type')?.startsWith(PROBLEM)) return

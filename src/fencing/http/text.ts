@@ -1,5 +1,5 @@
-// Text in a header: RFC 9651, a string (3.3.3) if all of it is printable ASCII, else a display string (3.3.8), in which
-// bytes of UTF-8 are written %ff.
+// Text in a header, by RFC 9651: printable ASCII is a string (3.3.3). Other text is a display string (3.3.8), in which the
+// bytes of UTF-8 are written as %ff.
 
 /** Any text as the value of a header. */
 export function writeText(text: string): string {
@@ -11,7 +11,7 @@ export function writeText(text: string): string {
   return `%"${bytes.join('')}"`
 }
 
-/** The text of a header; `undefined` if it is anything else, or more. */
+/** The text of a header. `undefined` unless the header is exactly one string or display string. */
 export function parseText(value: string): string | undefined {
   const string = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/.exec(value)?.[1]
   if (string !== undefined) return string.replaceAll(/\\(.)/g, '$1')

@@ -4,21 +4,21 @@ import type { Marks } from '../mark.ts'
 import type { RequestFence } from './headers.ts'
 
 export interface TurnOptions {
-  /** Ends the wait for the turn. */
+  /** Ends the wait for earlier calls. */
   readonly signal?: AbortSignal | undefined
 }
 
 const turnKeys = new Set(['signal'])
 
-/** Of each resource when its last turn so far ends. */
+/** For each resource, resolves when its last call so far has ended. */
 const turns = new WeakMap<Marks, Map<string, Promise<void>>>()
 
 /**
- * Carries out `work` if no newer holder was seen, and keeps all others from the resource until it has settled: the check
- * and the write are one step for whoever goes through this function with the same `marks` object. Others wait as long
- * as `work` takes, so give it a limit. Rejects `STALE_TOKEN`, what `work` throws, or the reason of `signal`.
+ * Checks the token and runs `work`, one call at a time for each resource. So the check and the write are atomic among all
+ * calls with the same `marks` object. Other calls wait until `work` has settled, so give it a time limit. Rejects
+ * `STALE_TOKEN` if a newer holder was seen, with the error of `work`, or with the reason of `signal`.
  *
- * Not promised: anything against other processes that write to the same place.
+ * Not promised: protection from other processes that write to the same data.
  */
 export async function inTurn<T>(
   marks: Marks,
@@ -35,7 +35,7 @@ export async function inTurn<T>(
     await marks.raise(fence.name, fence, signal)
     return await work()
   })
-  // Who gives up waiting must not let those behind it pass by those before it.
+  // If a call stops waiting, later calls must still wait for the earlier ones.
   const end = Promise.allSettled([before, turn]).then(() => {
     if (ends.get(fence.name) === end) ends.delete(fence.name)
   })

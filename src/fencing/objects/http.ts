@@ -2,17 +2,17 @@ import { checkKeys, invalid, show } from '../../contract/check.ts'
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { Objects } from './objects.ts'
 
-/** As much of a request as is asked for: `fetch` takes it, and whatever signs requests and has its form. */
+/** A request in the form that `fetch` takes. */
 export interface ObjectRequest {
   readonly method: 'GET' | 'PUT'
   readonly headers: Record<string, string>
   readonly body?: ArrayBuffer
-  /** A page to log in, to which a write is led away, may well answer 200. */
+  /** A login page that a write is redirected to may answer 200. */
   readonly redirect: 'manual'
   readonly signal: AbortSignal
 }
 
-/** As much of a `Response` as is looked at. */
+/** The part of a `Response` that is read. */
 export interface ObjectResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
@@ -20,22 +20,22 @@ export interface ObjectResponse {
 }
 
 export interface HttpObjectsOptions {
-  /** Sends the requests. @default the global `fetch` */
+  /** Sends a request, for example after signing it. @default the global `fetch` */
   readonly send?: ((url: string, request: ObjectRequest) => Promise<ObjectResponse>) | undefined
-  /** Sent along, such as `authorization` and `content-type`. */
+  /** Additional headers of every request, such as `authorization` and `content-type`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Milliseconds that one request may take. @default 30_000 */
+  /** The time limit of one request, in milliseconds. @default 30_000 */
   readonly limit?: number | undefined
 }
 
-// Neither compressed, which changes an ETag, nor out of a cache.
+// Compression changes an ETag, and a cache may be stale.
 const CURRENT = { 'accept-encoding': 'identity', 'cache-control': 'no-cache' }
 
 /**
- * Objects by URL: of WebDAV, of S3 and its like behind a `send` that signs, of anything else that answers ETags and
- * honours `If-Match` and `If-None-Match: *` in one step with the write.
+ * Objects by URL: in WebDAV, in S3 with a `send` that signs, and in any other service that returns ETags and evaluates
+ * `If-Match` and `If-None-Match: *` atomically with the write.
  *
- * Not promised: that the server does. Many compare first and write later; see docs/fencing/objects-and-files.md.
+ * Not promised: that the server is atomic. Many compare first and write later; see docs/fencing/objects-and-files.md.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function httpObjects(options: HttpObjectsOptions = {}): Objects {
@@ -48,7 +48,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
     caller: AbortSignal | undefined,
     failed: LeaseErrorCode,
   ): Promise<{ status: number; tag: string | null; body: Uint8Array }> {
-    if (!URL.canParse(url)) throw invalid(`an object needs a whole URL, such as https://host/path, not ${show(url)}`)
+    if (!URL.canParse(url)) throw invalid(`an object needs a full URL, such as https://host/path, not ${show(url)}`)
     const late = AbortSignal.timeout(limit)
     try {
       const signal = caller ? AbortSignal.any([caller, late]) : late
@@ -73,7 +73,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
       if (status === 404 || status === 410) return undefined
       if (status !== 200) throw refused(`GET ${url}`, status, body, 'STORE_UNAVAILABLE')
       if (tag) return { tag, body }
-      throw new LeaseError('STORE_UNAVAILABLE', `GET ${url} answered no ETag: its server cannot fence`, {
+      throw new LeaseError('STORE_UNAVAILABLE', `GET ${url} returned no ETag: use a server that returns one`, {
         retryable: false,
       })
     },
@@ -88,23 +88,23 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
   }
 }
 
-/** 404: the object that was read is gone. */
+/** Did the condition of a write fail? 404: the object was deleted after it was read. */
 export function isRefusal(status: number | undefined, tag: string | undefined): boolean {
   return status === 412 || (status === 404 && tag !== undefined)
 }
 
-/** S3 had another conditional write under way. Of WebDAV a 409 says that there is no such folder. */
+/** S3 answers 409 while another conditional write runs. In WebDAV a 409 means that the folder does not exist. */
 function isConflict({ status, body }: { status: number; body: Uint8Array }): boolean {
   return status === 409 && Buffer.from(body).includes('ConditionalRequestConflict')
 }
 
 function refused(what: string, status: number, body: Uint8Array, failed: LeaseErrorCode): LeaseError {
-  const said = `${what} was answered ${status}: ${show(Buffer.from(body.subarray(0, 60)).toString())}`
-  if (status >= 500 || status === 429) return new LeaseError(failed, said)
-  return new LeaseError('STORE_UNAVAILABLE', said, { retryable: false })
+  const text = `${what} was answered ${status}: ${show(Buffer.from(body.subarray(0, 60)).toString())}`
+  if (status >= 500 || status === 429) return new LeaseError(failed, text)
+  return new LeaseError('STORE_UNAVAILABLE', text, { retryable: false })
 }
 
-/** What `fetch` says of a refused connection is in its cause. */
+/** `fetch` puts the reason of a refused connection into the cause. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error
   return cause instanceof Error && cause.message ? `${message}, ${cause.message}` : message

@@ -2,15 +2,15 @@ import { setTimeout } from 'node:timers/promises'
 import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
-import { assertNotOver, showingOf } from '../fence.ts'
+import { assertNotEnded, presentedBy } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
 import type { Objects } from './objects.ts'
 
 export interface ObjectFenceOptions {
-  /** Compared before the token, for when leases have moved to another store. @default 0 */
-  readonly lineage?: number | undefined
-  /** How often a write is tried that others come before: two requests each. @default 15 */
+  /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
+  readonly epoch?: number | undefined
+  /** How often to try a write while others change the object. Each attempt takes two requests. @default 15 */
   readonly attempts?: number | undefined
 }
 
@@ -18,68 +18,66 @@ export interface ObjectCallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** What `get` answers. */
+/** An object as `get` returns it. */
 export interface FencedObject {
   readonly body: Uint8Array
-  /** Of the last writer; `undefined` if the object was never fenced. */
+  /** The mark of the last writer. `undefined` if the object was never fenced. */
   readonly mark: Mark | undefined
 }
 
-/** Objects that refuse older holders. A key is a URL, or whatever `objects` takes. */
+/** Objects that refuse older holders. A key is what `objects` takes, such as a URL. */
 export interface ObjectFence {
   /**
-   * Replaces the object, or makes it, in two requests if nobody comes between: a read and a write on condition.
-   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched; LEASE_LOST, MAX_HOLD or CLOSED if the lease
-   *   is over in this process; OUTCOME_UNKNOWN if no answer came to
-   *   two tries: put it again; STORE_UNAVAILABLE; INVALID_ARGUMENT
+   * Creates or replaces the object. Takes two requests unless others change it meanwhile: a read and a conditional write.
+   * @throws LeaseError STALE_TOKEN if a newer holder has written or touched it; LEASE_LOST, MAX_HOLD or CLOSED if the
+   *   lease has ended in this process; OUTCOME_UNKNOWN if two attempts got no answer: put it again; STORE_UNAVAILABLE;
+   *   INVALID_ARGUMENT
    */
   put(key: string, body: string | Uint8Array, lease: Holder, options?: ObjectCallOptions): Promise<void>
   /**
-   * Refuses all older holders from now on, before the first write: after this, what is read is what no older holder will
-   * replace. It writes the object as it was, with the new mark.
+   * Refuses all older holders from now on. Read the object after this: no older holder will replace what you read. It
+   * writes the same body with the new mark.
    * @throws LeaseError as `put`
    */
   touch(key: string, lease: Holder, options?: ObjectCallOptions): Promise<void>
-  /** What was put last; `undefined` if nothing was. An object that was never fenced is answered as it is. */
+  /** The object without its mark. `undefined` if there is none. An object that was never fenced is returned as it is. */
   get(key: string, options?: ObjectCallOptions): Promise<FencedObject | undefined>
-  /** The marks themselves. */
+  /** The marks of the objects. */
   readonly marks: ObjectMarks
 }
 
-/**
- * Marks of objects. Each is in its object, so that the service lists them, they cannot add up, and whoever deletes an
- * object forgets its mark.
- */
+/** The marks of objects. Each is stored in its object: deleting the object deletes the mark. */
 export interface ObjectMarks {
-  /** That of one object, also if it was touched and not written yet; `undefined` if it has none. */
+  /** The mark of one object, also if the object was touched but not yet written. `undefined` if it has none. */
   get(key: string, options?: ObjectCallOptions): Promise<Mark | undefined>
   /**
-   * Begins the next lineage of an object, which stays as it is, and resolves to its number; `undefined` if it has no
-   * mark. Refuses every holder of fences with a lower `lineage`, until they are told the new one. Only when no holder of
-   * before is at work.
-   * @throws LeaseError as `put`; after OUTCOME_UNKNOWN look at the mark, since each call begins another lineage
+   * Begins the next epoch of an object and resolves to its number. `undefined`: the object has no mark. The body does not
+   * change. From then on every fence with a lower `epoch` is refused. Before you call it, make sure that no earlier holder
+   * is still running.
+   * @throws LeaseError as `put`. After OUTCOME_UNKNOWN read the mark, because each call begins another epoch.
    */
   advance(key: string, options?: ObjectCallOptions): Promise<number | undefined>
 }
 
-/** Apache may call an ETag weak for a second after the write: six pauses outlast that. */
+/** Apache may mark an ETag as weak for a second after the write. Six pauses take longer than that. */
 const PAUSES: Pauses = [5, 500]
 
 /**
- * Fences objects by conditional writes. The token is in the first line of each object, so read it with `get`, or drop
+ * Fences objects by conditional writes. The first line of each object is its mark, so read objects with `get`, or skip
  * that line.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function objectFence(objects: Objects, options: ObjectFenceOptions = {}): ObjectFence {
-  checkKeys(options, new Set(['lineage', 'attempts']), 'a fence of objects')
-  const { lineage, attempts = 15 } = options
+  checkKeys(options, new Set(['epoch', 'attempts']), 'a fence of objects')
+  const { epoch, attempts = 15 } = options
   if (!Number.isInteger(attempts) || attempts < 1)
-    throw invalid(`attempts must be a whole number from 1, not ${show(attempts)}`)
+    throw invalid(`attempts must be a whole number, 1 or more, not ${show(attempts)}`)
 
   /**
-   * Writes what `change` answers to what is there, unless that is `undefined`, until nobody comes between. A write that
-   * nobody answered is looked for and made again so many times: a connection that was kept may be closed by its server
-   * just then, and a late copy of the write is refused by its ETag.
+   * Writes what `change` returns for the current object, and starts over if another write came between. `undefined` from
+   * `change` means that nothing has to be written. A write without an answer is repeated up to `repeats` times after the
+   * object was read again: its server may just have closed an idle connection. A stale copy of the write is refused by
+   * its ETag.
    */
   async function replace(
     key: string,
@@ -98,7 +96,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
         return false
       }
     }
-    // The end of the lease does not show what became of an unanswered write. The mark of a newer holder does.
+    // That the lease ended says nothing about the outcome of an unanswered write. The mark of a newer holder does.
     const changed = (there: Envelope | undefined): Uint8Array | undefined => {
       try {
         return change(there)
@@ -112,17 +110,17 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
       const bytes = changed(there)
       if (!bytes || (await write(bytes, there?.tag))) return
     }
-    const why = 'others wrote between, or its server does not know its own ETag again'
-    throw new LeaseError('STORE_UNAVAILABLE', `${show(key)} was refused ${attempts} times: ${why}`)
+    const why = 'other writers came first, or its server does not recognise its own ETag'
+    throw new LeaseError('STORE_UNAVAILABLE', `the write of ${show(key)} was refused ${attempts} times: ${why}`)
   }
 
-  /** Without a body the one that is there stays. */
+  /** `body`: `undefined` keeps the current body. */
   async function fenced(key: string, lease: Holder, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
-    const { mark } = showingOf(lease, { lineage, resource: 'an object' })
+    const { mark } = presentedBy(lease, { epoch, resource: 'an object' })
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1
       if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
-      assertNotOver(lease)
+      assertNotEnded(lease)
       return body || order > 0 ? seal(mark, body ?? there?.body) : undefined
     }
     await replace(key, change, signal, 1)
@@ -131,15 +129,16 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   async function advance(key: string, signal?: AbortSignal): Promise<number | undefined> {
     let next: number | undefined
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
-      next = there?.mark && there.mark.lineage + 1
-      return next === undefined ? undefined : seal({ lineage: next, token: 0n }, there?.body)
+      next = there?.mark && there.mark.epoch + 1
+      return next === undefined ? undefined : seal({ epoch: next, token: 0n }, there?.body)
     }
     await replace(key, change, signal, 0)
     return next
   }
 
   async function look(key: string, signal?: AbortSignal): Promise<(Envelope & { readonly tag: string }) | undefined> {
-    if (typeof key !== 'string' || key === '') throw invalid(`the key of an object must be a string, not ${show(key)}`)
+    if (typeof key !== 'string' || key === '')
+      throw invalid(`the key of an object must be a string that is not empty, not ${show(key)}`)
     checkSignal(signal)
     signal?.throwIfAborted()
     const there = await objects.read(key, signal)
@@ -164,7 +163,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
   }
 }
 
-/** Ends early when the signal aborts, which the next request tells. */
+/** Ends early when the signal aborts. The next request then rejects. */
 async function pause(attempt: number, signal: AbortSignal | undefined): Promise<void> {
   await setTimeout(backoff(attempt, Math.random, PAUSES), undefined, { signal }).catch(() => {})
 }

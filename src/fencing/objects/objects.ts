@@ -1,20 +1,20 @@
-/** An object as it was read. */
+/** An object that was read. */
 export interface ReadObject {
-  /** Whatever the service compares: an ETag, a generation. */
+  /** What the service compares on a write: an ETag, a generation. */
   readonly tag: string
   readonly body: Uint8Array
 }
 
 /**
- * Where objects are. For a service that is not here these two are all that it takes: `holdfast/fencing/objects` has them
- * for whatever speaks HTTP and for Amazon S3.
+ * A service that stores objects. `httpObjects` and `s3Objects` implement it for HTTP and Amazon S3. Implement it for
+ * another service.
  */
 export interface Objects {
-  /** `undefined` if there is none. What it answers must be current, not out of a cache. */
+  /** `undefined` if the object does not exist. The answer must be current, not from a cache. */
   read(key: string, signal?: AbortSignal): Promise<ReadObject | undefined>
   /**
-   * Writes if the object still has this tag, or, without one, if there is none; resolves to whether it did. The service
-   * must do both in one step, and no two different bodies of an object may have the same tag.
+   * Writes if the object still has this tag, and resolves to whether it did. Without a tag it writes only if the object
+   * does not exist. The comparison and the write must be atomic. Different bodies of an object must have different tags.
    */
   write(key: string, body: Uint8Array, tag: string | undefined, signal?: AbortSignal): Promise<boolean>
 }

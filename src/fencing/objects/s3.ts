@@ -1,9 +1,9 @@
-import { checkKeys, invalid } from '../../contract/check.ts'
+import { checkKeys, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { isRefusal } from './http.ts'
 import type { Objects } from './objects.ts'
 
-/** As much of `S3` of `@aws-sdk/client-s3` >= 3.700 as is used. */
+/** The part of the class `S3` of `@aws-sdk/client-s3` >= 3.700 that is used. */
 export interface S3Client {
   getObject(
     input: { Bucket: string; Key: string },
@@ -16,8 +16,8 @@ export interface S3Client {
 }
 
 /**
- * Objects of a bucket by key, over the `S3` class of `@aws-sdk/client-s3`. S3 compares and writes in one step. Time
- * limits and retries are those of the client.
+ * The objects of a bucket, by key, over the class `S3` of `@aws-sdk/client-s3`. S3 evaluates the condition atomically with
+ * the write. The client decides about time limits and retries.
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function s3Objects(client: S3Client, options: { readonly bucket: string }): Objects {
@@ -35,12 +35,14 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         signal?.throwIfAborted()
         const status = statusOf(error)
         if (status === 404) return undefined
-        throw new LeaseError('STORE_UNAVAILABLE', `${Key} cannot be read: ${(error as Error).message}`, {
+        throw new LeaseError('STORE_UNAVAILABLE', `${show(Key)} could not be read: ${(error as Error).message}`, {
           cause: error,
           retryable: isPassing(status),
         })
       }
-      throw new LeaseError('STORE_UNAVAILABLE', `${Key} was answered without an ETag`, { retryable: false })
+      throw new LeaseError('STORE_UNAVAILABLE', `${show(Key)} has no ETag: use a service that returns one`, {
+        retryable: false,
+      })
     },
     async write(Key, Body, tag, signal) {
       checked ??= checkVersion(client)
@@ -54,7 +56,7 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
         const status = statusOf(error)
         if (isRefusal(status, tag) || status === 409) return false // 409: another conditional write is under way
         const code = isPassing(status) ? 'OUTCOME_UNKNOWN' : 'STORE_UNAVAILABLE'
-        throw new LeaseError(code, `${Key} cannot be written: ${(error as Error).message}`, {
+        throw new LeaseError(code, `${show(Key)} could not be written: ${(error as Error).message}`, {
           cause: error,
           retryable: isPassing(status),
         })
@@ -63,7 +65,7 @@ export function s3Objects(client: S3Client, options: { readonly bucket: string }
   }
 }
 
-/** Before 3.700 it leaves `IfMatch` out of a write without a word, and older holders overwrite newer ones. */
+/** Versions before 3.700 silently drop `IfMatch`, so older holders would overwrite newer ones. */
 async function checkVersion(client: S3Client): Promise<void> {
   const { config } = client as { config?: { defaultUserAgentProvider?: () => Promise<[string, string?][]> } }
   const agents = await config?.defaultUserAgentProvider?.()
@@ -76,7 +78,7 @@ function statusOf(error: unknown): number | undefined {
   return (error as { $metadata?: { httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode
 }
 
-/** May the same succeed later? */
+/** Can the same request succeed later? */
 function isPassing(status: number | undefined): boolean {
   return status === undefined || status >= 500 || status === 429
 }

@@ -3,7 +3,7 @@ import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
 import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
 
-/** What the work of a transaction is given: the client of the pool, the client itself, or the `sql` of postgres.js. */
+/** What `work` gets: a client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {
   readonly totalCount: number
   connect: { (): Promise<infer Transaction>; (callback: never): void }
@@ -18,14 +18,14 @@ export type TransactionOf<Client> = Client extends {
     ? Transaction
     : Client
 
-/** Somebody's transaction: a client of pg, or the `sql` that postgres.js gave to `begin`. */
+/** A transaction of the caller: a client of pg, or the `sql` that postgres.js passed to the callback of `begin`. */
 export type AnyTransaction = { query(...args: never[]): unknown } | { unsafe(query: string, ...rest: never[]): unknown }
 
-/** The client of the caller, as a fence uses it. */
+/** What a fence uses of the caller's client. */
 export interface Connector {
   /** The rows of one statement. */
   query(text: string): Promise<unknown[][]>
-  /** Begins a transaction with this statement, does the work in it, and commits. Rolls back what fails. */
+  /** Begins a transaction with this statement, runs `work` in it, and commits. Rolls back if either fails. */
   transaction(first: string, work: (transaction: unknown) => Promise<void>): Promise<void>
 }
 
@@ -48,23 +48,23 @@ interface Sql {
   begin(work: (transaction: Sql) => Promise<void>): Promise<void>
 }
 
-/** Throws `INVALID_ARGUMENT` for what is no client of PostgreSQL. */
+/** Throws `INVALID_ARGUMENT` unless it is a client of PostgreSQL. */
 export function connectorOf(client: PostgresClient): Connector {
   driverOf(client, 'postgresFence(client)')
   if ('unsafe' in client) return postgresJs(client as unknown as Sql)
   return 'totalCount' in client ? pool(client as unknown as Pool) : single(client as unknown as Client)
 }
 
-/** Sends a statement inside a transaction that is somebody's. Throws `INVALID_ARGUMENT` for what is none. */
+/** Sends a statement in a transaction of the caller. Throws `INVALID_ARGUMENT` unless it is one. */
 export async function ask(transaction: unknown, text: string): Promise<void> {
   const of = (typeof transaction === 'object' || typeof transaction === 'function') && transaction
   if (of && ('totalCount' in of || 'begin' in of))
     throw invalid(
-      'a fence was given all of a pool: pass the one client, or the sql of begin(), that is in a transaction',
+      'a pool was passed instead of a transaction: pass the client of pg, or the sql of begin(), that is in the transaction',
     )
   if (of && 'unsafe' in of) await (of as unknown as Sql).unsafe(text)
   else if (of && 'query' in of) await (of as unknown as Client).query(text)
-  else throw invalid('a fence needs a client of pg, or the sql of begin() of postgres.js, that is in a transaction')
+  else throw invalid('a fence needs the client of pg, or the sql of begin() of postgres.js, that is in the transaction')
 }
 
 async function rows(client: Pick<Client, 'query'>, text: string): Promise<unknown[][]> {
@@ -76,7 +76,7 @@ function pool(client: Pool): Connector {
     query: text => rows(client, text),
     async transaction(first, work) {
       const own = await client.connect()
-      // While it is lent nobody else listens, and the end of its connection would end the process.
+      // The pool does not listen while a client is checked out, so a connection error would end the process.
       const ignore = (): void => {}
       own.on('error', ignore)
       const end = (isHealthy: boolean): void => {
@@ -88,13 +88,15 @@ function pool(client: Pool): Connector {
   }
 }
 
-/** Clients that are in a transaction of ours: one has one at a time. */
+/** Clients that are in a transaction of ours. */
 const busy = new WeakSet<object>()
 
 function single(client: Client): Connector {
   const claim = (): void => {
     if (busy.has(client))
-      throw invalid('this client of pg is in a transaction of a fence: use fence.check(client, lease) there, or a Pool')
+      throw invalid(
+        'this client is already in a transaction of a fence: use fence.check(client, lease) in it, or a Pool',
+      )
   }
   return {
     async query(text) {
@@ -109,7 +111,7 @@ function single(client: Client): Connector {
   }
 }
 
-/** Both statements leave at once, so that the fence costs no round trip. */
+/** Sends `begin` and the first statement together, so that the fence costs no round trip. */
 async function carryOut(
   client: Client,
   first: string,
@@ -121,12 +123,12 @@ async function carryOut(
   try {
     await within(client.query(`begin; ${first}`))
     await work(client)
-    // PostgreSQL says so, and no more, when the work went on after a statement of it had failed.
+    // The command tag is PostgreSQL's only sign that a statement failed and that the work ignored this.
     if ((await within(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
-      throw invalid('a statement of the transaction failed and the work went on, so PostgreSQL rolled all of it back')
+      throw invalid('PostgreSQL rolled back: a statement failed and the work ignored it, so rethrow such errors')
   } catch (error) {
     const isUnanswered = error instanceof NoAnswer
-    // What was sent may still open a transaction. A client of the pool is closed instead.
+    // The request may still open a transaction later. A client of the pool is closed instead of rolled back.
     const rolledBack = isUnanswered && isOurs ? false : isRolledBack(client)
     isHealthy = !isUnanswered && (await rolledBack)
     throw error
@@ -144,7 +146,7 @@ async function isRolledBack(client: Client): Promise<boolean> {
   }
 }
 
-/** Milliseconds. Deferred constraints and synchronous replicas take their time. */
+/** Milliseconds. Deferred constraints and synchronous replicas can make a commit slow. */
 const LONGEST_COMMIT = 30_000
 
 function postgresJs(sql: Sql): Connector {

@@ -3,27 +3,28 @@ import { stateOf, failure as storeFailure } from '../../stores/postgres/failure.
 import { type Mark, staleToken } from '../mark.ts'
 import { OVER, STALE } from './sql.ts'
 
-interface Told {
+/** The JSON in the detail of the error. */
+interface Detail {
   readonly resource: string
   readonly lineage: number
   readonly token: string
   readonly highest: { readonly lineage: number; readonly token: string }
 }
 
-/** What a function or a trigger of ours refused, from whichever statement; `undefined` for any other error. */
+/** The refusal of our function or trigger, whichever statement caused it. `undefined` for any other error. */
 export function refusalOf(error: unknown): LeaseError | undefined {
   const state = stateOf(error)
   if (state !== STALE && state !== OVER) return undefined
-  const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Told
-  const [mark, seen]: Mark[] = [shown, highest].map(({ lineage, token }) => ({ lineage, token: BigInt(token) }))
+  const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Detail
+  const [mark, seen]: Mark[] = [shown, highest].map(({ lineage: epoch, token }) => ({ epoch, token: BigInt(token) }))
   if (!mark || !seen) return undefined
   if (state === STALE || seen.token > mark.token) return staleToken(resource, mark, seen)
-  return new LeaseError('LEASE_LOST', `the lease ${JSON.stringify(resource)} is over: it ran out or was released`, {
+  return new LeaseError('LEASE_LOST', `the lease ${JSON.stringify(resource)} expired or was released: stop`, {
     lease: resource,
   })
 }
 
-/** What the statement of a fence failed with; `sent`: may it have been carried out? */
+/** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, marks: string, sent: boolean): LeaseError {
   const refusal = refusalOf(error)
   if (refusal) return refusal
@@ -33,22 +34,22 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   if (state === '42P01' || state === '42883' || state === '3F000' || state === '42703')
     return says(
       'INVALID_ARGUMENT',
-      `the table ${marks} or a function of it is missing: carry out what holdfast fence sql prints, or fence.install()`,
+      `the table ${marks} or its function is missing: run the SQL that holdfast fence sql prints, or call fence.install()`,
     )
   if (state === '42501')
     return says(
       'INVALID_ARGUMENT',
-      `this PostgreSQL user may not raise marks: grant usage on its schema and select, insert, update on ${marks}`,
+      `this PostgreSQL user may not write marks: grant usage on their schema, and select, insert and update on ${marks}`,
     )
   if (state === '55P03')
     return says(
       'STORE_UNAVAILABLE',
-      'a transaction of another holder has the mark locked: if it hangs, end its session, or set the option idle of the fence',
+      'a transaction of another holder has locked the mark: if it hangs, end its session, or set the option idle of the fence',
     )
   return storeFailure(error, sent)
 }
 
-/** Of a commit: does nobody know what became of it? */
+/** Is the outcome of a commit that failed with this error unknown? */
 export function isUnknown(error: unknown): boolean {
   const state = stateOf(error)
   return state === undefined || /^(08|57P)/.test(state)

@@ -2,7 +2,7 @@ import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../..
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { inTurn } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
-import { abortable, assertNotOver, checkFence, type FenceOptions, type KeptMarks, showingOf } from '../fence.ts'
+import { abortable, assertNotEnded, checkFence, type FenceOptions, type KeptMarks, presentedBy } from '../fence.ts'
 import type { Holder } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
 import { failure, isUnknown, refusalOf } from './failure.ts'
@@ -21,53 +21,56 @@ export interface PostgresFenceOptions extends FenceOptions, Place {
   /** The table of marks. @default 'fence' */
   readonly table?: string | undefined
   /**
-   * Are the leases rows of this database too (`holdfast/postgres`), and where? Then a transaction also looks at the row
-   * of its lease, and nobody else is granted the name until it ends. @default false
+   * Where the leases are if this database has them too (`holdfast/postgres`); true for the default tables. A transaction
+   * then also checks the row of its lease, and nobody else is granted the name until it ends. @default false
    */
   readonly leases?: boolean | Place | undefined
   /**
-   * Milliseconds for which a transaction of the fence may stand still between two statements before the server ends its
-   * session, so that a holder which was stopped in its middle does not keep the next one waiting. @default no limit
+   * How long a transaction of the fence may be idle between two statements, in milliseconds. After that the server ends
+   * its session, so that a holder that was paused in a transaction does not block the next one. @default no limit
    */
   readonly idle?: number | undefined
 }
 
 export interface TransactionOptions {
-  /** Ends the wait for the mark; while the work runs it is looked at before the commit. */
+  /** Ends the wait for the mark. After `work` has started, it is only checked before the commit. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Lets the transactions of a holder in as long as no newer one was seen. */
+/** Commits the transactions of a holder only as long as the fence has seen no newer one. */
 export interface PostgresFence<Transaction> {
   /**
-   * Begins a transaction, shows the token of the lease, runs `work`, and commits. With pg the token goes along with
-   * `begin` and costs no round trip, with postgres.js it costs one. Rejects `STALE_TOKEN` if a newer holder was seen;
-   * `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process, also just before the commit, and with
-   * `leases` if its row says so; `STORE_UNAVAILABLE` if the mark was locked for 4 s; `OUTCOME_UNKNOWN` if the
-   * connection ended while it committed, or the commit was not answered within 30 s; else with what the work threw.
-   * Nothing is written unless it resolves, but for `OUTCOME_UNKNOWN`.
+   * Begins a transaction, checks the token of the lease, runs `work`, and commits. The check costs no round trip with pg,
+   * and one with postgres.js. If it rejects, nothing was written, except after `OUTCOME_UNKNOWN`. It rejects with the
+   * error of `work`, or with:
+   *
+   * - `STALE_TOKEN`: a newer holder was seen.
+   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit. With `leases`,
+   *   `LEASE_LOST` also if its row says so.
+   * - `STORE_UNAVAILABLE`: the mark was locked for 4 s, or PostgreSQL cannot be reached.
+   * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
    */
   transaction<Result>(
     lease: Holder,
     work: (transaction: Transaction) => Promise<Result> | Result,
     options?: TransactionOptions,
   ): Promise<Result>
-  /** The same for a transaction that you have begun: the first statement in it. After a rejection roll it back. */
+  /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
   check(transaction: AnyTransaction, lease: Holder): Promise<void>
-  /** That statement, with the values in it, for what has no client of its own to give, such as an ORM. */
+  /** The SQL of that check, with inline values, for an ORM that does not expose its client. */
   statement(lease: Holder): string
-  /** Shows the token without writing: from here on every older holder is refused. Rejects as `transaction` does. */
+  /** Refuses every older holder from now on, without another write. Rejects as `transaction` does. */
   touch(lease: Holder, signal?: AbortSignal): Promise<void>
-  /** The marks themselves, for fences elsewhere that keep theirs here. */
+  /** The marks of this table. Other fences can keep theirs here. */
   readonly marks: KeptMarks
-  /** Makes the table of marks and its functions if they are missing. It may be called again and again. */
+  /** Creates the table of marks and its functions if they are missing. It may be called repeatedly. */
   install(): Promise<void>
 }
 
 /**
- * A fence before the tables of a PostgreSQL 12 or later, over the client that writes to them: a `Pool` or `Client` of
- * pg >= 8.11, or postgres.js >= 3.4. Its own table must be there: `fence.install()`, or what `holdfast fence sql`
- * prints. Throws `INVALID_ARGUMENT`.
+ * A fence for the tables of PostgreSQL 12 or later. `client` is the one that writes to them: a `Pool` or `Client` of
+ * pg >= 8.11, or postgres.js >= 3.4. The fence needs a table of its own: call `fence.install()`, or run the SQL that
+ * `holdfast fence sql` prints. Throws `INVALID_ARGUMENT`.
  */
 export function postgresFence<Client extends PostgresClient>(
   client: Client,
@@ -81,9 +84,9 @@ export function postgresFence<Client extends PostgresClient>(
   const marks = new PostgresMarks(connector, names)
   const limit = idle === undefined ? '' : `set local idle_in_transaction_session_timeout = ${idle}; `
   const statement = (lease: Holder): string => {
-    const showing = showingOf(lease, options)
+    const presented = presentedBy(lease, options)
     if (leases) checkName(lease.name)
-    return raiseSql(names, showing, lease.name)
+    return raiseSql(names, presented, lease.name)
   }
 
   async function transaction<Result>(
@@ -93,7 +96,7 @@ export function postgresFence<Client extends PostgresClient>(
   ): Promise<Result> {
     checkKeys(rest, new Set(['signal']), 'transaction')
     checkSignal(signal)
-    if (typeof work !== 'function') throw invalid('a transaction needs a function that does its work')
+    if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
     const first = limit + statement(lease)
     signal?.throwIfAborted()
     let phase: 'opening' | 'work' | 'commit' = 'opening'
@@ -103,7 +106,7 @@ export function postgresFence<Client extends PostgresClient>(
       phase = 'work'
       result = await work(opened as TransactionOf<Client>)
       signal?.throwIfAborted()
-      assertNotOver(lease)
+      assertNotEnded(lease)
       phase = 'commit'
     })
     try {
@@ -136,7 +139,7 @@ export function postgresFence<Client extends PostgresClient>(
   }
 }
 
-/** What `install` carries out, and for the rows of a table what holds all their writers to the fence, as SQL. */
+/** The SQL of `install()`, for your own migrations. */
 export function fenceSql({
   schema,
   table,
@@ -145,10 +148,10 @@ export function fenceSql({
   return `begin;\n${inTurn(marksSql(fenceNames({ schema, table }, leases)))}\ncommit;\n`
 }
 
-/** A trigger that refuses updates of a row by lower tokens, as SQL, for all writers whatever their language. */
+/** The SQL of a trigger that refuses row updates with a lower token, for writers in any language. */
 export function rowFenceSql(row: RowFence, place: Place = {}): string {
-  const { resource, lineage } = row
-  checkFence({ resource, lineage }, [], 'rowFenceSql')
+  const { resource, epoch } = row
+  checkFence({ resource, epoch }, [], 'rowFenceSql')
   return `begin;\n${inTurn(rowSql(fenceNames(place), row))}\ncommit;\n`
 }
 

@@ -10,8 +10,8 @@ import type { FenceNames } from './names.ts'
 import { raiseSql } from './sql.ts'
 
 /**
- * The marks of one table. Each call is one statement, limited to 5 s. It uses only PostgreSQL's own functions and operators,
- * because a role that may create in a schema of the path could put its own there.
+ * The marks of one table. Each call is one statement with a limit of 5 s. The statements name only functions and operators
+ * of `pg_catalog`, because a role that may create objects in a schema of the search path could shadow others.
  */
 export class PostgresMarks implements KeptMarks {
   readonly #connector: Connector
@@ -35,9 +35,9 @@ export class PostgresMarks implements KeptMarks {
       `select ${columns} from ${this.#names.marks}
        where pg_catalog.starts_with(resource, ${literal(prefix)}) order by resource`,
     )
-    return rows.map(([resource, lineage, token, raisedAt]) => ({
+    return rows.map(([resource, epoch, token, raisedAt]) => ({
       resource: String(resource),
-      lineage: Number(lineage),
+      epoch: Number(epoch),
       token: BigInt(String(token)),
       raisedAt: Math.floor(Number(raisedAt) * 1000),
     }))
@@ -65,7 +65,7 @@ export class PostgresMarks implements KeptMarks {
     return rows.length
   }
 
-  /** One statement, or several of which no rows are wanted. */
+  /** Sends one statement, or several whose rows do not matter. */
   async ask(text: string, signal?: AbortSignal): Promise<unknown[][]> {
     signal?.throwIfAborted()
     const asked = request(systemClock(), LONGEST_REQUEST, async () => {

@@ -1,19 +1,19 @@
 import { type Names, namesOf, type Place } from '../../stores/postgres/names.ts'
 
-/** What all is called, quoted for SQL; the names of functions have the format in them, as those of the store. */
+/** The names of the fence's objects, quoted for SQL. Function names contain the format number, as in the store. */
 export interface FenceNames {
   readonly schema: string
   /** The table of marks. */
   readonly marks: string
-  /** Raises a mark or refuses. */
+  /** The function that raises a mark or refuses. */
   readonly raise: string
-  /** Refuses who does not hold the lease any more. */
+  /** The function that refuses a holder whose lease is over. */
   readonly guard: string
-  /** Where leases are, if they are looked at. */
+  /** The names of the leases, if the fence checks them. */
   readonly leases: Names | undefined
 }
 
-/** Throws `INVALID_ARGUMENT` for names that PostgreSQL would cut off or that need care in SQL. */
+/** Throws `INVALID_ARGUMENT` for names that PostgreSQL would truncate or that are unsafe in SQL. */
 export function fenceNames({ schema, table = 'fence' }: Place, leases?: boolean | Place): FenceNames {
   const { schema: quoted, lease: marks, call } = namesOf({ schema, table })
   return {

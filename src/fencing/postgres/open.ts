@@ -5,11 +5,11 @@ import { fenceSql as marksSql, postgresFence, rowFenceSql } from './index.ts'
 /** The marks in the table that a URL names. */
 export function openMarks(url: string): OpenMarks {
   const { client, place } = clientAt(url)
-  // Not awaited: a client whose server does not respond would never end.
+  // Not awaited: with a server that does not respond, `end` would never resolve.
   return openMarksOf(postgresFence(client, place).marks, () => void (client as { end?(): unknown }).end?.())
 }
 
-/** The SQL for that table, or for the trigger of another. */
+/** The SQL for that table, or with `row` for the trigger of another. */
 export function fenceSql(url: string, { row, leases }: FenceSqlOptions): string {
   const place = placeOf(url)
   return row ? rowFenceSql(row, place) : marksSql({ ...place, leases })

@@ -1,17 +1,17 @@
 import { invalid, show } from '../../contract/check.ts'
 import { schemaIfMissing } from '../../stores/postgres/schema.ts'
 import { literal } from '../../stores/postgres/sql.ts'
-import type { Showing } from '../fence.ts'
+import type { Presented } from '../fence.ts'
 import type { FenceNames } from './names.ts'
 
-/** SQLSTATE of a token that is refused. Its detail is JSON, for `failure.ts`. */
+/** SQLSTATE for a refused token. Its detail is JSON, which `failure.ts` reads. */
 export const STALE = 'HF412'
-/** SQLSTATE of a lease that is over, told by its row. */
+/** SQLSTATE for a lease that is over according to its row. */
 export const OVER = 'HF410'
 
 /**
- * A transaction of an older holder that is stopped in its middle has the row of the mark locked: who waits for it hears
- * of that before the limit of a request (5 s) is over.
+ * An older holder that is paused in its transaction keeps the row of the mark locked. The lock timeout is below the limit
+ * of a request (5 s), so that waiters get the reason.
  */
 const FUNCTION = `language plpgsql volatile
 set search_path = pg_catalog
@@ -20,10 +20,12 @@ as $holdfast$
 #variable_conflict use_column`
 
 /**
- * The table of marks and the functions; can be carried out again and again. A holder that shows the same token again
- * writes nothing, and shares the row with others that do, so that its own transactions run side by side; a newer one
- * waits until these have ended. For that all stand in line for an advisory lock: shares of a row are given past those who
- * wait to write it, so that an older holder whose transactions overlap without end would keep a newer one out for ever.
+ * Creates the table of marks and the functions. It may run again.
+ *
+ * A transaction that presents the current token again writes nothing and takes a shared lock on the row. So transactions
+ * of one holder run concurrently, and a newer holder waits until they have ended. All of them first take an advisory
+ * lock, which is fair. Row locks are not: shared locks overtake a waiting writer, so an older holder with overlapping
+ * transactions would keep a newer one out for ever.
  */
 export function marksSql(names: FenceNames): string {
   const { schema, marks, raise } = names
@@ -74,7 +76,7 @@ end $holdfast$;
 ${names.leases ? guardSql(names.guard, names.leases.lease) : ''}`
 }
 
-/** Until the transaction ends nobody else is granted the name; renewals go on beside `for key share`. */
+/** Nobody else is granted the name until the transaction ends. `for key share` does not block renewals. */
 function guardSql(guard: string, leases: string): string {
   return `
 create or replace function ${guard}(_name text, _token bigint) returns void
@@ -95,39 +97,38 @@ end $holdfast$;
 `
 }
 
-/** The statement that raises a mark or refuses, with the values in it: a round trip whatever the client. */
-export function raiseSql(names: FenceNames, { resource, mark }: Showing, name?: string): string {
+/** The statement that raises the mark or refuses. Its values are inline, so that every client needs one round trip. */
+export function raiseSql(names: FenceNames, { resource, mark }: Presented, name?: string): string {
   const guard = names.leases && name !== undefined ? `${names.guard}(${literal(name)}, ${mark.token}), ` : ''
-  return `select ${guard}${names.raise}(${literal(resource)}, ${mark.lineage}, ${mark.token})`
+  return `select ${guard}${names.raise}(${literal(resource)}, ${mark.epoch}, ${mark.token})`
 }
 
-/** What the rows of a table are held to. */
+/** A fence for the rows of one table. */
 export interface RowFence {
-  /** Perhaps with its schema: `invoices`, `billing.invoices`. */
+  /** The table, with or without its schema: `invoices`, `billing.invoices`. */
   readonly table: string
-  /** @default 'lock_version' */
+  /** The column for the token of the last writer of the row. @default 'lock_version' */
   readonly column?: string | undefined
-  /** One mark for all rows, beside that of each. @default none */
+  /** The resource of one mark for all rows, in addition to the token of each row. @default none */
   readonly resource?: string | undefined
-  /** Of that mark. @default 0 */
-  readonly lineage?: number | undefined
+  /** The epoch of that mark. @default 0 */
+  readonly epoch?: number | undefined
 }
 
-/** A column for the token of the last writer of each row, and a trigger that refuses lower ones. */
+/** A column for the token of the last writer of each row, and a trigger that refuses lower tokens. */
 export function rowSql(
   { raise }: FenceNames,
-  { table, column = 'lock_version', resource, lineage = 0 }: RowFence,
+  { table, column = 'lock_version', resource, epoch = 0 }: RowFence,
 ): string {
   const parts = table.split('.')
-  if (parts.length > 2) throw invalid(`the table is TABLE or SCHEMA.TABLE, not ${show(table)}`)
+  if (parts.length > 2) throw invalid(`the table must be TABLE or SCHEMA.TABLE, not ${show(table)}`)
   const quoted = parts.map(part => identifier(part, 'table')).join('.')
   const trigger = [
     ...parts.slice(0, -1).map(part => identifier(part, 'schema')),
     identifier(`${parts.at(-1)}_fence`, 'table'),
   ].join('.')
   const version = identifier(column, 'column')
-  const raised =
-    resource === undefined ? '' : `  perform ${raise}(${quotable(resource)}, ${lineage}, new.${version});\n`
+  const raised = resource === undefined ? '' : `  perform ${raise}(${quotable(resource)}, ${epoch}, new.${version});\n`
   return `
 -- The token of the last writer of each row. Every insert and update of ${quoted} sets it to that of its own lease.
 alter table ${quoted} add column if not exists ${version} bigint not null default 0;
@@ -152,14 +153,14 @@ create trigger holdfast_fence before insert or update on ${quoted}
 `
 }
 
-/** A literal in the body of a function, whose end is a dollar quote. */
+/** A literal for the body of a function. It contains no `$`, because a dollar quote ends the body. */
 function quotable(text: string): string {
   return literal(text).replaceAll('$', String.raw`\x24`)
 }
 
-/** Longer ones are cut off by PostgreSQL without a word. */
+/** PostgreSQL silently truncates longer identifiers. */
 function identifier(name: string, what: string): string {
   if (name === '' || Buffer.byteLength(name) > 63 || /[\p{Cc}$]/u.test(name))
-    throw invalid(`the ${what} must be a name of 1 to 63 bytes, without $ and control characters, not ${show(name)}`)
+    throw invalid(`the ${what} must be a name of 1 to 63 bytes without $ and control characters, not ${show(name)}`)
   return `"${name.replaceAll('"', '""')}"`
 }

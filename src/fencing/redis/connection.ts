@@ -5,10 +5,10 @@ import { evaluate } from '../../stores/redis/script.ts'
 import { Connections } from '../../stores/shared/connections.ts'
 import type { Script } from './script.ts'
 
-/** The connection of a fence's own, opened by the first request that finds none. */
+/** The fence's own connection. The first request opens it. */
 export class Connection {
   readonly #connections: Connections<Wire>
-  /** The hashes of the scripts that a server has, as far as is known. */
+  /** The hashes of the scripts that the server is known to have. */
   readonly #loaded = new WeakMap<Wire, Set<string>>()
 
   constructor(driver: RedisDriver) {
@@ -26,12 +26,12 @@ export class Connection {
     })
   }
 
-  /** Rejects with a `LeaseError`, after 5 s at the latest. */
+  /** Runs a script. Rejects with a `LeaseError` after at most 5 s. */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<unknown> {
     return this.#connections.run(wire => evaluate(wire, this.#loaded.get(wire) ?? new Set(), script, keys, args))
   }
 
-  /** All keys that match, of a cluster at all its nodes; a request for each thousand keys that there are. */
+  /** All matching keys, in a cluster those of all nodes. Takes one request per thousand keys of the database. */
   async scan(pattern: string): Promise<string[]> {
     const found = new Set<string>()
     for (let node = 0, cursor = '0'; ; ) {
@@ -56,16 +56,15 @@ export class Connection {
   }
 }
 
-/** Lua that cannot be read: the server answered, and asking again is useless. */
+/** Lua that does not compile. The server did answer, and a retry is useless. */
 function isUnreadable(error: unknown): boolean {
   return /Error compiling script/.test(String(error))
 }
 
-/** What a script of the caller's failed with, in the words of Redis. */
+/** The error of the caller's script, with the text of Redis. */
 export function scriptFailed(text: string): LeaseError {
-  const passing = /\b(OOM|READONLY|NOREPLICAS|MISCONF)\b/.test(text)
-  return new LeaseError(
-    passing ? 'STORE_UNAVAILABLE' : 'INVALID_ARGUMENT',
-    `Redis could not carry out the script: ${text}`,
-  )
+  const isTemporary = /\b(OOM|READONLY|NOREPLICAS|MISCONF)\b/.test(text)
+  return isTemporary
+    ? new LeaseError('STORE_UNAVAILABLE', `Redis cannot run the script now: ${text}`)
+    : new LeaseError('INVALID_ARGUMENT', `the script failed, so correct it: ${text}`)
 }

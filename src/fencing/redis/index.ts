@@ -1,7 +1,7 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
-import { checkFence, type FenceOptions, type KeptMarks, showingOf } from '../fence.ts'
+import { checkFence, type FenceOptions, type KeptMarks, presentedBy } from '../fence.ts'
 import type { Holder } from '../mark.ts'
 import { Connection } from './connection.ts'
 import { MarkKeys } from './keys.ts'
@@ -13,21 +13,21 @@ export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
 export type { Holder, Mark, Marks } from '../mark.ts'
 
 export interface RedisFenceOptions extends FenceOptions {
-  /** What the keys of marks begin with, after the key prefix of the client if it has one. @default 'holdfast' */
+  /** The prefix of the keys of marks. It follows the key prefix of the client. @default 'holdfast' */
   readonly prefix?: string | undefined
 }
 
 export interface FencedSetOptions {
-  /** Milliseconds after which Redis forgets the value. @default never */
+  /** How long Redis keeps the value, in milliseconds. @default for ever */
   readonly ttl?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** What a guarded script works on. */
+/** A script to run behind the fence. */
 export interface FencedScript {
-  /** In Lua; `KEYS` and `ARGV` are those below. If it fails halfway, Redis keeps what it did until then. */
+  /** In Lua. `KEYS` and `ARGV` are `keys` and `args`. If it fails halfway, Redis keeps the changes made until then. */
   readonly script: string
-  /** At least one; several share a hash tag, as in `{invoices}:1` and `{invoices}:2`. */
+  /** One key or more. Several keys must share a hash tag, as in `{invoices}:1` and `{invoices}:2`. */
   readonly keys: readonly string[]
   /** @default [] */
   readonly args?: readonly string[] | undefined
@@ -35,37 +35,41 @@ export interface FencedScript {
 }
 
 /**
- * Lets the writes of a holder in as long as no newer one was seen. There is one mark for each resource and hash tag (or
- * whole key, where it has none), in the slot of the keys: what is one resource should have one tag. Everything rejects
- * `STALE_TOKEN` if a newer holder was seen, `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process,
- * `STORE_UNAVAILABLE`, or `OUTCOME_UNKNOWN` after 5 s without an answer.
+ * Accepts the writes of a holder as long as the fence has seen no newer one. There is one mark per resource and hash tag,
+ * or per resource and key where the key has no tag. The mark is in the slot of the keys. Give all keys of one resource the
+ * same tag. Every call rejects with:
+ *
+ * - `STALE_TOKEN`: a newer holder was seen.
+ * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process.
+ * - `STORE_UNAVAILABLE`: Redis cannot serve the request.
+ * - `OUTCOME_UNKNOWN`: no answer came within 5 s.
  */
 export interface RedisFence extends AsyncDisposable {
-  /** Shows the token and sets the key, in one step and one round trip. */
+  /** Checks the token and sets the key, atomically and in one round trip. */
   fencedSet(lease: Holder, key: string, value: string, options?: FencedSetOptions): Promise<void>
   /**
-   * Shows the token and runs a script, in one step and one round trip. Resolves to what the script returns. Rejects
-   * `INVALID_ARGUMENT` with the words of Redis if the script fails.
+   * Checks the token and runs a script, atomically and in one round trip. Resolves to what the script returns. Rejects
+   * `INVALID_ARGUMENT` with the text of Redis if the script fails.
    */
   fencedEval(lease: Holder, script: FencedScript): Promise<unknown>
-  /** Shows the token beside this key without writing: from here on every older holder is refused there. */
+  /** Refuses every older holder from now on, for the hash tag of this key. Does not write the key. */
   touch(lease: Holder, key: string, signal?: AbortSignal): Promise<void>
-  /** Marks for fences elsewhere, and all that are kept here. */
+  /** All marks under the prefix. Other fences can keep theirs here. */
   readonly marks: KeptMarks
-  /** Closes the connection of its own. */
+  /** Closes the fence's own connection. */
   close(): Promise<void>
 }
 
 /**
- * A fence before keys of Redis or Valkey 5 or later, one node, Sentinel or Cluster, over a client that you have: ioredis
- * >= 5, iovalkey, node-redis >= 4.7 or valkey-glide >= 2. The client is neither configured nor closed: the fence opens a
- * connection of its own like it when it is first used. Throws `INVALID_ARGUMENT`.
+ * A fence for the keys of Redis 5 or later, or of Valkey: a single node, Sentinel or Cluster. `client` is one of yours:
+ * ioredis >= 5, iovalkey, node-redis >= 4.7 or valkey-glide >= 2. It is neither configured nor closed. At its first use the
+ * fence opens its own connection with the same settings. Throws `INVALID_ARGUMENT`.
  */
 export function redisFence(client: RedisClient, options: RedisFenceOptions = {}): RedisFence {
   checkFence(options, ['prefix'], 'redisFence')
   const { prefix = 'holdfast' } = options
   checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
   const driver = driverOf(client, 'redisFence(client)')
   const connection = new Connection(driver)
   const keysOfMarks = new MarkKeys(driver.keyPrefix + prefix)
@@ -78,11 +82,11 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     args: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<unknown> {
-    const showing = showingOf(lease, options)
+    const presented = presentedBy(lease, options)
     for (const key of keys) if (typeof key !== 'string') throw invalid(`a key must be a string, not ${show(key)}`)
     for (const arg of args) if (typeof arg !== 'string') throw invalid(`a value must be a string, not ${show(arg)}`)
     const whole = keys.map(key => driver.keyPrefix + key)
-    return marks.run(script, showing, [keysOfMarks.beside(showing.resource, whole), ...whole], args, signal)
+    return marks.run(script, presented, [keysOfMarks.beside(presented.resource, whole), ...whole], args, signal)
   }
 
   return {
@@ -93,8 +97,8 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     },
     async fencedEval(lease, { script, keys, args = [], signal, ...rest }) {
       checkKeys(rest, new Set(['script', 'keys', 'args', 'signal']), 'fencedEval')
-      if (typeof script !== 'string') throw invalid(`script must be the text of a script, not ${show(script)}`)
-      if (script.startsWith('#!')) throw invalid('a script that begins with #! cannot be guarded: leave that line out')
+      if (typeof script !== 'string') throw invalid(`script must be Lua in a string, not ${show(script)}`)
+      if (script.startsWith('#!')) throw invalid('a script that begins with #! cannot be fenced: remove that line')
       return carryOut(guarded(script), lease, keys, args, signal)
     },
     async touch(lease, key, signal) {

@@ -1,7 +1,7 @@
 import { invalid, show } from '../../contract/check.ts'
 import { hashTag, slotOf } from '../../stores/redis/keys.ts'
 
-/** The keys of marks. */
+/** Names the keys of marks. */
 export class MarkKeys {
   readonly #own: string
   readonly #shared: string
@@ -11,41 +11,42 @@ export class MarkKeys {
     this.#shared = `${prefix}:fence:{`
   }
 
-  /** Of a resource that is elsewhere. */
+  /** The key for a resource that is not in this Redis. */
   own(resource: string): string {
     return this.#own + resource
   }
 
   /**
-   * Of a resource whose data are these keys: in their slot, so that Redis changes both in one step. Throws
-   * `INVALID_ARGUMENT` for keys that do not share a hash tag, also where there is no cluster yet.
+   * The key for a resource whose data is in these keys. It is in their slot, so that one script can change all of them.
+   * Throws `INVALID_ARGUMENT` for keys that do not share a hash tag, even outside a cluster.
    */
   beside(resource: string, keys: readonly string[]): string {
     const [first] = keys
-    if (first === undefined) throw invalid('a fenced script names no key: what it guards is known by its keys')
+    if (first === undefined)
+      throw invalid('a fenced script needs at least one key: its mark is in the slot of the keys')
     const tag = hashTag(first) ?? first
     const mark = `${this.#shared}${tag}}:${resource}`
     for (const key of keys) {
       if (key !== first && hashTag(key) !== tag)
         throw invalid(
-          `the keys ${show(first)} and ${show(key)} need not be at one server, and so cannot share a mark: ` +
-            'give them a hash tag, as in {invoices}:1 and {invoices}:2',
+          `the keys ${show(first)} and ${show(key)} may be on different servers, so they cannot share a mark: ` +
+            'give them the same hash tag, as in {invoices}:1 and {invoices}:2',
         )
     }
     if (slotOf(mark) !== slotOf(first))
       throw invalid(
-        `no mark can be kept beside the key ${show(first)}: give it a hash tag, as in {invoices}:1, ` +
-          'and the prefix no braces',
+        `no mark fits into the slot of the key ${show(first)}: give the key a hash tag, as in {invoices}:1, ` +
+          'and use no braces in the prefix',
       )
     return mark
   }
 
-  /** Matches, for SCAN, every mark. */
+  /** The SCAN patterns that match every mark. */
   get patterns(): string[] {
     return [this.#own, this.#shared].map(start => `${start.replaceAll(/[\\*?[\]]/g, String.raw`\$&`)}*`)
   }
 
-  /** What a key is the mark of. */
+  /** The resource and the hash tag whose mark this key is. `undefined` if it is no mark. */
   read(key: string): { resource: string; part?: string } | undefined {
     if (key.startsWith(this.#own)) return { resource: key.slice(this.#own.length) }
     if (!key.startsWith(this.#shared)) return undefined

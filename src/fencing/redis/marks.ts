@@ -6,7 +6,7 @@ import {
   checkResource,
   type KeptMarks,
   type MarkRecord,
-  type Showing,
+  type Presented,
 } from '../fence.ts'
 import { type Mark, staleToken } from '../mark.ts'
 import { type Connection, scriptFailed } from './connection.ts'
@@ -15,7 +15,7 @@ import { advance, raise, remove, type Script } from './script.ts'
 
 interface Kept extends MarkRecord {
   readonly key: string
-  /** As it stands there. */
+  /** The stored value. */
   readonly text: string
 }
 
@@ -61,16 +61,16 @@ export class RedisMarks implements KeptMarks {
     return pruned
   }
 
-  /** A script that raises the mark, which is the first key, or refuses. */
+  /** Runs a script that raises the mark in its first key, or refuses. */
   async run(
     script: Script,
-    { resource, mark }: Showing,
+    { resource, mark }: Presented,
     keys: readonly string[],
     args: readonly string[],
     signal?: AbortSignal,
   ): Promise<unknown> {
     signal?.throwIfAborted()
-    const all = [String(mark.lineage), String(mark.token), ...args]
+    const all = [String(mark.epoch), String(mark.token), ...args]
     const [done, answer] = (await abortable(this.#connection.run(script, keys, all), signal)) as [unknown, unknown]
     if (Number(done) === 1) return answer
     if (Number(done) === 2) throw scriptFailed(String(answer))
@@ -94,7 +94,7 @@ export class RedisMarks implements KeptMarks {
 }
 
 function parse(text: string): (Mark & { raisedAt: number }) | undefined {
-  const [, lineage, token, time] = /^(\d+):(\d+):(\d+)$/.exec(text) ?? []
-  if (lineage === undefined || token === undefined) return undefined
-  return { lineage: Number(lineage), token: BigInt(token), raisedAt: Number(time) }
+  const [, epoch, token, time] = /^(\d+):(\d+):(\d+)$/.exec(text) ?? []
+  if (epoch === undefined || token === undefined) return undefined
+  return { epoch: Number(epoch), token: BigInt(token), raisedAt: Number(time) }
 }

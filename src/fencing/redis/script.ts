@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 
-/** A Lua script, and what Redis calls it by. */
+/** A Lua script, and the SHA-1 by which Redis caches it. */
 export interface Script {
   readonly source: string
   readonly sha: string
 }
 
 /**
- * KEYS[1]: the mark, `lineage:token:time`. ARGV[1], ARGV[2]: lineage and token, in decimal; they are compared as text,
- * since a number of Lua holds 53 bits. What is refused is answered `{0, mark}`, what was done `{1, answer}`, what failed
- * `{2, text}`. The time is that of the last change, in milliseconds.
+ * KEYS[1] is the mark, `epoch:token:time`, with the time of the last change in milliseconds. ARGV[1] and ARGV[2] are the
+ * epoch and the token in decimal. They are compared as text, because a Lua number holds 53 bits. The scripts return
+ * `{0, mark}` for a refusal, `{1, answer}` for success, and `{2, text}` for a failure.
  */
 const RAISE = `
 local function raise()
@@ -37,17 +37,17 @@ if refused then return refused end
 /** Raises the mark. */
 export const raise: Script = scriptOf(`${RAISE}return {1}`)
 
-/** KEYS[2], ARGV[3]: what to set to what; what follows are options of SET. */
+/** Raises the mark and sets KEYS[2] to ARGV[3]. The other arguments are options of SET. */
 export const set: Script = scriptOf(`${RAISE}
 redis.call('set', KEYS[2], ARGV[3], unpack(ARGV, 4))
 return {1}`)
 
 const wrapped = new Map<string, Script>()
 
-/** Scripts of one program are few; more mean that one is put together anew each time. */
+/** A program has few scripts. More than this means that it builds them at run time. */
 const MOST = 1_000
 
-/** Raises the mark, then runs a script of the caller's on the other keys and arguments. */
+/** Raises the mark, then runs the caller's script with the other keys and arguments. */
 export function guarded(source: string): Script {
   let script = wrapped.get(source)
   if (script) return script
@@ -69,7 +69,7 @@ return {1, answer}`)
   return script
 }
 
-/** Begins the next lineage. Answers it, or nothing if there is no mark. */
+/** Begins the next epoch and returns it, or nothing if there is no mark. */
 export const advance: Script = scriptOf(`
 local mark = redis.call('get', KEYS[1])
 if not mark then return {1} end
@@ -78,7 +78,7 @@ local time = redis.call('time')
 redis.call('set', KEYS[1], next .. ':0:' .. time[1] .. '000')
 return {1, next}`)
 
-/** Removes the mark if it still is what it was when it was looked at. */
+/** Removes the mark if it has not changed since it was read. */
 export const remove: Script = scriptOf(`
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return {1, 0} end
 return {1, redis.call('del', KEYS[1])}`)

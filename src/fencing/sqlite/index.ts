@@ -2,7 +2,7 @@ import { checkText, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import {
-  assertNotOver,
+  assertNotEnded,
   checkAge,
   checkFence,
   checkMark,
@@ -10,8 +10,8 @@ import {
   type FenceOptions,
   type KeptMarks,
   type MarkRecord,
-  type Showing,
-  showingOf,
+  type Presented,
+  presentedBy,
 } from '../fence.ts'
 import { type Holder, type Mark, staleToken } from '../mark.ts'
 import { failure, isBusy } from './failure.ts'
@@ -35,32 +35,34 @@ export interface SqliteFenceOptions extends FenceOptions {
   readonly table?: string | undefined
 }
 
-/** Lets the transactions of a holder in as long as no newer one was seen. All but `marks` is synchronous. */
+/** Commits the transactions of a holder only as long as the fence has seen no newer one. Only `marks` is asynchronous. */
 export interface SqliteFence {
   /**
-   * Begins a transaction with the lock to write, shows the token of the lease, runs `work`, and commits. Throws
-   * `STALE_TOKEN` if a newer holder was seen; `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is over in this process,
-   * also just before the commit; `STORE_UNAVAILABLE` if others kept the file locked for longer than the
-   * database's own time-out; else what the work threw. Nothing is written unless it returns. `work` must be synchronous.
+   * Begins a transaction with the write lock, checks the token of the lease, runs `work`, and commits. `work` must be
+   * synchronous. If it throws, nothing was written. It throws the error of `work`, or:
+   *
+   * - `STALE_TOKEN`: a newer holder was seen.
+   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
+   * - `STORE_UNAVAILABLE`: another connection kept the file locked for longer than the timeout of the database.
    */
   transaction<Result>(lease: Holder, work: () => Result): Result
-  /** The same inside a transaction that you have begun: the first statement in it. If it throws, roll back. */
+  /** The check for a transaction that you began: call it first. Roll the transaction back if it throws. */
   check(lease: Holder): void
-  /** Shows the token without writing: from here on every older holder is refused. Throws as `transaction` does. */
+  /** Refuses every older holder from now on, without another write. Throws as `transaction` does. */
   touch(lease: Holder): void
-  /** The marks themselves, for fences elsewhere that keep theirs here. A locked file is tried again for up to 5 s. */
+  /** The marks of this table. Other fences can keep theirs here. Calls retry for up to 5 s while the file is locked. */
   readonly marks: KeptMarks
-  /** Makes the table of marks if it is missing. It may be called again and again. */
+  /** Creates the table of marks if it is missing. It may be called repeatedly. */
   install(): void
 }
 
-/** Milliseconds between two tries for a file that is locked; a timer has steps of 1 ms. */
+/** Milliseconds between two attempts while the file is locked. Timers have a resolution of 1 ms. */
 const PAUSE = 2
 
 /**
- * A fence before the tables of a SQLite database, over the connection that writes to them: a `DatabaseSync` of
- * node:sqlite, or a `Database` of better-sqlite3. Its own table must be there: `fence.install()`, or what
- * `sqliteFenceSql()` answers. The database is neither configured nor closed. Throws `INVALID_ARGUMENT`.
+ * A fence for the tables of an SQLite database. `database` is the connection that writes to them: a `DatabaseSync` of
+ * node:sqlite, or a `Database` of better-sqlite3. It is neither configured nor closed. The fence needs a table of its own:
+ * call `fence.install()`, or run the SQL of `sqliteFenceSql()`. Throws `INVALID_ARGUMENT`.
  */
 export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOptions = {}): SqliteFence {
   checkFence(options, ['table'], 'sqliteFence')
@@ -70,41 +72,41 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
       `sqliteFence(database) was given ${show(database)}: pass a DatabaseSync of node:sqlite, or a Database of better-sqlite3`,
     )
   const marks = new SqliteMarks(database, table)
-  const check = (lease: Holder): void => marks.show(showingOf(lease, options))
+  const check = (lease: Holder): void => marks.raiseNow(presentedBy(lease, options))
 
   return {
     transaction<Result>(lease: Holder, work: () => Result): Result {
-      const showing = showingOf(lease, options)
-      if (typeof work !== 'function') throw invalid('a transaction needs a function that does its work')
+      const presented = presentedBy(lease, options)
+      if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
       if (isInTransaction(database))
-        throw invalid('the database is in a transaction already: use fence.check(lease) in it')
-      marks.tell(() => database.exec('begin immediate'))
+        throw invalid('the database is already in a transaction: use fence.check(lease) in it')
+      marks.translated(() => database.exec('begin immediate'))
       try {
-        marks.show(showing)
+        marks.raiseNow(presented)
         const result = work()
         if (typeof (result as { then?: unknown } | undefined)?.then === 'function')
-          throw invalid('the work of a transaction of SQLite must be synchronous: await before it, not in it')
-        assertNotOver(lease)
+          throw invalid('the work of an SQLite transaction must be synchronous: await before it, not in it')
+        assertNotEnded(lease)
         commit(database, marks)
         return result
       } catch (error) {
-        // Some errors, such as a full disk, have ended the transaction already, and Node 22.13 cannot tell.
+        // Some errors, such as a full disk, have already ended the transaction. Node 22.13 does not report this.
         if (isInTransaction(database) !== false) rollBack(database)
         throw error
       }
     },
     check(lease) {
       if (isInTransaction(database) === false)
-        throw invalid('the database is in no transaction: a check apart from its write protects nothing; begin one')
+        throw invalid('fence.check(lease) needs a transaction: begin one, so that the check and the write are atomic')
       check(lease)
     },
     touch: check,
     marks,
-    install: () => void marks.tell(() => database.exec(sqliteFenceSql(options))),
+    install: () => void marks.translated(() => database.exec(sqliteFenceSql(options))),
   }
 }
 
-/** What `install` carries out, as SQL for migrations of your own. */
+/** The SQL of `install`, for your own migrations. */
 export function sqliteFenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): string {
   return `create table if not exists ${tableOf(table)} (
   resource text primary key,
@@ -126,16 +128,16 @@ class SqliteMarks implements KeptMarks {
     this.#table = table
   }
 
-  /** Raises or refuses, as a part of the transaction that there is. */
-  show({ resource, mark }: Showing): void {
-    const { changes } = this.tell(() => {
+  /** Raises the mark or refuses, in the current transaction if there is one. */
+  raiseNow({ resource, mark }: Presented): void {
+    const { changes } = this.translated(() => {
       this.#raise ??= this.#database.prepare(
         `insert into ${this.#table} (resource, lineage, token) values (?, ?, ?)
          on conflict (resource) do update
          set lineage = excluded.lineage, token = excluded.token, raised_at = iif(token = excluded.token, raised_at, excluded.raised_at)
          where (lineage, token) <= (excluded.lineage, excluded.token)`,
       )
-      return this.#raise.run(resource, mark.lineage, mark.token)
+      return this.#raise.run(resource, mark.epoch, mark.token)
     })
     if (Number(changes) > 0) return
     const [seen] = this.#read('where resource = ?', resource)
@@ -145,30 +147,30 @@ class SqliteMarks implements KeptMarks {
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.#patiently(() => this.show({ resource, mark }), signal)
+    await this.#whenUnlocked(() => this.raiseNow({ resource, mark }), signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    return this.#patiently(() => this.#read('where instr(resource, ?) = 1 order by resource', prefix))
+    return this.#whenUnlocked(() => this.#read('where instr(resource, ?) = 1 order by resource', prefix))
   }
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    const text = `update ${this.#table} set lineage = lineage + 1, token = 0, raised_at = ? where resource = ? returning lineage`
-    const [row] = await this.#patiently(() => this.#database.prepare(text).all(Date.now(), resource))
-    return row === undefined ? undefined : Number((row as { lineage: number }).lineage)
+    const text = `update ${this.#table} set lineage = lineage + 1, token = 0, raised_at = ? where resource = ? returning lineage as epoch`
+    const [row] = await this.#whenUnlocked(() => this.#database.prepare(text).all(Date.now(), resource))
+    return row === undefined ? undefined : Number((row as { epoch: number }).epoch)
   }
 
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
     const text = `delete from ${this.#table} where raised_at < ? and instr(resource, ?) = 1`
-    const { changes } = await this.#patiently(() => this.#database.prepare(text).run(Date.now() - olderThan, prefix))
+    const { changes } = await this.#whenUnlocked(() => this.#database.prepare(text).run(Date.now() - olderThan, prefix))
     return Number(changes)
   }
 
-  tell<T>(work: () => T): T {
+  translated<T>(work: () => T): T {
     try {
       return work()
     } catch (error) {
@@ -176,30 +178,34 @@ class SqliteMarks implements KeptMarks {
     }
   }
 
-  /** What SQLite failed with, as a `LeaseError`. */
+  /** An error of SQLite as a `LeaseError`. */
   failure(error: unknown): unknown {
     return failure(error, this.#table)
   }
 
   #read(condition: string, parameter: string): MarkRecord[] {
-    const text = `select resource, lineage, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
+    const text = `select resource, lineage as epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
     const rows = this.#database.prepare(text).all(parameter) as (Omit<MarkRecord, 'token'> & { token: string })[]
-    return rows.map(({ resource, lineage, token, raisedAt }) => ({
+    return rows.map(({ resource, epoch, token, raisedAt }) => ({
       resource,
-      lineage: Number(lineage),
+      epoch: Number(epoch),
       token: BigInt(token),
       raisedAt: Number(raisedAt),
     }))
   }
 
-  async #patiently<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+  async #whenUnlocked<T>(work: () => T, signal?: AbortSignal): Promise<T> {
     for (const start = performance.now(); ; ) {
       signal?.throwIfAborted()
       const isLate = performance.now() - start > LONGEST_REQUEST
       try {
-        // What is written inside a transaction that is somebody's might be rolled back with it.
+        // A write in the caller's transaction could be rolled back with it.
         if (!isInTransaction(this.#database)) return work()
-        if (isLate) throw new LeaseError('STORE_UNAVAILABLE', 'a transaction of this connection has not ended in time')
+        if (isLate)
+          throw new LeaseError(
+            'STORE_UNAVAILABLE',
+            `a transaction of this connection was open for ${LONGEST_REQUEST} ms: commit it first`,
+          )
       } catch (error) {
         if (isLate || !isBusy(LeaseError.is(error) ? error.cause : error)) throw this.failure(error)
       }
@@ -210,11 +216,11 @@ class SqliteMarks implements KeptMarks {
 
 function tableOf(table = 'holdfast_fence'): string {
   checkText(table, 'the table')
-  if (table === '') throw invalid('the name of the table is empty')
+  if (table === '') throw invalid('the name of the table is empty: give 1 to 255 bytes of text, or leave it out')
   return `"${table.replaceAll('"', '""')}"`
 }
 
-/** What fails it for reasons of the data, such as a deferred foreign key, is the caller's. */
+/** Errors caused by the data, such as a deferred foreign key, go to the caller unchanged. */
 function commit(database: SqliteDatabase, marks: SqliteMarks): void {
   try {
     database.exec('commit')
@@ -223,7 +229,7 @@ function commit(database: SqliteDatabase, marks: SqliteMarks): void {
   }
 }
 
-/** `undefined`: this version of the driver cannot tell. */
+/** `undefined`: this version of the driver does not report it. */
 function isInTransaction(database: SqliteDatabase): boolean | undefined {
   const { isTransaction, inTransaction } = database as { isTransaction?: boolean; inTransaction?: boolean }
   return isTransaction ?? inTransaction
@@ -233,6 +239,6 @@ function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('rollback')
   } catch {
-    // it was over
+    // it had already ended
   }
 }

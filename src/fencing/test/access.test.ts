@@ -23,7 +23,7 @@ test('in a Redis Cluster the mark is beside the keys, on whichever node they are
     await fence.fencedSet(holder('spread', 7), key, 'kept')
     await expect(fence.fencedSet(holder('spread', 6), key, 'lost')).rejects.toEqual(stale(6n, 7n))
   }
-  await fence.marks.raise('elsewhere', { lineage: 0, token: 1n })
+  await fence.marks.raise('elsewhere', { epoch: 0, token: 1n })
   const parts = (await fence.marks.list()).map(({ part }) => part)
   expect(parts).toEqual([undefined, 'a', 'b', 'c', 'd', 'tag'])
   expect(await fence.marks.advance('spread')).toBe(1)
@@ -46,7 +46,7 @@ test('a user of Redis with the permissions that the page lists can fence, list a
   await writer.fencedSet(holder('app', 7), 'app:1', 'kept')
   await writer.fencedSet(holder('app', 7), 'app:1', 'kept')
   await expect(writer.fencedSet(holder('app', 6), 'app:1', 'lost')).rejects.toEqual(stale(6n, 7n))
-  await writer.marks.raise('api', { lineage: 0, token: 1n })
+  await writer.marks.raise('api', { epoch: 0, token: 1n })
   await expect(writer.fencedSet(holder('app', 7), 'other', 'x')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await using keeper = redisFence(as('keeper'))
   expect(await keeper.marks.list()).toHaveLength(2)

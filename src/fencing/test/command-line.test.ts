@@ -43,7 +43,7 @@ describe('holdfast fence sql', () => {
     await server.query('insert into app.invoices values (1, 7)')
     expect(await failureOf(server.query('insert into app.invoices values (2, 6)'))).toMatchObject({ code: 'HF412' })
     const marks = await holdfast(['fence', 'ls', '--json', '--url', `${server.url()}?schema=app&table=marks`])
-    expect(JSON.parse(marks.out)).toMatchObject([{ resource: 'invoices', lineage: 2, token: '7' }])
+    expect(JSON.parse(marks.out)).toMatchObject([{ resource: 'invoices', epoch: 2, token: '7' }])
   })
 
   test('prints the table of SQLite too', async () => {
@@ -85,8 +85,8 @@ describe('the marks', () => {
 
   test.each(Object.entries(places))('in %s are listed, advanced and pruned', async (_name, open) => {
     const { url, marks, close } = await open()
-    await marks.raise('cli invoices', { lineage: 0, token: 2n ** 53n })
-    await marks.raise('cli orders', { lineage: 3, token: 5n })
+    await marks.raise('cli invoices', { epoch: 0, token: 2n ** 53n })
+    await marks.raise('cli orders', { epoch: 3, token: 5n })
     const listed = await holdfast(['fence', 'ls', 'cli', '--url', url])
     const rows = [
       /^RESOURCE {6}EPOCH {2}TOKEN/,
@@ -97,9 +97,9 @@ describe('the marks', () => {
 
     const advanced = await holdfast(['fence', 'advance', 'cli invoices', '--url', url])
     expect(advanced).toMatchObject({ code: 0, err: '' })
-    expect(advanced.out).toMatch(/^cli invoices is now in epoch 1 .*\n.* give \{ lineage: 1 \}/)
-    await expect(marks.raise('cli invoices', { lineage: 0, token: 2n ** 53n })).rejects.toEqual(stale(2n ** 53n, 0n))
-    await marks.raise('cli invoices', { lineage: 1, token: 1n })
+    expect(advanced.out).toMatch(/^cli invoices is now in epoch 1 .*\n.* give \{ epoch: 1 \}/)
+    await expect(marks.raise('cli invoices', { epoch: 0, token: 2n ** 53n })).rejects.toEqual(stale(2n ** 53n, 0n))
+    await marks.raise('cli invoices', { epoch: 1, token: 1n })
     const nobody = await holdfast(['fence', 'advance', 'cli nobody', '--url', url, '--json'])
     expect({ code: nobody.code, ...JSON.parse(nobody.out) }).toEqual({
       code: 1,
@@ -123,24 +123,24 @@ test('wrong usage is refused with what was expected', async () => {
     [[], /fence needs a command: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
     [['ls'], /--url is missing/],
-    [['ls', '--url', 'etcd://x'], /no marks are kept at a URL of etcd:/],
+    [['ls', '--url', 'etcd://x'], /a URL of etcd: has no marks/],
     [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
     [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
     [
       ['ls', '--url', 'file://srv/exports'],
-      /file:\/\/srv\/exports names no folder of this machine, such as file:\/\/\/srv/,
+      /file:\/\/srv\/exports is not a folder of this machine, such as file:\/\/\/srv/,
     ],
     [['ls', '--url', 'file:'], /needs the path/],
-    [['ls', '--url', 'file:missing'], /there are no marks at "missing"/],
-    [['ls', '--url', 'sqlite:missing.db'], /there is no file "missing.db"/],
+    [['ls', '--url', 'file:missing'], /can see no marks at "missing"/],
+    [['ls', '--url', 'sqlite:missing.db'], /the file "missing.db" does not exist/],
     [['advance', '--url', 'sqlite:missing.db'], /RESOURCE is missing/],
     [['prune', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['sql', '--column', 'version'], /--epoch need --table/],
-    [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /lineage must be a whole number/],
-    [['sql', '--url', 'redis://x'], /only at URLs of sqlite: postgres: postgresql:: elsewhere/],
-    [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
-    [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has no trigger for a table and no check of leases/],
+    [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /epoch must be a whole number/],
+    [['sql', '--url', 'redis://x'], /only marks at URLs of sqlite: postgres: postgresql: need SQL: elsewhere/],
+    [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
+    [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
     [['sql', '--leases', '--table', 'a'], /--leases and --table exclude each other/],
   ] as const) {
     const { code, err } = await holdfast(['fence', ...args])
@@ -152,7 +152,7 @@ test('a database without marks, or without a server, is said', async () => {
   const missing = await holdfast(['fence', 'ls', '--url', `${server.url()}?table=none`])
   expect(missing).toMatchObject({
     code: 64,
-    err: expect.stringMatching(/"none" or a function of it is missing: .*fence sql/),
+    err: expect.stringMatching(/"none" or its function is missing: .*fence sql/),
   })
   const gone = await holdfast(['fence', 'ls', '--url', 'postgres://u:secret@127.0.0.1:1/x'])
   expect(gone.code).toBe(69)

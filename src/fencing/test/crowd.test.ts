@@ -21,7 +21,7 @@ testCrowds({
     return {
       pace: 0.2,
       append: (resource, mark, pause) =>
-        postgresFence(pool, { resource, lineage: mark.lineage }).transaction(
+        postgresFence(pool, { resource, epoch: mark.epoch }).transaction(
           { name: 'any', token: mark.token },
           async client => {
             await sleep(pause)
@@ -61,7 +61,7 @@ testCrowds({
         await sleep(pause)
         const database = databases[turn++ % databases.length] as DatabaseSync
         const insert = database.prepare(text)
-        const fence = sqliteFence(database, { resource, lineage: mark.lineage })
+        const fence = sqliteFence(database, { resource, epoch: mark.epoch })
         fence.transaction({ name: 'any', token: mark.token }, () => insert.run(resource, write(mark)))
       },
       async naive(resource, mark, pause) {
@@ -81,14 +81,14 @@ testCrowds({
     const server = await startRedis({ appendonly: 'always' })
     const client = new Redis(server.port)
     client.on('error', () => {}) // when it is killed
-    const fences = [0, 1, 2, 3].map(lineage => redisFence(client, { lineage }))
+    const fences = [0, 1, 2, 3].map(epoch => redisFence(client, { epoch }))
     return {
       pace: 0.2,
       async append(resource, mark, pause) {
         await sleep(pause)
         const script = "return redis.call('rpush', KEYS[1], ARGV[1])"
         const holder = { name: resource, token: mark.token }
-        await fences[mark.lineage]?.fencedEval(holder, { script, keys: [resource], args: [write(mark)] })
+        await fences[mark.epoch]?.fencedEval(holder, { script, keys: [resource], args: [write(mark)] })
       },
       async naive(resource, mark, pause) {
         await sleep(pause)

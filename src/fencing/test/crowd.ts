@@ -22,11 +22,11 @@ export interface Logs extends AsyncDisposable {
 }
 
 /** As the lists have it. */
-export const write = ({ lineage, token }: Mark): string => `${lineage}:${token}`
+export const write = ({ epoch, token }: Mark): string => `${epoch}:${token}`
 
 export function parse(line: string): Mark {
-  const [lineage = '', token = ''] = line.split(':')
-  return { lineage: Number(lineage), token: BigInt(token) }
+  const [epoch = '', token = ''] = line.split(':')
+  return { epoch: Number(epoch), token: BigInt(token) }
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
@@ -45,7 +45,7 @@ const schedule: fc.Arbitrary<Schedule> = fc
 /** Holders come one after the other, each with 20 writers, where a number of a script has no digit left. */
 function markOf(turn: number): Mark {
   const holder = Math.floor(turn / 20)
-  return { lineage: Math.floor(holder / 15), token: 2n ** 53n - 7n + BigInt(holder % 15) }
+  return { epoch: Math.floor(holder / 15), token: 2n ** 53n - 7n + BigInt(holder % 15) }
 }
 
 /** What a thousand writers were told. */

@@ -59,7 +59,7 @@ test('of the marks may be carried out again and again', async () => {
   await server.query(fenceSql({ schema: 'other', table: 'marks', leases: true }))
   const fence = postgresFence(pool, { schema: 'other', table: 'marks' })
   await fence.touch(holder('elsewhere', 1))
-  expect(await fence.marks.list()).toMatchObject([{ resource: 'elsewhere', lineage: 0, token: 1n }])
+  expect(await fence.marks.list()).toMatchObject([{ resource: 'elsewhere', epoch: 0, token: 1n }])
 })
 
 test('is refused for names that PostgreSQL would cut off', () => {

@@ -128,17 +128,17 @@ describe('a script', () => {
 
 test('marks are kept for fences elsewhere too; they can be listed, advanced and pruned', async () => {
   await using fence = redisFence(client, { prefix: 'own*' })
-  await fence.marks.raise('api', { lineage: 0, token: 5n })
-  await expect(fence.marks.raise('api', { lineage: 0, token: 4n })).rejects.toEqual(stale(4n, 5n))
+  await fence.marks.raise('api', { epoch: 0, token: 5n })
+  await expect(fence.marks.raise('api', { epoch: 0, token: 4n })).rejects.toEqual(stale(4n, 5n))
   await fence.touch(holder('api', 900), '{orders}:1')
   expect(await fence.marks.list('a')).toEqual([
-    { resource: 'api', lineage: 0, token: 5n, raisedAt: expect.any(Number) },
-    { resource: 'api', part: 'orders', lineage: 0, token: 900n, raisedAt: expect.any(Number) },
+    { resource: 'api', epoch: 0, token: 5n, raisedAt: expect.any(Number) },
+    { resource: 'api', part: 'orders', epoch: 0, token: 900n, raisedAt: expect.any(Number) },
   ])
   expect(await fence.marks.advance('api')).toBe(1)
   expect(await fence.marks.advance('nobody')).toBeUndefined()
   await expect(fence.touch(holder('api', 901), '{orders}:1')).rejects.toEqual(stale(901n, 0n))
-  await using next = redisFence(client, { prefix: 'own*', lineage: 1 })
+  await using next = redisFence(client, { prefix: 'own*', epoch: 1 })
   await next.touch(holder('api', 3), '{orders}:1')
   expect(await next.marks.prune(3_600_000)).toBe(0)
   expect(await next.marks.prune(-1 as never).catch(error => error.code)).toBe('INVALID_ARGUMENT')
@@ -187,7 +187,7 @@ test('what cannot be right is said', async () => {
   for (const make of [() => redisFence({} as never), () => redisFence(client, { prefix: '' })])
     expect(make).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
   await client.set('holdfast:mark:foreign', 'what?')
-  expect(await failureOf(fence.marks.raise('foreign', { lineage: 0, token: 1n }))).toMatchObject({
+  expect(await failureOf(fence.marks.raise('foreign', { epoch: 0, token: 1n }))).toMatchObject({
     message: expect.stringMatching(/is no mark/),
   })
 })

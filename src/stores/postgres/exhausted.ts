@@ -22,6 +22,6 @@ select count(*), $0, (
 export function exhausted(also = ''): LeaseError {
   const message =
     `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written${also}. End ` +
-    'whoever holds it, delete its row, and raise the lineage of the fences that saw that token (docs/stores/postgres.md)'
+    'whoever holds it, delete its row, and raise the epoch of the fences that saw that token (docs/stores/postgres.md)'
   return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }

@@ -38,7 +38,7 @@ testCrowds({
     return {
       pace: 0.2,
       append: (resource, mark, pause) =>
-        post(`fenced/${resource}`, mark, pause, fenceHeaders(holderOf(mark), { resource, lineage: mark.lineage })),
+        post(`fenced/${resource}`, mark, pause, fenceHeaders(holderOf(mark), { resource, epoch: mark.epoch })),
       naive: (resource, mark, pause) => post(`naive/${resource}`, mark, pause),
       read: async resource => lines(await (await fetch(`http://127.0.0.1:${port}/fenced/${resource}`)).text()),
       async restart() {
@@ -61,7 +61,7 @@ testCrowds({
       pace: 2,
       append: (resource, mark, pause) =>
         next(resource + write(mark), async () => {
-          const fence = objectFence(objects, { lineage: mark.lineage, attempts: 100 })
+          const fence = objectFence(objects, { epoch: mark.epoch, attempts: 100 })
           const url = server.url(resource)
           await fence.touch(url, holderOf(mark))
           const text = await textOf(resource)
@@ -92,7 +92,7 @@ testCrowds({
       pace: 2,
       append: (resource, mark, pause) =>
         next(resource + write(mark), async () => {
-          const options = { lineage: mark.lineage, wait: 30_000 }
+          const options = { epoch: mark.epoch, wait: 30_000 }
           const path = join(folder, resource)
           await fencedTouch(path, holderOf(mark), options)
           const text = await textOf(resource)

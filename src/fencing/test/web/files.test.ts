@@ -40,9 +40,9 @@ test('after a touch nobody older writes, also before the first write', async () 
   expect(text()).toBe('six')
 })
 
-test('a lineage counts before the token', async () => {
+test('an epoch counts before the token', async () => {
   await fencedWrite(path, 'of the old store', lease(900))
-  await fencedWrite(path, 'of the new store', lease(1), { lineage: 1 })
+  await fencedWrite(path, 'of the new store', lease(1), { epoch: 1 })
   const error = await failureOf(fencedWrite(path, 'late', lease(901)))
   expect(error.message).toContain(`"${path}" has seen 1:1`)
   expect(text()).toBe('of the new store')
@@ -179,12 +179,12 @@ test.each<[string, () => Promise<unknown>]>([
 })
 
 describe('marks', () => {
-  test('of a folder are listed, advanced to another lineage, and pruned', async () => {
+  test('of a folder are listed, advanced to another epoch, and pruned', async () => {
     await fencedWrite(path, 'of the old store', lease(900))
     await fencedTouch(join(folder, 'other'), lease(5))
     const marks = fileMarks(folder)
     const [mark, ...others] = await marks.list('led')
-    expect(mark).toEqual({ resource: 'ledger', lineage: 0, token: 900n, raisedAt: expect.any(Number) })
+    expect(mark).toEqual({ resource: 'ledger', epoch: 0, token: 900n, raisedAt: expect.any(Number) })
     expect(Math.abs((mark?.raisedAt ?? 0) - Date.now())).toBeLessThan(60_000)
     expect(others).toEqual([])
 
@@ -192,7 +192,7 @@ describe('marks', () => {
     expect(await marks.advance('nobody')).toBeUndefined()
     await expect(fencedWrite(path, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
     expect(text()).toBe('of the old store')
-    await fencedWrite(path, 'of the new store', lease(1), { lineage: 1 })
+    await fencedWrite(path, 'of the new store', lease(1), { epoch: 1 })
 
     expect(await marks.prune(3_600_000)).toBe(0)
     await until('the clock has moved', async () => (await marks.prune(0, 'led')) > 0)
@@ -212,8 +212,8 @@ describe('marks', () => {
     const elsewhere = join(folder, 'marks.db')
     await fencedTouch(path, lease(7), { marks: elsewhere })
     const marks = fileMarks(elsewhere)
-    await expect(marks.raise('ledger', { lineage: 0, token: 6n })).rejects.toEqual(stale(6n, 7n))
-    await marks.raise('ledger', { lineage: 0, token: 8n })
+    await expect(marks.raise('ledger', { epoch: 0, token: 6n })).rejects.toEqual(stale(6n, 7n))
+    await marks.raise('ledger', { epoch: 0, token: 8n })
     await expect(fencedTouch(path, lease(7), { marks: elsewhere })).rejects.toEqual(stale(7n, 8n))
   })
 

@@ -8,10 +8,10 @@ const lease = { name: 'invoices', token: 1763700000000001n }
 
 test('a lease is shown by its token in decimal and its name as a string', () => {
   expect(fenceHeaders(lease)).toEqual({ 'Fencing-Token': '1763700000000001', 'Fencing-Resource': '"invoices"' })
-  expect(fenceHeaders(lease, { resource: 'Büro "7" 100%', lineage: 2 })).toEqual({
+  expect(fenceHeaders(lease, { resource: 'Büro "7" 100%', epoch: 2 })).toEqual({
     'Fencing-Token': '1763700000000001',
     'Fencing-Resource': '%"B%c3%bcro %227%22 100%25"',
-    'Fencing-Lineage': '2',
+    'Fencing-Epoch': '2',
   })
 })
 
@@ -27,9 +27,9 @@ function isName(text: string): boolean {
 test('whatever name a lease may have arrives as it was, also as Fetch and as Node send headers', async () => {
   const names = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter(isName)
   await fc.assert(
-    fc.asyncProperty(names, fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.nat(9), async (name, token, lineage) => {
-      const headers = new Headers(fenceHeaders({ name, token }, { lineage }))
-      const expected = { fence: { name, token, lineage } }
+    fc.asyncProperty(names, fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.nat(9), async (name, token, epoch) => {
+      const headers = new Headers(fenceHeaders({ name, token }, { epoch }))
+      const expected = { fence: { name, token, epoch } }
       expect(await checkFence(headers, memoryMarks())).toEqual(expected)
       expect(await checkFence(Object.fromEntries(headers), memoryMarks())).toEqual(expected)
     }),
@@ -45,13 +45,13 @@ test.each<[string, Record<string, string | string[]>, RegExp]>([
   ['a leading zero', { ...good, 'fencing-token': '07' }, /Fencing-Token/],
   ['a fraction', { ...good, 'fencing-token': '7.0' }, /Fencing-Token/],
   ['hexadecimal', { ...good, 'fencing-token': '0x7' }, /Fencing-Token/],
-  ['a parameter', { ...good, 'fencing-token': '7;lineage=2' }, /Fencing-Token/],
+  ['a parameter', { ...good, 'fencing-token': '7;epoch=2' }, /Fencing-Token/],
   ['two tokens in one header', { ...good, 'fencing-token': '7, 8' }, /Fencing-Token/],
   ['two headers with tokens', { ...good, 'fencing-token': ['7', '8'] }, /Fencing-Token/],
   ['a token above 2^63', { ...good, 'fencing-token': '9223372036854775808' }, /2\^63/],
   ['a token of 400 digits', { ...good, 'fencing-token': '9'.repeat(400) }, /Fencing-Token/],
   ['a resource and no token', { 'fencing-resource': '"a"' }, /Fencing-Token .*is missing/],
-  ['a lineage and no token', { 'fencing-resource': '"a"', 'fencing-lineage': '1' }, /Fencing-Token .*is missing/],
+  ['an epoch and no token', { 'fencing-resource': '"a"', 'fencing-epoch': '1' }, /Fencing-Token .*is missing/],
   ['a token and no resource', { 'fencing-token': '7' }, /Fencing-Resource is missing/],
   ['a resource without quotes', { ...good, 'fencing-resource': 'a' }, /Fencing-Resource must be one string/],
   ['two resources', { ...good, 'fencing-resource': '"a", "b"' }, /Fencing-Resource must be one string/],
@@ -61,8 +61,8 @@ test.each<[string, Record<string, string | string[]>, RegExp]>([
   ['a resource that is not UTF-8', { ...good, 'fencing-resource': '%"%ff"' }, /Fencing-Resource must be one string/],
   ['a resource in upper case hexadecimal', { ...good, 'fencing-resource': '%"%C3%BC"' }, /Fencing-Resource must/],
   ['an escape that there is not', { ...good, 'fencing-resource': '"\\n"' }, /Fencing-Resource must be one string/],
-  ['a negative lineage', { ...good, 'fencing-lineage': '-1' }, /Fencing-Lineage/],
-  ['a lineage above 2^31', { ...good, 'fencing-lineage': '2147483648' }, /lineage/],
+  ['a negative epoch', { ...good, 'fencing-epoch': '-1' }, /Fencing-Epoch/],
+  ['an epoch above 2^31', { ...good, 'fencing-epoch': '2147483648' }, /epoch/],
 ])('%s is malformed', async (_, headers, detail) => {
   const { problem } = await checkFence(headers, memoryMarks())
   expect(problem).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT', detail: expect.stringMatching(detail) })
@@ -81,10 +81,10 @@ test('a request that shows nothing is refused only if it has to show something',
   expect(await checkFence({}, memoryMarks(), { required: false })).toEqual({})
 })
 
-test('a mark never falls: neither by a lower token nor by a lower lineage with a higher token', async () => {
+test('a mark never falls: neither by a lower token nor by a lower epoch with a higher token', async () => {
   const marks = memoryMarks()
-  const check = async (token: bigint, lineage: number): Promise<number> =>
-    (await checkFence(fenceHeaders({ name: 'a', token }, { lineage }), marks))?.problem?.status as unknown as number
+  const check = async (token: bigint, epoch: number): Promise<number> =>
+    (await checkFence(fenceHeaders({ name: 'a', token }, { epoch }), marks))?.problem?.status as unknown as number
   expect([await check(7n, 0), await check(7n, 0), await check(6n, 0)]).toEqual([undefined, undefined, 412])
   expect([await check(3n, 1), await check(99n, 0), await check(3n, 1)]).toEqual([undefined, 412, undefined])
 })
@@ -100,8 +100,8 @@ test.each<[string, unknown, object]>([
   ['a token that is a number', { name: 'a', token: 1 }, {}],
   ['a negative token', { name: 'a', token: -1n }, {}],
   ['a token of 2^63', { name: 'a', token: 2n ** 63n }, {}],
-  ['a negative lineage', { name: 'a', token: 1n }, { lineage: -1 }],
-  ['half a lineage', { name: 'a', token: 1n }, { lineage: 0.5 }],
+  ['a negative epoch', { name: 'a', token: 1n }, { epoch: -1 }],
+  ['half an epoch', { name: 'a', token: 1n }, { epoch: 0.5 }],
   ['an option that nobody knows', { name: 'a', token: 1n }, { resurce: 'b' }],
   ['no lease', undefined, {}],
 ])('a client that would show %s is told at once', (_, holder, options) => {
@@ -136,11 +136,11 @@ test('a refusal becomes STALE_TOKEN with both tokens, also beyond what JSON can 
 
 test('L21: memoryMarks refuses resources beyond its limit, and forgets none', async () => {
   const limited = memoryMarks({ limit: 2 })
-  const mark = (token: bigint): Mark => ({ lineage: 0, token })
+  const mark = (token: bigint): Mark => ({ epoch: 0, token })
   await limited.raise('a', mark(7n))
   await limited.raise('b', mark(1n))
   await expect(limited.raise('c', mark(1n))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
   await limited.raise('b', mark(2n))
   await expect(limited.raise('a', mark(6n))).rejects.toMatchObject({ code: 'STALE_TOKEN' })
-  expect(() => memoryMarks({ limit: 0 })).toThrow('the limit of marks must be a number from 1, not 0')
+  expect(() => memoryMarks({ limit: 0 })).toThrow('the limit of marks must be a number, 1 or more, not 0')
 })

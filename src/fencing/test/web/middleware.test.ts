@@ -82,12 +82,12 @@ describe.each(Object.entries(services))('behind %s', (kind, start) => {
     ['a token above 64 bits', { ...good, 'Fencing-Token': String(2n ** 64n) }, 400, /Fencing-Token must be .* 2\^63/],
     ['a token twice', { ...good, 'Fencing-Token': ['7', '7'] }, 400, /Fencing-Token must be one .* not "7, 7"/],
     ['two resources', { ...good, 'Fencing-Resource': ['"things/one"', '"b"'] }, 400, /Fencing-Resource must be one/],
-    ['another resource', { ...good, 'Fencing-Resource': '"b"' }, 400, /names "b" .* is about "things\/one"/],
+    ['another resource', { ...good, 'Fencing-Resource': '"b"' }, 400, /is "b", but this request is for "things\/one"/],
     ['a stale token', { ...good, 'Fencing-Token': '5' }, 412, /token 5 is refused: "things\/one" has seen 6/],
   ])('%s is refused before the body is read, and the answer says why', async (_, headers, status, detail) => {
     const seen: string[] = []
     const marks = memoryMarks()
-    await marks.raise('things/one', { lineage: 0, token: 6n })
+    await marks.raise('things/one', { epoch: 0, token: 6n })
     const url = `${await start(marks, seen)}/things/one`
     const answer = await put(url, headers, 'x'.repeat(1_000_000))
     expect(answer).toMatchObject({ status, type: expect.stringMatching(/^application\/problem\+json/) })

@@ -63,7 +63,7 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
     await expect(fenced.put(key, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
     expect(await textOf(key, fenced)).toBe('seven again')
     await fenced.put(key, '', lease(8))
-    expect(await fenced.get(key)).toEqual({ body: new Uint8Array(), mark: { lineage: 0, token: 8n } })
+    expect(await fenced.get(key)).toEqual({ body: new Uint8Array(), mark: { epoch: 0, token: 8n } })
   })
 
   test('who has read an older object does not replace a newer one', async () => {
@@ -105,12 +105,12 @@ test('an object that was never fenced is read as it is, and fenced by the first 
   await fetch(url, { method: 'PUT', body: 'plain' })
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: undefined })
   await fence.touch(url, lease(7))
-  expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: { lineage: 0, token: 7n } })
+  expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: { epoch: 0, token: 7n } })
   expect(await (await fetch(url)).text()).toBe('{"fencing-token":"7","lineage":0,"written":true}\nplain')
 })
 
-test('a lineage counts before the token', async () => {
-  const moved = objectFence(httpObjects(), { lineage: 1 })
+test('an epoch counts before the token', async () => {
+  const moved = objectFence(httpObjects(), { epoch: 1 })
   await fence.put(url, 'of the old store', lease(900))
   await moved.put(url, 'of the new store', lease(1))
   await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 1n))
@@ -120,19 +120,19 @@ describe('marks', () => {
   test('can be looked at, also of an object that was touched and not written', async () => {
     expect(await fence.marks.get(url)).toBeUndefined()
     await fence.touch(url, lease(7))
-    expect(await fence.marks.get(url)).toEqual({ lineage: 0, token: 7n })
+    expect(await fence.marks.get(url)).toEqual({ epoch: 0, token: 7n })
     await fetch(url, { method: 'PUT', body: 'plain' })
     expect(await fence.marks.get(url)).toBeUndefined()
   })
 
-  test('can be advanced to another lineage, and what was put stays', async () => {
+  test('can be advanced to another epoch, and what was put stays', async () => {
     expect(await fence.marks.advance(url)).toBeUndefined()
     expect(await fence.get(url)).toBeUndefined()
     await fence.put(url, 'of the old store', lease(900))
     expect(await fence.marks.advance(url)).toBe(1)
     await expect(fence.put(url, 'late', lease(901))).rejects.toEqual(stale(901n, 0n))
     expect(await textOf(url)).toBe('of the old store')
-    await objectFence(httpObjects(), { lineage: 1 }).put(url, 'of the new store', lease(1))
+    await objectFence(httpObjects(), { epoch: 1 }).put(url, 'of the new store', lease(1))
     expect(await fence.marks.advance(url)).toBe(2)
   })
 
@@ -149,7 +149,7 @@ describe('marks', () => {
     expect(await slow.marks.advance(url)).toBe(1)
     expect(await fence.get(url)).toEqual({
       body: new TextEncoder().encode('meanwhile'),
-      mark: { lineage: 1, token: 0n },
+      mark: { epoch: 1, token: 0n },
     })
   })
 })

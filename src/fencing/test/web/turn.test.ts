@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { failureOf } from '../../../../test/support.ts'
 import { inTurn, memoryMarks, type RequestFence } from '../../http/index.ts'
 
-const fence = (token: number, lineage = 0): RequestFence => ({ name: 'a', token: BigInt(token), lineage })
+const fence = (token: number, epoch = 0): RequestFence => ({ name: 'a', token: BigInt(token), epoch })
 const pauses = fc.constantFrom(0, 0, 1, 2)
 const writers = fc.array(fc.record({ token: fc.integer({ min: 1, max: 9 }), first: pauses, second: pauses }), {
   minLength: 2,

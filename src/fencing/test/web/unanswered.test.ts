@@ -43,10 +43,10 @@ test.each([
     retryable: true,
   })
   expect(losses).toBe(0)
-  const { lineage = 0 } = (await fence.marks.get(url)) ?? {}
+  const { epoch = 0 } = (await fence.marks.get(url)) ?? {}
   losses = 1
   expect(await failureOf(lossy.marks.advance(url))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
-  expect((await fence.marks.get(url))?.lineage).toBe(isCarriedOut ? lineage + 1 : lineage)
+  expect((await fence.marks.get(url))?.epoch).toBe(isCarriedOut ? epoch + 1 : epoch)
 })
 
 describe('a holder stopped in the middle of its request', () => {

@@ -151,8 +151,8 @@ test('holdfast migrate does nothing where nothing is needed, refuses what is no 
     out: 'nothing to do: a store of sqlite: creates what it needs itself\n',
   })
   for (const [store, message] of [
-    ['postgress://host/app', /no store has the scheme postgress:; there are .*postgres:/],
-    ['app', /a store URL begins with its scheme; there are/],
+    ['postgress://host/app', /no store has the scheme postgress:: use one of .*postgres:/],
+    ['app', /the URL of the store has no scheme: use one of/],
   ] as const)
     for (const args of [['migrate'], ['migrate', '--print-sql']])
       expect(await holdfast([...args, '--store', store])).toMatchObject({

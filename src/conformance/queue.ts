@@ -7,57 +7,57 @@ import type { Space } from './space.ts'
 import { inTime, sleep, TooSlow, until } from './timing.ts'
 
 /** The queue, in a store that serves waiters first come, first served. */
-export const lineCases: Case[] = [
+export const queueCases: Case[] = [
   ...casesOf(
-    { needs: ['line'] },
+    { needs: ['queue'] },
     {
-      async 'R8: says how many wait before a claim'(space) {
-        const { answers } = await lineOf(space, 3)
+      async 'R8: reports the number of waiters ahead of a claim'(space) {
+        const { answers } = await queueOf(space, 3)
         assert.deepEqual(
           answers.map(answer => answer.ahead),
           [0, 1, 2],
         )
       },
 
-      async 'R1: keeps the place of a waiter that asks again'(space) {
-        const { clients, waiters } = await lineOf(space, 3)
+      async 'R1: a waiter that asks again keeps its position'(space) {
+        const { clients, waiters } = await queueOf(space, 3)
         const [first, second] = waiters as [Claim, Claim, Claim]
         assert.equal((await clients[1].isRefused(first)).ahead, 0)
         assert.equal((await clients[0].isRefused(second)).ahead, 1)
       },
 
-      async 'R8: passes over a waiter that is dead, after its turn'(space) {
-        const { clients, holder, waiters } = await lineOf(space, 2)
+      async 'R8: skips a dead waiter after its grace period'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 2)
         const [, alive] = waiters as [Claim, Claim]
         await clients[0].release(holder)
         await followUntilHeld(clients[1], alive)
       },
 
-      async 'R8: passes over waiters that are dead when a lease ran out'(space) {
-        const { clients, waiters } = await inTime(space.short / 4, () => lineOf(space, 4, space.short))
+      async 'R8: skips dead waiters when a lease has expired'(space) {
+        const { clients, waiters } = await inTime(space.short / 4, () => queueOf(space, 4, space.short))
         await followUntilHeld(clients[1], waiters[3] as Claim)
       },
 
-      async 'R8: forgets the place of a waiter that asks no more'(space) {
+      async 'R8: drops the position of a waiter that stops asking'(space) {
         const client = await space.client()
         const holder = space.claim()
         await client.hold(holder)
         await client.isRefused(space.claim({ name: holder.name, queue: true, ttl: space.short }))
         assert.equal((await client.inspect({ name: holder.name })).length, 2)
-        await until('the place lapses', async () => (await client.inspect({ name: holder.name })).length === 1)
+        await until('the position lapses', async () => (await client.inspect({ name: holder.name })).length === 1)
       },
 
-      async 'R8: keeps the place of a waiter that asks when it was told to'(space) {
+      async 'R8: keeps the position of a waiter that asks when it was told to'(space) {
         const client = await space.client()
         await inTime(space.short, async () => {
           const holder = space.claim()
           await client.hold(holder)
           const end = performance.now() + 6 * space.short
-          const follow = async (place: number): Promise<void> => {
+          const follow = async (position: number): Promise<void> => {
             const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
             while (performance.now() < end) {
               const { ahead, retryAfter } = await client.isRefused(waiter)
-              assert.equal(ahead, place)
+              assert.equal(ahead, position)
               await sleep(retryAfter)
             }
           }
@@ -67,8 +67,8 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'R8: takes a waiter that is served out of the line'(space) {
-        const { clients, holder, waiters } = await lineOf(space, 1)
+      async 'R8: removes a served waiter from the queue'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 1)
         await clients[1].release(holder)
         await clients[0].hold(waiters[0] as Claim)
         const records = await clients[1].inspect({ name: holder.name })
@@ -78,8 +78,8 @@ export const lineCases: Case[] = [
         )
       },
 
-      async 'R8: closes the gap that a waiter leaves'(space) {
-        const { clients, waiters } = await lineOf(space, 3)
+      async 'R8: moves the others up when a waiter leaves'(space) {
+        const { clients, waiters } = await queueOf(space, 3)
         const [first, second, third] = waiters as [Claim, Claim, Claim]
         assert.equal(await clients[1].release(second), 'released')
         assert.equal((await clients[0].isRefused(third)).ahead, 1)
@@ -88,21 +88,21 @@ export const lineCases: Case[] = [
         assert.equal(await clients[1].release(second), 'gone')
       },
 
-      async 'R8: passes the turn on when the head withdraws'(space) {
-        const { clients, holder, waiters } = await lineOf(space, 2)
+      async 'R8: serves the next waiter when the first withdraws'(space) {
+        const { clients, holder, waiters } = await queueOf(space, 2)
         const [first, second] = waiters as [Claim, Claim]
         await clients[0].release(holder)
         await clients[0].release(first)
         await clients[1].hold(second)
       },
 
-      async 'R8: has a line for each name'(space) {
-        const { clients, holder } = await lineOf(space, 3)
+      async 'R8: has a separate queue for each name'(space) {
+        const { clients, holder } = await queueOf(space, 3)
         await clients[1].hold(space.claim({ name: `${holder.name}/b`, queue: true }))
       },
 
       async 'R8: shows the holder, then the waiters in order'(space) {
-        const { clients, holder, waiters } = await lineOf(space, 3)
+        const { clients, holder, waiters } = await queueOf(space, 3)
         const records = await clients[1].inspect({ name: holder.name })
         assert.deepEqual(
           records.map(({ state, owner, position, token }) => [state, owner, position, typeof token]),
@@ -117,11 +117,11 @@ export const lineCases: Case[] = [
   ),
   // A claim that comes during the grace period of another is seen only within that period.
   ...casesOf(
-    { needs: ['line'], alone: true },
+    { needs: ['queue'], alone: true },
     {
-      async 'R8: serves waiters in the order in which they came, whoever asks first'(space) {
+      async 'R8: serves waiters in order of arrival, whichever asks first'(space) {
         await inTime(TURN / 2, async () => {
-          const { clients, holder, waiters } = await lineOf(space, 5)
+          const { clients, holder, waiters } = await queueOf(space, 5)
           let last: Claim = holder
           for (const [index, waiter] of waiters.entries()) {
             const released = performance.now()
@@ -136,9 +136,9 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'R8: lets nobody overtake who does not queue'(space) {
+      async 'R8: a claim that does not queue never overtakes'(space) {
         await inTime(TURN / 2, async () => {
-          const { clients, holder, waiters } = await lineOf(space, 1)
+          const { clients, holder, waiters } = await queueOf(space, 1)
           const [waiter] = waiters as [Claim]
           const released = performance.now()
           await clients[0].release(holder)
@@ -149,9 +149,9 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'R8: lets nobody overtake who comes later'(space) {
+      async 'R8: a later claim never overtakes'(space) {
         await inTime(TURN / 2, async () => {
-          const { clients, holder, waiters } = await lineOf(space, 1)
+          const { clients, holder, waiters } = await queueOf(space, 1)
           const released = performance.now()
           await clients[0].release(holder)
           const late = await clients[1].acquire(space.claim({ name: holder.name, queue: true }))
@@ -162,9 +162,9 @@ export const lineCases: Case[] = [
         })
       },
 
-      async 'R10: keeps the line over a break'(space) {
+      async 'R10: a break keeps the queue'(space) {
         await inTime(TURN / 2, async () => {
-          const { clients, holder, waiters } = await lineOf(space, 2)
+          const { clients, holder, waiters } = await queueOf(space, 2)
           const [first, second] = waiters as [Claim, Claim]
           const [held] = await clients[0].inspect({ name: holder.name })
           const broken = performance.now()
@@ -182,66 +182,66 @@ export const lineCases: Case[] = [
 
 /** Wakes. */
 export const watchCases: Case[] = casesOf(
-  { needs: ['line', 'watch'] },
+  { needs: ['queue', 'watch'] },
   {
-    async 'R9: wakes the head of the line at a release'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 2)
+    async 'R9: a release wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[1].release(holder)
-      await until('the head is woken', () => watch.wakes > 0)
+      await until('the first waiter is woken', () => watch.wakes > 0)
       watch.stop()
     },
 
-    async 'R9: wakes the head of the line at a release by its own process'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 1)
+    async 'R9: a release by the same process wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 1)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[0].release(holder)
-      await until('the head is woken', () => watch.wakes > 0)
+      await until('the first waiter is woken', () => watch.wakes > 0)
       watch.stop()
     },
 
-    async 'R9: wakes the head of the line at a break'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 1)
+    async 'R9: a break wakes the first waiter'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 1)
       const watch = await clients[0].watch(waiters[0] as Claim)
       await clients[1].break(holder.name)
-      await until('the head is woken', () => watch.wakes > 0)
+      await until('the first waiter is woken', () => watch.wakes > 0)
       watch.stop()
     },
 
-    async 'R9: wakes the next when the head withdraws while the name is free'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 2)
+    async 'R9: wakes the next waiter when the first withdraws while the name is free'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
       await clients[0].release(holder)
-      await until('the head is woken', () => watches[0].wakes > 0)
+      await until('the first waiter is woken', () => watches[0].wakes > 0)
       await clients[0].release(first)
-      await until('the next is woken', () => watches[1].wakes > 0)
+      await until('the next waiter is woken', () => watches[1].wakes > 0)
       for (const watch of watches) watch.stop()
     },
 
-    async 'R9: lets the next know in time, should the head not take its turn'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 2)
+    async 'R9: wakes the next waiter in time if the first does not ask'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
       const [first, second] = waiters as [Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
       await sleep(TURN) // a first waiter that asked just now counts as alive
       await clients[1].release(holder)
       // At once with a delay for the end of the grace period, or at its end.
-      await until('the next is told', () => watches[1].wakes + watches[1].delays.length > 0)
+      await until('the next waiter is woken', () => watches[1].wakes + watches[1].delays.length > 0)
       await followUntilHeld(clients[1], second)
       for (const watch of watches) watch.stop()
     },
 
-    async 'R9: wakes nobody whose watch was stopped'(space) {
-      const { clients, holder, waiters } = await lineOf(space, 3)
+    async 'R9: wakes no waiter whose watch was stopped'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 3)
       const [first, second, third] = waiters as [Claim, Claim, Claim]
       const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second), clients[0].watch(third)])
       watches[0].stop()
       await clients[1].release(holder)
       await clients[0].hold(first)
       await clients[0].release(first)
-      await until('the next is woken', () => watches[1].wakes > 0)
+      await until('the next waiter is woken', () => watches[1].wakes > 0)
       await clients[1].release(second)
-      await until('the last is woken', () => watches[2].wakes > 0)
+      await until('the last waiter is woken', () => watches[2].wakes > 0)
       assert.equal(watches[0].wakes, 0)
       for (const watch of watches) watch.stop()
     },
@@ -256,7 +256,7 @@ interface Line {
 }
 
 /** A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. */
-async function lineOf(space: Space, count: number, ttl: number = space.long): Promise<Line> {
+async function queueOf(space: Space, count: number, ttl: number = space.long): Promise<Line> {
   const clients = await space.pair()
   const holder = space.claim({ ttl })
   const { name } = holder

@@ -5,8 +5,8 @@ interface Client {
 }
 
 /**
- * valkey-glide. It has no duplicate, so it is used as it is: its requests have a timeout of their own and are never sent
- * again, and each of ours has a deadline.
+ * valkey-glide. It cannot be duplicated, so the caller's client is used: its requests have a timeout and are never resent,
+ * and each of ours has a deadline.
  */
 export function glide(client: object): RedisDriver | undefined {
   if (!can(client, 'customCommand')) return undefined
@@ -25,7 +25,8 @@ export function glide(client: object): RedisDriver | undefined {
         return known.customCommand([...args], { route: { type: 'routeByAddress', ...address } })
       })
     },
-    subscribe: () => Promise.reject(new Error('valkey-glide receives only messages for which it was created')),
+    subscribe: () =>
+      Promise.reject(new Error('a client of valkey-glide receives only the channels that it was created with')),
     onEnd: () => {},
     close: () => {},
   }

@@ -53,7 +53,7 @@ export class ScriptedMember implements Member {
   }
 
   look(): Promise<Answer<Sight>> {
-    return this.#answer('look', () => ({ holder: undefined, line: [] }))
+    return this.#answer('look', () => ({ holder: undefined, queue: [] }))
   }
 
   names(): Promise<Answer<readonly string[]>> {

@@ -180,7 +180,7 @@ export interface Takeover {
   readonly extra: number
 }
 
-/** The names to look at: exactly one, or all with the same prefix. */
+/** The names to inspect: exactly one, or all with the same prefix. */
 export type Query = { readonly name: string } | { readonly prefix: string }
 
 /** Identifies a claim without its parameters. */

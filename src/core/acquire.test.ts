@@ -122,7 +122,7 @@ test('a store that does not answer is asked for one ttl, then given up', async (
     lease: 'a',
     retryable: true,
     cause: { code: 'OUTCOME_UNKNOWN' },
-    message: 'the store did not answer within 1000 ms; if it granted "a" all the same, that ends within 3000 ms',
+    message: 'the store did not answer within 1000 ms; if it granted "a" nevertheless, that lease ends within 3000 ms',
   })
 })
 

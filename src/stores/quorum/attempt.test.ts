@@ -89,6 +89,6 @@ test('too few answers that count are no answer, and each node has its reason', a
     error: { code: 'STORE_UNAVAILABLE', retryAfter: 4_000, cause: { errors: [{}, {}] } },
   })
   const { message } = (result as Extract<Result, { kind: 'unavailable' }>).error
-  expect(message).toMatch(/no majority of the 3 nodes could be had: .*node 2: .*refused; node 1: .*votes in 4 s/)
+  expect(message).toMatch(/no majority of the 3 nodes is available: .*node 2: .*refused; node 1: .*votes in 4 s/)
   expect(asked(members)).toEqual(['vote concede', 'vote', 'vote'])
 })

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { commonToken, latest, mostAlike, recordsOf } from './holdings.ts'
 import type { Sight } from './member.ts'
 
-function sight(id: string | undefined, remaining = 0, line: readonly string[] = []): Sight {
+function sight(id: string | undefined, remaining = 0, queue: readonly string[] = []): Sight {
   return {
     holder: id === undefined ? undefined : { id, token: 7, owner: id, note: '', revision: 0, remaining },
-    line: line.map(each => ({ id: each, owner: each, note: '', remaining: 1_000 })),
+    queue: queue.map(each => ({ id: each, owner: each, note: '', remaining: 1_000 })),
   }
 }
 
@@ -22,8 +22,8 @@ test('a lease is what a majority holds, for as long as a majority will', () => {
 
 test('the note of a lease is the latest that a node has, whichever answers first', () => {
   const noted = (note: string, revision: number): Sight => {
-    const { holder, line } = sight('x', 300)
-    return { holder: holder && { ...holder, note, revision }, line }
+    const { holder, queue } = sight('x', 300)
+    return { holder: holder && { ...holder, note, revision }, queue }
   }
   const sights = [noted('second', 8), noted('third', 9), noted('at first', 0), noted('third', 9), noted('restored', 1)]
   for (let turn = 0; turn < sights.length; turn += 1) {

@@ -212,7 +212,7 @@ describe('over the five servers of a Redlock', () => {
     for (const server of nodes.servers.slice(1)) await server.kill()
     const { code, out, err } = await holdfast(['ttl', '--store', url])
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(err).toMatch(/^holdfast: no majority of the 5 nodes could be had: .*\n$/)
+    expect(err).toMatch(/^holdfast: no majority of the 5 nodes is available: .*\n$/)
     for (const { port } of nodes.servers.slice(1)) expect(err).toContain(`ECONNREFUSED 127.0.0.1:${port}`)
     expect(await nodes.servers[0]?.call('KEYS', '*')).toEqual([])
   })

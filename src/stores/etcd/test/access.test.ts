@@ -143,7 +143,7 @@ test('a server whose gateway is off is told at once, in one clear sentence', asy
   const locks = await connect(`etcd://127.0.0.1:${server.port}`)
   expect(await failureOf(locks.acquire('a'))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/etcd 3.4 or later is needed, with its JSON gateway.*--enable-grpc-gateway/),
+    message: expect.stringMatching(/etcd 3.4 or later with its JSON gateway.*--enable-grpc-gateway/),
   })
   await locks.close()
 })

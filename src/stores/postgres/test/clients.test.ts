@@ -150,7 +150,7 @@ test('uses the client of postgres.js itself where its package cannot be loaded, 
   const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(
-    /^1\nadvisory locks need a connection of their own, .* leave it out of the bundle, or use postgres\(client\)\n$/,
+    /^1\nadvisory locks need their own connection, .* from the bundle, or use postgres\(client\)\n$/,
   )
 })
 

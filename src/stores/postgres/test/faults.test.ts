@@ -111,7 +111,7 @@ test('a statement_timeout of the administrator is named, and a request that met 
   expect(await failureOf(hold(store, claimOf('hurried')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     retryable: true,
-    message: expect.stringMatching(/cancelled the request, most likely by its statement_timeout: nothing was done/),
+    message: expect.stringMatching(/cancelled the request, and nothing was done: raise statement_timeout/),
   })
   const locks = createLocks(store)
   const waiting = locks.acquire('hurried')
@@ -135,7 +135,7 @@ test('nothing waits on at the server while somebody has locked a table, and what
     expect(await failureOf(ask())).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
-      message: expect.stringMatching(/somebody has locked a table of leases .*lock timeout/),
+      message: expect.stringMatching(/another session keeps a table of leases locked.*lock timeout/),
     })
   expect(await server.query("select from pg_stat_activity where wait_event_type = 'Lock'")).toEqual([])
   const locks = createLocks(store)

@@ -43,7 +43,7 @@ test('nobody is granted a name, nor breaks it, while a guard is at work, and nob
   expect(await failureOf(store.break(claim.name, 'test', signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     retryable: true,
-    message: expect.stringMatching(/the row of "guarded" is locked by a transaction under way, such as a guard/),
+    message: expect.stringMatching(/a transaction, such as one of a fence, has locked the row of "guarded"/),
   })
   await runOut(claim.name)
   expect(await look(store, { name: claim.name })).toEqual([])

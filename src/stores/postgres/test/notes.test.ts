@@ -145,7 +145,7 @@ test('a note of an advisory lock is refused when its session has ended, and tell
   await server.query("delete from holdfast.lease_token where name = 'ended'")
   expect(await failureOf(one.annotate({ ...claim, note: 'new' }, signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
-    message: 'somebody has removed the row of "ended": nothing was written',
+    message: 'another program deleted the row of "ended", so nothing was written: do not delete rows',
   })
   expect(await one.renew(claim, signal)).toMatchObject({ held: true })
   let lost = false

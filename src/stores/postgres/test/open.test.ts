@@ -79,21 +79,21 @@ test('is opened over postgres.js where there is no pg, and says what to install 
 
 test('says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
-    'postgres://': /names no host/,
-    'postgres:app': /names no host/,
+    'postgres://': /has no host/,
+    'postgres:app': /has no host/,
     'postgres://user:s3cret@host:99999': /port 99999/,
-    'postgres://user:s3cret@ho st': /cannot be read/,
-    'postgres://user:s3cret@a:1,b:2/app': /cannot be read/,
-    'postgres://user:s3cret@host/app/1': /names two databases/,
+    'postgres://user:s3cret@ho st': /is invalid/,
+    'postgres://user:s3cret@a:1,b:2/app': /is invalid/,
+    'postgres://user:s3cret@host/app/1': /has two databases/,
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
     'postgres://user:s3cret@host/app?ttl=5':
       /no option "ttl", only schema, table, create, direct, shortestTtl, sslmode/,
     'postgres://user:s3cret@host/app?schema=': /schema must be 1 to 40/,
     'postgres://user:s3cret@host/app?schema=a&schema=b': /schema is given twice/,
-    'postgres://user:s3cret@host/app?create=yes': /create in a URL is true or false, not "yes"/,
+    'postgres://user:s3cret@host/app?create=yes': /create in a URL must be true or false, not "yes"/,
     'postgres://user:s3cret@host/app?direct=redis://x': /direct must be another postgres:/,
-    'postgres://user:s3cret@host/app?direct=there': /cannot be read/,
+    'postgres://user:s3cret@host/app?direct=there': /is invalid/,
   }
   for (const [url, message] of Object.entries(wrong)) {
     const error = await failureOf(openStore(url))
@@ -116,7 +116,7 @@ test('holdfast migrate makes the tables, and holdfast run then runs with them', 
   const missing = await holdfast(['run', 'nightly', '--', 'true'], { env })
   expect(missing).toMatchObject({
     code: 64,
-    err: expect.stringMatching(/"cli"."job" does not exist: make it with holdfast migrate/),
+    err: expect.stringMatching(/"cli"."job" does not exist: create it with holdfast migrate/),
   })
   expect(await holdfast(['migrate'], { env })).toMatchObject({ code: 0, out: '"cli"."job" is ready\n', err: '' })
   expect(await holdfast(['migrate', '--json'], { env })).toMatchObject({

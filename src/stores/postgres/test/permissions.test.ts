@@ -77,7 +77,7 @@ test('says that the tables are missing, and makes them only if it may and shall'
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
   expect(error.message).toBe(
-    'the table "missing"."lease" does not exist: make it with holdfast migrate --store URL, or let the store make it ' +
+    'the table "missing"."lease" does not exist: create it with holdfast migrate --store URL, or let the store create it ' +
       'with create: true (?create=true in a URL)',
   )
   await using eager = storeAt(server.url('app'), { schema: 'missing', create: true })
@@ -115,9 +115,9 @@ test('refuses a database that cannot store every name, and a server that is too 
   for (const [url, message] of [
     [
       server.url().replace(/postgres$/, 'western'),
-      'the database has the encoding LATIN1: leases need one with the encoding UTF8',
+      'the database has the encoding LATIN1: use a database with the encoding UTF8',
     ],
-    [past, 'the server is PostgreSQL 11: version 12 or later is needed'],
+    [past, 'the server is PostgreSQL 11: use version 12 or later'],
   ] as const) {
     const pool = new Pool({ connectionString: url })
     for (const store of [postgres(pool, { create: true }), advisory(pool, { create: true })]) {
@@ -135,8 +135,8 @@ test("refuses a table that is another's, or of another format, and changes nothi
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
   const pool = new Pool({ connectionString: server.url() })
   for (const [schema, message] of [
-    ['foreigner', /exists and is not one of Holdfast's: choose another name with the option table/],
-    ['newer', /has format 9, this version of Holdfast knows format 1: use the same version everywhere/],
+    ['foreigner', /belongs to another application: choose another name with the option table/],
+    ['newer', /has format 9, and this version of Holdfast supports format 1: use the same version everywhere/],
   ] as const) {
     await using store = storeAt(server.url(), { schema, create: true })
     const expected = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }
@@ -159,7 +159,7 @@ test.each(Object.entries(clients))(
       ],
       [server.url('unknown', 'a wrong one'), /PostgreSQL refused the user name or password/],
       [server.url('app', ''), /PostgreSQL refused the user name or password/],
-      [server.url('app', secret).replace('/postgres', '/elsewhere'), /there is no such database: correct its name/],
+      [server.url('app', secret).replace('/postgres', '/elsewhere'), /the database does not exist: correct its name/],
     ]
     for (const [url, message] of wrong) {
       const { client, close } = create(url)

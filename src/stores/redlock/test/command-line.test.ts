@@ -102,7 +102,7 @@ test('no majority is one line that names each node and no password', async () =>
   await nodes.servers[2]?.kill()
   const { code, err } = await holdfast(['run', 'job', '--ttl', '1s', '--', 'true'], { env })
   expect(code).toBe(69)
-  expect(err).toMatch(/^holdfast: no majority of the 3 nodes could be had: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
+  expect(err).toMatch(/^holdfast: no majority of the 3 nodes is available: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
   expect(err).not.toMatch(/s3cr|word/)
   await nodes.heal()
 })

@@ -74,7 +74,7 @@ describe.concurrent('with three of five nodes', () => {
     )
     for (const { code } of outcomes) expect(code).toMatch(/^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/)
     expect(outcomes[0]).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes could be had: /)
+    expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes is available: /)
     lease.assertHeld()
     await nodes.heal()
     const rival = createLocks(await nodes.connected())
@@ -145,7 +145,7 @@ test('any mixture of dead nodes is told node by node, and is over when they answ
       const dead = nodes.names.slice(0, mixture.length)
       // Two are enough to know; of those that have not said yet nothing is said.
       expect(errors.length).toBeGreaterThanOrEqual(2)
-      expect(error.message).toMatch(/^no majority of the 3 nodes could be had: /)
+      expect(error.message).toMatch(/^no majority of the 3 nodes is available: /)
       for (const { code, message, cause } of errors) {
         expect(cause).toBeUndefined()
         expect(code).toMatch(/^(OUTCOME_UNKNOWN|STORE_UNAVAILABLE)$/)

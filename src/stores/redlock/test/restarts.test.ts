@@ -30,7 +30,7 @@ describe.concurrent('a majority holds, one of it restarts without its data, and 
     const { next } = await restartCase(nodes, CAUTIOUS)
     const error = await failureOf(next)
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    expect(error.message).toMatch(/^no majority of the 5 nodes could be had: /)
+    expect(error.message).toMatch(/^no majority of the 5 nodes is available: /)
     expect(error.message).toMatch(QUARANTINED)
   })
 

@@ -209,7 +209,7 @@ describe('what a lease is worth', () => {
     else {
       const error = await failureOf(acquire(store, claim))
       expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-      expect(error.message).toMatch(/^the votes took \d+ ms, and no more than 500 ms leave enough of the ttl$/)
+      expect(error.message).toMatch(/^the votes took \d+ ms: more than 500 ms leave too little of the ttl$/)
       // Sooner than by its ttl, which the slow answers have not used up.
       await until('they are given back', async () => (await nodes.holders('a')).every(id => id === undefined))
       expect((await nodes.kept('a')).every(kept => kept?.id === claim.id)).toBe(true)

@@ -124,7 +124,7 @@ test('a file of a newer format is refused', async () => {
   edit('pragma user_version = 2')
   const error = await failureOf(newStore())
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-  expect(error.message).toContain('has format 2 and this version of Holdfast knows 1')
+  expect(error.message).toContain('has format 2, and this version of Holdfast supports format 1')
 })
 
 test('an empty file is taken', async () => {

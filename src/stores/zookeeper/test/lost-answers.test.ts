@@ -61,7 +61,7 @@ test('S12: after a malformed answer to a write, its outcome is unknown', async (
   isSpoiling = true
   await expect(store.acquire(claim, signal)).rejects.toMatchObject({
     code: 'OUTCOME_UNKNOWN',
-    message: expect.stringContaining('makes no sense'),
+    message: expect.stringContaining('invalid data'),
   })
   isSpoiling = false
   await until(

@@ -26,9 +26,9 @@ describe('options', () => {
     [undefined, 'the options of zookeeper must be an object'],
     [{}, 'zookeeper needs servers'],
     [{ servers: [] }, 'zookeeper needs servers'],
-    [{ servers: 'a:2181,' }, 'a server is host:port'],
-    [{ servers: 'a:99999' }, 'a server is host:port'],
-    [{ servers: 'http://a:2181' }, 'a server is host:port'],
+    [{ servers: 'a:2181,' }, 'a server must be host:port'],
+    [{ servers: 'a:99999' }, 'a server must be host:port'],
+    [{ servers: 'http://a:2181' }, 'a server must be host:port'],
     [{ servers: 'a', chroot: 'apps' }, 'the chroot must be a path'],
     [{ servers: 'a', chroot: '/apps/' }, 'the chroot must be a path'],
     [{ servers: 'a', chroot: '/a/../b' }, 'the chroot must be a path'],
@@ -47,21 +47,21 @@ describe('options', () => {
   })
 
   test.each([
-    ['zookeeper:a:2181', 'cannot be read'],
-    ['zookeeper://', 'cannot be read'],
+    ['zookeeper:a:2181', 'is invalid'],
+    ['zookeeper://', 'is invalid'],
     ['zookeeper://a:2181/x#y', 'has a #'],
     ['zookeeper://a?tls=maybe', 'true or false'],
     ['zookeeper://a?prefix=x&prefix=y', 'given twice'],
     ['zookeeper://a?ttl=5', 'has no option "ttl"'],
     // A question mark, or a slash, that nobody encoded.
-    ['zookeeper://me:x?secret@a', 'cannot be read: encode what is special in a password'],
-    ['zookeeper://me:secret?prefix=x@a', 'cannot be read: encode what is special in a password'],
-    ['zookeeper://me:secret/x@a', 'cannot be read: encode what is special in a password'],
+    ['zookeeper://me:x?secret@a', 'is invalid: percent-encode special characters in a password'],
+    ['zookeeper://me:secret?prefix=x@a', 'is invalid: percent-encode special characters in a password'],
+    ['zookeeper://me:secret/x@a', 'is invalid: percent-encode special characters in a password'],
     ['zookeeper://me:1?secret@a', 'has no such option, only prefix'],
-    ['zookeeper://me@a', 'a user and no password'],
+    ['zookeeper://me@a', 'a user without a password'],
     ['zookeeper://me:secret%@a', 'encodes nothing'],
     ['zookeeper://a?sessionTimeout=soon', 'sessionTimeout must be a whole number'],
-    ['zookeeper://a,b:x', 'a server is host:port'],
+    ['zookeeper://a,b:x', 'a server must be host:port'],
     ['zookeeper://a?ca=own.pem', 'ca in the URL of the ZooKeeper store is for TLS'],
     ['zookeeper://a?tls=true&cert=own.pem', 'both cert and key'],
     ['zookeeper://a?tls=true&ca=/nowhere', 'the file of ca in the URL of the ZooKeeper store cannot be read'],
@@ -132,7 +132,7 @@ test('a ttl that the server has no session for is refused, and says which can be
   const error = await failureOf(store.acquire(claimOf('longer', { ttl: 60_000 }), signal))
   expect(error).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/at most 40000 ms, so that ttl can be at most 24000 ms.*maxSessionTimeout/),
+    message: expect.stringMatching(/at most 40000 ms, so the ttl can be at most 24000 ms.*maxSessionTimeout/),
   })
 })
 
@@ -144,7 +144,7 @@ test('a server that answers to nobody, is none or is another one is named within
   for (const [port, message] of [
     [1, /127\.0\.0\.1:1: .*ECONNREFUSED/],
     [silent.port, /(no|did not) answer within/],
-    [(other.address() as AddressInfo).port, /makes no sense.*is it ZooKeeper/],
+    [(other.address() as AddressInfo).port, /invalid data.*check that it is ZooKeeper/],
   ] as const) {
     await using locks = createLocks(storeOf({ port }), { ttl: 1_500 })
     const started = performance.now()
@@ -171,7 +171,7 @@ test('a server that is too old says so', async () => {
   await using store = storeOf(old.address() as AddressInfo)
   expect(await failureOf(store.acquire(claimOf('old'), signal))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringContaining('ZooKeeper 3.6 or later is needed'),
+    message: expect.stringContaining('use ZooKeeper 3.6 or later'),
   })
   old.close()
 })

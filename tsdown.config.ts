@@ -1,6 +1,6 @@
 import { defineConfig, type UserConfig } from 'tsdown'
 import { ENTRIES } from './script/entries.ts'
-import { withoutLuaComments } from './script/lua.ts'
+import { minifiedScripts } from './script/lua.ts'
 
 const commandLine = { 'cli/main': 'src/cli/main.ts' }
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
@@ -12,7 +12,7 @@ const config: UserConfig = defineConfig({
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  plugins: [withoutLuaComments()],
+  plugins: [minifiedScripts()],
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -12,6 +12,7 @@ import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
+import { shipped } from './shipped.ts'
 
 /** A client as users create it, with defaults, and how to close it. The store opens its own connections from it. */
 export interface Owned {
@@ -60,7 +61,7 @@ export function redisHarnesses(): StoreHarness[] {
 export function redisClientHarnesses(): StoreHarness[] {
   return Object.keys(clients)
     .filter(name => !popular.includes(name))
-    .map(name => nodeHarness(name, 'redis (ioredis)'))
+    .map(name => nodeHarness(name, 'redis (ioredis)', name === 'iovalkey'))
 }
 
 /** Clusters and Sentinel. */
@@ -81,23 +82,28 @@ export function redisTopologyHarnesses(): StoreHarness[] {
   ]
 }
 
-function nodeHarness(client: string, repeats?: string): StoreHarness {
+/** `isShipped`: with the store from the built package, whose script is minified. */
+function nodeHarness(client: string, repeats?: string, isShipped = false): StoreHarness {
   const create = clients[client] as (port: number) => Promise<Owned>
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const server = stack.use(await startRedis({ clock }))
     const { client } = stack.adopt(await create(server.port), owned => owned.close())
-    return { servers: [server], clock, client }
+    const make = isShipped ? (await shipped<{ redis: typeof redis }>('redis', stack)).redis : redis
+    return { servers: [server], clock, client, make }
   })
   return {
     name: `redis (${client})`,
     store: 'redis',
     repeats,
-    open: async () => redis((await started.value).client),
+    open: async () => {
+      const { make, client } = await started.value
+      return make(client)
+    },
     faults: {
       ...network(started, async ([port = 0], stack) => {
         const { client } = stack.adopt(await create(port), owned => owned.close())
-        return redis(client)
+        return (await started.value).make(client)
       }),
       ...deaths(started),
       ...jumps(started),

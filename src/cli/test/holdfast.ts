@@ -14,7 +14,7 @@ export const NODE: readonly string[] = [
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
 
-/** The words that start the command line from source. */
+/** The command that starts holdfast from source. */
 export const HOLDFAST: readonly string[] = [...NODE, MAIN]
 
 // Each test starts several processes, and the machine may be busy.

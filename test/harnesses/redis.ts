@@ -14,7 +14,7 @@ import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { shipped } from './shipped.ts'
 
-/** A client as a user has it, with its defaults, and how to close it. The store opens connections of its own from it. */
+/** A client as users create it, with defaults, and how to close it. The store opens its own connections from it. */
 export interface Owned {
   readonly client: RedisClient
   close(): Promise<void> | void
@@ -108,7 +108,10 @@ function nodeHarness(client: string, repeats?: string, isShipped = false): Store
       ...deaths(started),
       ...jumps(started),
     },
-    lacks: client === 'glide' ? { watch: 'a client of valkey-glide hears only what it was created for' } : {},
+    lacks:
+      client === 'glide'
+        ? { watch: 'a client of valkey-glide has only the subscriptions that it was created with' }
+        : {},
     end: () => started.end(),
   }
 }
@@ -125,8 +128,8 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     open: async () => redis((await started.value).client),
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
-      cut: 'its nodes name their own addresses, past any proxy; the cut is tested with one server',
-      delay: 'its nodes name their own addresses, past any proxy; delays are tested with one server',
+      cut: 'clients connect to the addresses that nodes announce, without a proxy; cuts are tested with one server',
+      delay: 'clients connect to the addresses that nodes announce, without a proxy; delays are tested with one server',
       jump: 'the clock is tested with one server',
     },
     end: () => started.end(),
@@ -141,7 +144,7 @@ function sentinelHarness(): StoreHarness {
     stack.defer(() => client.disconnect())
     return { set, client }
   })
-  const failover = 'a master that is gone is replaced: src/stores/redis/test/sentinel.test.ts looks at that'
+  const failover = 'a master that is down is replaced: src/stores/redis/test/sentinel.test.ts tests that'
   return {
     name: 'redis sentinel (ioredis)',
     store: 'redis',

@@ -38,8 +38,8 @@ function redlockHarness(
     const make = isShipped ? (await shipped<{ redlock: typeof redlock }>('redlock', stack)).redlock : redlock
     return { servers, clock, clients: await clientsAt(ports, stack), make }
   })
-  // They start with the tests, and the cases look at leases longer than any quarantine. Ten cases at once keep a small
-  // machine so busy that a node may be silent for longer than anybody would wait in earnest.
+  // The servers start with the tests, and some leases are longer than any quarantine. Ten cases at once keep a small
+  // machine so busy that a node may not respond for longer than the default timeout.
   const options = { trustRestarted: true, nodeTimeout: 1_000 }
   return {
     name: `redlock of ${size} (${client})`,
@@ -54,9 +54,9 @@ function redlockHarness(
       ...deaths(started),
       ...jumps(started),
     },
-    // Each request keeps as many servers busy, and is over only when most of them have had their turn.
+    // Each request uses all servers, and ends when a majority has answered.
     scale: 4 / 3,
-    lacks: { queue: 'each server has a queue of its own, and they may differ' },
+    lacks: { queue: 'each server has its own queue, and the queues may differ' },
     end: () => started.end(),
   }
 }

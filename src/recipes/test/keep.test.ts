@@ -50,7 +50,7 @@ test('where the store would not keep it for so long, holdfast stays, until a sig
   const running = start(['run', 'job', '--at-least', '10m', '--ttl', '3s', '--', 'sh', '-c', 'echo done; exit 3'], {
     env,
   })
-  await running.says('done')
+  await running.prints('done')
   await until(() => descendants(running.pid).length === 0, 'the command to end')
   expect(running.child.exitCode).toBeNull()
   expect(await holdfast(['run', 'job', '--', 'echo'], { env })).toMatchObject({ code: 75 })

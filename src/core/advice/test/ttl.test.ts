@@ -78,7 +78,7 @@ describe('over SQLite', () => {
 
   test('Ctrl-C ends it with what was measured so far', async () => {
     const running = start(['ttl', '--for', '1h', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await pass(6_000)
     running.kill('SIGINT')
     const { code, out, err } = await running.ended
@@ -100,7 +100,7 @@ describe('over SQLite', () => {
 
   test('a process that was paused for a second measures a loop delay, and a longer ttl is advised', async () => {
     const running = start(['ttl', '--for', '5s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await pass(500)
     running.kill('SIGSTOP')
     await pass(1_200)
@@ -112,7 +112,7 @@ describe('over SQLite', () => {
 
   test('a lease that is broken ends the measurement', async () => {
     const running = start(['ttl', '--for', '1h', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     const { name } = JSON.parse(running.err.split('\n')[0] ?? '')
     expect(name).toMatch(/^holdfast-ttl-[0-9a-f]{16}$/)
     expect((await holdfast(['break', name])).code).toBe(0)
@@ -150,7 +150,7 @@ describe('over Redis', () => {
 
   test('a paused server shows as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
     const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await answers()
     await redis.pause()
     await pass(1_500)
@@ -163,7 +163,7 @@ describe('over Redis', () => {
 
   test('a server that refuses for a while shows as failures and unresponsiveness', async () => {
     const running = start(['ttl', '--store', url, '--for', '8s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await answers()
     await proxy.refuse()
     proxy.reset()

@@ -25,7 +25,7 @@ afterAll(async () => {
 test('a command runs under a lease of a majority, and goes on when a node dies', async () => {
   const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
   const running = start(['run', 'job', '--ttl', '1500ms', '--', ...job], { env })
-  await running.says(`ready ${url}`)
+  await running.prints(`ready ${url}`)
   expect((await nodes.holders('job')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
   await nodes.servers[1]?.kill()
   const busy = await holdfast(['run', 'job', '--', 'true'], { env })
@@ -59,7 +59,7 @@ test('--at-least longer than a server keeps a lease alone keeps the process, whi
   const running = start(['run', 'long', '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'], {
     env: { HOLDFAST_STORE: short },
   })
-  await running.says('ran')
+  await running.prints('ran')
   const rival = await connect(short)
   for (const end = performance.now() + 3_500; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
     expect(await rival.tryAcquire('long', { ttl: 1_000 })).toBeUndefined()
@@ -74,9 +74,9 @@ test('--at-least longer than a server keeps a lease alone keeps the process, whi
 
 test('whoever waits runs when the name is given back, or broken', async () => {
   const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
-  await first.says('ready')
+  await first.prints('ready')
   const second = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'second'], { env })
-  await second.tells('waiting')
+  await second.reports('waiting')
   const broken = await holdfast(['break', 'job'], { env })
   expect(broken.code).toBe(0)
   expect(await second.ended).toMatchObject({ code: 0, out: 'second\n' })

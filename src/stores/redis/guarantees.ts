@@ -1,7 +1,7 @@
 import type { Guarantees } from '../../contract/store.ts'
 import type { RedisDriver } from './client.ts'
 
-/** What a Redis server, a Sentinel group or a cluster promises; it is the same for each node. */
+/** The guarantees of a Redis server, a Sentinel group or a cluster. They are the same for each node. */
 export function guaranteesOf(driver: RedisDriver): Guarantees {
   return {
     scope: 'network',
@@ -14,18 +14,18 @@ export function guaranteesOf(driver: RedisDriver): Guarantees {
     shortestTtl: 100,
     clock: 'the wall clock of the Redis server',
     durability:
-      'as much as Redis itself: what its append-only file or its snapshot held survives a restart, and what had reached the replica survives a failover',
+      'as much as Redis itself: a restart keeps what is in its append-only file or snapshot, and a failover keeps what has reached the replica',
     limits: [
       'A failover to a replica that missed a write, or a restart without data, frees names that are held.',
       'A step forward of the wall clock of the server ends leases early; a step back makes them last longer, by at most one more ttl once another claim asks.',
-      'A step back of the wall clock of the server lets a request that was held up on the way be carried out for as much longer.',
+      'A step back of the wall clock of the server extends the time in which a delayed request is carried out.',
       'An eviction policy other than noeviction may drop leases.',
       'WAIT is not used: it narrows the window of a failover and does not close it.',
-      'A waiter at the head of the line that stopped, but is still connected, costs the next its turn of 100 ms; if it had asked within the last 100 ms, or all of the first ten waiters are of its process, up to a third of the ttl of the next.',
+      'If the first waiter hangs but stays connected, the next one waits for a grace period of 100 ms. It waits up to a third of its own ttl if the first asked within the last 100 ms, or if the first ten waiters belong to one process.',
       ...(driver.canListen
         ? []
         : [
-            'Waiters that poll may overtake each other from the third place on: they ask less often than turns change.',
+            'Waiters that poll may overtake each other from the third position on, because they ask less often than grace periods pass.',
           ]),
     ],
   }

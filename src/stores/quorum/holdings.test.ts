@@ -9,12 +9,12 @@ function sight(id: string | undefined, remaining = 0, queue: readonly string[] =
   }
 }
 
-test('the token of a lease is the one that a majority has', () => {
+test('the token of a lease is that of a majority', () => {
   expect(commonToken([{ token: 9 }, { token: 7 }, { token: 7 }])).toBe(7)
   expect(mostAlike([])).toEqual([])
 })
 
-test('a lease is what a majority holds, for as long as a majority will', () => {
+test('a lease is held by a majority, for as long as a majority holds it', () => {
   const [record, ...others] = recordsOf('a', [sight('x', 300), sight('x', 100), sight('x', 200)], 2, 0)
   expect(record).toMatchObject({ owner: 'x', state: 'held', token: 7n, remaining: 200 })
   expect(others).toEqual([])
@@ -33,12 +33,12 @@ test('the note of a lease is the latest that a node has, whichever answers first
   expect(latest([])).toBeUndefined()
 })
 
-test('votes of a minority are no lease, unless those that did not answer may have voted too', () => {
+test('votes of a minority are no lease, unless the missing nodes may have voted too', () => {
   expect(recordsOf('a', [sight('x', 300), sight(undefined), sight(undefined)], 2, 0)).toEqual([])
   expect(recordsOf('a', [sight('x', 300), sight(undefined)], 2, 1)).toMatchObject([{ owner: 'x', remaining: 300 }])
 })
 
-test('waiters stand by their mean place, each once, and the holder is none of them', () => {
+test('waiters are sorted by their mean position, each once, without the holder', () => {
   const sights = [sight('h', 9, ['x', 'y', 'z']), sight('h', 9, ['x', 'z', 'y']), sight('h', 9, ['h', 'y'])]
   const waiters = recordsOf('a', sights, 2, 0).slice(1)
   expect(waiters.map(({ owner, position }) => [owner, position])).toEqual([

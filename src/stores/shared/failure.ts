@@ -9,12 +9,9 @@ export function closed(): LeaseError {
 export function textOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   if (text) return text
+  if (error instanceof AggregateError) return error.errors.map(textOf).join('; ')
   const { code } = error as { code?: unknown }
-  return error instanceof AggregateError
-    ? error.errors.map(textOf).join('; ')
-    : typeof code === 'string'
-      ? code
-      : 'no reason given'
+  return typeof code === 'string' ? code : 'no reason given'
 }
 
 /** A cause with only the text and the code. Errors of clients contain queries, commands and passwords. */

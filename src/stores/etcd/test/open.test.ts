@@ -54,7 +54,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
   }
 })
 
-test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [{}, undefined, undefined])
     await etcd({ endpoints: ['127.0.0.1', '[::1]:1', 'etcd-m10', 'etcd-m10:1'], user: 'app', password: 'x', tls })[
@@ -97,7 +97,7 @@ test('takes IPv6 addresses, and port 2379 where none is given', async () => {
   }
 })
 
-test('says that nobody answers, of all endpoints', async () => {
+test('reports that none of the endpoints responds', async () => {
   await using store = etcd({ endpoints: ['127.0.0.1:1', '127.0.0.1:2'] })
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
@@ -105,7 +105,7 @@ test('says that nobody answers, of all endpoints', async () => {
   })
 })
 
-test('a lease is renewed in a thread, that opens the same store by its URL', async () => {
+test('a lease is renewed in a thread that opens the same store by its URL', async () => {
   const locks = await connect(`etcd://${server.endpoint}?prefix=thread`, { heartbeat: 'thread', ttl: 1_000 })
   const lease = await locks.acquire('a', { livenessLimit: 10_000 })
   const end = performance.now() + 3_000

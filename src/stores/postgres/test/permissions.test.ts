@@ -53,7 +53,7 @@ test('does everything with the privileges that the documentation lists', async (
   await Promise.all(Array.from({ length: 600 }, (_, index) => hold(store, claimOf(`pruned ${index}`))))
 })
 
-test('lists with the right to read alone, and says what else is missing', async () => {
+test('lists with only the read privilege, and reports which others are missing', async () => {
   await using store = storeAt(server.url('reader'))
   await look(store, { prefix: '' })
   await using stranger = storeAt(server.url('nobody'))
@@ -72,7 +72,7 @@ test('lists with the right to read alone, and says what else is missing', async 
   }
 })
 
-test('says that the tables are missing, and makes them only if it may and shall', async () => {
+test('reports missing tables, and creates them only with the option and the privilege', async () => {
   await using store = storeAt(server.url('app'), { schema: 'missing' })
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
@@ -90,7 +90,7 @@ test('says that the tables are missing, and makes them only if it may and shall'
   await hold(store, claimOf('b'))
 })
 
-test('makes the tables in a schema that is there with the right to create in it alone, again and again', async () => {
+test('creates the tables in an existing schema with only the privilege to create in it, repeatedly', async () => {
   await server.query(
     `create role owner login password '${secret}'; create schema given; grant all on schema given to owner`,
   )
@@ -130,7 +130,7 @@ test('refuses a database that cannot store every name, and a server that is too 
   }
 })
 
-test("refuses a table that is another's, or of another format, and changes nothing of it", async () => {
+test('refuses a foreign table, or one of another format, and does not change it', async () => {
   await server.query(`create schema foreigner; create table foreigner.lease (id integer);
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
   const pool = new Pool({ connectionString: server.url() })

@@ -96,7 +96,7 @@ async function isSafe(): Promise<boolean> {
   return row?.rolsuper === false
 }
 
-test('H1: the planted functions and operators work', async () => {
+test('H1: the shadowing functions and operators work', async () => {
   await queryAt(server.url('boss'), 'select 1::numeric * 1')
   expect(await isSafe()).toBe(false)
 })

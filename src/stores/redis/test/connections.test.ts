@@ -74,13 +74,15 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     expect(isServed).toBe(true)
   }
 
-  test('S4: a reachable server is used after two resets and a silent connection', { timeout: 20_000 }, async () => {
+  test('S4: a reachable server is used after two resets and an unresponsive connection', {
+    timeout: 20_000,
+  }, async () => {
     await cut()
     await cut()
     await servesAfterSilence()
   })
 
-  test('S4: a reachable server is used after any number of silent connections and resets', {
+  test('S4: a reachable server is used after any number of unresponsive connections and resets', {
     timeout: 60_000,
   }, async () => {
     for (const each of ['silent', 'silent', 'cut', 'silent', 'silent', 'cut', 'cut', 'silent']) {
@@ -129,7 +131,7 @@ describe('a password that is changed and restored', () => {
     client.disconnect()
   }
 
-  test('S8: a wait goes on while the password is wrong', async () => {
+  test('S8: a wait continues while the password is wrong', async () => {
     const locks = createLocks(store, { ttl: 30_000 })
     const waiting = locks.acquire('a', { wait: 20_000 })
     expect(await failureOf(locks.tryAcquire('b'))).toMatchObject({

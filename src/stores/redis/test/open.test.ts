@@ -42,7 +42,7 @@ test('F12: a URL shares the names of a client with a key prefix, if it names bot
   expect(await look(named, { prefix: '' })).toMatchObject([{ name: 'shared', owner: 'client' }])
 })
 
-test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   const hosts = ['redis://app:x@127.0.0.1', 'redis://redis-m10', 'rediss://app:x@redis-m10', 'redis://app:x@redis-m10']
   for (const url of [...hosts, 'redlock://redis-m10,app:x@redlock-m10,127.0.0.1?trustRestarted=true'])
@@ -87,7 +87,7 @@ test('L16: no message repeats a password with a special character that nobody en
     }
 })
 
-test('says that the password in a URL is wrong, and that nobody answers', async () => {
+test('reports a wrong password in a URL, and a server that does not respond', async () => {
   await using wrong = await openStore(`redis://app:s3cret@127.0.0.1:${server.port}`)
   const refused = await failureOf(hold(wrong, claimOf('a')))
   expect(refused).toMatchObject({
@@ -147,7 +147,7 @@ describe('the client library', () => {
     return stdout.trim()
   }
 
-  test('is named with the line that installs it when there is none', async () => {
+  test('is reported with the command that installs it if it is missing', async () => {
     expect(await attempt('redis')).toBe(
       'DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis where holdfast is installed (npm i -g for ' +
         'a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it',
@@ -164,7 +164,7 @@ describe('the client library', () => {
     },
   )
 
-  test('is reported as it is when it is there and broken', async () => {
+  test('is reported with its own error if it is broken', async () => {
     const other = join(home, 'broken')
     mkdirSync(join(other, 'node_modules/ioredis'), { recursive: true })
     symlinkSync(join(home, 'package'), join(other, 'node_modules/holdfast'))

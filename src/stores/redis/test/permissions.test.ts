@@ -147,7 +147,7 @@ test('needs one more permission for another database, and never uses database 0 
   expect(await server.call('KEYS', '*elsewhere*')).toEqual([])
 })
 
-test('waits by asking where it may not listen, and its holders need not tell', async () => {
+test('polls without the permission to subscribe, and its holders need none to publish', async () => {
   const { client, close } = await ioredis('deaf')
   await using store = storeOf(client)
   const [first, second] = [claimOf('d'), claimOf('d', { queue: true })]

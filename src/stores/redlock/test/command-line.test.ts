@@ -22,7 +22,7 @@ afterAll(async () => {
   await nodes[Symbol.asyncDispose]()
 })
 
-test('a command runs under a lease of a majority, and goes on when a node dies', async () => {
+test('a command runs under a lease of a majority, and continues when a node dies', async () => {
   const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
   const running = start(['run', 'job', '--ttl', '1500ms', '--', ...job], { env })
   await running.prints(`ready ${url}`)
@@ -41,7 +41,7 @@ test('a command runs under a lease of a majority, and goes on when a node dies',
   await nodes.servers[1]?.start()
 })
 
-test('--at-least keeps the name at a majority after the process has ended, and then it frees itself', async () => {
+test('--at-least holds the name at a majority after the process has ended, until it expires', async () => {
   const begun = performance.now()
   const job = ['run', 'brief', '--at-least', '4s', '--', 'true']
   expect(await holdfast(job, { env })).toMatchObject({ code: 0, err: '' })
@@ -53,7 +53,7 @@ test('--at-least keeps the name at a majority after the process has ended, and t
   expect(await nodes.holders('brief')).toEqual([undefined, undefined, undefined])
 })
 
-test('--at-least longer than a server keeps a lease alone keeps the process, which goes on renewing', async () => {
+test('--at-least longer than maxTtl keeps the process running, which continues to renew', async () => {
   const short = nodes.url(`maxTtl=2500&prefix=short&nodeTimeout=500&password=${encoded}`)
   await nodes.age('short')
   const running = start(['run', 'long', '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'], {
@@ -72,7 +72,7 @@ test('--at-least longer than a server keeps a lease alone keeps the process, whi
   await rival.close()
 })
 
-test('whoever waits runs when the name is given back, or broken', async () => {
+test('a waiter runs when the name is released or broken', async () => {
   const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
   await first.prints('ready')
   const second = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'second'], { env })

@@ -101,7 +101,7 @@ describe.concurrent('with three of five nodes', () => {
   })
 })
 
-test('a holder is told in time that a majority is gone', async () => {
+test('a holder is notified in time that a majority is gone', async () => {
   await using nodes = await startNodes(5)
   const locks = createLocks(await nodes.connected(), { ttl: TTL })
   const lease = await locks.acquire('a')
@@ -125,7 +125,7 @@ const mixtures = kinds.flatMap((first, at) => [
     .flatMap((second, next) => [[first, second], ...kinds.slice(at + next).map(third => [first, second, third])]),
 ])
 
-test('any mixture of dead nodes is told node by node, and is over when they answer', { timeout: 60_000 }, async () => {
+test('any mixture of dead nodes is reported node by node, until they answer', { timeout: 60_000 }, async () => {
   const password = 's3cr@t'
   await using nodes = await startNodes(3, () => ({ password }))
   const locks = createLocks(await nodes.connected({ ...IMPATIENT, nodeTimeout: 200 }), { ttl: TTL })
@@ -174,7 +174,7 @@ async function acquireAgain(locks: Locks, name: string): Promise<{ release(): Pr
   return locks.tryAcquire(name).catch(() => undefined)
 }
 
-test('a node that fails and answers again is told of once each', async () => {
+test('a node that fails and answers again is reported once each', async () => {
   await using nodes = await startNodes(3)
   using failed = heard('node_failed', event => nodes.names.includes(event.node))
   using restored = heard('node_restored', event => nodes.names.includes(event.node))
@@ -196,7 +196,7 @@ test('a node that fails and answers again is told of once each', async () => {
   await locks.close()
 })
 
-test('what is wrong with one name is nothing that others suffer from', async () => {
+test('a problem of one name does not affect other names', async () => {
   await using nodes = await startNodes(3)
   using failed = heard('node_failed', event => nodes.names.includes(event.node))
   const locks = createLocks(await nodes.connected())
@@ -214,7 +214,7 @@ test('what is wrong with one name is nothing that others suffer from', async () 
   await locks.close()
 })
 
-test('a silent node is noticed while waiters come: what hears of releases is another connection', async () => {
+test('an unresponsive node is noticed while waiters come, although subscriptions use another connection', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected({ trustRestarted: true, nodeTimeout: 300 })
   const locks = createLocks(store)

@@ -70,7 +70,7 @@ test('S9: the first call refuses a server that is listed twice, also while all a
   await locks.close()
 })
 
-test('a replica that was promoted is refused beside its old master, and beside its old siblings', async () => {
+test('a promoted replica is refused together with its old master or its old siblings', async () => {
   await using nodes = await startNodes(3)
   const [first, second, third] = nodes.servers as [RedisServer, RedisServer, RedisServer]
   await using one = await startRedis({ replicaOf: first })
@@ -93,7 +93,7 @@ test('a node of a cluster is refused', async () => {
   )
 })
 
-test('a server that becomes a replica while it is in use is one that fails: the others serve on', async () => {
+test('a server that becomes a replica while in use counts as failed, and the others continue to serve', async () => {
   await using nodes = await startNodes(3)
   const [first, , third] = nodes.servers as [RedisServer, RedisServer, RedisServer]
   const locks = createLocks(nodes.store())

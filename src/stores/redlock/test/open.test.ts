@@ -30,7 +30,7 @@ afterAll(async () => {
 const unused = (): Redis => new Redis({ port: 1, lazyConnect: true })
 
 describe('a URL', () => {
-  test('names the servers, what they ask for, their database and the options', async () => {
+  test('has the servers, their credentials, their database and the options', async () => {
     const options = 'prefix=team%20a&trustRestarted=true&nodeTimeout=250&elapsedLimit=0.5&drift=0.1&maxTtl=20000'
     const claim = claimOf('a', { ttl: 10_000 })
     {
@@ -52,7 +52,7 @@ describe('a URL', () => {
     client.disconnect()
   })
 
-  test('has credentials for each server, and for all that have none of their own', async () => {
+  test('has credentials for each server, and common ones for the others', async () => {
     const [first, second, third] = addresses
     const options = 'trustRestarted=true&nodeTimeout=250'
     for (const url of [
@@ -132,7 +132,7 @@ describe('a URL', () => {
     expect(inspect(error)).not.toMatch('s3cret')
   })
 
-  test('says that a password is wrong, and for which server; and serves once it is right', async () => {
+  test('reports a wrong password and its server, and serves once it is right', async () => {
     const [first, second, third] = addresses
     const own = `app:pw@${first},app:pw@${second},app:s3cret@${third}`
     const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`)
@@ -178,7 +178,7 @@ test.each<[string, () => unknown, RedlockOptions | undefined, RegExp]>([
   expect(attempt).toThrow(message)
 })
 
-test('a ttl longer than maxTtl is refused to whoever asks for it, and to whoever extends', async () => {
+test('a ttl longer than maxTtl is refused, for acquire and for extend', async () => {
   await using few = await startNodes(3)
   await few.age()
   const locks = createLocks(few.store({ maxTtl: 1_000, nodeTimeout: 250 }), { ttl: 1_000 })
@@ -195,7 +195,7 @@ test('a ttl longer than maxTtl is refused to whoever asks for it, and to whoever
   await locks.close()
 })
 
-test('opens nothing until it is asked, leaves the clients alone, and closes what it opened', async () => {
+test('opens nothing before the first request, leaves the clients alone, and closes what it opened', async () => {
   await using few = await startNodes(3)
   const connections = (): number => few.proxies.reduce((sum, proxy) => sum + proxy.connections, 0)
   const clients = few.proxies.map(({ port }) => new Redis({ port, lazyConnect: true }))
@@ -214,7 +214,7 @@ test('opens nothing until it is asked, leaves the clients alone, and closes what
   expect(listeners()).toEqual(before)
 })
 
-test('clients of several libraries make one majority; waiters poll if one of them hears nothing', async () => {
+test('clients of several libraries form one majority, and waiters poll if one of them cannot subscribe', async () => {
   await using few = await startNodes(3)
   const [one, two, three] = few.servers.map(({ port }) => port) as [number, number, number]
   const pool = createClientPool({ socket: { host, port: three } })

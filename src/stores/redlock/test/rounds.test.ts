@@ -15,7 +15,7 @@ async function tokens(nodes: Nodes, name: string): Promise<(bigint | undefined)[
 }
 
 describe('a token', () => {
-  test('takes one round trip if a majority has it anyway: of fresh names, and again', async () => {
+  test('takes one round trip if a majority already has it, for new and used names', async () => {
     await using nodes = await startNodes(5)
     const store = await nodes.connected()
     using votes = heard('votes_counted', ({ name }) => name.startsWith('a'))
@@ -29,7 +29,7 @@ describe('a token', () => {
     )
   })
 
-  test('is written back to a majority when counters differ, and that has it then', async () => {
+  test('is written back to a majority when counters differ', async () => {
     await using nodes = await startNodes(3)
     const store = await nodes.connected()
     await spend(nodes, 'a', ahead(10, 30, 20))
@@ -103,7 +103,7 @@ describe('a token', () => {
 })
 
 describe('break', () => {
-  test('answers a token above the old one and below the next, whatever the counters say', async () => {
+  test('returns a token above the old one and below the next, whatever the counters are', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected())
     await spend(nodes, 'a', ahead(5, 4, 3, 2, 1))
@@ -121,7 +121,7 @@ describe('break', () => {
     await locks.close()
   })
 
-  test('tells a majority its token, of which those that missed the grant have never heard', async () => {
+  test('writes its token to a majority, including nodes that missed the grant', async () => {
     await using nodes = await startNodes(5)
     const store = await nodes.connected()
     for (const index of [3, 4]) await nodes.servers[index]?.kill()
@@ -142,7 +142,7 @@ describe('break', () => {
     expect(next).toBeGreaterThan(token)
   })
 
-  test('of a name that a minority holds for a lost vote is of nobody', async () => {
+  test('of a name that only a minority holds breaks nothing', async () => {
     await using nodes = await startNodes(3)
     const store = await nodes.connected()
     await nodes.servers[0]?.call(
@@ -175,8 +175,8 @@ describe('break', () => {
   })
 })
 
-describe('what a lease is worth', () => {
-  test('is its ttl less the drift, which is 1 % and 2 ms unless set', async () => {
+describe('the ttl of a grant', () => {
+  test('is the requested ttl minus the drift, by default 1 % and 2 ms', async () => {
     await using nodes = await startNodes(3)
     for (const drift of [undefined, 0.01, 0.05, 0.5]) {
       // Of what is granted, holders give up 1 % and 2 ms.

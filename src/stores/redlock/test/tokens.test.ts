@@ -82,7 +82,7 @@ test('tokens rise although a different minority forgets them each time', async (
   expectRising(tokens)
 })
 
-test('tokens rise although the clocks of nodes are moved by an hour, each its own way', async () => {
+test('tokens rise although the clocks of nodes are set by an hour in different directions', async () => {
   await using set = await startClocks(5)
   using votes = heard('votes_counted', ({ name }) => name === 'a')
   const { nodes, clocks } = set
@@ -116,7 +116,7 @@ describe('with the clock of the client moved', () => {
     expect(tokens.at(-1)).toBeLessThan(BigInt(Date.now() + 60_000) * 1_000n)
   })
 
-  test('tokens rise over a loss of all data if it went back by less than the quarantine', async () => {
+  test('tokens rise across a loss of all data if it went back by less than the quarantine', async () => {
     await using nodes = await startNodes(3)
     await nodes.age()
     const first = await grant(nodes.store(CAUTIOUS))
@@ -145,7 +145,7 @@ describe('with the clock of the client moved', () => {
   })
 })
 
-test('two hold when the clocks of a majority jump, and the resource takes nothing of the old one', async () => {
+test('two hold when the clocks of a majority jump, and the resource refuses the old holder', async () => {
   await using set = await startClocks(5)
   const { nodes, clocks } = set
   const resource = new Resource()
@@ -170,7 +170,7 @@ test('two hold when the clocks of a majority jump, and the resource takes nothin
   await rival.close()
 })
 
-test('a lease that clocks set back have stretched ends after one more ttl', async () => {
+test('a lease that was extended by clocks set back ends after one more ttl', async () => {
   await using set = await startClocks(3)
   const { nodes, clocks } = set
   const store = await nodes.connected()
@@ -195,7 +195,7 @@ test('a node whose clock is set back waits no longer than maxTtl from then', asy
   await locks.close()
 })
 
-test('a client whose clock is a century ahead poisons no counter', async () => {
+test('a client whose clock is a century ahead corrupts no counter', async () => {
   await using nodes = await startNodes(3)
   shiftOwnClock(100 * 365 * 24 * HOUR)
   const ahead = await grant(nodes.store(TRUSTED))

@@ -97,7 +97,7 @@ test.concurrent('L11: a long queue is read in pages of at most 1,000 waiters', a
   for (const monitor of monitors) monitor.disconnect()
 })
 
-test.concurrent('a waiter asks nothing until a release wakes it, and then holds', async () => {
+test.concurrent('a waiter sends no request until a release wakes it, and then holds', async () => {
   await using nodes = await startNodes(3)
   const holder = createLocks(await nodes.connected(), { ttl: LONG })
   const waiter = createLocks(await nodes.connected(), { ttl: LONG })
@@ -145,7 +145,7 @@ test.concurrent('a release wakes the waiter although a minority of the nodes is 
   await waiter.close()
 })
 
-test.concurrent('waiters that are killed, before and behind others, keep nobody from being served', async () => {
+test.concurrent('killed waiters, ahead of and behind others, do not block them', async () => {
   await using nodes = await startNodes(3)
   const locks = createLocks(await nodes.connected(), { ttl: 5_000 })
   const lease = await locks.acquire('a')
@@ -174,7 +174,7 @@ test.concurrent('a holder that is killed keeps a waiter no longer than its ttl',
   await locks.close()
 })
 
-test.concurrent('of five clients that try in the same moment exactly one holds', async () => {
+test.concurrent('of five clients that try at the same time exactly one holds', async () => {
   await using nodes = await startNodes(5)
   using votes = heard('votes_counted', ({ name }) => name.startsWith('job '))
   const clients = await Promise.all(Array.from({ length: 5 }, async () => createLocks(await nodes.connected())))
@@ -188,7 +188,7 @@ test.concurrent('of five clients that try in the same moment exactly one holds',
   await Promise.all(clients.map(locks => locks.close()))
 })
 
-test.concurrent('a tie of two and two is settled, among who waits and among who does not', async () => {
+test.concurrent('a tie of two and two is resolved, with and without waiting', async () => {
   await using nodes = await startNodes(4)
   const [p, q, r, s] = nodes.proxies
   const [a, b, c, d] = nodes.servers
@@ -228,7 +228,7 @@ test.concurrent('two of four are no majority', async () => {
   await expect(store.renew({ ...claim, token }, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
-test.concurrent('who gives up waiting leaves no place in any line', async () => {
+test.concurrent('a waiter that gives up leaves no position in any queue', async () => {
   await using nodes = await startNodes(3)
   const locks = createLocks(await nodes.connected(), { ttl: 10_000 })
   const lease = await locks.acquire('a')

@@ -59,7 +59,7 @@ test('a lease outlives its leader, with the same token, and waiters are served i
   expect(served).toEqual([0, 1, 2])
 })
 
-test('a holder whose server is killed goes on with another, in the same session', async () => {
+test('a holder whose server is killed continues over another, in the same session', async () => {
   const [one, two] = (await followers()) as [ZooKeeperServer, ZooKeeperServer]
   await using store = storeOf([one, two])
   const claim = claimOf('moves', { ttl: 10_000 })
@@ -78,7 +78,7 @@ test('a holder whose server is killed goes on with another, in the same session'
   expect(await store.release(claim, signal)).toBe('released')
 })
 
-test('a holder whose follower is cut off from the leader after it answered is told before another holds', {
+test('a holder whose follower is cut off from the leader after an answer is notified before another can hold', {
   timeout: 60_000,
 }, async () => {
   const ttl = 1_500
@@ -110,7 +110,7 @@ test('a holder whose follower is cut off from the leader after it answered is to
   }
 })
 
-test('a follower that lags behind is never taken for an answer that a lease is gone', async () => {
+test('a lagging follower never makes a lease count as gone', async () => {
   await using ensemble = await startEnsemble({ hasProxies: true })
   const [follower] = (await followers(ensemble)) as [ZooKeeperServer]
   const leader = await ensemble.leader()
@@ -136,7 +136,7 @@ test('a follower that lags behind is never taken for an answer that a lease is g
   expect(await Array.fromAsync(ahead.inspect({ name: 'lags' }, signal))).toMatchObject([{ note: 'new', token }])
 })
 
-test('a minority serves nobody, and says so in time', async () => {
+test('a minority grants nothing, and rejects in time', async () => {
   const [one] = (await followers()) as [ZooKeeperServer]
   const others = ensemble.servers.filter(server => server !== one)
   await using store = storeOf(one)
@@ -149,7 +149,7 @@ test('a minority serves nobody, and says so in time', async () => {
   await until('it serves again', () => hold(store, claimOf('minority-2')).catch(() => undefined))
 })
 
-test('endpoints that do not answer are passed over', async () => {
+test('unresponsive endpoints are skipped', async () => {
   await using silent = await startProxy(ensemble.servers[0] as ZooKeeperServer)
   silent.down.drop()
   await using refusing = await startProxy(ensemble.servers[0] as ZooKeeperServer)
@@ -160,7 +160,7 @@ test('endpoints that do not answer are passed over', async () => {
   }
 })
 
-test('tokens rise and stay apart while leaders die', { timeout: 60_000 }, async () => {
+test('tokens rise and stay unique while leaders die', { timeout: 60_000 }, async () => {
   const stores = ensemble.servers.map(server => storeOf([server, ...ensemble.servers]))
   const tokens: bigint[] = []
   let goes = true

@@ -80,7 +80,7 @@ describe('options', () => {
   })
 })
 
-test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [true, false, false])
     await zookeeper({
@@ -93,7 +93,7 @@ test('M10: a password that goes to another machine without TLS causes one warnin
   emit.mockRestore()
 })
 
-test('leases of another chroot or prefix are others', async () => {
+test('leases with another chroot or prefix are separate', async () => {
   const claim = claimOf('apart')
   for (const options of [{}, { chroot: '/one' }, { chroot: '/one/two' }, { prefix: 'other' }]) {
     await using store = storeOf(server, options)
@@ -102,7 +102,7 @@ test('leases of another chroot or prefix are others', async () => {
   }
 })
 
-test('what is made with a user and password is refused to all others, in words that say so', async () => {
+test('nodes created with a user and password are refused to all others, with the reason', async () => {
   const own = { chroot: '/secured', auth: { user: 'app', password: 'right' } }
   await using store = storeOf(server, own)
   const claim = claimOf('a')
@@ -126,7 +126,7 @@ test('what is made with a user and password is refused to all others, in words t
   expect((await same.renew(claim, signal))?.token).toBe(token)
 })
 
-test('a ttl that the server has no session for is refused, and says which can be had', async () => {
+test('a ttl that is too long for the sessions of the server is refused with the longest', async () => {
   await using store = storeOf(server)
   await hold(store, claimOf('longest', { ttl: 24_000 }))
   const error = await failureOf(store.acquire(claimOf('longer', { ttl: 60_000 }), signal))
@@ -136,7 +136,7 @@ test('a ttl that the server has no session for is refused, and says which can be
   })
 })
 
-test('a server that answers to nobody, is none or is another one is named within the time of a request', async () => {
+test('an unresponsive, missing or foreign server is reported within the limit of a request', async () => {
   const other = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
   await once(other, 'listening')
   await using silent = await startProxy(server)
@@ -176,7 +176,7 @@ test('a server that is too old says so', async () => {
   old.close()
 })
 
-test('a server that closes a connection at once is said to, with what it may be', async () => {
+test('a server that closes a connection at once is reported with the likely reasons', async () => {
   await using full = await startZooKeeper({ config: { maxClientCnxns: 1 } })
   await using one = storeOf(full)
   await hold(one, claimOf('one'))
@@ -188,7 +188,7 @@ test('a server that closes a connection at once is said to, with what it may be'
     })
 })
 
-test('it goes through TLS, shows a certificate, and refuses a server that nobody vouches for', async () => {
+test('it works over TLS, presents a certificate, and refuses an untrusted server', async () => {
   const secure = await reservePort()
   const keyStore = join(newFolder('tls'), 'server.pem')
   writeFileSync(keyStore, readFileSync(pem('server.key'), 'utf8') + readFileSync(pem('server.pem'), 'utf8'))

@@ -18,7 +18,7 @@ function declared(): Record<string, string[]> {
   )
 }
 
-/** Those that docs/reference/events.md has in the table of each event. */
+/** The fields in the tables of docs/reference/events.md. */
 function documented(): Record<string, string[]> {
   const sections = read('docs/reference/events.md').split(/^### /m).slice(1)
   return Object.fromEntries(

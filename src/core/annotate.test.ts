@@ -37,7 +37,7 @@ test('after a note that may still arrive, the next is written when it cannot', a
     store.rule('annotate', rule)
     const first = follow(lease.annotate('first'))
     await clock.advance(1_000)
-    store.mend('annotate')
+    store.restore('annotate')
     const second = follow(lease.annotate('second'))
     await clock.advance(999)
     expect(store.count('annotate')).toBe(1)

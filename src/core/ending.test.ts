@@ -79,7 +79,7 @@ test('S5: close waits for the withdrawal of a lease that was lost and released',
   const lease = await locks.acquire('a')
   store.ruleAll(refused)
   await clock.advance(10_000)
-  store.mend('release')
+  store.restore('release')
   const answer = store.holdReplies('release')
   expect(await lease.release()).toBe('lost')
   const closing = follow(locks.close())

@@ -209,7 +209,7 @@ test('a renewal that is not answered is tried again after 15 % of the ttl, until
   expect(store.count('renew')).toBe(1)
   await clock.advance(1)
   expect(store.count('renew')).toBe(2)
-  store.mend('renew')
+  store.restore('renew')
   await clock.advance(1_350)
   expect(store.count('renew')).toBe(3)
   expect(lease.remaining).toBe(9_000 - 92)
@@ -242,7 +242,7 @@ test('thousands of leases that a silent store is asked for beat together when it
   // The beat is at 2,917, for 256, then 512 and so on, a step of 250 ms apart; the second try for each is 1,500 later.
   await clock.advance(5_000)
   expect(store.count('renew')).toBe(2_000 + 256 + 512 + 1_024)
-  store.mend('renew')
+  store.restore('renew')
   await clock.advance(1_000) // the other second tries, and the first of the third
   expect(store.count('renew')).toBe(4_000 + 256)
   await clock.advance(2_000) // the next beat is at 6,250: the leases are too young
@@ -323,7 +323,7 @@ test('a try that fails after a later one was answered is no failure', async () =
   const stop = subscribe('heartbeat_failed', event => failures.push(event))
   store.rule('renew', lost)
   await clock.advance(2_625)
-  store.mend('renew')
+  store.restore('renew')
   await clock.advance(1_350)
   expect(lease.remaining).toBe(9_000 - 92)
   await clock.advance(1_650) // the first is given up

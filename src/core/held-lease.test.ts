@@ -43,14 +43,14 @@ test('a loss that the store knows of by itself is told at once, and once; of wha
   const seen: string[] = []
   const stop = subscribe('lease_lost', ({ lease }) => seen.push(lease.name))
   const [lost, released] = [await locks.acquire('lost'), await locks.acquire('released')]
-  const [tellLost, tellReleased] = [...store.tell.values()]
+  const [tellLost, tellReleased] = [...store.notifyLoss.values()]
   await released.release()
-  expect(store.tell.size).toBe(1)
+  expect(store.notifyLoss.size).toBe(1)
   tellReleased?.()
   expect(released.signal.aborted).toBe(false)
   tellLost?.()
   expect(lost.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
-  expect(store.tell.size).toBe(0)
+  expect(store.notifyLoss.size).toBe(0)
   tellLost?.()
   expect(seen).toEqual(['lost'])
   expect(store.count('renew')).toBe(0)
@@ -174,7 +174,7 @@ test('an error of a renewal is no loss, not even one that is said to be final', 
   store.rule('renew', () => Promise.reject(new LeaseError('INVALID_ARGUMENT', 'no')))
   await clock.advance(9_000)
   lease.assertHeld()
-  store.mend('renew')
+  store.restore('renew')
   await clock.advance(60_000)
   lease.assertHeld()
 })

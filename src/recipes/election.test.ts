@@ -197,7 +197,7 @@ test('observe shows who leads at first and at each change, in the order of token
     throw new Error('connect ECONNREFUSED')
   })
   await clock.advance(1_000)
-  store.mend('inspect')
+  store.restore('inspect')
   await first.release()
   const second = await other.acquire('a', { note: 'second' })
   await clock.advance(1_000)
@@ -206,7 +206,7 @@ test('observe shows who leads at first and at each change, in the order of token
     yield { name: 'a', state: 'held', owner: 'other', token: first.token, note: 'first', remaining: 5 }
   })
   await clock.advance(1_000)
-  store.mend('inspect')
+  store.restore('inspect')
   await clock.advance(1_000)
   await second.release()
   await clock.advance(1_000)

@@ -165,7 +165,7 @@ test('a store that fails is asked again after pauses that double, up to a limit,
   const loop = follow(locks.lead('a', { pause: 1_000, longestPause: 4_000 })[Symbol.asyncIterator]().next())
   await clock.advance(30_000)
   expect(delays.slice(0, 5)).toEqual([750, 1_500, 3_000, 3_000, 3_000])
-  store.mend('acquire', 'renew', 'release', 'watch', 'break')
+  store.restore('acquire', 'renew', 'release', 'watch', 'break')
   await clock.advance(4_000)
   expect(loop.value?.value).toMatchObject({ name: 'a' })
   stop()

@@ -237,7 +237,7 @@ test('a stop waits for the extension under way, which is answered', async () => 
 
 test('a loss that the store reports can be read at once', async () => {
   const { term, notifications, store } = await thread()
-  store.tell.get('a1')?.()
+  store.notifyLoss.get('a1')?.()
   expect(term.read()).toBe(GONE)
   expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
 })

@@ -43,12 +43,10 @@ interface Cluster extends Connection {
 const SAFE = {
   lazyConnect: true,
   keyPrefix: '',
+  // Without reconnecting, nothing is sent again or subscribed again.
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   reconnectOnError: null,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
-  autoResubscribe: false,
   enableOfflineQueue: false,
   enableAutoPipelining: false,
   // It asks INFO, which a user with the least permissions may not; our own first command serves as well.

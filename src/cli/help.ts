@@ -25,7 +25,7 @@ Examples
 Options of every command
   --store URL     where leases are kept: sqlite:PATH, redis://host:6379, rediss://…,
                   redlock://a:6379,b:6379,c:6379, postgres://host/database,
-                  etcd://host:2379,host:2379, etcds://…, zookeeper://host:2181,host:2181/chroot
+                  mysql://host/database, etcd://host:2379,host:2379, etcds://…, zookeeper://host:2181,host:2181/chroot
                   Default: HOLDFAST_STORE, else a file of this user on this machine.
                   With a password use HOLDFAST_STORE: ps shows --store to every user.
   --json          results as JSON on standard output, everything else as JSON lines on standard error
@@ -230,7 +230,7 @@ promises were kept. --lab starts servers on this machine. --store uses external 
 It is in a package of its own: npm install --save-dev holdfast-lab
 
 Engines
-  sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, etcd, zookeeper
+  sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper
 
 Examples
   holdfast prove --lab redis

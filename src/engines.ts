@@ -91,6 +91,8 @@ export const ENGINES: readonly Engine[] = [
     forgetNames: async (url, names) => (await import('./stores/mysql/open.ts')).forgetNames(url, names),
     migrate: async url => (await import('./stores/mysql/open.ts')).migrateUrl(url),
     migration: async url => (await import('./stores/mysql/open.ts')).migrationOf(url),
+    openMarks: async url => (await import('./fencing/mysql/open.ts')).openMarks(url),
+    fenceSql: async (url, options) => (await import('./fencing/mysql/open.ts')).fenceSql(url, options),
   },
   {
     name: 'etcd',

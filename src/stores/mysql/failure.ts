@@ -22,7 +22,7 @@ const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseError
 ]
 
 /** The number of an error of the server; 0 for any other. */
-function numberOf(error: unknown): number {
+export function numberOf(error: unknown): number {
   const { errno, sqlState } = Object(error) as { errno?: unknown; sqlState?: unknown }
   return typeof errno === 'number' && sqlState !== undefined ? errno : 0
 }

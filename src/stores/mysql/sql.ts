@@ -4,7 +4,7 @@ import { isLocked, readOnly } from './failure.ts'
 import { type Lease, Name, type Place } from './leases.ts'
 
 /** The server's time in microseconds at this point of a statement; `now()` is that of its start. */
-const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
+export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
 const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
 

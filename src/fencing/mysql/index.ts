@@ -1,9 +1,10 @@
 import { checkKeys, checkSignal, invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { MysqlClient } from '../../stores/mysql/connection.ts'
 import { numberOf } from '../../stores/mysql/failure.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
-import { within } from '../../stores/shared/timeouts.ts'
+import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
 import {
   abortable,
   assertNotOver,
@@ -63,8 +64,8 @@ export interface MysqlFence<Transaction> {
   install(): Promise<void>
 }
 
-/** The status flag of an answer: a transaction is open. */
-const IN_TRANSACTION = 1
+/** Status flags of an answer: a transaction is open; each statement is committed by itself. */
+const [IN_TRANSACTION, AUTOCOMMIT] = [1, 2]
 
 /** Milliseconds. */
 const LONGEST_COMMIT = 30_000
@@ -108,9 +109,7 @@ export function mysqlFence<Of extends MysqlClient>(
       )
     if (!own.getConnection) busy.add(client)
     let isOpen = false
-    const carriedOut = carryOut(async connection => {
-      signal?.throwIfAborted()
-      await open(connection, showing)
+    const carriedOut = carryOut(showing, async connection => {
       signal?.throwIfAborted()
       isOpen = true
       const result = await work(connection as TransactionOf<Of>)
@@ -125,10 +124,20 @@ export function mysqlFence<Of extends MysqlClient>(
     )
   }
 
-  async function carryOut<Result>(work: (connection: Client) => Promise<Result>): Promise<Result> {
+  async function carryOut<Result>(showing: Showing, work: (connection: Client) => Promise<Result>): Promise<Result> {
     const connection = own.getConnection ? await lend() : own
+    const until = performance.now() + LONGEST_REQUEST
+    const { serverStatus } = await opening(connection, ask(connection, 'do 0')).catch(error => {
+      giveBack(connection)
+      throw error
+    })
+    if (serverStatus & IN_TRANSACTION) {
+      giveBack(connection)
+      throw invalid('this connection is in a transaction: use fence.check there')
+    }
     let isCommitted = false
     try {
+      await opening(connection, within(open(connection, showing), until - performance.now()))
       const result = await work(connection)
       await ask(connection, 'release savepoint holdfast').catch(error => {
         if (numberOf(error) !== NO_SAVEPOINT) throw marks.failure(error, false)
@@ -141,25 +150,29 @@ export function mysqlFence<Of extends MysqlClient>(
       isCommitted = true
       return result
     } finally {
-      const ended = end(connection, isCommitted)
+      const ended = end(connection, isCommitted, serverStatus)
+      // A connection that hangs waits for its rollback: not the caller.
       if (!hung.has(connection)) await ended
     }
   }
 
-  /** Shows the token as the first statement of a transaction. Nothing is written if it rejects. */
-  async function open(connection: Client, showing: Showing): Promise<void> {
+  /** Nothing of the transaction is written if this rejects, whatever became of its statements. */
+  async function opening<Answer>(connection: Client, answer: Promise<Answer>): Promise<Answer> {
     try {
-      // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
-      const { serverStatus } = await ask(connection, 'set autocommit = 0')
-      if (serverStatus & IN_TRANSACTION) throw invalid('this connection is in a transaction: use fence.check there')
-      await marks.show(connection, showing)
-      await ask(connection, 'savepoint holdfast')
+      return await answer
     } catch (error) {
+      const isUnknown = error instanceof NoAnswer || LeaseError.is(error, 'OUTCOME_UNKNOWN')
+      if (isUnknown) hung.add(connection)
       if (!LeaseError.is(error, 'OUTCOME_UNKNOWN')) throw marks.failure(error, false)
-      // A connection that hangs waits for its rollback: not the caller.
-      hung.add(connection)
       throw new LeaseError('STORE_UNAVAILABLE', error.message, { cause: error.cause })
     }
+  }
+
+  async function open(connection: Client, showing: Showing): Promise<void> {
+    // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
+    await ask(connection, 'set autocommit = 0')
+    await marks.show(connection, showing)
+    await ask(connection, 'savepoint holdfast')
   }
 
   async function lend(): Promise<Client> {
@@ -170,15 +183,23 @@ export function mysqlFence<Of extends MysqlClient>(
     }
   }
 
-  /** Rolls back what was not committed. A connection of the pool that cannot is closed. */
-  async function end(connection: Client, isCommitted: boolean): Promise<void> {
+  /** Rolls back what was not committed, and restores the session. */
+  async function end(connection: Client, isCommitted: boolean, before: number): Promise<void> {
     try {
+      if (hung.has(connection) && own.getConnection) return giveBack(connection)
       if (!isCommitted) await ask(connection, 'rollback')
-      await ask(connection, 'set autocommit = 1')
-      connection.release?.()
+      if (before & AUTOCOMMIT) await ask(connection, 'set autocommit = 1')
     } catch {
-      if (own.getConnection) connection.destroy?.()
+      hung.add(connection)
     }
+    giveBack(connection)
+  }
+
+  /** One that hangs is closed instead, if it is of the pool. */
+  function giveBack(connection: Client): void {
+    if (!own.getConnection) hung.delete(connection)
+    else if (hung.has(connection)) connection.destroy?.()
+    else connection.release?.()
   }
 
   return {

@@ -1,6 +1,6 @@
 import { createPool as createCallbackPool } from 'mysql2'
 import { createConnection, createPool, type Pool, type RowDataPacket } from 'mysql2/promise'
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.ts'
 import { failureOf } from '../../../test/support.ts'
 import { openMarks } from '../../index.ts'
@@ -79,7 +79,8 @@ describe('a transaction', () => {
       code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/fence\.check/),
     })
-    expect(await entries()).toBe(1)
+    await connection.commit() // which is untouched
+    expect(await entries()).toBe(2)
   })
 
   test('is rolled back when its work fails, with the error of the work', async () => {
@@ -245,4 +246,20 @@ test('without its table it says what to do, and the SQL creates it', async () =>
   })
   await pool.query(mysqlFenceSql({ table: 'other_fence' }))
   await fence.touch(holder('a', 1))
+})
+
+test('a server that does not respond is given up after 5 s', async () => {
+  const fence = mysqlFence(pool)
+  await fence.touch(holder('paused', 5))
+  await Promise.all([1, 2].map(() => pool.query('select sleep(0.05)'))) // it has a free connection for both
+  await server.pause()
+  onTestFinished(() => server.resume())
+  const began = performance.now()
+  const outcomes = await Promise.all(
+    [fence.touch(holder('paused', 6)), fence.transaction(holder('paused', 6), () => {})].map(failureOf),
+  )
+  expect(outcomes).toMatchObject([{ code: 'OUTCOME_UNKNOWN' }, { code: 'STORE_UNAVAILABLE' }])
+  expect(performance.now() - began).toBeLessThan(8_000)
+  server.resume()
+  await fence.transaction(holder('paused', 6), () => {})
 })

@@ -111,9 +111,10 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     for (const name of changed) if (!written.has(name.name)) done.delete(name)
   }
   const ended = changed.flatMap(name => (done.has(name) ? name.ended.map(id => [hex(name.name), hex(id)]) : []))
-  if (ended.length > 0)
-    await connection.change(`delete w from ${values(['name', 'id'], ended)}
-      straight_join ${table}_line w on w.name = v.name and w.id = v.id`)
+  const remove = `delete w from ${values(['name', 'id'], ended)}
+    straight_join ${table}_line w on w.name = v.name and w.id = v.id`
+  // What is locked now lapses by itself. The leases are written, so this must not fail them.
+  if (ended.length > 0) await connection.change(remove).catch(error => isLocked(error) || Promise.reject(error))
   return done
 }
 

@@ -117,10 +117,10 @@ export class Name {
     return this.#isHeld ? [holder, ...waiters] : waiters
   }
 
-  /** Ids of places to delete once the lease is written: those that have lapsed, and the holder's. */
-  get ended(): string[] {
+  /** Places to delete once the lease is written: those that have lapsed, and the holder's. */
+  get ended(): Place[] {
     const places = this.lease.id === undefined ? [] : [...this.#places.values()]
-    return places.filter(({ id, lapses }) => id === this.lease.id || lapses <= this.now).map(({ id }) => id)
+    return places.filter(({ id, lapses }) => id === this.lease.id || lapses <= this.now)
   }
 
   get #isHeld(): boolean {

@@ -20,7 +20,7 @@ export function hex(text: string): string {
 }
 
 const text = (value: string): string => `_utf8mb4 ${hex(value)}`
-const micros = (time: number): number => Math.min(Math.floor(time * 1_000), Number.MAX_SAFE_INTEGER)
+const micros = (time: number): number => Math.min(Math.round(time * 1_000), Number.MAX_SAFE_INTEGER)
 
 /** The table `v` of these values. */
 function values(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
@@ -31,9 +31,12 @@ function values(columns: readonly string[], rows: readonly (readonly (string | n
 /** The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. */
 export async function read(connection: MysqlConnection, table: string, names: readonly string[]): Promise<Name[]> {
   const all = ['', ...names].map(hex).join(', ')
-  const rows = await connection.rows(`select 0, '', '', '', '', ${TIME}, @@global.read_only, 0, 0
-    union all select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
+  // The time comes last: by one from before the snapshot, a lease that was just renewed would look as if it lasted longer
+  // than its ttl, because the clock was set back. An earlier snapshot does no harm, since the write compares stamps.
+  const rows =
+    await connection.rows(`select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
     union all select 2, name, id, owner, note, seq, gone, lapses, 0 from ${table}_line where name in (${all})
+    union all select 0, '', '', '', '', ${TIME}, @@global.read_only, 0, 0
     order by 1, 6`)
   const leases = new Map<string, Lease>()
   const places = new Map<string, Place[]>(names.map(name => [name, []]))
@@ -110,9 +113,13 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     const written = new Set((await connection.rows(`select name from ${table} where ${where}`)).map(String))
     for (const name of changed) if (!written.has(name.name)) done.delete(name)
   }
-  const ended = changed.flatMap(name => (done.has(name) ? name.ended.map(id => [hex(name.name), hex(id)]) : []))
-  const remove = `delete w from ${values(['name', 'id'], ended)}
-    straight_join ${table}_line w on w.name = v.name and w.id = v.id`
+  const ended = changed.flatMap(name => {
+    const places = done.has(name) ? name.ended : []
+    return places.map(({ id, lapses }) => [hex(name.name), hex(id), micros(lapses)])
+  })
+  // Not what was written again since, such as a tombstone.
+  const remove = `delete w from ${values(['name', 'id', 'lapses'], ended)}
+    straight_join ${table}_line w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
   // What is locked now lapses by itself. The leases are written, so this must not fail them.
   if (ended.length > 0) await connection.change(remove).catch(error => isLocked(error) || Promise.reject(error))
   return done
@@ -138,11 +145,13 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const last = String((await connection.rows(page)).at(-1) ?? '')
   const range = `name > ${hex(after)} and name <= ${hex(last)}`
   await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME}`)
-  const idle = `${range} and expires < ${TIME} - ${DAY} and name not in (select name from ${table}_line)`
-  // First: whoever finds that a row is missing finds its token here.
+  const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
+  const idle = `${range} and expires < ${Number(cutoff)} and name not in (select name from ${table}_line)`
+  // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
   await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
     select '', '', '', max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
     on duplicate key update token = greatest(${table}.token, values(token))`)
-  await connection.change(`delete from ${table} where ${idle}`)
+  const [[saved] = []] = await connection.rows(`select token from ${table} where name = ''`)
+  await connection.change(`delete from ${table} where ${idle} and token <= ${Number(saved ?? -1)}`)
   return last
 }

@@ -20,16 +20,19 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A store that pauses before its next write to a lease, as if its process were stopped between the read and the write. */
-function pausing(): { store: Store; paused: () => Promise<unknown>; resume: () => void } {
+/** A store that pauses before its next write to a lease, or another statement, as if its process were stopped between the read and the write. */
+function pausing(at: RegExp = /skip locked|insert ignore/): {
+  store: Store
+  paused: () => Promise<unknown>
+  resume: () => void
+} {
   let deliver: (() => void) | undefined
   let isArmed = true
   const stream = (): Socket => {
     const socket = connect(server.port, server.host)
     const write = socket.write.bind(socket) as (data: Buffer) => boolean
     socket.write = (data: unknown) => {
-      const isWrite = /skip locked|insert ignore/.test(String(data))
-      if (!isArmed || !isWrite) return write(data as Buffer)
+      if (!isArmed || !at.test(String(data))) return write(data as Buffer)
       isArmed = false
       deliver = () => void write(data as Buffer)
       return true
@@ -121,5 +124,52 @@ test('a break that is paused before its write takes the name from no later holde
   resume()
   await broken
   expect(await look(other, { name: 'broken' })).toMatchObject([{ token, state: 'held' }])
+  await store[Symbol.asyncDispose]()
+})
+
+test('a lease that is renewed in the middle of a read is not taken for one from before the clock was set back', async () => {
+  const claim = claimOf('renewed', { ttl: 1_000 })
+  await hold(other, claim)
+  let isArmed = true
+  const stream = (): Socket => {
+    const socket = connect(server.port, server.host)
+    const write = socket.write.bind(socket) as (data: Buffer) => boolean
+    socket.write = (data: unknown) => {
+      const text = (data as Buffer).subarray(5).toString('latin1')
+      if (!isArmed || !text.includes('union all')) return write(data as Buffer)
+      isArmed = false
+      // The server is slow after the first of its three parts.
+      const slow = text.replace('union all', "union all select 2, '', '', '', '', sleep(0.6), 0, 0, 0 union all")
+      const packet = Buffer.from(`12345${slow}`, 'latin1')
+      packet.writeUInt32LE(slow.length + 1)
+      packet[4] = 3 // COM_QUERY
+      return write(packet)
+    }
+    return socket
+  }
+  await using store = mysql(createPool({ uri: server.url(), stream }))
+  const asked = acquire(store, claimOf('renewed', { ttl: 10_000 }))
+  await until('it reads', () => !isArmed)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  const sent = performance.now()
+  await other.renew(claim, signal)
+  expect(await asked).toMatchObject({ held: false })
+  const [record] = await look(other, { name: 'renewed' })
+  expect((record?.remaining ?? 0) + performance.now() - sent).toBeGreaterThan(claim.ttl)
+})
+
+test('a tombstone that is written while a grant is about to delete a position stays', async () => {
+  const [holder, waiter] = [claimOf('line', { id: 'holder' }), claimOf('line', { id: 'waiter', queue: true })]
+  await hold(other, holder)
+  await acquire(other, waiter)
+  await other.release(holder, signal)
+  const { store, paused, resume } = pausing(/delete w from/)
+  const answer = acquire(store, waiter)
+  await paused()
+  while ((await other.release(waiter, signal)) !== 'gone');
+  resume()
+  await answer
+  expect(await acquire(other, waiter)).toMatchObject({ held: false })
+  expect(await look(other, { name: 'line' })).toEqual([])
   await store[Symbol.asyncDispose]()
 })

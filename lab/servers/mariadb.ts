@@ -47,19 +47,21 @@ export class MariaDbServer extends ServerProcess {
     const user = unprivileged()
     if (user) chownSync(this.folder, user.uid, user.gid)
     const install = findBinary('mariadb-install-db', PACKAGE)
-    const base = `--basedir=${join(install.path, '../..')}`
-    const small = ['--innodb-log-file-size=8M', '--innodb-buffer-pool-size=16M']
-    execFileSync(
-      install.path,
-      [
-        '--no-defaults',
-        `--datadir=${this.#data}`,
-        '--skip-test-db',
-        '--auth-root-authentication-method=normal',
-        ...small,
-      ],
-      { ...user, cwd: this.folder, env: { ...process.env, ...install.env }, stdio: 'pipe' },
-    )
+    const both = [
+      '--no-defaults',
+      `--basedir=${join(install.path, '../..')}`,
+      `--datadir=${this.#data}`,
+      // Each server deletes at its start what others keep in a folder for temporary files.
+      `--tmpdir=${this.folder}`,
+      '--innodb-log-file-size=8M',
+      '--innodb-buffer-pool-size=16M',
+    ]
+    execFileSync(install.path, [...both, '--skip-test-db', '--auth-root-authentication-method=normal'], {
+      ...user,
+      cwd: this.folder,
+      env: { ...process.env, ...install.env },
+      stdio: 'pipe',
+    })
     const init = join(this.folder, 'init.sql')
     writeFileSync(
       init,
@@ -73,14 +75,11 @@ alter user root@localhost account lock;
     if (user) chownSync(init, user.uid, user.gid)
     const settings = { performance_schema: 'off', skip_name_resolve: 'on', ...config }
     this.#settings = [
-      '--no-defaults',
-      base,
-      `--datadir=${this.#data}`,
+      ...both,
       `--init-file=${init}`,
       `--bind-address=${this.host}`,
       `--port=${this.port}`,
       `--socket=${join(this.folder, 'socket')}`,
-      ...small,
       ...Object.entries(settings).map(([name, value]) => `--${name.replaceAll('_', '-')}=${value}`),
     ]
   }

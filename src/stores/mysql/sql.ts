@@ -8,7 +8,7 @@ export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
 const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
 
-/** Milliseconds for which the names of a batch are tried one by one, after others had locked rows of it. */
+/** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
 const LONGEST_WRITE = 1_000
 
 /** How long a row outlives its last use, in microseconds. */
@@ -56,20 +56,26 @@ export async function read(connection: MysqlConnection, table: string, names: re
   return names.map(name => new Name(name, now, leases.get(name) ?? none, places.get(name) ?? []))
 }
 
-/** Writes what is to change, and resolves to the names of which all was written. */
-export async function write(connection: MysqlConnection, table: string, names: readonly Name[]): Promise<Set<Name>> {
-  const until = performance.now() + LONGEST_WRITE
+/**
+ * Writes what is to change, and resolves to the names of which all was written. Names are in one order everywhere, so that
+ * of two writes at once one succeeds. With `alone`, a name that stays locked does not hold up the others.
+ */
+export async function write(
+  connection: MysqlConnection,
+  table: string,
+  names: readonly Name[],
+  alone: boolean,
+  until: number = performance.now() + LONGEST_WRITE,
+): Promise<Set<Name>> {
   try {
     return await attempt(connection, table, names)
   } catch (error) {
     if (!isLocked(error)) throw error
   }
   const done = new Set<Name>()
-  // One name that is locked must not hold up the others.
-  for (const name of names) {
-    if (names.length === 1 || performance.now() > until) break
-    for (const each of await write(connection, table, [name])) done.add(each)
-  }
+  const middle = Math.ceil(names.length / 2)
+  for (const half of alone && names.length > 1 ? [names.slice(0, middle), names.slice(middle)] : [])
+    if (performance.now() < until) for (const name of await write(connection, table, half, alone, until)) done.add(name)
   return done
 }
 

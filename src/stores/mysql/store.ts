@@ -16,6 +16,8 @@ interface Request extends Batched {
   readonly until: number
   /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
   readonly patientUntil: number
+  /** Was it asked before, and nothing written? */
+  isAgain: boolean
   readonly decide: (name: Name) => unknown
   readonly resolve: (answer: unknown) => void
 }
@@ -23,8 +25,8 @@ interface Request extends Batched {
 /** What settles each request; `undefined`: nothing of it was written. */
 type Reply = readonly ((() => void) | undefined)[]
 
-/** Milliseconds for which a request is asked again whose row is locked. */
-const LOCK_PATIENCE = 1_000
+/** Milliseconds for which a request is asked again whose row is locked, or that others forestalled. */
+const LOCK_PATIENCE = 3_000
 
 const [PAGE, PRUNED] = [200, 1_000]
 
@@ -112,9 +114,10 @@ export class MysqlStore implements Store {
     return new Promise((resolve, reject) => {
       const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
       const now = performance.now()
-      const patientUntil = now + Math.min(LOCK_PATIENCE, limit / 2)
+      const patientUntil = now + Math.min(LOCK_PATIENCE, 0.8 * limit)
       const settle = resolve as Request['resolve']
-      this.#requests.add({ name, until: now + limit, patientUntil, signal, decide, resolve: settle, reject })
+      const until = now + limit
+      this.#requests.add({ name, until, patientUntil, isAgain: false, signal, decide, resolve: settle, reject })
     })
   }
 
@@ -137,7 +140,7 @@ export class MysqlStore implements Store {
  * than a statement, so a process that is paused between two of them holds up nobody.
  */
 async function carryOut(connection: MysqlConnection, table: string, requests: readonly Request[]): Promise<Reply> {
-  const found = await read(connection, table, [...new Set(requests.map(({ name }) => name))])
+  const found = await read(connection, table, [...new Set(requests.map(({ name }) => name))].sort())
   const received = performance.now()
   const byName = new Map(found.map(name => [name.name, name]))
   const replies = requests.map(({ name, until, decide, resolve, reject }) => {
@@ -153,7 +156,8 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
     }
   })
   const writes = found.filter(({ isChanged, joins }) => isChanged || joins.size > 0)
-  const done = await write(connection, table, writes)
+  const isAgain = requests.some(request => request.isAgain)
+  const done = await write(connection, table, writes, isAgain)
   const undone = new Set(writes.filter(name => !done.has(name)).map(({ name }) => name))
   return requests.map(({ name }, index) => (undone.has(name) ? undefined : replies[index]))
 }
@@ -162,6 +166,7 @@ function settle(request: Request, reply: Reply, index: number): 'stale' | 'locke
   const now = performance.now()
   const done = reply[index]
   if (!done && now >= request.until) return 'stale'
+  request.isAgain = true
   if (!done && now < request.patientUntil) return 'locked'
   if (done) done()
   else {

@@ -151,7 +151,7 @@ test('a claim that loses writes nothing', async () => {
 })
 
 test('leases live, and waiters are served, while somebody ends all connections again and again', async () => {
-  const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 1_500 })) as [Locks, Locks]
+  const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 5_000 })) as [Locks, Locks]
   const lease = await one.acquire('killed')
   const waiting = two.acquire('killed')
   for (let turn = 0; turn < 20; turn += 1) {

@@ -100,10 +100,9 @@ test('a request that is paused before its write for longer than its limit change
 })
 
 test('a lease that ends while its renewal is paused before the write is not revived', async () => {
-  const claim = claimOf('revived', { ttl: 300 })
-  await hold(other, claim)
   const { store, paused, resume } = pausing()
-  await new Promise(resolve => setTimeout(resolve, 150))
+  const claim = claimOf('revived', { ttl: 2_000 })
+  await hold(other, claim)
   const renewal = store.renew({ ...claim, ttl: 10_000 }, signal)
   await paused()
   await until('it has ended', async () => (await look(other, { name: claim.name })).length === 0)

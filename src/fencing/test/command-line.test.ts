@@ -34,7 +34,7 @@ async function printed(...args: string[]): Promise<string> {
 }
 
 describe('holdfast fence sql', () => {
-  test('prints what makes the marks and holds all writers of a table to them', async () => {
+  test('prints the SQL of the marks and of a trigger for the writers of a table', async () => {
     await server.query(await printed())
     await server.query(await printed('--url', 'postgres://x?schema=app&table=marks', '--leases'))
     await server.query('create table app.invoices (id int primary key)')
@@ -118,7 +118,7 @@ describe('the marks', () => {
   })
 })
 
-test('what cannot be right is said', async () => {
+test('invalid arguments are refused', async () => {
   for (const [args, says] of [
     [[], /what to do comes first: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
@@ -148,7 +148,7 @@ test('what cannot be right is said', async () => {
   }
 })
 
-test('a database without marks, or without a server, is said', async () => {
+test('missing marks and a missing server are reported', async () => {
   const missing = await holdfast(['fence', 'ls', '--url', `${server.url()}?table=none`])
   expect(missing).toMatchObject({
     code: 64,
@@ -159,7 +159,7 @@ test('a database without marks, or without a server, is said', async () => {
   expect(gone.err).not.toContain('secret')
 })
 
-test('a server that stands still is not waited for without end', async () => {
+test('a hanging server is not waited for for ever', async () => {
   const own = await startPostgres()
   await own.pause()
   const { code, err } = await holdfast(['fence', 'ls', '--url', own.url()])

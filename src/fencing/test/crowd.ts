@@ -75,7 +75,7 @@ const sorted = (marks: readonly Mark[]): Mark[] => marks.toSorted(compareMarks)
 
 export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>): void {
   describe.each(Object.entries(places))('a thousand writers that pause wherever they like, over %s', (_name, open) => {
-    test('write in the order of their marks, nobody after one that is newer, and nothing is lost', async () => {
+    test('write in the order of their marks, never after a newer one, and nothing is lost', async () => {
       await using logs = await open()
       let runs = 0
       const property = fc.asyncProperty(schedule, async writers => {

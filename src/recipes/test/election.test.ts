@@ -64,7 +64,7 @@ const engines: Readonly<Record<string, () => Promise<{ url: string } & AsyncDisp
 }
 
 describe.each(Object.keys(engines))('processes that compete over %s', engine => {
-  test('lead one at a time, through stops, kills and hand-overs, and no fenced write is out of turn', async () => {
+  test('lead one at a time, through stops, kills and handovers, and fenced writes stay in order', async () => {
     await using server = await (engines[engine] as (typeof engines)[string])()
     for (let count = 0; count < 3; count += 1) candidate(server.url)
 

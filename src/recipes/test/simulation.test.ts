@@ -33,7 +33,7 @@ interface Candidate {
   linger: number
 }
 
-test('whatever happens to candidates, bodies of one do not overlap, one believes at a time, tokens rise, and one leads in the end', async () => {
+test('whatever happens to candidates, their bodies do not overlap, one leads at a time, tokens rise, and one leads in the end', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (plan, seed) => {
       const clock = new VirtualClock()

@@ -148,7 +148,7 @@ describe('over Redis', () => {
     expect(advice?.choices[0]?.takeover).toBeGreaterThanOrEqual(2_000 + 2 * 199)
   })
 
-  test('a paused server shows as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
+  test('a paused server is measured as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
     const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
     await running.tells('measuring')
     await answers()

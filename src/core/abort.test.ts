@@ -33,7 +33,7 @@ test('an abort between a busy answer and the sleep until the next request settle
   expect(store.calls).toEqual(['acquire', 'watch', 'acquire', 'release'])
 })
 
-/** Nothing of the claim is left: no place, no lease, no timer, no listener. */
+/** Nothing of the claim is left: no position, no lease, no timer, no listener. */
 async function expectNothingLeft({ clock, other, server }: Stage, signal: AbortSignal): Promise<void> {
   const { holder, waiters } = await other.inspect('a')
   expect(waiters).toEqual([])
@@ -148,7 +148,7 @@ test('a queue request that arrives after its wait was aborted gets no position',
   abort('enough')
   await clock.advance(0)
   expect(wait.error).toBe('enough')
-  expect(store.count('release')).toBe(2) // it gave its place back, then left a mark that it is gone
+  expect(store.count('release')).toBe(2) // it left the queue, then got the answer gone
   deliver()
   await clock.advance(0)
   expect((await other.inspect('a')).waiters).toEqual([])

@@ -87,7 +87,7 @@ test('a grant whose answer comes after its ttl is no lease: the claim asks again
   const acquiring = follow(locks.acquire('a'))
   await clock.advance(0)
   answer()
-  const blocked = clock.block(2_970) // the answer is there when the event loop goes on, and its time is over
+  const blocked = clock.block(2_970) // the answer is there when the event loop continues, after the deadline
   store.mend('acquire')
   await blocked
   expect(acquiring.settled).toBe(false)

@@ -10,7 +10,7 @@ interface Ended {
 
 const index = pathToFileURL(`${import.meta.dirname}/../index.ts`)
 
-/** Runs a module in a process of its own, in which an unhandled rejection is an error, until it ends by itself. */
+/** Runs a module in its own process until it ends by itself. An unhandled rejection is an error. */
 function run(body: string): Promise<Ended> {
   const source = `
     import { createLocks, memory, subscribe } from ${JSON.stringify(index)}

@@ -107,7 +107,7 @@ test('S5: tryAcquire over an unresponsive store takes at most 2 s, as do inspect
   expect(calls.map(({ settled }) => settled)).toEqual(calls.map(() => true))
 })
 
-/** Lets the leases be renewed, and what nobody refers to be collected. */
+/** Lets the leases be renewed, and unreferenced objects be collected. */
 async function renewedAndCollected(locks: Locks, leases: number): Promise<void> {
   const marker = new WeakRef({})
   await until('a renewal of each', () => locks.advice().heartbeats >= leases)

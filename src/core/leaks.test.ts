@@ -113,7 +113,7 @@ test('with the clocks of the process, timers end with the leases', async () => {
   const before = timers()
   await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.using(`${i % 10}`, async () => {})))
   await locks.close()
-  // Vitest has one of its own now and then.
+  // Vitest sometimes has one too.
   await until('no timer is left', () => timers() <= before, { limit: 2_000 })
 })
 

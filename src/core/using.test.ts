@@ -3,7 +3,7 @@ import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 
-/** Work that goes on until its lease says stop, then fails as many functions do. */
+/** Work that continues until its signal aborts, then fails as many functions do. */
 function untilAborted(fail: (reason: unknown) => unknown) {
   return ({ signal }: Lease): Promise<never> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(fail(signal.reason) as Error)))

@@ -59,7 +59,7 @@ test('a wake during a request is not lost', async () => {
   const wait = follow(locks.acquire('a'))
   await clock.advance(0)
   const answer = store.holdReplies('acquire')
-  await clock.advance(3_400) // it asks again to keep its place, and is told that the name is held
+  await clock.advance(3_400) // it asks again to keep its position, and the name is still held
   expect(store.count('acquire')).toBe(3)
   store.mend('acquire')
   await held.release()

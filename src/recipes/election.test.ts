@@ -5,7 +5,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { testLocks } from '../testing/index.ts'
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function untilTold({ signal }: Lease): Promise<void> {
   return new Promise(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())))
 }

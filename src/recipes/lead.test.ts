@@ -4,7 +4,7 @@ import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { testLocks } from '../testing/index.ts'
 
-/** Resolves when the lease tells its work to end. */
+/** Resolves when the signal of the lease aborts. */
 function told({ signal }: Lease): Promise<void> {
   return new Promise(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())))
 }

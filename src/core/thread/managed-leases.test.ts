@@ -166,7 +166,7 @@ test('a stop is confirmed when no renewal is in flight, and none follows', async
   expect(store.count('renew')).toBe(1)
   expect(store.count('release')).toBe(0)
   expect(clock.pending).toBe(0)
-  // To the main thread, which may have given up only the renewals, the lease goes on until its deadline.
+  // For the main thread, which may have stopped only the renewals, the lease lasts until its deadline.
   expect(term.read()).toBe(TTL - MARGIN - 19_000 - 2 * TTL)
 })
 

@@ -8,9 +8,9 @@ const WRITERS = 1_000
 
 type Append = (resource: string, mark: Mark, pause: number) => Promise<unknown>
 
-/** Lists that writers append what they show to, one for each resource. */
+/** Lists to which writers append their marks, one for each resource. */
 export interface Logs extends AsyncDisposable {
-  /** Shows the mark, and appends it unless it is refused; pauses for so many milliseconds where that is worst. */
+  /** Presents the mark, and appends it unless it is refused. Pauses for this many milliseconds at the worst place. */
   readonly append: Append
   /** The same as one would without a fence. */
   readonly naive: Append
@@ -48,7 +48,7 @@ function markOf(turn: number): Mark {
   return { epoch: Math.floor(holder / 15), token: 2n ** 53n - 7n + BigInt(holder % 15) }
 }
 
-/** What a thousand writers were told. */
+/** The results of a thousand writers. */
 class Crowd {
   readonly written: Mark[] = []
   refused = 0

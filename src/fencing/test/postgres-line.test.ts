@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A transaction that is open until it is told to end. */
+/** A transaction that stays open until the test ends it. */
 async function open(name: string, token: number): Promise<() => Promise<void>> {
   const begun = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()

@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A transaction that has begun its work, and commits when it is told to. */
+/** A transaction that has begun its work, and commits when the test says so. */
 async function opened(token: number): Promise<() => Promise<void>> {
   const begun = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()

@@ -70,7 +70,7 @@ test.each(clients)('writes over %s are accepted until a newer holder was seen', 
 })
 
 test('a write is one command, and the script is sent once', async () => {
-  // ioredis takes what others send just then for its own answer, and a client that connects asks for `info`.
+  // ioredis mistakes commands of other clients for its own answer, and a connecting client sends `info`.
   await client.ping()
   const monitor = await new Redis(server.port, { lazyConnect: true }).monitor()
   const commands: string[] = []

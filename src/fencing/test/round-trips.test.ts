@@ -62,7 +62,7 @@ describe('Redis', () => {
   })
 
   describe('an HTTP service that writes there', () => {
-    /** Takes requests to a path, each of which does its part of them. */
+    /** Serves requests by path. */
     async function tripsTo(
       services: Record<string, (request: IncomingMessage, response: ServerResponse) => Promise<unknown>>,
     ): Promise<Record<string, number>> {

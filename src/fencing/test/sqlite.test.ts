@@ -75,7 +75,7 @@ describe('a transaction', () => {
     expect(() => fence.transaction(holder('a', 5), insert)).toThrow(refused)
     expect(() => fence.check(holder('a', 4))).toThrow(stale(4n, 5n))
     database.exec('rollback')
-    fence.touch(holder('a', 4)) // what was rolled back was never seen
+    fence.touch(holder('a', 4)) // a mark that was rolled back does not count
   })
 })
 

@@ -47,7 +47,7 @@ describe('over SQLite', () => {
     expect(histogram.reduce((sum, { count }) => sum + count, 0)).toBe(heartbeats)
     expect(heartbeats).toBeLessThanOrEqual(51)
     expect(latency?.p50).toBeLessThanOrEqual(latency?.p99 ?? 0)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over SQLite
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over SQLite
     for (const { ttl, tolerates, takeover } of advice?.choices ?? []) {
       expect(ttl).toBeGreaterThanOrEqual(advice?.leastTtl ?? 0)
       expect(tolerates).toBeGreaterThan(0)
@@ -202,7 +202,7 @@ describe('over the five servers of a Redlock', () => {
     )
     expect({ store, failed }).toEqual({ store: 'redlock of 5', failed: 0 })
     expect(heartbeats).toBeGreaterThanOrEqual(20)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over Redlock
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over Redlock
     const [choice] = advice?.choices ?? []
     expect(choice?.takeover).toBeGreaterThan(choice?.ttl ?? 0)
     expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')

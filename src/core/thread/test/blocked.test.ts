@@ -13,7 +13,7 @@ import type { Told } from './holder.ts'
 
 const HOLDER = fileURLToPath(new URL('./holder.ts', import.meta.url))
 const TTL = 1_000
-/** Milliseconds that a machine with other things to do may add to what is bounded. */
+/** Milliseconds that a busy machine may add to a bound. */
 const SLACK = 3_000
 
 let server: RedisServer
@@ -32,7 +32,7 @@ interface Holder {
   /** When it began to block. */
   readonly since: bigint
   readonly token: string
-  /** The next that it tells. */
+  /** Its next message. */
   next(): Promise<Told>
 }
 
@@ -99,7 +99,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     const ranOn = await holder.next()
     expect(ranOn).toMatchObject({ code: 'LEASE_LOST', message: 'the lease "a" was not renewed in time', aborted: true })
     expect(BigInt(ranOn.last ?? 0)).toBeLessThan(passedOn)
-    // Nine tenths of the limit are ridden out, and what was left of the lease then.
+    // It survives nine tenths of the limit, and then the rest of the lease.
     expect(ms(holder.since, ranOn.last)).toBeGreaterThan(0.9 * livenessLimit)
     expect(ms(holder.since, passedOn)).toBeLessThan(livenessLimit + TTL + SLACK)
     expect(lease.token).toBeGreaterThan(BigInt(holder.token))

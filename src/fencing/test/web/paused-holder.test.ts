@@ -29,7 +29,7 @@ const resources: Record<Kind, () => Promise<{ target: string; read: (how: 'fence
   },
 }
 
-/** The first holds and is stopped past its ttl, the next one writes, the first goes on. */
+/** The first holder is paused past its ttl, the next one writes, and the first continues. */
 async function story(kind: Kind, how: 'fenced' | 'naive'): Promise<{ answer: string; text: string }> {
   const { target, read } = await resources[kind]()
   const store = `sqlite:${join(newFolder('leases'), 'leases.db')}`

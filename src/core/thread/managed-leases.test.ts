@@ -106,7 +106,7 @@ test('it stops renewing while the main thread is blocked for longer than its lim
   expect(store.count('renew')).toBe(0)
   expect(notifications[0]).toMatchObject({ kind: 'failed', error: { code: 'STORE_UNAVAILABLE', retryable: true } })
   expect(notifications[0]).toMatchObject({
-    error: { message: 'not renewed: the event loop did not turn for 17500 ms, and may for 10000 ms' },
+    error: { message: 'not renewed: the event loop was blocked for 17500 ms, and livenessLimit allows 10000 ms' },
   })
   await live(1_000)
   expect(store.count('renew')).toBe(1)

@@ -1,18 +1,21 @@
 import { defineConfig, type UserConfig } from 'tsdown'
 import { ENTRIES } from './script/entries.ts'
-import { withoutLuaComments } from './script/lua.ts'
+import { minifiedScripts } from './script/lua.ts'
 
 const commandLine = { 'cli/main': 'src/cli/main.ts' }
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
 const thread = { 'thread/worker': 'src/heartbeat-worker.ts' }
 
+// The processes of `holdfast demo`.
+const demo = { 'demo/demo': 'examples/invoices/demo.ts', 'demo/job': 'examples/invoices/job.ts' }
+
 const config: UserConfig = defineConfig({
   entry: ENTRIES,
-  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread } }, cjs: {} },
+  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread, ...demo } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,
-  plugins: [withoutLuaComments()],
+  plugins: [minifiedScripts()],
   dts: { entry: Object.values(ENTRIES) },
   // Users with TypeScript's default libraries need it for AsyncDisposable.
   banner: { dts: '/// <reference lib="esnext.disposable" />' },

@@ -4,7 +4,7 @@ import { ENGINES } from '../src/engines.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** The entry points of the package: the name in `dist`, and after `holdfast/`, with the source of each. */
+/** The entry points of the package by name, in `dist` and after `holdfast/`, each with its source. */
 export const ENTRIES: Readonly<Record<string, string>> = {
   index: 'src/index.ts',
   ...Object.fromEntries(ENGINES.map(({ name }) => [name, `src/stores/${name}/index.ts`])),
@@ -15,7 +15,7 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   testing: 'src/testing/index.ts',
 }
 
-/** Each folder of a fence is one. */
+/** The names of the fences: each has a folder. */
 function fences(): string[] {
   return globSync('src/fencing/*/index.ts', { cwd: ROOT })
     .map(path => basename(join(path, '..')))

@@ -1,4 +1,4 @@
-// Writes what is derived from other files: `npm run generate`. With --check it says what differs, and writes nothing.
+// Writes generated files and parts of files: `npm run generate`. With --check it reports stale ones and writes nothing.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'

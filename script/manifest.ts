@@ -1,6 +1,6 @@
 import { ENTRIES } from './entries.ts'
 
-/** The text of package.json with `exports` and `typesVersions` as the entry points are. */
+/** The text of package.json, with `exports` and `typesVersions` for all entry points. */
 export function manifestOf(text: string): string {
   const manifest = JSON.parse(text) as object
   const names = Object.keys(ENTRIES)
@@ -8,7 +8,7 @@ export function manifestOf(text: string): string {
     ...Object.fromEntries(names.map(name => [name === 'index' ? '.' : `./${name}`, conditions(name)])),
     './package.json': './package.json',
   }
-  // For TypeScript that does not read `exports` (`moduleResolution: node10`).
+  // For TypeScript with `moduleResolution: node10`, which ignores `exports`.
   const types = names.filter(name => name !== 'index').map(name => [name, [`./dist/${name}.d.cts`]])
   const typesVersions = { '*': Object.fromEntries(types) }
   return `${JSON.stringify({ ...manifest, exports, typesVersions }, null, 2)}\n`

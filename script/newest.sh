@@ -1,8 +1,8 @@
-# Sourced by script/setup: the servers of Debian 13 (trixie), unpacked into .tools/newest beside the installed ones. They
-# run with their own libc, so any Debian can start them. Java and the other servers are those of --servers.
+# Sourced by script/setup: unpacks the servers of Debian 13 (trixie) into .tools/newest, in addition to the installed ones.
+# They run with their own libc, so any Debian can start them. Java and the other servers come from --servers.
 
 newest_suite=trixie
-# No dependency is resolved, so each package is named: first those with servers, then libraries, then ZooKeeper's jars.
+# Dependencies are not resolved, so all packages are listed: servers, then libraries, then the jars of ZooKeeper.
 newest_packages='
 redis-server redis-tools valkey-server valkey-tools etcd-server postgresql-17 postgresql-client-17 pgbouncer
 libc6 libjemalloc2 liblzf1 libssl3t64 libsystemd0 libstdc++6 libgcc-s1 libcap2 libzstd1 zlib1g libatomic1 libpq5 libldap2
@@ -14,7 +14,7 @@ libsnappy-java
 newest_programs='bin/redis-server bin/redis-cli bin/valkey-server bin/valkey-cli bin/etcd sbin/pgbouncer
 lib/postgresql/17/bin/postgres lib/postgresql/17/bin/initdb lib/postgresql/17/bin/pg_basebackup'
 
-bring_newest_servers() {
+install_newest_servers() {
   local work=$tools/newest.new stamp
   stamp=$(echo "$newest_suite" $newest_packages)
   if [ "$(cat "$tools/newest/packages" 2>/dev/null)" = "$stamp" ]; then return 0; fi
@@ -31,17 +31,17 @@ bring_newest_servers() {
   mv "$work" "$tools/newest"
 }
 
-# unpack_newest FOLDER: by lists and archives of its own, with the mirror that this machine uses.
+# unpack_newest FOLDER: downloads and unpacks the packages with separate apt lists and the mirror of this machine.
 unpack_newest() {
   local work=$1 apt=$1/apt mirror options archive codename
   for archive in apt-get dpkg; do
-    command -v $archive >/dev/null || fail "--newest-servers unpacks packages of Debian: $archive is missing on this machine"
+    command -v $archive >/dev/null || fail "--newest-servers unpacks packages of Debian: $archive is not installed"
   done
   codename=$(. /etc/os-release && echo "$ID ${VERSION_CODENAME-}")
   mirror=$(apt-get indextargets --no-release-info --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     awk -v release="${codename#* }" '$2 == release && $3 == "main" { print $1; exit }') || true
   [ "${codename% *}" = debian ] && [ -n "$mirror" ] ||
-    fail "--newest-servers needs a mirror of Debian: the sources of apt on this machine (/etc/apt) name none"
+    fail "--newest-servers needs a Debian mirror, but the apt sources of this machine (/etc/apt) have none"
 
   echo "deb $mirror $newest_suite main" >"$apt/sources.list"
   options="-qq -o Dir::State::lists=$apt/lists -o Dir::State::status=/dev/null -o Dir::Cache=$apt/cache
@@ -54,15 +54,15 @@ unpack_newest() {
   for archive in "$apt"/debs/*.deb; do dpkg -x "$archive" "$work"; done
 }
 
-# wrap_newest USR PROGRAM: renames it and puts a script in its place that runs it with the unpacked libraries. The path
-# is relative to the script, and PostgreSQL finds its files beside the name that it was called by.
+# wrap_newest USR PROGRAM: replaces the program by a script that runs it with the unpacked libraries. Paths are relative
+# to the script. --argv0 keeps its name, because PostgreSQL finds its files relative to that.
 wrap_newest() {
   local usr=$1 program=$2 libraries loader up outside
-  [ -x "$usr/$program" ] || fail "the packages of $newest_suite did not bring $program"
+  [ -x "$usr/$program" ] || fail "the packages of $newest_suite do not contain $program"
   libraries=lib/$(uname -m)-linux-gnu
-  loader=$(cd "$usr" && compgen -G 'lib*/ld-linux*' | head -n 1) || fail "the libc of $newest_suite brought no loader"
+  loader=$(cd "$usr" && compgen -G 'lib*/ld-linux*' | head -n 1) || fail "the libc of $newest_suite has no loader"
   outside=$("$usr/$loader" --library-path "$usr/$libraries" --list "$usr/$program" 2>&1 | grep -vE "$usr|vdso|not a dynamic") &&
-    fail "script/newest.sh does not name all libraries of $program: $outside"
+    fail "newest_packages in script/newest.sh lacks libraries of $program: $outside"
   cp "$usr/$program" "$usr/$program.real"
   up=$(dirname "$program" | sed 's|[^/]*|..|g')
   rm "$usr/$program"

@@ -1,4 +1,4 @@
-/** Prints the test files that cannot start a server, by their imports: those of `script/test --local`. */
+/** Prints the test files that import no code which starts servers: the tests of `script/test --local`. */
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -23,7 +23,7 @@ function reached(path: string, seen = new Set<string>()): Set<string> {
   return seen
 }
 
-/** What it loads from here: types are not. */
+/** The files of this checkout that it loads, without type imports. */
 function imported(path: string): string[] {
   const loads = /^(?:import|export)(?! type)[^'`]*'(\.[^']+\.ts)'|\bimport\('(\.[^']+\.ts)'\)/gm
   return Array.from(readFileSync(path, 'utf8').matchAll(loads), ([, named, dynamic]) =>

@@ -6,6 +6,7 @@ import { ENGINES } from '../src/engines.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
 import type { StoreHarness } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
+import { mysqlHarness } from './harnesses/mysql.ts'
 import { advisoryHarness, postgresHarnesses } from './harnesses/postgres.ts'
 import { redisClientHarnesses, redisHarnesses, redisTopologyHarnesses } from './harnesses/redis.ts'
 import { redlockHarnesses } from './harnesses/redlock.ts'
@@ -21,6 +22,7 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   redlockHarnesses,
   postgresHarnesses,
   advisoryHarness,
+  mysqlHarness,
   etcdHarness,
   zookeeperHarness,
 ]
@@ -33,7 +35,7 @@ test('every store has a harness', () => {
   expect(ENGINES.filter(({ name }) => !all.some(({ store }) => store === name))).toEqual([])
 })
 
-test('every harness is run by one test file', () => {
+test('one test file runs each harness', () => {
   const files = globSync('src/stores/**/*.test.ts', { cwd: root })
   const run = files.flatMap(file =>
     Array.from(read(file).matchAll(/^conform\(\W*(\w+)\(\)\)$/gm), ([, name]) => String(name)),
@@ -42,7 +44,7 @@ test('every harness is run by one test file', () => {
   expect(run).toHaveLength(sources.length)
 })
 
-test('every harness that repeats another repeats one that runs all of its cases', () => {
+test('a harness repeats only a harness that runs all of its cases', () => {
   const whole = all.filter(({ repeats }) => !repeats).map(({ name }) => name)
   for (const { repeats } of all) if (repeats) expect(whole).toContain(repeats)
 })
@@ -54,7 +56,7 @@ test('test/excluded-cases.txt lists the cases that a harness excludes, and why',
     const alone = conformanceCases(harness).filter(each => each.alone).length
     const excluded = excludedCases(harness)
     return [
-      `${name}: ${excluded.length} excluded${repeats ? `; ${alone} that run alone only with --full, as it repeats ${repeats}` : ''}`,
+      `${name}: ${excluded.length} excluded${repeats ? `; ${alone} that run alone only with --full, because it repeats ${repeats}` : ''}`,
       ...excluded.map(({ group, name, need, why }) => `  ${group}: ${name} (${need}: ${why})`),
     ]
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { judge } from '../lab/judge/checker.ts'
 import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
-import { keep, type Proof, proofOf, proofs } from '../script/proof/results.ts'
+import { addProof, type Proof, proofOf, proofs } from '../script/proof/results.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }
@@ -16,33 +16,33 @@ function pageIn(folder: string): string {
   return readFileSync(join(folder, 'README.md'), 'utf8')
 }
 
-const KEEPER = `
-  import { keep } from ${JSON.stringify(join(ROOT, 'script/proof/results.ts'))}
+const ADDER = `
+  import { addProof } from ${JSON.stringify(join(ROOT, 'script/proof/results.ts'))}
   const [engine, folder, proof] = process.argv.slice(1)
-  for (let i = 0; i < 20; i += 1) await keep({ ...JSON.parse(proof), engine, programme: String(i) }, folder)`
+  for (let i = 0; i < 20; i += 1) await addProof({ ...JSON.parse(proof), engine, programme: String(i) }, folder)`
 
-test('several processes may keep their runs in one folder at the same time', async () => {
+test('several processes can add results to one folder at the same time', async () => {
   const folder = newFolder('proof')
-  const keepAll = (engine: string): Promise<unknown> =>
-    scriptNode(['--input-type=module', '-e', KEEPER, engine, folder, JSON.stringify(passing)], { folder })
-  await Promise.all(['sqlite', 'redis', 'etcd'].map(keepAll))
+  const addAll = (engine: string): Promise<unknown> =>
+    scriptNode(['--input-type=module', '-e', ADDER, engine, folder, JSON.stringify(passing)], { folder })
+  await Promise.all(['sqlite', 'redis', 'etcd'].map(addAll))
   expect(proofs(folder)).toHaveLength(60)
 })
 
-test('a run takes the place of the last one of its engine and programme, and of no other', async () => {
+test('a result replaces only the last one of its engine and programme', async () => {
   const folder = newFolder('proof')
-  for (const engine of ['sqlite', 'redis']) await keep(named(engine), folder)
-  await keep(named('redis', violating), folder)
-  await keep({ ...named('redis'), commit: 'def' }, folder)
+  for (const engine of ['sqlite', 'redis']) await addProof(named(engine), folder)
+  await addProof(named('redis', violating), folder)
+  await addProof({ ...named('redis'), commit: 'def' }, folder)
   expect(proofs(folder).map(({ engine, programme, commit }) => `${engine} ${programme} ${commit}`)).toEqual([
     ...['redis all abc', 'redis usual def', 'sqlite usual abc'],
   ])
 })
 
-test('the page says what was violated, how it came about, and how to see it again', async () => {
+test('the page has the violation, its explanation, and the command that repeats it', async () => {
   const folder = newFolder('proof')
-  await keep(named('redis'), folder)
-  await keep(named('redis', violating), folder)
+  await addProof(named('redis'), folder)
+  await addProof(named('redis', violating), folder)
   const page = pageIn(folder)
   expect(page).toMatch(/^\| redis \| usual \| passed \|/m)
   expect(page).toMatch(/^\| redis \| all \| \*\*violated\*\* \(\d+\) \|/m)
@@ -53,11 +53,11 @@ test('the page says what was violated, how it came about, and how to see it agai
 })
 
 test.each([
-  ['an engine that there is not', ['--engine', 'sqlte'], /there is no engine sqlte, only sqlite, redis/],
+  ['an unknown engine', ['--engine', 'sqlte'], /--engine sqlte is unknown: expected sqlite, redis/],
   ['a time without a unit', ['--for', '3'], /--for 3: a duration needs a unit/],
   ['a time that is too short', ['--for', '3s'], /--for 3s: expected 10s or more/],
-  ['a seed that is none', ['--seed', 'x'], /--seed x: expected a whole number/],
-])('%s is refused before anything is started', async (_, args, message) => {
+  ['a seed that is not a number', ['--seed', 'x'], /--seed x: expected a whole number/],
+])('%s is refused before a run starts', async (_, args, message) => {
   const { code, stderr } = await scriptNode([join(ROOT, 'script/proof/prove.ts'), ...args], { folder: ROOT })
   expect(code).toBe(64)
   expect(stderr).toMatch(message)

@@ -1,14 +1,14 @@
 import { Socket } from 'node:net'
 
 /**
- * From now on counts how often this process waits for an answer, on all connections that it opens itself: whatever is
- * sent before the first bytes come back is one round trip. Answers how many there were so far.
+ * Counts the round trips on all connections that this process opens from now on. All data that are sent before the first
+ * reply are one round trip. Returns a function that returns the count.
  *
- * Exact while one thing happens at a time. What goes out at the same time on two connections is two.
+ * The count is exact for sequential requests. Requests at the same time on two connections count twice.
  */
 export function countRoundTrips(): () => number {
   let count = 0
-  /** Whether each waits for an answer. */
+  /** Is the connection waiting for a reply? */
   const opened = new WeakMap<Socket, boolean>()
   const { connect, write, push } = Socket.prototype as Methods
   Object.assign(Socket.prototype, {
@@ -31,7 +31,7 @@ export function countRoundTrips(): () => number {
   return () => count
 }
 
-/** Everything that a client sends or is sent passes these. */
+/** All data of a client pass through these. */
 interface Methods {
   connect(...args: unknown[]): unknown
   write(...args: unknown[]): unknown

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
-/** The folder of this checkout. */
+/** The root folder of this checkout. */
 export const ROOT: string = join(import.meta.dirname, '..')
 
 export interface Outcome {
@@ -13,13 +13,13 @@ export interface Outcome {
 export interface RunOptions {
   readonly folder: string
   readonly env?: NodeJS.ProcessEnv
-  /** Aborting sends SIGINT, as Ctrl-C does. */
+  /** An abort sends SIGINT, like Ctrl-C. */
   readonly interrupt?: AbortSignal
-  /** Told all of standard output so far, each time that more comes. */
+  /** Called with all standard output so far, each time that more arrives. */
   readonly onOutput?: (stdout: string) => void
 }
 
-/** Runs a program of this checkout in the same way as its users: `./script/node FILE ARGUMENTS`. */
+/** Runs a program of this checkout as its users do: `./script/node FILE ARGUMENTS`. */
 export function scriptNode(args: readonly string[], options: RunOptions): Promise<Outcome> {
   const { FORCE_COLOR: _colour, NODE_OPTIONS: _loader, ...env } = process.env
   return new Promise((resolve, reject) => {

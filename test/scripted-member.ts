@@ -4,7 +4,7 @@ import type { Claim } from '../src/contract/store.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../src/stores/quorum/member.ts'
 import { Quorum } from '../src/stores/quorum/quorum.ts'
 
-/** A node that does as a test says, and writes down what it is asked. */
+/** A node that a test controls. It records its requests. */
 export class ScriptedMember implements Member {
   readonly name: string
   readonly asked: string[] = []
@@ -53,7 +53,7 @@ export class ScriptedMember implements Member {
   }
 
   look(): Promise<Answer<Sight>> {
-    return this.#answer('look', () => ({ holder: undefined, line: [] }))
+    return this.#answer('look', () => ({ holder: undefined, queue: [] }))
   }
 
   names(): Promise<Answer<readonly string[]>> {
@@ -72,7 +72,7 @@ export class ScriptedMember implements Member {
 
 export const granted = (token: number): Vote => ({ kind: 'granted', token })
 
-/** Voted for another, for `remaining` ms. */
+/** The vote of another claim, for another `remaining` ms. */
 export function busy(id: string, remaining = 1_000): Vote {
   return {
     kind: 'busy',
@@ -88,7 +88,7 @@ export function never<Value>(): Promise<Value> {
 
 export const claim: Claim = { name: 'a', id: 'own', owner: 'me', ttl: 1_000, note: '', queue: false }
 
-/** So many nodes, and what decides over them; each is waited for 50 ms. */
+/** A quorum over `size` nodes, with a timeout of 50 ms, and its nodes. */
 export function quorumOf(size: number, environment: Environment = systemEnvironment()): [Quorum, ScriptedMember[]] {
   const members = Array.from({ length: size }, (_, index) => new ScriptedMember(`node ${index}`))
   return [new Quorum(members, 50, environment), members]

@@ -16,10 +16,10 @@ import { VirtualClock } from '../src/testing/clock.ts'
 
 type Verb = 'acquire' | 'renew' | 'annotate' | 'release' | 'watch' | 'inspect' | 'break' | 'close'
 
-/** Decides what becomes of a call. `forward` lets the server carry it out. */
+/** Decides the outcome of a call. `forward` passes the call to the server. */
 export type Rule = (forward: () => Promise<unknown>, signal: AbortSignal) => unknown
 
-/** What has left is carried out whether or not the sender still cares. */
+/** Never aborts: the server executes a request that was sent, even if its sender aborts. */
 const sent = new AbortController().signal
 
 const never = new Promise<never>(() => {})
@@ -27,24 +27,24 @@ const never = new Promise<never>(() => {})
 /** The request never arrives. */
 export const lost: Rule = () => never
 
-/** The server carries it out, and its reply is lost. */
+/** The server executes the request, and its reply is lost. */
 export const unanswered: Rule = async forward => {
   await forward()
   return never
 }
 
-/** The server is not reached. */
+/** The connection is refused. */
 export const refused: Rule = () => Promise.reject(new Error('connect ECONNREFUSED'))
 
-/** A store whose requests and replies a test holds back, loses or makes up. */
+/** A store whose requests and replies a test delays, loses or invents. */
 class ScriptedStore implements Store {
   readonly kind = 'scripted'
   readonly guarantees: Guarantees
   /** The verbs of all calls, in order. */
   readonly calls: Verb[] = []
-  /** Tells the holder of a claim, by its id, that the lease is lost. */
-  readonly tell: Map<string, () => void> = new Map()
-  /** The last claim that was put or renewed. */
+  /** By the id of a claim: notifies its holder that the lease is lost. */
+  readonly notifyLoss: Map<string, () => void> = new Map()
+  /** The claim of the last acquire or renew. */
   claim: Claim | undefined
   readonly #server: Store
   readonly #rules = new Map<Verb, Rule>()
@@ -54,39 +54,39 @@ class ScriptedStore implements Store {
     this.guarantees = server.guarantees
   }
 
-  /** How often the core asked for this. */
+  /** How many calls the core made. */
   count(verb: Verb): number {
     return this.calls.filter(call => call === verb).length
   }
 
-  /** From now on `rule` decides about every such call. */
+  /** From now on `rule` decides every such call. */
   rule(verb: Verb, rule: Rule): void {
     this.#rules.set(verb, rule)
   }
 
   onLoss({ id }: ClaimKey, lost: () => void): () => void {
-    this.tell.set(id, lost)
-    return () => void this.tell.delete(id)
+    this.notifyLoss.set(id, lost)
+    return () => void this.notifyLoss.delete(id)
   }
 
-  /** Calls reach the server again. */
-  mend(...verbs: Verb[]): void {
+  /** Removes the rules: the calls reach the server again. */
+  restore(...verbs: Verb[]): void {
     for (const verb of verbs) this.#rules.delete(verb)
   }
 
-  /** Everything that is asked about a claim, by one rule. */
+  /** One rule for all calls about a claim. */
   ruleAll(rule: Rule): void {
     for (const verb of ['acquire', 'renew', 'annotate', 'release', 'watch', 'break'] as const) this.rule(verb, rule)
   }
 
-  /** Calls made from now on reach the server only when the function that this answers is called. */
+  /** Delays the requests of later calls until the returned function is called. */
   holdRequests(verb: Verb): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.rule(verb, forward => promise.then(forward))
     return resolve
   }
 
-  /** Calls are carried out, and answered only when the function that this answers is called. */
+  /** The server executes later calls. Delays their replies until the returned function is called. */
   holdReplies(verb: Verb): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.rule(verb, async forward => {
@@ -131,7 +131,7 @@ class ScriptedStore implements Store {
     return this.#call('close', async () => {}, sent)
   }
 
-  /** What a rule answers may be anything at all: so may a store's answer. */
+  /** A rule may return any value, as a faulty store may. */
   #call<Answer>(verb: Verb, forward: () => Promise<Answer>, signal: AbortSignal): Promise<Answer> {
     this.calls.push(verb)
     const rule = this.#rules.get(verb)
@@ -145,11 +145,11 @@ export interface Stage {
   readonly store: ScriptedStore
   readonly server: Store
   readonly locks: StoreLocks
-  /** Another process, which reaches the server without fail. */
+  /** Another process, whose requests always reach the server. */
   readonly other: StoreLocks
 }
 
-/** Locks in virtual time, over a store that the test commands. */
+/** Locks with a virtual clock, over a store that the test controls. */
 export function stage(defaults: LocksDefaults = {}): Stage {
   const clock = new VirtualClock()
   const server = memory({ clock })
@@ -164,7 +164,7 @@ export function stage(defaults: LocksDefaults = {}): Stage {
   }
 }
 
-/** How a promise stands at this moment; to hold one this way leaves no rejection unhandled. */
+/** The current state of a promise. A rejection that is followed is not unhandled. */
 export interface Outcome<Value> {
   readonly settled: boolean
   readonly value: Value | undefined
@@ -184,7 +184,7 @@ export function follow<Value>(promise: PromiseLike<Value>): Outcome<Value> {
   return outcome
 }
 
-/** Everything that `items` yields. */
+/** All items that `items` yields. */
 export async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const found: Item[] = []
   for await (const item of items) found.push(item)

@@ -21,19 +21,19 @@ export async function acquire(store: Store, claim: Claim): Promise<Grant | Busy>
   return store.acquire(claim, signal)
 }
 
-/** The token of what must be had. */
+/** Acquires the claim and returns its token. Throws if the name is busy. */
 export async function hold(store: Store, claim: Claim): Promise<bigint> {
   const answer = await store.acquire(claim, signal)
   if (!answer.held) throw new Error(`${claim.name} is held by ${answer.holder?.owner}`)
   return answer.token
 }
 
-/** The leases and waiters that the store shows. */
+/** The leases and waiters in the store. */
 export async function look(store: Store, query: Query): Promise<LeaseRecord[]> {
   return (await Array.fromAsync(store.inspect(query, signal))).filter(isLease)
 }
 
-/** The state of the servers that the store is made of, also if too few of them answer for a lease. */
+/** The states of the store's servers, also if too few of them answer to grant a lease. */
 export async function nodesOf(store: Store): Promise<NodeRecord[]> {
   const nodes: NodeRecord[] = []
   try {
@@ -44,12 +44,12 @@ export async function nodesOf(store: Store): Promise<NodeRecord[]> {
   return nodes
 }
 
-/** What it rejects with. */
+/** The error that the promise rejects with. */
 export async function failureOf(promise: Promise<unknown>): Promise<Error & { code?: string; retryable?: boolean }> {
   try {
     await promise
   } catch (error) {
     return error as Error
   }
-  throw new Error('it did not reject')
+  throw new Error('the promise did not reject')
 }

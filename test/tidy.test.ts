@@ -11,10 +11,10 @@ const HEADINGS = ['What it needs', 'What it promises', 'What can go wrong', 'Opt
 
 const manifest = JSON.parse(read('package.json'))
 /** Folders of src/stores that several engines share. */
-const PARTS = ['shared', 'quorum']
+const SHARED_FOLDERS = ['shared', 'quorum']
 
 // To accept a change: npm test -- test/tidy.test.ts --update
-test('the public surface is the one that test/public-api.txt reports', async () => {
+test('the public API is the one in test/public-api.txt', async () => {
   await expect(publicApi(ROOT, ENTRIES)).toMatchFileSnapshot('public-api.txt')
 })
 
@@ -30,17 +30,17 @@ describe.each(ENGINES)('the store $name', ({ name, clients }) => {
     expect(Array.from(headings, ([, heading]) => heading)).toEqual(expect.arrayContaining(HEADINGS))
   })
 
-  test('needs clients that are optional peers of the package', () => {
+  test('has clients that are optional peer dependencies of the package', () => {
     expect(Object.keys(manifest.peerDependencies)).toEqual(expect.arrayContaining([...clients]))
   })
 })
 
-test('each folder of src/stores is an engine of the table, or a part of several', () => {
+test('each folder of src/stores is an engine of the table, or shared by several', () => {
   const folders = readdirSync(join(ROOT, 'src/stores'))
-  expect(folders.sort()).toEqual([...ENGINES.map(({ name }) => name), ...PARTS].sort())
+  expect(folders.sort()).toEqual([...ENGINES.map(({ name }) => name), ...SHARED_FOLDERS].sort())
 })
 
-test('nothing is printed outside of the command line', () => {
+test('only the command line prints', () => {
   expect(
     files('src/**/*.ts').filter(path => !/^src.cli.|\.test\.ts$|.test\//.test(path) && /\bconsole\b/.test(read(path))),
   ).toEqual([])
@@ -51,19 +51,19 @@ test(`no source file has more than ${LONGEST_FILE} lines`, () => {
   expect(sources.filter(path => read(path).trimEnd().split('\n').length > LONGEST_FILE)).toEqual([])
 })
 
-test('the package brings no dependency, and requires none', () => {
+test('the package has no dependencies, and all peer dependencies are optional', () => {
   expect(manifest.dependencies).toBeUndefined()
   const { peerDependencies, peerDependenciesMeta } = manifest
   for (const peer of Object.keys(peerDependencies)) expect(peerDependenciesMeta[peer]).toEqual({ optional: true })
 })
 
-test('lock files say what is installed and not from where', () => {
+test('lock files have no registry URLs', () => {
   const locks = files('**/package-lock.json')
   expect(locks).toContain('package-lock.json')
   expect(locks.filter(path => /"resolved": "(?!lab")/.test(read(path)))).toEqual([])
 })
 
-/** Files of the checkout, by path from its root. */
+/** Files of the checkout, as paths from its root. */
 function files(pattern: string): string[] {
   const options = { cwd: ROOT, withFileTypes: true, exclude: isForeign } as const
   return globSync(pattern, options)

@@ -10,7 +10,7 @@ describe('a wrong option is refused, with what is expected', () => {
     ['no engine', [], /--lab ENGINE is missing, one of sqlite, redis/],
     ['an engine that is mistyped', ['--lab', 'redlok'], /did you mean redlock\?/],
     ['two subjects', ['--lab', 'redis', '--store', 'sqlite:a'], /give one of them/],
-    ['a fault that nobody knows', ['--lab', 'redis', '--faults', 'cut,meteor'], /there is no fault meteor; there are/],
+    ['an unknown fault', ['--lab', 'redis', '--faults', 'cut,meteor'], /there is no fault meteor; there are/],
     ['a fault that a file does not have', ['--lab', 'sqlite', '--faults', 'cut'], /there is no fault cut of a file/],
     ['a duration of nonsense', ['--lab', 'redis', '--duration', 'long'], /--duration long is not a duration/],
     ['a duration that is too short', ['--lab', 'redis', '--duration', '1s'], /expected from 3 ttls/],

@@ -43,7 +43,7 @@ test('a server that does not answer is reported, and nothing is started', async 
 })
 
 test('a ttl that is too short for the store is refused before anything is started', async () => {
-  // Nobody answers there: so the servers were not even asked.
+  // No server listens there, so no request was sent.
   const { code, err } = await holdfast(['prove', '--store', 'etcd://127.0.0.1:1', ...QUICK])
   expect({ code, err }).toMatchObject({
     code: 64,

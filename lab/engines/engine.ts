@@ -8,7 +8,7 @@ export interface Engine extends AsyncDisposable {
   /** The versions of the servers, by program. */
   readonly versions: Readonly<Record<string, string>>
   /**
-   * After the ttl of a dead holder, a waiter must acquire the name within so many milliseconds: without an election of the
+   * After the ttl of a dead holder, a waiter must acquire the name within this many milliseconds: without an election of the
    * servers, and after one.
    */
   readonly bound: { readonly death: number; readonly election: number }

@@ -9,7 +9,7 @@ export interface FaultyClient {
   /** Resolves when it is stopped. */
   pause(): Promise<void>
   resume(): void
-  /** Blocks its event loop for so many milliseconds. */
+  /** Blocks its event loop for this many milliseconds. */
   block(ms: number): void
   kill(): Promise<void>
 }

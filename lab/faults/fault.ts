@@ -11,7 +11,7 @@ export interface Turn {
   readonly length: number
   /** Records the fault. Called once, before it begins. It ends when the fault's promise settles. */
   report(target: string, effects?: Effects): void
-  /** Resolves after so many milliseconds, or at the end of the run. */
+  /** Resolves after this many milliseconds, or at the end of the run. */
   wait(ms: number): Promise<void>
 }
 

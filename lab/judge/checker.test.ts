@@ -19,7 +19,7 @@ const RUN: Details['run'] = {
 }
 
 describe('safety', () => {
-  test('a write may not follow one with a higher token', () => {
+  test('a write after one with a higher token is a violation', () => {
     expect(
       broken(
         'safety',
@@ -31,7 +31,7 @@ describe('safety', () => {
     ).toContain('a write with token 4 was accepted after one with 5')
   })
 
-  test('a write is accepted once, and by a fence only with a token that is not below what it has seen', () => {
+  test('a write is accepted once, and a fence accepts no token below the highest one seen', () => {
     const again = event('accepted', 30, { name: 'a', token: '5', write: 1, mark: '6' })
     expect(broken('safety', ...held(0, ONE, '5'), ...write(10, ONE, '5', 1), again)).toEqual([
       'a write was accepted twice',
@@ -39,7 +39,7 @@ describe('safety', () => {
     ])
   })
 
-  test('a writer is answered what was decided', () => {
+  test('a writer gets the answer that was decided', () => {
     const [leaves, accepted] = write(10, ONE, '5', 1)
     const refused = event('refused', 20, { ...ONE, write: 1 })
     expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, refused)).toEqual([
@@ -56,22 +56,22 @@ describe('safety', () => {
 })
 
 describe('tokens', () => {
-  test('none is granted twice', () => {
+  test('no token is granted twice', () => {
     expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '5'))).toEqual(['token 5 was granted twice'])
   })
 
-  test('one is above all that were granted before its request', () => {
+  test('a token is above all that were granted before its request', () => {
     expect(broken('tokens', ...held(0, ONE, '5'), ...held(200, TWO, '4'))).toEqual([
       'token 4 was granted to a request that came after the grant of 5',
     ])
   })
 
-  test('concurrent requests may have theirs in any order', () => {
+  test('concurrent requests may get tokens in any order', () => {
     const early = event('asked', 0, TWO)
     expect(broken('tokens', early, ...held(1, ONE, '5'), ...held(200, TWO, '4').slice(1))).toEqual([])
   })
 
-  test('tokens above 2^53 are told apart', () => {
+  test('tokens above 2^53 are distinguished', () => {
     expect(broken('tokens', ...held(0, ONE, '9007199254740992'), ...held(200, TWO, '9007199254740993'))).toEqual([])
   })
 })
@@ -80,13 +80,13 @@ describe('notified in time', () => {
   const lost = event('lost', 95, { ...ONE, reason: 'LEASE_LOST' })
   const late = [event('asked', 0, ONE), granted(5, ONE, '5'), event('believed', 6, { ...ONE, until: 95 })] as const
 
-  test('a holder that still believes it after the next grant was notified too late', () => {
+  test('a check that succeeds after the next grant means a late notification', () => {
     expect(broken('notified', ...late, ...held(80, TWO, '6'), lost)).toEqual([
       'client 1 believed to hold it for 15.0 ms after client 2 was granted it',
     ])
   })
 
-  test('a pause excuses a late write but no late belief', () => {
+  test('a pause excuses a late write but not a late successful check', () => {
     const pause = event('fault', 20, { what: 'pause', target: 'client 1', client: 1, pausesClient: 1, until: 200 })
     expect(broken('notified', ...late, pause, ...held(80, TWO, '6'), lost)).toHaveLength(1)
     const writing = event('writing', 320, { ...ONE, token: '5', write: 1 })
@@ -105,7 +105,7 @@ describe('notified in time', () => {
     })
   })
 
-  test('F12: a row that passed despite a late notification says why, and names each count', () => {
+  test('F12: a row that passed despite a late notification has the reason and each count', () => {
     const leap = event('fault', 20, { what: 'clock', target: 'server', changesClock: true })
     const seen = (...events: readonly Event[]): readonly string[] | undefined =>
       verdict(...late, ...events, ...held(80, TWO, '6'), lost).rows.find(({ promise }) => promise === 'notified')?.seen
@@ -117,7 +117,7 @@ describe('notified in time', () => {
     expect(seen()?.[1]).toMatch(/after the next grant, 1 not excused$/)
   })
 
-  test('a client that was paused until its lease was over does not hold when it reads the grant', () => {
+  test('a client that was paused until its lease ended does not hold when it reads the grant', () => {
     const stale = [event('asked', 0, TWO), granted(50, TWO, '4'), event('releasing', 51, TWO)] as const
     expect(broken('notified', ...late, ...stale, lost)).toEqual([])
     expect(broken('notified', ...late, ...stale.slice(0, 2), lost)).toHaveLength(1)
@@ -142,11 +142,11 @@ describe('liveness', () => {
   test('the name of a dead holder is acquired within the ttl and the bound of the engine', () => {
     expect(broken('deadlock', ...dies, asks, granted(209, TWO, '6'))).toEqual([])
     expect(broken('deadlock', ...dies, asks, granted(219, TWO, '6'))).toEqual([
-      'nobody held it for 207 ms after client 1 died, although clients waited; 200 ms are allowed; its last holder held it until 0.010 s',
+      'no client held it for 207 ms after client 1 died, although clients waited; 200 ms are allowed; its last holder held it until 0.010 s',
     ])
   })
 
-  test('a name that is never acquired again is noticed at the end, but only if clients wait', () => {
+  test('a name that is never acquired again is a violation at the end, but only if clients wait', () => {
     expect(broken('deadlock', ...dies, asks, event('ended', 300, {}))).toHaveLength(1)
     expect(broken('deadlock', ...dies, event('ended', 300, {}))).toEqual([])
   })
@@ -159,7 +159,7 @@ describe('liveness', () => {
     expect(broken('deadlock', ...dies, ...tries)).toHaveLength(1)
   })
 
-  test('a restarting server has its time, and an outage does not count', () => {
+  test('a restarting server has its bound, and an outage does not count', () => {
     const restart = { what: 'restart', target: 'server' }
     const asked = [...dies, asks]
     expect(broken('faults', ...asked, event('fault', 50, { ...restart, until: 60 }), granted(450, TWO, '6'))).toEqual(
@@ -179,7 +179,7 @@ describe('liveness', () => {
 })
 
 describe('a verdict', () => {
-  test('is inconclusive for a run that shows too little, and reports what it lacks', () => {
+  test('is inconclusive for a run with too few events, and reports what is missing', () => {
     const { outcome, rows } = verdict(...held(0, ONE, '5'))
     expect(outcome).toBe('inconclusive')
     expect(rows[0]?.missing).toEqual([

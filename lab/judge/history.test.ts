@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-test('what several recorders wrote is read in the order in which it happened', () => {
+test('events of several recorders are read in order of time', () => {
   const origin = process.hrtime.bigint()
   const recorders = [new Recorder(path, origin), new Recorder(path, origin)] as const
   recorders[0].write('started', { client: 1, pid: 11 }, 20)
@@ -29,7 +29,7 @@ test('what several recorders wrote is read in the order in which it happened', (
   expect(history[0]).toMatchObject({ kind: 'ended', at: expect.any(Number) })
 })
 
-test('a process that is killed leaves all that it wrote', async () => {
+test('events of a killed process are not lost', async () => {
   const source = `import { Recorder } from ${JSON.stringify(new URL('./history.ts', import.meta.url).href)}
     const recorder = new Recorder(${JSON.stringify(path)}, process.hrtime.bigint())
     for (let client = 0; client < 1000; client += 1) recorder.write('started', { client, pid: process.pid })
@@ -40,9 +40,9 @@ test('a process that is killed leaves all that it wrote', async () => {
   expect(readHistory(path)).toHaveLength(1_000)
 })
 
-test('a last line without an end is passed over, any other that is no event is an error', () => {
+test('an incomplete last line is ignored; any other line that is not an event is an error', () => {
   writeFileSync(path, '{"kind":"ended","at":1}\n{"kind":"en')
   expect(readHistory(path)).toEqual([{ kind: 'ended', at: 1 }])
   appendFileSync(path, '\n')
-  expect(() => readHistory(path)).toThrow(/^line 2 of .*history.jsonl is no event of a history: .*kind/)
+  expect(() => readHistory(path)).toThrow(/^line 2 of .*history.jsonl is not an event of a history: .*kind/)
 })

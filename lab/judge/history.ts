@@ -135,7 +135,7 @@ function parse(path: string, text: string): Event[] {
       // Reported below, with the line number.
     }
     const shown = JSON.stringify(line.slice(0, 80))
-    throw new LeaseError('INVALID_ARGUMENT', `line ${index + 1} of ${path} is no event of a history: ${shown}`)
+    throw new LeaseError('INVALID_ARGUMENT', `line ${index + 1} of ${path} is not an event of a history: ${shown}`)
   })
 }
 

@@ -2,7 +2,7 @@ import { type Acquisition, NEVER } from './acquisition.ts'
 import { type Span, union, without } from './span.ts'
 import { type Fault, struck, type Trace } from './trace.ts'
 
-/** A time in which nobody held a name, although clients waited for it and servers could grant it. */
+/** A time in which no client held a name, although clients waited for it and servers could grant it. */
 export interface Idle extends Span {
   readonly name: string
   /** The last fault of servers or the network that may be the cause. */
@@ -11,7 +11,7 @@ export interface Idle extends Span {
   readonly limit: number
 }
 
-/** However often clients are disturbed, a name is acquired within so many times the limit of one disturbance. */
+/** With any number of faults, a name is acquired within this multiple of the limit for one fault. */
 const PATIENCE = 5
 
 /** The idle times of all names: each undisturbed part and the whole. */
@@ -41,7 +41,7 @@ class Name {
     const { faults, run, grants } = this.#trace
     const believed = (grants.get(this.#name) ?? []).map(each => ({ from: each.granted, to: each.believedUntil }))
     const outages = faults.filter(fault => fault.stopsMajority).map(spanOf)
-    // A client that was refused a moment ago still wants the name.
+    // A client that was just refused still waits for the name.
     const wanted = union(this.#wanted(), run.ttl)
     return without(wanted, [...believed, ...outages]).flatMap(span => this.#judge(span))
   }

@@ -61,7 +61,7 @@ int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restr
   static int (*wait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
   if (!wait) wait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
   if (!shifts) shifts = map_shifts();
-  // Tells the clocks apart by the time: no machine has been up for 30 years, and no wall clock shows 1980.
+  // Distinguishes the clocks by their value: no machine has been up for 30 years, and no wall clock shows 1980.
   int64_t shift = until->tv_sec > 1000000000 ? shifts[0] : shifts[1];
   struct timespec real = add(*until, -shift);
   return wait(cond, mutex, &real);

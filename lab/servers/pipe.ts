@@ -33,7 +33,7 @@ export class Direction {
     this.#turn('stall')
   }
 
-  /** Delays everything by so many milliseconds. */
+  /** Delays everything by this many milliseconds. */
   delay(ms: number): void {
     this.#turn('pass', ms)
   }

@@ -20,7 +20,7 @@ export interface Port {
 
 /**
  * Reserves a free port of 127.0.0.1, also while the server on it is down. It listens on the same port of 127.0.0.2, which
- * tells other processes that the port is taken.
+ * shows other processes that the port is taken.
  */
 export async function reservePort(): Promise<Port> {
   for (;;) {

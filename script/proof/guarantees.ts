@@ -8,14 +8,14 @@ import { type Proof, proofs } from './results.ts'
 
 const BLOCK = /(?<=<!-- (?:guarantees|engines): begin -->\n).*?(?=<!-- (?:guarantees|engines): end -->)/s
 
-/** A store of the tables. No server answers at its URL, and none is asked. */
+/** A store in the tables. No server runs at its URL, and it is not connected to. */
 interface Listed {
-  /** In docs/stores. */
+  /** The name of its page in docs/stores. */
   readonly page: string
   readonly at: Opening
 }
 
-/** It has no URL. */
+/** Session advisory locks have no URL. */
 const ADVISORY: Listed = { page: 'postgres', at: { advisory: 'postgres://unused', ttl: 10_000 } }
 
 const STORES: readonly Listed[] = ENGINES.flatMap(({ name, example }) => [
@@ -31,12 +31,12 @@ interface Promised {
 
 const all = proofs()
 
-/** By path, how the table of engines, what the stores promise and the runs that are kept change a page. */
+/** By path: how to update a page with the engines, the guarantees of stores, and the stored results. */
 export async function pages(): Promise<[path: string, change: (text: string) => string][]> {
   const stores = await Promise.all(STORES.map(promised))
   return [
     ['docs/proof/README.md', () => page(all)],
-    ['docs/stores/README.md', text => withBlock(text, [ways()])],
+    ['docs/stores/README.md', text => withBlock(text, [openings()])],
     [
       'docs/reference/guarantees.md',
       text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), '../proof/README.md')]),
@@ -57,7 +57,7 @@ async function promised({ page, at }: Listed): Promise<Promised> {
 }
 
 function withBlock(text: string, parts: readonly string[]): string {
-  if (!BLOCK.test(text)) throw new Error('the begin and end of what is generated are missing in a page')
+  if (!BLOCK.test(text)) throw new Error('a page has no begin and end marks of its generated part')
   return text.replace(BLOCK, () => `\n${parts.join('\n\n')}\n\n`)
 }
 
@@ -78,8 +78,8 @@ function promises(stores: readonly Promised[]): string[] {
   ]
 }
 
-/** How to open each. */
-function ways(): string {
+/** How to open each engine. */
+function openings(): string {
   return table(
     ['engine', 'entry point', 'URL', 'client, by URL'],
     ENGINES.map(({ name, schemes, example, clients: [client, ...others] }) => [
@@ -91,7 +91,7 @@ function ways(): string {
   )
 }
 
-/** Of the page of a store, or of several. Their engines in the lab have its name, or begin with it and a hyphen. */
+/** The generated part of a page of one or several stores. Their lab engines have its name, or begin with it and a hyphen. */
 function section(page: string, listed: readonly Promised[]): string[] {
   const engines = Object.keys(LAB).filter(engine => engine === page || engine.startsWith(`${page}-`))
   return [
@@ -103,7 +103,7 @@ function section(page: string, listed: readonly Promised[]): string[] {
   ]
 }
 
-/** What the lab showed of each engine, and no more. */
+/** The results of these engines in the lab. */
 function shown(engines: readonly string[], link: string): string {
   return table(
     ['engine', `shown by [the fault lab](${link})`],

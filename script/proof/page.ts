@@ -42,7 +42,7 @@ function missing(all: readonly Proof[]): string[][] {
   return none.map(engine => [engine, 'not shown yet'])
 }
 
-/** An engine may have one. */
+/** An engine may have a known violation. */
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
@@ -64,7 +64,7 @@ function seen({ engine, programme, duration, counts, overlaps, margins, recoveri
   ]
 }
 
-/** What each engine does not promise, and shows on demand. */
+/** The known violations, and how to show them. */
 function knownNotToHold(): string[] {
   const rows = Object.entries<Known>(ENGINES).flatMap(([name, { known }]) =>
     known ? [[name, known.what, `\`holdfast prove --lab ${name} --known-violation\``]] : [],
@@ -97,13 +97,13 @@ function described({ programme, run, counts, machine, commit, command, rows, exp
   ]
 }
 
-/** By the minute, but for runs of a few. */
+/** Minutes; with a decimal for short runs. */
 export function minutes(duration: Verdict['duration']): string {
   const exact = duration / 60_000
   return exact < 10 ? String(Number(exact.toFixed(1))) : number(exact)
 }
 
-/** As the tables call it. */
+/** The name of the promise in the tables. */
 export function titleOf(promise: Proof['rows'][number]['promise']): string {
   return PROMISES[promise]
 }

@@ -10,28 +10,28 @@ import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
-import { FOLDER, keep, proofOf } from './results.ts'
+import { addProof, FOLDER, proofOf } from './results.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const LONG = '30m'
 /** Milliseconds between two lines of progress. */
-const SELDOM = 60_000
-/** Of an engine, in milliseconds: less shows nothing. */
+const PROGRESS_INTERVAL = 60_000
+/** The shortest time of an engine, in milliseconds. Less shows nothing. */
 const SHORTEST = 10_000
 const HIGHEST_SEED = 999_999_999
-/** As they are by default, so that the command line goes on to mean the same. */
+/** The defaults, so that the command line still means the same when they change. */
 const SETTINGS = ['--clients', '5', '--names', '3', '--ttl', '1s']
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
-Runs each engine of the fault lab for half an hour: half of it with the usual faults, half with all but
-server-forget, since no engine promises to tolerate lost memory while clocks jump.
-  --engine     ${Object.keys(ENGINES).join(', ')}
-  --programme  one half only
-  --for        the time of each engine; a run of less than ${LONG} is only shown, unless --keep is given
-  --seed       of the first run; the others follow from it
-  --keep       keep shorter runs, too
-  --out        where results.json and README.md are kept (default: docs/proof); several may write there at once
-The exit code is 0 if all passed. The event log and the page of other runs stay in .tools/proof.
+Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
+server-forget (all), because no engine promises to tolerate lost memory while clocks jump.
+  --engine     ${Object.keys(ENGINES).join(', ')} (default: all)
+  --programme  only one of the halves: usual or all (default: both)
+  --for        the time of each engine, at least 10s (default: ${LONG}); results of shorter runs are not stored
+  --seed       the seed of the first run, up to 9 digits (default: random); the other seeds follow from it
+  --keep       stores the results of runs shorter than ${LONG}, too (default: off)
+  --out        the folder for results.json and README.md (default: docs/proof); several runs can share it
+The exit code is 0 if all runs passed. The event logs and pages of the other runs are in .tools/proof.
 `
 
 const OPTIONS = {
@@ -44,7 +44,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
-/** What goes wrong together. */
+/** A run with one set of faults. */
 interface Programme {
   readonly engine: string
   readonly programme: string
@@ -52,8 +52,8 @@ interface Programme {
   readonly faults: readonly string[]
 }
 
-const over = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => over.abort(signal))
+const interrupted = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interrupted.abort(signal))
 
 try {
   process.exitCode = await prove()
@@ -65,41 +65,41 @@ try {
 async function prove(): Promise<number> {
   const { values: options } = parseArgs({ options: OPTIONS })
   if (options.help) {
-    say(HELP)
+    print(HELP)
     return 0
   }
   const known = Object.keys(ENGINES)
   for (const name of options.engine)
-    if (!known.includes(name)) throw new Error(`there is no engine ${name}, only ${known.join(', ')}`)
+    if (!known.includes(name)) throw new Error(`--engine ${name} is unknown: expected ${known.join(', ')}`)
   if (!/^\d{1,9}$/.test(options.seed))
-    throw new Error(`--seed ${options.seed}: expected a whole number of 9 digits at most`)
+    throw new Error(`--seed ${options.seed}: expected a whole number of at most 9 digits`)
   const each = parseDuration(options.for, '--for')
   if (each < SHORTEST) throw new Error(`--for ${options.for}: expected ${SHORTEST / 1_000}s or more`)
   const about = { commit: commit(), machine: machine() }
-  const keeps = options.keep || each >= parseDuration(LONG, '--for')
-  // Rather now than after hours.
-  if (keeps) mkdirSync(options.out, { recursive: true })
+  const isStored = options.keep || each >= parseDuration(LONG, '--for')
+  // Fails now, not after hours.
+  if (isStored) mkdirSync(options.out, { recursive: true })
   const outcomes: [string, Outcome | 'failed'][] = []
   const programmes = options.engine
     .flatMap(name => programmesOf(name, Number(options.seed)))
     .filter(({ programme }) => options.programme.includes(programme))
   if (programmes.length === 0) throw new Error(`--programme ${options.programme}: expected usual or all`)
   for (const { engine, programme, seed, faults } of programmes) {
-    if (over.signal.aborted) break
+    if (interrupted.signal.aborted) break
     const args = ['--lab', engine, '--seed', String(seed), '--duration', `${Math.round(each / 2)}ms`]
     args.push(...SETTINGS, '--faults', faults.join(','))
     const command = `holdfast prove ${args.join(' ')}`
-    say(`${engine}, ${programme}: ${command}`)
+    print(`${engine}, ${programme}: ${command}`)
     const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`)
-    if (over.signal.aborted) break
+    if (interrupted.signal.aborted) break
     outcomes.push([`${engine}, ${programme}`, verdict?.outcome ?? 'failed'])
     if (!verdict) continue
-    say(table(verdict))
-    if (keeps) await keep(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
+    print(table(verdict))
+    if (isStored) await addProof(proofOf(verdict, { programme, command, ...about }), resolve(options.out))
   }
-  say(['', ...outcomes.map(([what, outcome]) => `${outcome.padEnd(14)}${what}`)].join('\n'))
-  if (keeps && outcomes.length > 0) say(`kept in ${resolve(options.out)}; now npm run generate`)
-  if (over.signal.aborted) return 130
+  print(['', ...outcomes.map(([what, outcome]) => `${outcome.padEnd(14)}${what}`)].join('\n'))
+  if (isStored && outcomes.length > 0) print(`stored in ${resolve(options.out)}; now run: npm run generate`)
+  if (interrupted.signal.aborted) return 130
   return outcomes.every(([, outcome]) => outcome === 'passed') ? 0 : 1
 }
 
@@ -113,7 +113,7 @@ function programmesOf(engine: string, seed: number): Programme[] {
   ]
 }
 
-/** Runs it; `undefined` if there was none, for a reason that was said. */
+/** Runs `holdfast prove`. `undefined` if it failed; then its error was printed. */
 async function verdictOf(args: readonly string[], name: string): Promise<Verdict | undefined> {
   const folder = join(ROOT, '.tools/proof')
   mkdirSync(folder, { recursive: true })
@@ -126,24 +126,24 @@ async function verdictOf(args: readonly string[], name: string): Promise<Verdict
   const command = ['prove', ...args, '--json', '--events', events, '--report', report]
   const child = spawn(join(ROOT, 'script/holdfast'), command, { stdio: ['ignore', 'pipe', 'pipe'] })
   const stop = (): boolean => child.kill('SIGINT')
-  over.signal.addEventListener('abort', stop)
-  const told = tell(createInterface({ input: child.stderr }))
-  const [out] = await Promise.all([text(child.stdout), told])
-  over.signal.removeEventListener('abort', stop)
+  interrupted.signal.addEventListener('abort', stop)
+  const printed = printMessages(createInterface({ input: child.stderr }))
+  const [out] = await Promise.all([text(child.stdout), printed])
+  interrupted.signal.removeEventListener('abort', stop)
   const verdict = out === '' ? undefined : (JSON.parse(out) as Verdict)
-  if (over.signal.aborted || verdict?.outcome === 'passed') remove()
-  else say(`its event log, and its page if it was judged: ${events}, ${report}`)
+  if (interrupted.signal.aborted || verdict?.outcome === 'passed') remove()
+  else print(`event log: ${events}; page, if there was a verdict: ${report}`)
   return verdict
 }
 
-/** What it says meanwhile: seldom how far it is, always all else. */
-async function tell(lines: AsyncIterable<string>): Promise<void> {
+/** Prints the messages of a run, but progress only once a minute. */
+async function printMessages(lines: AsyncIterable<string>): Promise<void> {
   let next = 0
   for await (const line of lines) {
     const { event, message, elapsed = 0, error } = parse(line)
     if (event === 'progress' && elapsed < next) continue
-    if (event === 'progress') next = elapsed + SELDOM - 1_000
-    if (event !== 'seed') say(`  ${error?.message ?? message}`)
+    if (event === 'progress') next = elapsed + PROGRESS_INTERVAL - 1_000
+    if (event !== 'seed') print(`  ${error?.message ?? message}`)
   }
 }
 
@@ -172,6 +172,6 @@ function machine(): string {
   return `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores, ${process.platform}`
 }
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }

@@ -4,38 +4,38 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Row, Verdict } from '../../lab/judge/verdict.ts'
 import { page } from './page.ts'
 
-/** What goes wrong together, in the order in which it is tried. */
+/** The sets of faults, in the order in which they run. */
 export const PROGRAMMES: readonly string[] = ['usual', 'all']
 
-/** One run of an engine, as it was judged. It is kept as JSON; times are milliseconds. */
+/** The result of one run of an engine. It is stored as JSON. Times are milliseconds. */
 export interface Proof {
   readonly engine: string
   readonly programme: string
-  /** When it ended, in UTC, by the minute. */
+  /** When it ended, in UTC, to the minute. */
   readonly date: string
   readonly commit: string
   readonly machine: string
-  /** The command line that lets the same go wrong again. */
+  /** The command line that repeats the run. */
   readonly command: string
   readonly outcome: Verdict['outcome']
   readonly run: Omit<Verdict['run'], 'names' | 'faults'> & { readonly names: number }
   readonly duration: number
   readonly rows: readonly (Pick<Row, 'promise' | 'outcome' | 'broken' | 'missing'> & {
-    /** What broke it first. */
+    /** The first violation. */
     readonly first?: string | undefined
   })[]
   readonly counts: Verdict['counts']
   readonly overlaps: Verdict['overlaps']
   readonly margins?: Verdict['margins']
   readonly recoveries?: Verdict['recoveries']
-  /** How a violation came about. */
+  /** The events that led to a violation. */
   readonly explanation: readonly string[]
 }
 
-/** Where the long runs are kept. */
+/** The folder with the results of long runs. */
 export const FOLDER: string = join(import.meta.dirname, '../../docs/proof')
 
-/** Milliseconds after which a lock was left by a process that died: it is held for a moment. */
+/** Milliseconds after which a lock is stale. A live process holds it only briefly. */
 const STALE = 10_000
 
 export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine'>): Proof {
@@ -52,7 +52,7 @@ export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'comm
   }
 }
 
-/** All that are kept; none where there is no folder. */
+/** All results in the folder; none if it does not exist. */
 export function proofs(folder: string = FOLDER): Proof[] {
   try {
     return JSON.parse(readFileSync(join(folder, 'results.json'), 'utf8')) as Proof[]
@@ -62,8 +62,8 @@ export function proofs(folder: string = FOLDER): Proof[] {
   }
 }
 
-/** Takes the place of the last one of its engine and programme, and writes the page. Others may do so at the same time. */
-export async function keep(proof: Proof, folder: string): Promise<void> {
+/** Replaces the last result of its engine and programme, and writes the page. Safe with concurrent processes. */
+export async function addProof(proof: Proof, folder: string): Promise<void> {
   const lock = join(folder, '.lock')
   await lockAt(lock)
   try {
@@ -79,15 +79,15 @@ export async function keep(proof: Proof, folder: string): Promise<void> {
 }
 
 async function lockAt(folder: string): Promise<void> {
-  for (let begun = performance.now(); ; await pause(20)) {
+  for (let started = performance.now(); ; await pause(20)) {
     try {
       return mkdirSync(folder)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    if (performance.now() - begun < STALE) continue
-    rmSync(folder, { recursive: true, force: true }) // unless somebody else was quicker
-    begun = performance.now()
+    if (performance.now() - started < STALE) continue
+    rmSync(folder, { recursive: true, force: true }) // does nothing if another process removed it
+    started = performance.now()
   }
 }
 

@@ -7,7 +7,7 @@ checkNode()
 
 /** Stable codes, for programs. */
 export type LeaseErrorCode =
-  /** The name was not acquired within `wait`; `holder` says who has it. */
+  /** The name was not acquired within `wait`. `holder` is its holder. */
   | 'ACQUIRE_TIMEOUT'
   /** The lease is over: it ran out, was broken, or its session ended. `using` adds the `result` of the work. */
   | 'LEASE_LOST'
@@ -19,9 +19,9 @@ export type LeaseErrorCode =
   | 'OUTCOME_UNKNOWN'
   /** A newer holder has written to the resource already. */
   | 'STALE_TOKEN'
-  /** What was passed in cannot be right; the message says what was expected. */
+  /** An argument is invalid. The message says what was expected. */
   | 'INVALID_ARGUMENT'
-  /** The package of the engine's client is not installed; the message has the line that installs it. */
+  /** The package of the engine's client is not installed. The message has the command that installs it. */
   | 'DRIVER_MISSING'
   /** The lease was released, or `close()` was called. */
   | 'CLOSED'
@@ -63,7 +63,7 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   readonly retryable: boolean
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter: number | undefined
-  /** Who has the name, where the store can tell. */
+  /** The holder of the name, if the store knows it. */
   readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined
@@ -77,7 +77,7 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
 /** The error of this code; for several codes a union, which `code` narrows. */
 export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode ? CodedError<Code> : never
 
-/** Any error of this package. `switch (error.code)` gives the fields of each code. Never tell errors apart by their text. */
+/** Any error of this package. `switch (error.code)` gives the fields of each code. Never distinguish errors by their text. */
 export type LeaseError = LeaseErrorOf<LeaseErrorCode>
 
 /** The class of these errors. */

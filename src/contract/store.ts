@@ -69,7 +69,7 @@
 /** One request to hold one name. Its id is never reused, so asking again always means the same request (R1). */
 export interface Claim {
   readonly name: string
-  /** At least 122 random bits, in 32 hexadecimal digits. */
+  /** 128 random bits, in hexadecimal. */
   readonly id: string
   /** The process that asks, for people to read. It decides nothing. */
   readonly owner: string
@@ -180,7 +180,7 @@ export interface Takeover {
   readonly extra: number
 }
 
-/** The names to look at: exactly one, or all with the same prefix. */
+/** The names to inspect: exactly one, or all with the same prefix. */
 export type Query = { readonly name: string } | { readonly prefix: string }
 
 /** Identifies a claim without its parameters. */

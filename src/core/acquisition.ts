@@ -171,7 +171,7 @@ export class Acquisition {
     if (isOver && this.#busy) return true
     if (!isOver && now < this.#answeredAt + ttl) return false
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
-    const message = `${error.message}; if it granted ${JSON.stringify(name)} all the same, that ends within ${ttl} ms`
+    const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
   }
 

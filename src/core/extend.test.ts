@@ -7,7 +7,7 @@ import { StoreLocks } from '../create-locks.ts'
 import type { Renewer } from './renewer.ts'
 import { ThreadRenewals } from './thread/thread-renewals.ts'
 
-test('extend renews now, and resolves to what remains', async () => {
+test('extend renews at once, and resolves to the remaining time', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   await clock.advance(9_000)
@@ -20,7 +20,7 @@ test('extend renews now, and resolves to what remains', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('a ttl given to extend holds for later renewals too', async () => {
+test('a ttl given to extend applies to later renewals too', async () => {
   const { locks, clock, store, other } = stage()
   const lease = await locks.acquire('a')
   expect(await lease.extend(60_000)).toBe(59_398)
@@ -38,7 +38,7 @@ test('a ttl given to extend holds for later renewals too', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('a shorter term counts from when it was asked for, also if no answer came', async () => {
+test('a shorter ttl counts from its request, even without an answer', async () => {
   for (const rule of [lost, unanswered, refused]) {
     const { locks, other, clock, store } = stage({ heartbeat: false })
     const lease = await locks.acquire('a', { ttl: 60_000 })
@@ -56,7 +56,7 @@ test('a shorter term counts from when it was asked for, also if no answer came',
   }
 })
 
-test('a longer term counts only once it is granted', async () => {
+test('a longer ttl counts only once it is granted', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   store.rule('renew', lost)
@@ -76,7 +76,7 @@ test('an extension for longer that fails leaves the heartbeat as it was', async 
     const extension = follow(lease.extend(600_000))
     await clock.advance(100)
     expect(extension.error).toMatchObject({ retryable: true })
-    store.mend('renew')
+    store.restore('renew')
     await clock.advance(60_000)
     lease.assertHeld()
     expect(lease.ttl).toBe(300)
@@ -105,7 +105,7 @@ test('extend of a lease that was broken rejects LEASE_LOST', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('an extension overlaps no other renewal of its lease, whoever asks for it', async () => {
+test('an extension never overlaps another renewal of its lease', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   let underWay = 0
@@ -128,14 +128,14 @@ test('an extension overlaps no other renewal of its lease, whoever asks for it',
   expect(lease.ttl).toBe(30_000)
 })
 
-test('an extension waits while a renewal is not answered, since a late one would set its shorter ttl', async () => {
+test('an extension waits for an unanswered renewal, which could set its shorter ttl', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', lost)
   await clock.advance(2_625 + 1_350)
   expect(store.count('renew')).toBe(2)
   const extension = follow(lease.extend(30_000))
-  store.mend('renew')
+  store.restore('renew')
   await clock.advance(2_999) // until the store refuses the second as late; the heartbeat adds none meanwhile
   expect([extension.settled, store.count('renew')]).toEqual([false, 2])
   await clock.advance(1)
@@ -144,12 +144,12 @@ test('an extension waits while a renewal is not answered, since a late one would
   lease.assertHeld()
 })
 
-test('a longer extension waits until no copy of a renewal that failed can arrive, a shorter one does not', async () => {
+test('a longer extension waits until a failed renewal can no longer arrive, and a shorter one does not', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', refused)
   await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  store.mend('renew')
+  store.restore('renew')
   const longer = follow(lease.extend(30_000))
   await clock.advance(2_999)
   expect(longer.settled).toBe(false)
@@ -164,7 +164,7 @@ test('a longer extension waits until no copy of a renewal that failed can arrive
   expect(never.error).toMatchObject({ code: 'CLOSED' })
 })
 
-test('an extension during a release rejects CLOSED, and the release goes on', async () => {
+test('an extension during a release rejects CLOSED, and the release continues', async () => {
   const { locks, other, clock, store } = stage()
   const lease = await locks.acquire('a')
   const answer = store.holdReplies('renew')
@@ -215,7 +215,7 @@ test('S1: a renewal that fails while extend waits for it cannot end a longer ttl
   await clock.advance(3_333)
   expect(store.count('renew')).toBe(1)
   const extension = follow(lease.extend(60_000))
-  store.mend('renew')
+  store.restore('renew')
   reject(new LeaseError('OUTCOME_UNKNOWN', 'the connection was reset'))
   await clock.advance(1_000)
   await arrive()

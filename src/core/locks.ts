@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { checkKeys, checkName, checkText, checkWait, invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
@@ -30,6 +29,7 @@ import {
   type TryOptions,
   tryKeys,
 } from './options.ts'
+import { randomId } from './random-id.ts'
 import type { OpenRenewer, Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { withdraw } from './withdraw.ts'
@@ -230,11 +230,6 @@ export class CoreLocks implements Leasing {
   #requestLimit(): number {
     return Math.min(requestLimit(this.#defaults.ttl ?? DEFAULT_TTL), LONGEST_TRY)
   }
-}
-
-/** 122 random bits, in 32 hexadecimal digits. */
-function randomId(): string {
-  return randomUUID().replaceAll('-', '')
 }
 
 function timedOut(acquisition: Acquisition): never {

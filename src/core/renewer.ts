@@ -9,7 +9,7 @@ export interface RenewerOptions extends HoldOptions {
   readonly livenessLimit: number | undefined
 }
 
-/** Renews leases of one `Locks` elsewhere: in a thread that goes on while this one is blocked. */
+/** Renews leases of one `Locks` in a thread that continues while this one is blocked. */
 export interface Renewer {
   /** Resolves when it can renew; at once after the first time. Rejects with a `LeaseError`. */
   ready(): Promise<void>

@@ -43,12 +43,12 @@ test('a claim that holds is released by one request', async () => {
   expect(await withdraw(core(staged), claim, false)).toBe('gone')
 })
 
-test('a claim whose release was asked again, and was gone by then, is withdrawn', async () => {
+test('a claim whose repeated release is answered with gone is withdrawn', async () => {
   const staged = await held()
   staged.store.rule('release', unanswered)
   const withdrawal = follow(withdraw(core(staged), claim, false))
   await staged.clock.advance(2_999)
-  staged.store.mend('release')
+  staged.store.restore('release')
   await staged.clock.advance(100)
   expect(withdrawal.value).toBe('gone')
   expect(staged.clock.pending).toBe(0)
@@ -96,7 +96,7 @@ test.each([
   expect(staged.clock.pending).toBe(0)
 })
 
-test('a store that refuses is asked ever less often, and its error is told', async () => {
+test('a store that refuses is asked ever less often, and its error is reported', async () => {
   const staged = stage()
   staged.store.ruleAll(refused)
   const withdrawal = follow(withdraw(core(staged), claim, false))
@@ -107,14 +107,14 @@ test('a store that refuses is asked ever less often, and its error is told', asy
   expect(staged.store.count('release')).toBeLessThan(15)
 })
 
-test('a withdrawal whose time passed while the event loop was blocked asks once more, for a moment', async () => {
+test('a withdrawal whose time passed while the event loop was blocked tries once more, briefly', async () => {
   for (const rule of [lost, undefined]) {
     const staged = await held()
     staged.store.rule('release', refused)
     const withdrawal = follow(withdraw(core(staged), claim, false))
     await staged.clock.advance(0)
     if (rule) staged.store.rule('release', rule)
-    else staged.store.mend('release')
+    else staged.store.restore('release')
     await staged.clock.block(8_000)
     await staged.clock.advance(50)
     expect(staged.store.count('release')).toBe(2)
@@ -123,7 +123,7 @@ test('a withdrawal whose time passed while the event loop was blocked asks once 
   }
 })
 
-test('an error that asking again cannot mend ends the withdrawal at once', async () => {
+test('a permanent error ends the withdrawal at once', async () => {
   const staged = await held()
   const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
   staged.store.rule('release', () => Promise.reject(error))

@@ -7,7 +7,7 @@ const timeout = 60_000
 
 /** Registers the conformance suite of each harness. */
 export function conform(...harnesses: readonly StoreHarness[]): void {
-  // Most cases wait most of the time.
+  // Most cases mostly wait.
   vi.setConfig({ maxConcurrency: 10 })
   for (const harness of harnesses) {
     const isWhole = isFull || !harness.repeats
@@ -17,7 +17,7 @@ export function conform(...harnesses: readonly StoreHarness[]): void {
           afterAll(() => harness.end())
           body()
         }),
-      test: isWhole ? (name, body) => test(name, { timeout }, body) : () => {}, // Vitest changes the options: one object each
+      test: isWhole ? (name, body) => test(name, { timeout }, body) : () => {}, // Vitest changes the options, so each test needs its own object
       concurrent: (name, body) => test.concurrent(name, { timeout }, body),
     })
   }

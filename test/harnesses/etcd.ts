@@ -5,7 +5,7 @@ import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
-/** One server that keeps what it wrote, and grants leases of 1 s. */
+/** One server that keeps its data across restarts, and grants leases from 1 s. */
 export function etcdHarness(): StoreHarness {
   const started = new Lazy(async stack => ({ servers: [stack.use(await startEtcd())] as const }))
   const open = ([port]: readonly number[]): Store => etcd({ endpoints: [`127.0.0.1:${port}`] })
@@ -15,7 +15,7 @@ export function etcdHarness(): StoreHarness {
     scale: 20 / 9,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: { ...network(started, open), ...deaths(started) },
-    lacks: { jump: 'leases end by the monotonic clock, which nobody can set; pause stops it as well' },
+    lacks: { jump: 'leases end by the monotonic clock, which cannot be set; the case pause stops it too' },
     end: () => started.end(),
   }
 }

@@ -7,12 +7,12 @@ import type { Store } from '../../src/contract/store.ts'
 import type { Lazy } from './lazy.ts'
 import type { Stack } from './stack.ts'
 
-/** What a store asks together. */
+/** The servers of one store. */
 export interface Servers {
   readonly servers: readonly (ServerProcess & { readonly port: number })[]
 }
 
-/** All die, or stand still; `settled` resolves when those that are back serve again. */
+/** Kills or pauses all servers. `settled` resolves when the restarted ones serve. */
 export function deaths<Started extends Servers>(
   started: Lazy<Started>,
   settled: (started: Started) => Promise<unknown> = async () => {},
@@ -37,7 +37,7 @@ export function deaths<Started extends Servers>(
   }
 }
 
-/** Cuts and delays between the servers and a store that `open` makes at these ports of this machine. */
+/** Cuts and delays the connections between the servers and the store that `open` opens at these local ports. */
 export function network<Started extends Servers>(
   started: Lazy<Started>,
   open: (ports: number[], stack: Stack, started: Started) => Store | Promise<Store>,
@@ -79,7 +79,7 @@ export function network<Started extends Servers>(
   }
 }
 
-/** The wall clock of the servers is set. */
+/** Sets the wall clock of the servers. */
 export function jumps(started: Lazy<{ readonly clock: ShiftedClock }>): Required<Pick<Faults, 'jump'>> {
   return {
     async jump(ms) {

@@ -1,11 +1,11 @@
 import type { Harness } from '../../src/conformance/index.ts'
 
-/** A harness of ours: which store of `src/stores` it tests, and how to stop what it started. */
+/** A harness of this repository: the store of `src/stores` that it tests, and how to stop its servers. */
 export interface StoreHarness extends Harness {
   readonly store: string
   /**
-   * The harness that shows the same with another client or size. `./script/test` then leaves out the cases that run
-   * alone; `--full` runs all.
+   * The harness that runs the same cases with another client or size. Then `./script/test` skips the cases that run
+   * alone, and `--full` runs all.
    */
   readonly repeats?: string | undefined
   end(): Promise<void>

@@ -5,7 +5,7 @@ import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import type { StoreHarness } from './harness.ts'
 
-/** The store inside this process, as if there were a server: it can be reached, or not. */
+/** The store in this process, behind a simulated server that may be down. */
 export function memoryHarness(): StoreHarness {
   const server: Server = { store: memory(), dead: false, running: Promise.resolve() }
   return {
@@ -40,7 +40,7 @@ export function memoryHarness(): StoreHarness {
       async stop() {
         server.dead = true
         return async () => {
-          await setTimeout(2) // a restart takes longer than the wall clock's step, which is the floor of tokens
+          await setTimeout(2) // longer than one step of the wall clock, which is the lower bound of tokens
           server.store = memory()
           server.dead = false
         }
@@ -52,7 +52,7 @@ export function memoryHarness(): StoreHarness {
       },
     },
     lacks: {
-      close: 'all who are given the store share it, and nothing is open',
+      close: 'all users of the store share it, and it has no connection',
       jump: "its clock is the process's own, whose jumps the core sees as well",
     },
     end: async () => {},
@@ -119,7 +119,8 @@ class Reached implements Store {
     await this.arriving
     if (server.dead) throw new LeaseError('STORE_UNAVAILABLE', 'the server is dead')
     await server.running
-    if (performance.now() > deadline) throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')
+    if (performance.now() > deadline)
+      throw new LeaseError('OUTCOME_UNKNOWN', 'the request arrived late and was refused')
     const answer = await ask(server.store)
     if (this.isCut) await new Promise(() => {})
     return answer

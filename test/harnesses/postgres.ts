@@ -8,7 +8,7 @@ import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
-/** A client as a user has it, and how to close it. The store opens connections of its own from it. */
+/** A client as users create it, and how to close it. The store opens its own connections from it. */
 export interface Owned {
   readonly client: PostgresClient
   close(): Promise<unknown>
@@ -30,12 +30,12 @@ export const clients: Readonly<Record<string, (url: string) => Owned>> = {
   },
 }
 
-/** Over one server and through pgbouncer. From a Client of pg the store opens what it opens from a Pool. */
+/** One server, directly and through pgbouncer. From a Client of pg the store opens the same connections as from a Pool. */
 export function postgresHarnesses(): StoreHarness[] {
   return [serverHarness('pg Pool'), serverHarness('postgres.js', 'postgres (pg Pool)'), poolerHarness()]
 }
 
-/** In transaction mode, with fewer connections than there are clients; who wakes the waiters is heard past it. */
+/** Transaction mode, with fewer connections than clients. Notifications bypass the pooler. */
 function poolerHarness(): StoreHarness {
   const started = new Lazy(async stack => {
     const server = stack.use(await startPostgres())
@@ -84,7 +84,7 @@ function serverHarness(name: string, repeats?: string): StoreHarness {
   }
 }
 
-/** The suite has leases of all lengths on one client: so the connection outlives them, but where it is cut off. */
+/** The connection must outlive leases of all lengths on one client, except in cases that cut it. */
 export function advisoryHarness(): StoreHarness {
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
@@ -99,22 +99,22 @@ export function advisoryHarness(): StoreHarness {
     faults: {
       ...network(started, ([port], stack, { servers }) => {
         const pool = stack.adopt(new Pool({ connectionString: at(port, servers) }), owned => owned.end())
-        return advisory(pool, { create: true, ttl: 1_800 }) // the longest lease that is cut off
+        return advisory(pool, { create: true, ttl: 1_800 }) // the longest lease in those cases
       }),
       ...deaths(started),
       ...jumps(started),
     },
     lacks: {
-      apart: 'a lock belongs to the session that has it',
+      apart: 'a lock belongs to its session',
       break: 'that would end all leases of its session',
       queue: 'the server keeps none',
-      watch: 'the server wakes only those who wait in a statement, which would hold up all others of the session',
+      watch: 'the server wakes only waiting statements, which would block all other statements of the session',
     },
     end: () => started.end(),
   }
 }
 
-/** The URL of the server as if it were at this port. */
+/** The URL of the server, with this port. */
 function at(port: number | undefined, [server]: readonly PostgresServer[]): string {
   return server?.url().replace(`:${server.port}/`, `:${port}/`) ?? ''
 }

@@ -12,8 +12,9 @@ import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
+import { shipped } from './shipped.ts'
 
-/** A client as a user has it, with its defaults, and how to close it. The store opens connections of its own from it. */
+/** A client as users create it, with defaults, and how to close it. The store opens its own connections from it. */
 export interface Owned {
   readonly client: RedisClient
   close(): Promise<void> | void
@@ -60,7 +61,7 @@ export function redisHarnesses(): StoreHarness[] {
 export function redisClientHarnesses(): StoreHarness[] {
   return Object.keys(clients)
     .filter(name => !popular.includes(name))
-    .map(name => nodeHarness(name, 'redis (ioredis)'))
+    .map(name => nodeHarness(name, 'redis (ioredis)', name === 'iovalkey'))
 }
 
 /** Clusters and Sentinel. */
@@ -81,28 +82,36 @@ export function redisTopologyHarnesses(): StoreHarness[] {
   ]
 }
 
-function nodeHarness(client: string, repeats?: string): StoreHarness {
+/** `isShipped`: with the store from the built package, whose script is minified. */
+function nodeHarness(client: string, repeats?: string, isShipped = false): StoreHarness {
   const create = clients[client] as (port: number) => Promise<Owned>
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
     const server = stack.use(await startRedis({ clock }))
     const { client } = stack.adopt(await create(server.port), owned => owned.close())
-    return { servers: [server], clock, client }
+    const make = isShipped ? (await shipped<{ redis: typeof redis }>('redis', stack)).redis : redis
+    return { servers: [server], clock, client, make }
   })
   return {
     name: `redis (${client})`,
     store: 'redis',
     repeats,
-    open: async () => redis((await started.value).client),
+    open: async () => {
+      const { make, client } = await started.value
+      return make(client)
+    },
     faults: {
       ...network(started, async ([port = 0], stack) => {
         const { client } = stack.adopt(await create(port), owned => owned.close())
-        return redis(client)
+        return (await started.value).make(client)
       }),
       ...deaths(started),
       ...jumps(started),
     },
-    lacks: client === 'glide' ? { watch: 'a client of valkey-glide hears only what it was created for' } : {},
+    lacks:
+      client === 'glide'
+        ? { watch: 'a client of valkey-glide has only the subscriptions that it was created with' }
+        : {},
     end: () => started.end(),
   }
 }
@@ -119,8 +128,8 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     open: async () => redis((await started.value).client),
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
-      cut: 'its nodes name their own addresses, past any proxy; the cut is tested with one server',
-      delay: 'its nodes name their own addresses, past any proxy; delays are tested with one server',
+      cut: 'clients connect to the addresses that nodes announce, without a proxy; cuts are tested with one server',
+      delay: 'clients connect to the addresses that nodes announce, without a proxy; delays are tested with one server',
       jump: 'the clock is tested with one server',
     },
     end: () => started.end(),
@@ -135,7 +144,7 @@ function sentinelHarness(): StoreHarness {
     stack.defer(() => client.disconnect())
     return { set, client }
   })
-  const failover = 'a master that is gone is replaced: src/stores/redis/test/sentinel.test.ts looks at that'
+  const failover = 'a master that is down is replaced: src/stores/redis/test/sentinel.test.ts tests that'
   return {
     name: 'redis sentinel (ioredis)',
     store: 'redis',

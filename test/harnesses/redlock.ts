@@ -6,6 +6,7 @@ import { deaths, jumps, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 import { clients, type Owned } from './redis.ts'
+import { shipped } from './shipped.ts'
 import type { Stack } from './stack.ts'
 
 /** A majority of three and of five, over the two client libraries that most people have. */
@@ -13,12 +14,18 @@ export function redlockHarnesses(): StoreHarness[] {
   return [
     redlockHarness('ioredis', 3),
     redlockHarness('node-redis', 5),
-    redlockHarness('ioredis', 5, 'redlock of 3 (ioredis)'),
+    redlockHarness('ioredis', 5, 'redlock of 3 (ioredis)', true),
     redlockHarness('node-redis', 3, 'redlock of 5 (node-redis)'),
   ]
 }
 
-function redlockHarness(client: 'ioredis' | 'node-redis', size: number, repeats?: string): StoreHarness {
+/** `isShipped`: with the store from the built package, whose script is minified. */
+function redlockHarness(
+  client: 'ioredis' | 'node-redis',
+  size: number,
+  repeats?: string,
+  isShipped = false,
+): StoreHarness {
   const create = clients[client] as (port: number) => Promise<Owned>
   const clientsAt = async (ports: readonly number[], stack: Stack): Promise<RedisClient[]> => {
     const own = await Promise.all(ports.map(async port => stack.adopt(await create(port), ({ close }) => close())))
@@ -28,24 +35,28 @@ function redlockHarness(client: 'ioredis' | 'node-redis', size: number, repeats?
     const clock = stack.use(startClock())
     const servers = await Promise.all(Array.from({ length: size }, async () => stack.use(await startRedis({ clock }))))
     const ports = servers.map(({ port }) => port)
-    return { servers, clock, clients: await clientsAt(ports, stack) }
+    const make = isShipped ? (await shipped<{ redlock: typeof redlock }>('redlock', stack)).redlock : redlock
+    return { servers, clock, clients: await clientsAt(ports, stack), make }
   })
-  // They start with the tests, and the cases look at leases longer than any quarantine. Ten cases at once keep a small
-  // machine so busy that a node may be silent for longer than anybody would wait in earnest.
+  // The servers start with the tests, and some leases are longer than any quarantine. Ten cases at once keep a small
+  // machine so busy that a node may not respond for longer than the default timeout.
   const options = { trustRestarted: true, nodeTimeout: 1_000 }
   return {
     name: `redlock of ${size} (${client})`,
     store: 'redlock',
     repeats,
-    open: async () => redlock((await started.value).clients, options),
+    open: async () => {
+      const { make, clients } = await started.value
+      return make(clients, options)
+    },
     faults: {
-      ...network(started, async (ports, stack) => redlock(await clientsAt(ports, stack), options)),
+      ...network(started, async (ports, stack) => (await started.value).make(await clientsAt(ports, stack), options)),
       ...deaths(started),
       ...jumps(started),
     },
-    // Each request keeps as many servers busy, and is over only when most of them have had their turn.
+    // Each request uses all servers, and ends when a majority has answered.
     scale: 4 / 3,
-    lacks: { queue: 'each server has a queue of its own, and they may differ' },
+    lacks: { queue: 'each server has its own queue, and the queues may differ' },
     end: () => started.end(),
   }
 }

@@ -7,13 +7,13 @@ import type { StoreHarness } from './harness.ts'
 /** One file, with a connection for each client. */
 export function sqliteHarness(): StoreHarness {
   const path = join(newFolder('sqlite'), 'leases.db')
-  const noServer = 'it is a file: there is no server'
+  const noServer = 'a file has no server'
   return {
     name: 'sqlite',
     store: 'sqlite',
     open: async () => sqlite(path),
     faults: {
-      // A process that stopped in the middle of a transaction.
+      // Like a process that is paused inside a transaction.
       async pause() {
         const stopped = new DatabaseSync(path)
         stopped.exec('pragma busy_timeout = 5000; begin immediate')

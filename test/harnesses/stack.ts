@@ -1,4 +1,4 @@
-/** What is to be ended, last first. Node has had `AsyncDisposableStack` since version 24 only. */
+/** Disposes resources in reverse order. Node has `AsyncDisposableStack` only since version 24. */
 export class Stack {
   readonly #ends: (() => unknown)[] = []
 
@@ -16,7 +16,7 @@ export class Stack {
     this.#ends.push(end)
   }
 
-  /** All of them, whatever one of them throws; then the first error. */
+  /** Disposes all, even if some throw. Then throws the first error. */
   async end(): Promise<void> {
     const errors: unknown[] = []
     for (const end of this.#ends.splice(0).reverse()) {

@@ -7,7 +7,7 @@ import { deaths, network } from './faults.ts'
 import type { StoreHarness } from './harness.ts'
 import { Lazy } from './lazy.ts'
 
-/** One server. What an ensemble adds is in src/stores/zookeeper/test. */
+/** One server. src/stores/zookeeper/test tests ensembles. */
 export function zookeeperHarness(): StoreHarness {
   const started = new Lazy(async stack => {
     const clock = stack.use(startClock())
@@ -18,13 +18,13 @@ export function zookeeperHarness(): StoreHarness {
   return {
     name: 'zookeeper',
     store: 'zookeeper',
-    // A lease of a ttl that is new to a client takes a session, three requests, in a third of the ttl.
+    // The first lease of a ttl needs a new session: three requests within a third of the ttl.
     scale: 4 / 3,
     open: async () => open((await started.value).servers.map(({ port }) => port)),
     faults: {
       ...network(started, open),
       ...deaths(started),
-      // The monotonic clock, which decides, never goes back.
+      // Leases end by the monotonic clock, which never goes back.
       async jump(ms) {
         const { clock } = await started.value
         clock.jumpWall(ms)
@@ -39,7 +39,7 @@ function open(ports: readonly number[]): Store {
   return zookeeper({ servers: ports.map(port => `127.0.0.1:${port}`) })
 }
 
-/** Java is slow to whatever it does for the first time. */
+/** The first run of any code is slow in Java. */
 async function warm(port: number): Promise<void> {
   for (let round = 0; round < 5; round += 1) {
     const locks = createLocks(open([port]))

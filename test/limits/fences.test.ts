@@ -11,19 +11,19 @@ import { redisFence } from '../../src/fencing/redis/index.ts'
 import { holder } from '../../src/fencing/test/support.ts'
 import { failureOf } from '../support.ts'
 
-/** Milliseconds for a machine that does other things too. */
+/** Milliseconds of tolerance for a busy machine. */
 const SLACK = 5_000
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/operations/time-limits.md'), 'utf8')
 
-/** What the page says of a call over a fence: its limit in milliseconds, and the code. */
+/** The documented limit of a fence's call in milliseconds, and its error code. */
 function row(call: string): { limit: number; code: string } {
   const line = page.split('\n').find(each => each.startsWith(`| ${call} |`)) ?? ''
   const [, seconds, code = ''] = /\| (\d+) s \| `([A-Z_]+)` \|$/.exec(line) ?? []
   return { limit: Number(seconds) * 1_000, code }
 }
 
-/** It rejects as the page says, and in time. */
+/** Expects the call to reject with the documented code, and in time. */
 async function expectRow(call: string, work: () => unknown): Promise<void> {
   const { limit, code } = row(call)
   const began = performance.now()
@@ -63,7 +63,7 @@ test.concurrent.each(Object.keys(drivers))(
       const [committing, others] = [await open(server.url()), await open(server.url())]
       const [fence, second] = [postgresFence(committing), postgresFence(others)]
       await fence.install()
-      await second.touch(holder('a', 1)) // it is connected
+      await second.touch(holder('a', 1)) // connects
       const paused = Promise.withResolvers<void>()
       const work = (): Promise<void> => server.pause().then(paused.resolve)
       const commit = expectRow(COMMIT, () => fence.transaction(holder('b', 1), work))

@@ -10,7 +10,7 @@ import { type Fault, limits } from './table.ts'
 
 const GIVEN = { ttl: 9_000, wait: 500, grace: 300 }
 
-/** Milliseconds for timers and messages of a machine that does other things too; its longest delay comes on top. */
+/** Milliseconds of tolerance for timers and messages of a busy machine. The longest delay of its event loop is added. */
 const SLACK = 1_000
 
 interface Server {
@@ -48,7 +48,7 @@ const ENGINES: Readonly<Record<string, () => Promise<Engine>>> = {
   },
 }
 
-/** Milliseconds that each call took, by its row in the table. */
+/** By row of the table: the milliseconds that the call took. */
 class Times {
   readonly taken = new Map<string, number>()
   readonly #loopDelay = monitorEventLoopDelay({ resolution: 10 })
@@ -57,7 +57,7 @@ class Times {
     this.#loopDelay.enable()
   }
 
-  /** Of the event loop. */
+  /** The delay of the event loop. */
   get longestDelay(): number {
     return this.#loopDelay.max / 1e6
   }
@@ -96,7 +96,7 @@ test.concurrent.for(CASES)(TITLE, { timeout: 180_000 }, async ({ engine, fault }
   }
 })
 
-/** How long each call takes from the fault on. */
+/** Measures each call from the fault on. */
 async function timesOf(url: string, fault: Fault, servers: readonly Server[]): Promise<Times> {
   const times = new Times()
   const measure = times.measure.bind(times)

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 
 export type Fault = 'killed' | 'unresponsive'
 
-/** Milliseconds for what the cells name. */
+/** The values of the terms in the cells, in milliseconds. */
 export type Given = Readonly<Record<'ttl' | 'wait' | 'grace', number>>
 
-/** The limits of each call, as docs/operations/time-limits.md has them, in milliseconds. */
+/** The limits of each call in docs/operations/time-limits.md, in milliseconds. */
 export function limits(given: Given): Map<string, Record<Fault, number>> {
   const page = readFileSync(join(import.meta.dirname, '../../docs/operations/time-limits.md'), 'utf8')
   const rows = [...page.matchAll(/^\| (.+?) \| (.+?) \| (.+?) \| .+ \|$/gm)].slice(2)
@@ -30,5 +30,5 @@ function milliseconds(term: string, { ttl, wait, grace }: Given): number {
   if (seconds) return Number(seconds) * 1_000
   const known = { 'at once': 0, 'ttl/3': Math.min(ttl / 3, 5_000), ttl, wait, grace }
   if (Object.hasOwn(known, term)) return known[term as keyof typeof known]
-  throw new Error(`docs/operations/time-limits.md: nobody knows how long ${JSON.stringify(term)} is`)
+  throw new Error(`docs/operations/time-limits.md: the term ${JSON.stringify(term)} is unknown`)
 }

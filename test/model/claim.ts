@@ -5,7 +5,7 @@ export const COMMITTING = 2
 export const GRANTED = 3
 export const WITHDRAWN = 4
 
-/** One attempt of a claim. Its messages stay deliverable for ever, hence lost, late, doubled and out of order. */
+/** One attempt of a claim. Its messages can always be delivered: late, lost, duplicated and reordered. */
 export interface Attempt {
   readonly claim: number
   /** Counts from 1 in its claim. */
@@ -19,8 +19,8 @@ export interface Attempt {
 }
 
 export interface Claim {
-  /** The request whose time to live it relies on, as in Member.end; 0 is none. */
+  /** The request whose ttl it relies on, as in Member.end; 0 is none. */
   relies: number
-  /** Renewals begun. */
+  /** The number of started renewals. */
   round: number
 }

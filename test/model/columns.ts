@@ -1,10 +1,10 @@
-/** Is a column of bytes the same as the one before? Then what happens to the one need not be tried on the other. */
+/** Is a column of bytes equal to the one before? Then only one of them needs to be tried. */
 export function repeats(bytes: Uint8Array, at: number, size: number): boolean {
   for (let index = at; index < at + size; index += 1) if (bytes[index] !== bytes[index - size]) return false
   return true
 }
 
-/** Puts columns of bytes in order. */
+/** Sorts columns of bytes. */
 export function sortColumns(bytes: Uint8Array, start: number, columns: number, size: number): void {
   for (let sorted = 1; sorted < columns; sorted += 1)
     for (let at = start + sorted * size; at > start && isAfter(bytes, at - size, at, size); at -= size)

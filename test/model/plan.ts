@@ -1,27 +1,26 @@
 import type { Rules } from './rules.ts'
 import type { Step } from './steps.ts'
 
-/** What is searched. */
+/** The parameters of a search. */
 export interface Plan {
   rules: Rules
-  /** What has happened before, to come sooner to what is looked for. */
+  /** The first steps, to reach the states of interest sooner. */
   given?: readonly Step[]
   members: number
-  /** How many attempts each claim may make. */
+  /** The number of attempts of each claim. */
   attempts: readonly number[]
   /**
-   * Numbers up to this one, or only their order: then there are finitely many states without any bound, since between
-   * any two numbers there is always another. Counters rise by themselves as well as by votes, which stands for floors of
-   * equal, different, capped and stepping clocks, and for any number of other attempts that come to nothing.
+   * Numbers up to this one, or only their order: then the number of states is finite without a limit on numbers. Counters
+   * rise by votes and by themselves. That models lower bounds by any clocks, and any number of failed attempts.
    */
   numbers: number | 'ordered'
-  /** Rounds of renewals and set-agains of a granted lease; if leases end at any moment, 1 stands for ever so many. */
+  /** Rounds of renewals and restores of a granted lease. If leases end at any time, 1 stands for any number. */
   renewals: number
-  /** How many nodes may lose their memory. */
+  /** The number of nodes that may lose their memory. */
   forgetful: number
   /**
-   * When a lease may end. `anyMoment`: tokens must be right without any clock. `unneeded`: only once its claim does not
-   * rely on it, as with good clocks; then no two claims may hold at once either.
+   * When a lease may end. `anyMoment`: tokens must be correct without clocks. `unneeded`: only when its claim does not rely
+   * on it, as with correct clocks. Then two claims must never hold at once.
    */
   leasesEnd: 'anyMoment' | 'unneeded'
 }

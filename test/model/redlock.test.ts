@@ -1,13 +1,13 @@
 /**
  * Breadth-first searches of a model of the Redlock protocol: every order of events. member.ts has the rules of a node,
- * steps.ts those of a client. Messages are late, doubled, lost and out of order, since whatever was sent can be carried
- * out at any time, any number of times, or never; answers are heard or lost; leases end at any moment; claims renew,
- * set again, release, give up and vote again. Tombstones are left out: where one refuses a vote, the vote may as well
- * have been lost. So are `break`, and the end of a quarantine, which relies on clocks.
+ * steps.ts those of a client. Messages are late, duplicated, lost and reordered: a node may execute a request at any time,
+ * any number of times, or never. Replies arrive or are lost. Leases end at any time. Claims renew, restore, release,
+ * withdraw and vote again. Tombstones are not modelled: a vote that one refuses may as well be lost. `break` and the end
+ * of a quarantine, which depends on clocks, are not modelled either.
  *
  * The larger run: MODEL_SECONDS=300 npx vitest run test/model/redlock.test.ts
- * lets each search that has an end only by its limit go on for so long, or until MODEL_STATES states (150 million
- * then, of about 60 bytes). MODEL_WALKS is the number of random walks.
+ * Then a search without an end runs for this time, or up to MODEL_STATES states (150 million by default, of about 60
+ * bytes). MODEL_WALKS is the number of random walks.
  */
 import { expect, test } from 'vitest'
 import { EXCLUSION, LARGE, LIMITLESS, LIMITS, TEST_TIMEOUT, TOKENS, without } from './plans.ts'
@@ -16,10 +16,10 @@ import { walk } from './walk.ts'
 
 const WALKS = Number(process.env.MODEL_WALKS ?? 500)
 
-test('tokens are unique and rise, in every state that two claims and three nodes can come to', {
+test('tokens are unique and rise in every state that two claims and three nodes can reach', {
   timeout: TEST_TIMEOUT,
 }, () => {
-  // Without any bound on numbers, doubled messages or renewals: only the order of numbers is kept.
+  // Without a limit on numbers, duplicated messages or renewals: only the order of numbers is stored.
   const found = search(TOKENS, LIMITLESS)
   expect(found).toEqual({ states: 377_869, depth: 20, isComplete: true })
 })
@@ -30,14 +30,14 @@ test.each([
   ['tokens of three claims', { ...TOKENS, attempts: [1, 1, 1] }],
   ['exclusion', EXCLUSION],
   ['exclusion when a node loses its memory', { ...EXCLUSION, forgetful: 1 }],
-] as const)('nothing is wrong with %s', { timeout: TEST_TIMEOUT }, (name, plan) => {
+] as const)('there is no violation of %s', { timeout: TEST_TIMEOUT }, (name, plan) => {
   const { violation, ...seen } = search(plan, LIMITS)
   if (process.env.MODEL_SECONDS) console.log(name, seen)
   expect(violation).toBeUndefined()
   expect(seen.isComplete || seen.depth >= 8).toBe(true)
 })
 
-test('nothing is wrong with the tokens of three claims and five nodes, as far as chance goes', {
+test('random walks find no wrong token of three claims and five nodes', {
   timeout: TEST_TIMEOUT,
 }, () => {
   let severalGrants = 0

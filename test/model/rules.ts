@@ -1,4 +1,4 @@
-/** The rules of the protocol that a variant may leave out. Every one of them true is the protocol as it is built. */
+/** The rules of the protocol. A variant omits one. The real protocol has all of them. */
 export interface Rules {
   /** Unless a majority answered the same token, the greatest is written back to it (COMMIT) before it is handed out. */
   writeBack: boolean
@@ -20,7 +20,7 @@ export interface Rules {
   quarantine: boolean
 }
 
-/** The protocol as it is built. */
+/** The real protocol. */
 export const OURS: Rules = {
   writeBack: true,
   countedOnly: true,

@@ -4,24 +4,24 @@ import { stepsOf, take } from './steps.ts'
 import { story } from './story.ts'
 import { World } from './world.ts'
 
-/** A search ends at the first of them, if it has not seen everything. */
+/** A search that has not seen all states ends at the first of these limits. */
 export interface Limits {
-  /** How many states to keep at most. */
+  /** The highest number of states. */
   states: number
   seconds: number
 }
 
 export interface Found {
   states: number
-  /** Every state at fewer steps than this from the start was seen. */
+  /** All states with fewer steps than this from the start were seen. */
   depth: number
-  /** Was every state that can be reached seen? */
+  /** Were all reachable states seen? */
   isComplete: boolean
-  /** A shortest way to something wrong, a line for each step; only what is wrong if numbers are `ordered`. */
+  /** A shortest path to a violation, a line for each step. If numbers are `ordered`, only the violation. */
   violation?: string[]
 }
 
-/** Breadth first, so that a violation comes with a shortest way there. */
+/** Searches breadth-first, so the path to a violation is a shortest one. */
 export function search(plan: Plan, limits: Limits): Found {
   const world = new World(plan)
   const steps = stepsOf(plan)

@@ -1,10 +1,10 @@
 const CHUNK = 1 << 16
 const EMPTY = -1
 
-/** Distinct states in the order in which they were found, each with the one that it was found from. */
+/** Distinct states in order of discovery, each with its predecessor. */
 export class States {
   readonly limit: number
-  /** Where the next state to add is written. */
+  /** The buffer for the next state. */
   readonly draft: Uint8Array
   count = 0
   readonly #size: number
@@ -23,7 +23,7 @@ export class States {
     return this.count >= this.limit
   }
 
-  /** Adds the draft unless it is there. */
+  /** Adds the draft unless the state exists. */
   add(parent: number): void {
     if (this.count * 2 >= this.#table.length) this.#grow()
     const mask = this.#table.length - 1
@@ -40,12 +40,12 @@ export class States {
     this.count += 1
   }
 
-  /** Where a state's bytes are. */
+  /** The bytes of a state. */
   at(state: number): { bytes: Uint8Array; start: number } {
     return { bytes: this.#chunk(state).bytes, start: (state % CHUNK) * this.#size }
   }
 
-  /** The state and those it was found from, first things first. */
+  /** The path to the state, from the start. */
   path(state: number): Uint8Array[] {
     const path: Uint8Array[] = []
     for (let at = state; at !== EMPTY; at = this.#chunk(at).parents[at % CHUNK] as number) {

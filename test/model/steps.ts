@@ -7,7 +7,7 @@ const HELD = 1
 const FREE = 2
 const LOST = 3
 
-/** Something that may happen next. A message is carried out where it arrives; its answer is heard, or lost. */
+/** A possible next step. A node executes a message; its reply arrives or is lost. */
 export type Step =
   | { kind: 'begin' | 'decide' | 'withdraw'; attempt: number }
   | { kind: 'vote'; attempt: number; member: number; by: number; isHeard: boolean }
@@ -22,7 +22,7 @@ export type Step =
 
 const WHETHER = [true, false]
 
-/** Everything that could happen in some state. */
+/** All steps that are possible in some state. */
 export function stepsOf(plan: Plan): Step[] {
   const attempts = plan.attempts.flatMap(count => Array.from({ length: count })).map((_, index) => index)
   const claims = plan.attempts.map((_, index) => index + 1)
@@ -62,7 +62,7 @@ export function stepsOf(plan: Plan): Step[] {
   return steps
 }
 
-/** Lets a step happen and says whether it could. */
+/** Takes a step. Returns whether it was possible. */
 export function take(world: World, step: Step): boolean {
   switch (step.kind) {
     case 'begin':

@@ -5,8 +5,8 @@ import { type Step, stepsOf, take } from './steps.ts'
 import { World } from './world.ts'
 
 /**
- * The way along `path` to a violation, in words, a line for each step. States are one for all orders of the nodes, so
- * the steps are found again in one order that stays.
+ * Describes the steps along `path` to a violation, a line for each step. A state stands for all orders of the nodes, so
+ * this finds the steps again with a fixed order.
  */
 export function story(plan: Plan, path: readonly Uint8Array[]): string[] {
   const world = new World(plan)
@@ -23,7 +23,7 @@ export function story(plan: Plan, path: readonly Uint8Array[]): string[] {
   return [...lines, `${find(world, steps, () => world.violation !== '')}: ${world.violation}`]
 }
 
-/** Steps in words, from the start. */
+/** Describes the steps from the start. */
 export function retell(plan: Plan, steps: readonly Step[], world: World = new World(plan)): string[] {
   return steps.map(step => {
     const before = snapshot(world)
@@ -32,7 +32,7 @@ export function retell(plan: Plan, steps: readonly Step[], world: World = new Wo
   })
 }
 
-/** Takes the step after which the world is as it should be, and tells it. */
+/** Takes the step that leads to the given state, and describes it. */
 function find(world: World, steps: readonly Step[], isRight: () => boolean): string {
   const before = snapshot(world)
   for (const step of steps) {
@@ -41,7 +41,7 @@ function find(world: World, steps: readonly Step[], isRight: () => boolean): str
     if (isRight()) return line
     Object.assign(world, structuredClone(before), { violation: '' })
   }
-  throw new Error('the way to the violation was not found again')
+  throw new Error('the path to the violation was not found again')
 }
 
 type Snapshot = Pick<World, 'members' | 'attempts' | 'claims'>

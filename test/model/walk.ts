@@ -6,16 +6,16 @@ import { retell } from './story.ts'
 import { World } from './world.ts'
 
 export interface Walked {
-  /** How many attempts were granted. */
+  /** The number of granted attempts. */
   grants: number
-  /** The way to something wrong, a line for each step. */
+  /** The path to a violation, a line for each step. */
   violation?: string[]
 }
 
-/** Grants are rare if everything is as likely, for stray votes are in each other's way. */
+/** Steps have weights, because grants are rare if all steps are equally likely. */
 const WEIGHTS: Partial<Record<Step['kind'], number>> = { decide: 20, commit: 5, vote: 3 }
 
-/** By chance from state to state, where there are too many to see all. The same seed goes the same way. */
+/** A random walk, for models with too many states. The same seed gives the same walk. */
 export function walk(plan: Plan, seed: number, length: number): Walked {
   const random = new Random(seed)
   const world = new World(plan)

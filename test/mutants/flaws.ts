@@ -31,8 +31,8 @@ export type Flaw =
   | 'inspect shows an expired holder'
   | 'name taken for a prefix'
   | 'names differ by letters only'
-  | 'loss never told'
-  | 'loss told of a lease that is held'
+  | 'loss never reported'
+  | 'loss reported for a held lease'
   | 'given up is sent'
   | 'close releases all leases'
   | 'owner taken for the id'
@@ -48,7 +48,7 @@ export type Flaw =
   | 'prefix taken for a pattern'
   | 'inspect ends after a page'
 
-/** Which case must catch each of them, by how its name begins, and what that case says. */
+/** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
   'two holders': ['R1: grants a name to exactly one of many concurrent claims', /100/],
   'holder gets another token': ['R1: a claim that asks again gets the same lease', /strictly equal/],
@@ -81,8 +81,8 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'inspect shows an expired holder': ['R11: shows no expired lease', /it is no longer shown/],
   'name taken for a prefix': ['R11: shows one name', /deep-equal/],
   'names differ by letters only': ['R11: distinguishes similar names', /should hold/],
-  'loss never told': ['R12: a loss is reported by onLoss', /the loss is reported/],
-  'loss told of a lease that is held': ['R12: a loss is reported by onLoss', /that is held/],
+  'loss never reported': ['R12: a loss is reported by onLoss', /the loss is reported/],
+  'loss reported for a held lease': ['R12: a loss is reported by onLoss', /that is held/],
   'given up is sent': ['R13: does not send a request that was given up', /rejection/],
   'close releases all leases': ['R13: closing one client', /falsy|truthy/],
   // Mistakes that stores over MySQL, MongoDB and DynamoDB easily make.

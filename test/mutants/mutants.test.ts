@@ -5,13 +5,13 @@ import { conformanceCases } from '../../src/conformance/index.ts'
 import { type Flaw, flaws } from './flaws.ts'
 import { harnessOf } from './wire.ts'
 
-vi.setConfig({ maxConcurrency: 40 }) // nearly all of them wait nearly all of the time
+vi.setConfig({ maxConcurrency: 40 }) // nearly all tests mostly wait
 
 const contract = readFileSync(join(import.meta.dirname, '../../src/contract/store.ts'), 'utf8')
 const rules = [...contract.matchAll(/^ \* (R\d+)\. /gm)].map(([, rule]) => rule as string)
 const ruleOf = (text: string): string | undefined => /^(R\d+): /.exec(text)?.[1]
 
-test('S1: every rule of the contract has a case and a planted flaw, and every case that names one, a rule', () => {
+test('S1: every rule of the contract has a case and a planted flaw, and every case names an existing rule', () => {
   const cases = conformanceCases(harnessOf()).map(({ name }) => ruleOf(name))
   expect(rules.length).toBeGreaterThan(10)
   expect(rules.filter(rule => !cases.includes(rule))).toEqual([])

@@ -4,7 +4,7 @@ import { harnessOf } from './wire.ts'
 
 vi.setConfig({ maxConcurrency: 20 })
 
-// What catches the mutants must let the reference pass.
+// The cases that catch the mutants must pass for the reference.
 conformance(harnessOf(), {
   describe,
   test: (name, body) => test(name, { timeout: 60_000 }, body),

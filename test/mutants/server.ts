@@ -23,9 +23,9 @@ interface Name {
   last: Holder | undefined
 }
 
-/** The smallest server that keeps the contract, or all of it but for one planted flaw. */
+/** The smallest server that keeps the contract, or keeps it except for one planted flaw. */
 export class Server {
-  /** Milliseconds that its wall clock was set by. */
+  /** The shift of its wall clock, in milliseconds. */
   wallOffset = 0
   readonly #flaw: Flaw | undefined
   readonly #names = new Map<string, Name>()
@@ -150,13 +150,13 @@ export class Server {
 
   onLoss({ id }: ClaimKey, lost: () => void): () => void {
     this.#losses.set(id, lost)
-    if (this.#is('loss told of a lease that is held')) queueMicrotask(lost)
+    if (this.#is('loss reported for a held lease')) queueMicrotask(lost)
     return () => void this.#losses.delete(id)
   }
 
-  /** All sessions end, and only the counter is kept. */
+  /** Ends all sessions and keeps only the counter. */
   crash(): void {
-    for (const lost of this.#losses.values()) if (!this.#is('loss never told')) lost()
+    for (const lost of this.#losses.values()) if (!this.#is('loss never reported')) lost()
     this.#losses.clear()
     this.#names.clear()
     if (this.#is('counter lost in a restart')) this.#counter = 0n
@@ -182,7 +182,7 @@ export class Server {
     setImmediate(() => this.#changed.delete(id))
   }
 
-  /** Was the lease changed by another request that came at the same time? */
+  /** Did a concurrent request change the lease? */
   #conflicts(id: string): boolean {
     const conflicts = this.#is('conflict taken for gone') && this.#changed.has(id)
     this.#change(id)
@@ -192,7 +192,7 @@ export class Server {
   #arrived(deadline: number, flaw: Flaw): number {
     const now = performance.now()
     if (now <= deadline || this.#is(flaw)) return now
-    throw new LeaseError('OUTCOME_UNKNOWN', 'the request came late and was refused')
+    throw new LeaseError('OUTCOME_UNKNOWN', 'the request arrived late and was refused')
   }
 
   #keyOf(text: string): string {
@@ -205,7 +205,7 @@ export class Server {
     return prefix.split('').every((letter, index) => letter === '_' || letter === name[index])
   }
 
-  /** The name as it is now: what ran out is gone. */
+  /** The current state of the name, without expired leases. */
   #at(text: string): Name {
     const now = performance.now()
     const key = this.#keyOf(text)

@@ -24,11 +24,11 @@ const guarantees: Guarantees = {
   waiting: 'pushed',
   shortestTtl: 10,
   clock: 'the monotonic clock of this process',
-  durability: 'its counter survives a restart, and nothing else',
+  durability: 'only its counter survives a restart',
   limits: [],
 }
 
-/** Every fault there is, over a wire that is simulated. */
+/** All faults, over a simulated network. */
 export function harnessOf(flaw?: Flaw): Harness {
   const site: Site = { server: new Server(flaw), flaw, isDead: false, running: Promise.resolve() }
   const open = (): Wired => new Wired(site)
@@ -70,7 +70,7 @@ interface Site {
   running: Promise<void>
 }
 
-/** A client of the server. What is cut off is lost, and what is held up arrives later. */
+/** A client of the server. A cut loses messages, and a delay delivers them later. */
 class Wired implements Store {
   readonly kind = 'wired'
   readonly guarantees: Guarantees = guarantees
@@ -158,7 +158,7 @@ class Wired implements Store {
     return answer
   }
 
-  /** As long as one way takes; rejects if nobody is there, and never settles if nothing comes through. */
+  /** Resolves after the latency of one way. Rejects if the server is down. Never settles during a cut. */
   async #reach(): Promise<void> {
     await setTimeout(0)
     if (this.#site.isDead) throw new LeaseError('STORE_UNAVAILABLE', 'the server is dead')

@@ -12,14 +12,14 @@ beforeAll(async () => {
   await installTools()
   tarball = await pack(folder)
   project = await Project.withPackages(tarball)
-  // The first time it brings Jest and two compilers over the network.
+  // The first run downloads Jest and two compilers.
 }, 300_000)
 afterAll(() => {
   project?.remove()
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('the tarball holds what is built, the licence and what people read, and nothing else', async () => {
+test('the tarball has the build, the licence and the documentation, and nothing else', async () => {
   const { stdout } = succeed(await project.run('tar', ['-tzf', tarball]))
   const files = stdout.trim().split('\n')
   const expected =
@@ -27,7 +27,7 @@ test('the tarball holds what is built, the licence and what people read, and not
   expect(files.filter(file => !expected.test(file))).toEqual([])
   expect(files).toEqual(
     expect.arrayContaining(
-      // Messages of errors name pages of docs.
+      // Error messages name pages of docs.
       ['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/cli/main.js', 'docs/stores/redis.md'].map(
         file => `package/${file}`,
       ),
@@ -43,7 +43,7 @@ test('the tarball has no code of the lab', () => {
   expect(sources.filter(path => path.startsWith('lab/'))).toEqual([])
 })
 
-test('installing it brings no other package', async () => {
+test('it installs no other package', async () => {
   const { stdout } = succeed(await project.run('npm', ['ls', '--all', '--parseable']))
   expect(stdout.trim().split('\n')).toHaveLength(2)
 })
@@ -63,14 +63,20 @@ test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, bl
   expect(stderr).toBe('')
 })
 
-test('it is imported from an ECMAScript module', async () => {
+test('holdfast demo runs from the package', async () => {
+  const { stdout, stderr } = succeed(await project.run('node_modules/.bin/holdfast', ['demo']))
+  expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
+  expect(stderr).toBe('')
+}, 90_000)
+
+test('an ECMAScript module can import it', async () => {
   project.copy('esm.mjs')
   const { stdout, stderr } = succeed(await project.node('esm.mjs'))
   expect(stdout.split('\n')).toEqual(['memory bigint', 'sqlite bigint', 'function true false holdfast', ''])
   expect(stderr).toBe('')
 })
 
-test('it is required from CommonJS, and knows the errors of a copy that was imported', async () => {
+test('CommonJS can require it, and recognises errors of an imported copy', async () => {
   project.copy('cjs.cjs')
   const { stdout, stderr } = succeed(await project.node('cjs.cjs'))
   const lines = [
@@ -85,13 +91,13 @@ test('it is required from CommonJS, and knows the errors of a copy that was impo
   expect(stderr).toBe('')
 })
 
-test('Jest runs it, with real and with fake timers', async () => {
+test('it works in Jest, with real and with fake timers', async () => {
   project.copy('jest.test.js')
   const { stderr } = succeed(await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci'))
   expect(stderr).toMatch(/^Tests: +5 passed, 5 total$/m)
 })
 
-// As in the projects of users; skipLibCheck hides nothing, and no Redis client is there.
+// Like projects of users: without skipLibCheck and without a Redis client.
 const strict = { strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true }
 const node = { lib: ['es2022'], types: ['node'] }
 const browser = { lib: ['es2022', 'dom'], types: [] }
@@ -128,7 +134,7 @@ function compile(user: Project, compiler: string): Promise<Outcome> {
   return user.tool(`${compiler}/bin/tsc`, '--project', user.folder)
 }
 
-test('npx holdfast runs a command under a lease, and answers its exit code', async () => {
+test('npx holdfast runs a command under a lease and returns its exit code', async () => {
   const script = 'console.log(process.env.HOLDFAST_NAME, /^[0-9]+$/.test(process.env.HOLDFAST_TOKEN)); process.exit(7)'
   const args = ['--no-install', 'holdfast', 'run', 'hello', '--', 'node', '-e', script]
   const store = `sqlite:${join(project.folder, 'npx.db')}`
@@ -156,7 +162,7 @@ describe('holdfast prove', () => {
 
     test('it runs', async () => {
       const { code, stdout, stderr } = await prove(user, ...sqlite)
-      expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // it is short
+      expect({ code, stderr }).toMatchObject({ code: expect.toBeOneOf([0, 2]) }) // the run is short
       const { rows, counts } = JSON.parse(stdout) as { rows: { outcome: string }[]; counts: { grants: number } }
       expect(rows).toHaveLength(5)
       expect(counts.grants).toBeGreaterThan(0)

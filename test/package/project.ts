@@ -15,7 +15,7 @@ import { delimiter, dirname, join } from 'node:path'
 
 export const ROOT: string = join(import.meta.dirname, '../..')
 const FIXTURES = join(import.meta.dirname, 'fixtures')
-/** Jest and compilers, which stay out of the project's own lock file. */
+/** Jest and compilers, which are not in the lock file of the project. */
 const TOOLS = join(ROOT, '.tools/package-fixtures')
 
 export interface Outcome {
@@ -24,7 +24,7 @@ export interface Outcome {
   readonly stderr: string
 }
 
-/** An empty project of a user, with packed tarballs installed and nothing else. */
+/** An empty project with only the packed tarballs installed. */
 export class Project {
   readonly folder: string = mkdtempSync(join(tmpdir(), 'holdfast-package-'))
 
@@ -43,7 +43,7 @@ export class Project {
     copyFileSync(join(FIXTURES, name), join(this.folder, name))
   }
 
-  /** Brings one of the packages of fixtures/package.json. */
+  /** Installs one package of fixtures/package.json. */
   link(name: string): void {
     const target = join(this.folder, 'node_modules', name)
     if (existsSync(target)) return
@@ -77,7 +77,7 @@ export async function pack(folder: string, name: 'holdfast' | 'holdfast-lab' = '
   return tarball
 }
 
-/** Installs what fixtures/package.json names, once per version of its lock file. */
+/** Installs the packages of fixtures/package.json, once per version of its lock file. */
 export async function installTools(): Promise<void> {
   const lock = 'package-lock.json'
   const stamp = join(TOOLS, 'installed')
@@ -91,7 +91,7 @@ export async function installTools(): Promise<void> {
 
 export function succeed(outcome: Outcome): Outcome {
   if (outcome.code === 0) return outcome
-  throw new Error(`it ended with ${outcome.code}\n${outcome.stdout}\n${outcome.stderr}`)
+  throw new Error(`the command ended with ${outcome.code}\n${outcome.stdout}\n${outcome.stderr}`)
 }
 
 function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
@@ -104,7 +104,7 @@ function run(command: string, args: readonly string[], cwd: string, env: NodeJS.
   })
 }
 
-/** Without what Vitest and an npm script around it say to their children. */
+/** The environment without the variables of Vitest and npm scripts. */
 function clean(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const foreign = /^(npm_(?!config_)|NODE_ENV$|NODE_OPTIONS$|VITEST|TEST$|JEST_|FORCE_COLOR$|CI$)/
   return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)))

@@ -2,18 +2,18 @@ import { describe, expect, test } from 'vitest'
 import { simulate, type Variant } from './simulate.ts'
 import { variants } from './variants.ts'
 
-/** A check that needs more runs than this to notice is no check. */
+/** The checks must find a mistake within this number of runs. */
 const RUNS = 250
 
 const flaws = Object.entries(variants)
 
-describe('the simulation notices', () => {
+describe('the simulation finds', () => {
   test.for(flaws)('%s', async ([, { variant, caught }]) => {
     expect(await firstViolation(variant, caught)).toMatch(caught)
   })
 })
 
-describe('processes and resources alone notice', () => {
+describe('processes and resources alone find', () => {
   const visible = flaws.filter(([, { isSeenByClients }]) => isSeenByClients)
 
   test.for(visible)('%s', async ([, { variant, caught }]) => {
@@ -21,7 +21,7 @@ describe('processes and resources alone notice', () => {
   })
 })
 
-/** Of the kind that is looked for, or what else the runs say. */
+/** A violation of the expected kind, or all other violations. */
 async function firstViolation(variant: Variant, kind: RegExp): Promise<string> {
   const others: string[] = []
   for (let seed = 0; seed < RUNS; seed += 1) {

@@ -11,32 +11,32 @@ import type { World } from './world.ts'
 const TTLS = [60, 100, 150, 300, 600, LONGEST_TTL]
 const WAITS = [0, 0, 40, 200, 1_000, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
 
-/** Milliseconds for which a call may go on after its time is over: clocks differ by as much. */
+/** Milliseconds by which a call may exceed its time limit, because clocks differ. */
 const GRACE = 20
 
-/** Where a job tells what happens to it, and is checked. */
+/** Records and checks the events of jobs. */
 export interface Log {
   readonly counts: Record<'timeouts' | 'losses' | 'unavailable' | 'aborted' | 'extended', number>
   /** The number of a new acquisition. */
   begin(): number
-  /** The caller was told that it holds nothing. */
+  /** The caller was notified that it holds no lease. */
   gaveUp(operation: number, name: string): void
-  /** The caller was given a lease, by a call that began at `started`. */
+  /** A call that began at `started` returned a lease. */
   handOut(held: Held, started: number): void
-  /** What the lease says at this moment must be so. Answers what it says. */
+  /** Checks what the lease reports now, and returns it. */
   check(held: Held): boolean
-  /** A write that arrives at the resource, which knows the highest token that it has seen. */
+  /** A write arrives at the resource, which knows the highest token seen. */
   write(held: Held): void
-  /** The holder is done with it. */
+  /** The holder has finished with the lease. */
   put(held: Held): void
   /** A release was confirmed. */
   settled(operation: number): void
-  /** A release of what was held so far said that it was lost before. */
+  /** A release reported that the lease had been lost before. */
   wasLost(operation: number, name: string): void
   fail(what: string): void
 }
 
-/** What a job needs of the world it lives in. */
+/** The environment of a job. */
 export interface Surroundings {
   readonly world: World
   readonly machine: Machine
@@ -45,12 +45,12 @@ export interface Surroundings {
   readonly names: readonly string[]
   /** May it extend a lease for another ttl? */
   readonly changesTtl: boolean
-  /** The locks of its process, which may be closed and opened anew. */
+  /** The locks of its process, which may be closed and opened again. */
   locks(): Locks
   isOver(): boolean
 }
 
-/** Acquires, works, writes to the resource and lets go, again and again, in ever other ways. */
+/** Acquires, works, writes to the resource and releases, in a loop and in random ways. */
 export async function work(around: Surroundings): Promise<void> {
   while (!around.isOver()) {
     await around.machine.sleep(around.random.between(0, 150))
@@ -97,7 +97,7 @@ class Job {
       else {
         const lease = await locks().acquire(this.#name, this.#options)
         await this.#work(lease)
-        // Who forgets to release holds until the ttl, if nothing renews.
+        // A holder that does not release holds until the ttl, unless it renews.
         if (heartbeat || random.chance(0.7)) await this.#release(lease)
       }
     } catch (error) {
@@ -108,7 +108,7 @@ class Job {
     }
   }
 
-  /** Some work, which looks now and then whether it may go on, and is told so. */
+  /** Some work, which checks the lease from time to time. */
   async #work(lease: Lease): Promise<void> {
     const { world, machine, random, ledger } = this.#around
     const mustLast = this.#options.heartbeat === true && this.#options.maxHold === undefined
@@ -119,7 +119,7 @@ class Job {
       await machine.sleep(random.between(0, 80))
       if (random.chance(0.15)) await this.#extend(lease)
       if (!ledger.check(held)) break
-      // Between the look and the write anything may happen, and the write itself takes its time.
+      // A fault may happen between the check and the write, and the write takes time.
       if (random.chance(0.5)) await machine.sleep(random.between(0, 20))
       const delay = random.chance(0.1) ? random.between(0, 1_000) : random.between(0, 5)
       world.after(delay, () => ledger.write(held))
@@ -154,7 +154,7 @@ class Job {
     }
   }
 
-  /** A wait that is over settles at once, and one that was aborted in the very same moment. */
+  /** A wait that ends settles at once, also if it is aborted at the same time. */
   #checkInTime(error: unknown): void {
     const { world, machine, ledger } = this.#around
     const { ttl, wait } = this.#options
@@ -166,7 +166,7 @@ class Job {
     if (took > limit + GRACE) ledger.fail(`${this.#name}: a wait of ${wait} ms took ${took.toFixed(1)} ms`)
   }
 
-  /** Counts the errors that may come, and tells of the others. */
+  /** Counts the expected errors, and reports all others. */
   #note(error: unknown): void {
     const { ledger } = this.#around
     const { counts } = ledger

@@ -6,7 +6,7 @@ import type { Machine } from './machine.ts'
 import { Reference } from './reference.ts'
 import type { World } from './world.ts'
 
-/** What may be seen in a run, as numbers; each must be seen often enough over all runs. */
+/** Counts of what a run showed. Over all runs, each must be high enough. */
 export type Count =
   | 'grants'
   | 'takeovers'
@@ -25,10 +25,10 @@ export type Count =
   | 'extended'
   | 'lostReplies'
 
-/** A lease that was handed to a job. */
+/** A lease of a job. */
 export class Held {
   readonly lease: Lease
-  /** Which acquisition it came from; its note too. */
+  /** The number of its acquisition, which is also its note. */
   readonly operation: number
   readonly machine: Machine
   isAborted = false
@@ -44,7 +44,7 @@ export class Held {
     this.mustLast = mustLast
   }
 
-  /** Does its process run, and believe to hold it? */
+  /** Does its process run and believe that it holds the lease? */
   get isBelieved(): boolean {
     return !this.isAborted && !this.isReleased && this.machine.state === 'running'
   }
@@ -54,15 +54,15 @@ export class Held {
 export const LONGEST_TTL = 1_500
 
 /**
- * Milliseconds for which a name may be free while it is waited for: a waiter learns of a holder with a shorter ttl than
- * the last one's when it next asks to keep its place, then it may be another's turn.
+ * Milliseconds for which a name may be free while claims wait for it: a waiter learns of a holder with a shorter ttl only
+ * when it next renews its position, and then another waiter may be first.
  */
 const LONGEST_IDLE = placeLifetime(LONGEST_TTL) / 3 + TURN + 10
 
-/** The same after a release, of which the first in line hears at once. */
+/** The same after a release, of which the first waiter is notified at once. */
 const LONGEST_HANDOFF = 30
 
-/** Milliseconds after which nothing is left of a claim that was given up, if no message is lost. */
+/** Milliseconds after which an abandoned claim leaves no trace, if no message is lost. */
 const LONGEST_WITHDRAWAL = 50
 
 interface Granted {
@@ -70,11 +70,11 @@ interface Granted {
   readonly token: bigint
 }
 
-/** All that happened in one run, and what of it must not have. */
+/** All events of one run, and the violations among them. */
 export class Ledger {
   readonly violations: string[] = []
   readonly counts: Record<Count, number>
-  /** The server's clock went back: what was too late may be in time again. */
+  /** The server's clock went back: a late request may be in time again. */
   mayBeLate = false
   readonly #world: World
   readonly #reference: Reference
@@ -84,20 +84,20 @@ export class Ledger {
   readonly #granted = new Map<number, Granted>()
   readonly #writers = new Map<string, Granted>()
   readonly #givenUp = new Map<number, number>()
-  /** Operations that cannot know, and since when: the server's time leapt, it forgot, or the lease was broken. */
+  /** Operations that cannot know of their loss, and since when: a jump of the server's clock, lost data, or a break. */
   readonly #excused = new Map<number, number>()
   /** Operations whose release was confirmed. */
   readonly #settled = new Set<number>()
   /** Operations that held until they released. */
   readonly #gaveBack = new Set<number>()
-  /** No message is ever delivered twice. */
+  /** No message is delivered twice. */
   isExact = false
-  /** Nothing goes wrong: then a lease that is renewed is not lost, and waiters are served when it is time. */
+  /** There are no faults: then a renewed lease is not lost, and waiters are served in time. */
   isCalm = false
   #operations = 0
   #serverNow: () => number = () => 0
 
-  /** Without `judgesAnswers` only what processes and resources see counts, not what the server answers. */
+  /** Without `judgesAnswers` only events of processes and resources count, not the server's replies. */
   constructor(world: World, judgesAnswers = true) {
     this.#world = world
     this.#reference = new Reference(what => judgesAnswers && this.fail(what))
@@ -121,7 +121,7 @@ export class Ledger {
     }
   }
 
-  /** The clock by which leases run out. */
+  /** The clock by which leases expire. */
   set serverNow(now: () => number) {
     this.#serverNow = now
   }
@@ -136,7 +136,7 @@ export class Ledger {
     return this.#operations
   }
 
-  /** The caller was told that it holds nothing. */
+  /** The caller was notified that it holds no lease. */
   gaveUp(operation: number, name: string): void {
     this.#givenUp.set(operation, this.#world.now)
     if (!this.isCalm) return
@@ -146,18 +146,18 @@ export class Ledger {
     })
   }
 
-  /** A release was confirmed: nothing of this operation may come after it. */
+  /** A release was confirmed: no event of this operation may follow. */
   settled(operation: number): void {
     this.#settled.add(operation)
   }
 
-  /** A release of what was held so far said that it was lost before. */
+  /** A release reported that the lease had been lost before. */
   wasLost(operation: number, name: string): void {
     if (this.isExact && this.#gaveBack.has(operation))
       this.fail(`${name}: ${operation} held until it released, and was told that it did not`)
   }
 
-  /** A renewal leaves; what it answers is to be called when its answer is heard: what was not known before is then. */
+  /** A renewal was sent. Call the returned function when its reply arrives: from then on the process knows of a loss. */
   asks(operation: number): () => void {
     const sent = this.#world.now
     return () => {
@@ -165,7 +165,7 @@ export class Ledger {
     }
   }
 
-  /** The caller was given a lease, by a call that began at `started`. */
+  /** A call that began at `started` returned a lease. */
   handOut(held: Held, started: number): void {
     const { name, token } = held.lease
     const earlier = this.#handedOut.get(name) ?? []
@@ -183,7 +183,7 @@ export class Ledger {
       this.fail(`${name}: ${held.operation} was handed out when its time was over`)
   }
 
-  /** What the lease says at this moment must be so. Answers what it says. */
+  /** Checks what the lease reports now, and returns it. */
   check(held: Held): boolean {
     const { lease, operation } = held
     try {
@@ -196,19 +196,19 @@ export class Ledger {
     return true
   }
 
-  /** All leases of a machine, at the moment when it runs again. */
+  /** Checks all leases of a machine when it is resumed. */
   checkAll(machine: Machine): void {
     for (const live of this.#live.values())
       for (const held of live) if (held.machine === machine && !held.isReleased) this.check(held)
   }
 
-  /** The holder is done with it. */
+  /** The holder has finished with the lease. */
   put(held: Held): void {
     held.isReleased = true
     this.#live.get(held.lease.name)?.delete(held)
   }
 
-  /** A write that arrives at the resource, which knows the highest token that it has seen. */
+  /** A write arrives at the resource, which knows the highest token seen. */
   write(held: Held): void {
     const { name, token } = held.lease
     const own = this.#granted.get(held.operation)
@@ -269,7 +269,7 @@ export class Ledger {
     this.#reference.broken(name, token, now)
   }
 
-  /** Leases run out earlier than their holders can know. */
+  /** Leases expire earlier than their holders can know. */
   leapt(): void {
     for (let operation = 1; operation <= this.#operations; operation += 1) this.#excused.set(operation, this.#world.now)
   }

@@ -21,13 +21,13 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ wait: fc.constantFrom(1, 40, 99, 100, 101, 350, 1_000) }) },
 )
 
-test('the memory store answers as the rules of the line say, whatever is asked in whatever order', async () => {
+test('the memory store follows the rules of the queue for any order of requests', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async steps => {
       const clock = new VirtualClock()
       const store = memory({ clock })
       const reference = new Reference(what => expect.fail(what))
-      // Each wishes anew once it was released, by an id that was never used.
+      // After its release, each acquires again with a new id.
       const wishes = Array.from({ length: 6 }, () => 0)
       const claim = (index: number, more: Partial<Claim>): Claim => {
         const id = `${index}.${wishes[index]}`

@@ -2,19 +2,19 @@ import type { Clock } from '../../src/contract/time.ts'
 import type { Random } from './random.ts'
 import { settled, type World } from './world.ts'
 
-/** Milliseconds since 1970 at which every world begins. */
+/** The start of every simulation, in milliseconds since 1970. */
 export const BEGINNING: number = Date.UTC(2026, 0, 1)
 
 /**
- * A process with its clock, which runs a little fast or slow. While it stands still (stopped, suspended, or its event
- * loop blocked) nothing of it runs and its clock goes on; then all that fell due runs late.
+ * A process with its clock, which runs a little fast or slow. While it is paused (stopped, suspended, or its event loop
+ * blocked) it runs no code and its clock goes on. When it is resumed, all due timers fire late.
  */
 export class Machine implements Clock {
   readonly name: string
   state: 'running' | 'stopped' | 'dead' = 'running'
-  /** Did it ever stand still? */
+  /** Was it ever paused? */
   hasStopped = false
-  /** Called first, sometimes, when it runs again, before anything that fell due. */
+  /** Sometimes called when it is resumed, before the due timers. */
   onResume: () => void = () => {}
   readonly #world: World
   readonly #random: Random
@@ -56,7 +56,7 @@ export class Machine implements Clock {
     }
   }
 
-  /** Runs what came over the network, now or when the machine runs again. */
+  /** Handles a message, now or when the machine is resumed. */
   deliver(action: () => void): void {
     this.#run(action, this.#messages)
   }
@@ -65,7 +65,7 @@ export class Machine implements Clock {
     return new Promise(resolve => this.after(ms, resolve))
   }
 
-  /** Stands still for `ms`. */
+  /** Pauses for `ms`. */
   stop(ms: number): void {
     if (this.state !== 'running') return
     this.state = 'stopped'
@@ -76,7 +76,7 @@ export class Machine implements Clock {
     })
   }
 
-  /** Sets its wall clock ahead of true time by `ms`. A process takes a step forward for time for which it stood still. */
+  /** Sets its wall clock ahead of true time by `ms`. A process takes a step forward for a pause. */
   setWall(ms: number): void {
     const step = ms - this.#skew
     this.#skew = ms
@@ -85,12 +85,12 @@ export class Machine implements Clock {
     this.hasStopped = true
   }
 
-  /** Ends without a word. */
+  /** Crashes. */
   crash(): void {
     this.state = 'dead'
   }
 
-  /** A clock of this machine that, wrongly, does not count the time for which it stood still. */
+  /** A clock of this machine that, wrongly, does not count pauses. */
   sleeping(): Clock {
     this.#isSleepy = true
     return this

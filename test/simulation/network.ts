@@ -3,25 +3,25 @@ import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 import type { World } from './world.ts'
 
-/** How bad the network is. */
+/** The faults of the network. */
 export interface Weather {
-  /** Chance that one message is lost. */
+  /** Probability that a message is lost. */
   readonly loss: number
-  /** Chance that a request arrives twice. */
+  /** Probability that a request arrives twice. */
   readonly copies: number
-  /** Chance that a message takes up to `longest` ms, and not a few. */
+  /** Probability that a message takes up to `longest` ms instead of a few. */
   readonly slow: number
   readonly longest: number
 }
 
 export const fair: Weather = { loss: 0, copies: 0, slow: 0, longest: 0 }
 
-/** Loses, delays, copies and thereby re-orders messages between machines and the server. */
+/** Loses, delays, copies and so reorders messages between machines and the server. */
 export class Network {
   weather: Weather = fair
   /** Do messages of one machine, and those to it, arrive in the order in which they were sent? */
   isOrdered = false
-  /** Machines from which, and to which, nothing passes. */
+  /** Machines that are cut off in both directions. */
   readonly cutUp: Set<Machine> = new Set()
   readonly cutDown: Set<Machine> = new Set()
   readonly counts: { lostRequests: number; lostReplies: number; lostWakes: number; copies: number } = {
@@ -30,7 +30,7 @@ export class Network {
     lostWakes: 0,
     copies: 0,
   }
-  /** When the last message arrives, of those that must keep their order. */
+  /** When the last of the ordered messages arrives. */
   readonly #lastUp = new Map<Machine, number>()
   readonly #lastDown = new Map<Machine, number>()
   readonly #world: World
@@ -41,7 +41,7 @@ export class Network {
     this.#random = random
   }
 
-  /** What `serve` answers, which may be never. `serve` runs at the server, perhaps twice, perhaps much later. */
+  /** The reply of `serve`, which may never arrive. `serve` runs at the server, perhaps twice or much later. */
   exchange<Answer>(machine: Machine, serve: () => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const arrive = async (): Promise<void> => {
@@ -64,7 +64,7 @@ export class Network {
     })
   }
 
-  /** A message from the server that nobody answers. */
+  /** A message from the server without a reply. */
   wake(machine: Machine, wake: () => void): void {
     if (this.#isLost(this.cutDown, machine)) this.counts.lostWakes += 1
     else this.#world.after(this.#delay(machine, this.#lastDown), () => machine.deliver(wake))

@@ -2,7 +2,7 @@ import type { StoreLocks } from '../../src/create-locks.ts'
 import type { Machine } from './machine.ts'
 import type { Random } from './random.ts'
 
-/** One process, and its locks, which may be closed and opened anew. */
+/** A process and its locks, which may be closed and opened again. */
 export class Process {
   readonly machine: Machine
   /** Jobs that have not ended. */
@@ -30,7 +30,7 @@ export interface Population {
   start(): void
 }
 
-/** One process stands still, dies and is followed by another, or closes its locks and opens them anew. */
+/** Pauses a process, replaces a dead one, or closes and reopens its locks. */
 export function disturbOne({ processes, random, counts, start }: Population): void {
   const process = random.pick(processes)
   const { machine } = process

@@ -1,4 +1,4 @@
-/** Chance from a seed: the same seed, the same numbers. */
+/** Random numbers from a seed: the same seed gives the same numbers. */
 export class Random {
   #state: number
 

@@ -18,16 +18,16 @@ interface Place {
 interface Name {
   holder: Holder | undefined
   freeSince: number
-  /** Did its last holder give it back, so that a waiter was woken? */
+  /** Did its last holder release it, so that a waiter was woken? */
   wasReleased: boolean
   places: Place[]
-  /** The highest token that was given for it. */
+  /** The highest token that was granted for it. */
   token: bigint
 }
 
 /**
- * What a store that keeps a line must answer, told by the requests and answers in the order in which they happened:
- * a second opinion on the memory store. `fail` is called with whatever is wrong.
+ * A second implementation of the rules of a store with a queue, to check the memory store. It gets all requests and
+ * replies in order. Calls `fail` for each violation.
  */
 export class Reference {
   readonly #fail: (what: string) => void
@@ -38,7 +38,7 @@ export class Reference {
     this.#fail = fail
   }
 
-  /** Answers, of a new grant, for how long the name had been free while the claim waited for it, and why it was. */
+  /** For a new grant, returns how long the name had been free while the claim waited, and why. */
   acquired(claim: Claim, answer: Grant | Busy, now: number): { idle: number; wasReleased: boolean } | undefined {
     const { name, id } = claim
     const state = this.#at(name, now)
@@ -102,7 +102,7 @@ export class Reference {
     free(state, now, true)
   }
 
-  /** The server forgot everything but that tokens rise. */
+  /** The server lost all data, but tokens still rise. */
   forgot(): void {
     for (const state of this.#names.values()) {
       state.holder = undefined
@@ -112,7 +112,7 @@ export class Reference {
     this.#withdrawn.clear()
   }
 
-  /** Who holds the name by the server. */
+  /** The holder of the name according to the server. */
   holder(name: string, now: number): Holder | undefined {
     return this.#at(name, now).holder
   }

@@ -17,24 +17,23 @@ import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
 import type { Late, Server } from './server.ts'
 
-/** What a reply always carries: the time of the server when it was sent. */
+/** Part of every reply: the time of the server when it was sent. */
 interface Reply<Answer> {
   readonly answer: Answer | Late
   readonly time: number
 }
 
-/** Changes what the store does with the server's answers, to see that the checks notice. */
+/** Mistakes in the handling of replies, which the checks must find. */
 export interface Mistake {
-  /** Milliseconds more that a grant is said to last, of those that its request took. */
+  /** Milliseconds that are added to a grant, up to the latency of its request. */
   ttl?(elapsed: number): number
-  /** What a renewal that failed is taken for. */
+  /** The result of a failed renewal. */
   failedRenewal?(claim: Claim, last: Grant | undefined): Grant | undefined
 }
 
 /**
- * The store of one process, as the protocol demands: each request carries a deadline in the server's time. It knows
- * that time from replies, as the least that it can be; a request that is refused as late brings it along and is sent
- * again.
+ * The store of one process. Each request has a deadline in the server's time. Replies give a lower bound of that time. A
+ * request that is refused as late gets the time in its reply, and is sent again.
  */
 export class RemoteStore implements Store {
   readonly kind = 'simulated'
@@ -145,7 +144,7 @@ export class RemoteStore implements Store {
   }
 }
 
-/** The server carries out what arrived, whoever has given up meanwhile. */
+/** The server executes every request that arrived, also if its sender gave up. */
 const never: AbortSignal = new AbortController().signal
 
 function isLate(answer: unknown): answer is Late {

@@ -7,19 +7,19 @@ import type { Ledger } from './ledger.ts'
 import { BEGINNING } from './machine.ts'
 import type { World } from './world.ts'
 
-/** What a late request is answered: with the server's time, so that its sender can mend its own. */
+/** The reply to a late request: it has the server's time, so the sender can correct its own. */
 export interface Late {
   readonly late: true
 }
 
-/** Changes what the server does, to see that the checks notice. */
+/** Mistakes of the server, which the checks must find. */
 export interface Flaw {
-  /** Carries out requests that came too late. */
+  /** Executes late requests. */
   readonly takesLate?: boolean
   wrap?(store: Store): Store
 }
 
-/** One server, over the memory store, which tells the ledger all that it does. */
+/** One server over the memory store. It reports all that it does to the ledger. */
 export class Server {
   refusedLate = 0
   readonly #world: World
@@ -55,28 +55,28 @@ export class Server {
     })
   }
 
-  /** Stands still for `ms`: what arrives meanwhile is carried out after. */
+  /** Pauses for `ms`, and then executes the requests that arrived. */
   stop(ms: number): void {
     this.#running = this.#world.sleep(ms)
   }
 
-  /** Resolves when a request that arrives now is read; rejects if nobody listens. */
+  /** Resolves when a request that arrives now is read. Rejects if the server is down. */
   async reached(): Promise<void> {
     if (this.#isRefusing) throw new LeaseError('STORE_UNAVAILABLE', 'the connection was refused')
     await this.#running
   }
 
-  /** By which requests are late. */
+  /** The clock by which requests are late. */
   time(): number {
     return BEGINNING + this.#world.now + this.#leap + this.#step
   }
 
-  /** The wall clock is set; leases run on. */
+  /** Sets the wall clock, which does not affect leases. */
   step(ms: number): void {
     this.#step += ms
   }
 
-  /** Time passes at once: leases run out early. */
+  /** Moves time forward: leases expire early. */
   leap(ms: number): void {
     this.#leap += ms
     this.#ledger.leapt()

@@ -10,7 +10,7 @@ import { type Mistake, RemoteStore } from './remote.ts'
 import { type Flaw, Server } from './server.ts'
 import { World } from './world.ts'
 
-/** What goes wrong in a run. */
+/** The faults of a run. */
 export const climates = ['calm', 'lossy', 'stopping', 'outages', 'lawless'] as const
 type Climate = (typeof climates)[number]
 
@@ -18,13 +18,13 @@ type Climate = (typeof climates)[number]
 export interface Variant {
   readonly flaw?: Flaw
   readonly mistake?: Mistake
-  /** Process clocks that do not count the time for which they stood still. */
+  /** Process clocks that do not count pauses. */
   readonly sleepingClocks?: boolean
-  /** Leave out the comparison with what a server must answer? */
+  /** Skip the comparison with the reference server? */
   readonly isSeenByClientsOnly?: boolean
 }
 
-/** What became of a run. */
+/** The result of a run. */
 export interface Outcome<Kind = Climate, Counted extends string = Count> {
   readonly climate: Kind
   readonly violations: readonly string[]
@@ -39,7 +39,7 @@ const DURATION = 4_000
 /** The longest that a message is under way, in ms: longer than any request may be. */
 const SLOWEST = 8_000
 
-/** All of a run follows from its seed. */
+/** Runs one simulation. The seed determines all of it. */
 export async function simulate(seed: number, variant: Variant = {}): Promise<Outcome> {
   const climate = climates[seed % climates.length] as Climate
   const run = new Run(seed, climate, variant)
@@ -123,7 +123,7 @@ class Run {
     return new RemoteStore(machine, this.#network, this.#server, this.#ledger, this.#variant.mistake ?? {})
   }
 
-  /** Strikes again and again, at random. */
+  /** Injects faults at random times. */
   #plan(): void {
     const strike = this.#strikes[this.#climate]
     if (!strike) return
@@ -183,7 +183,7 @@ class Run {
     await locks.break(this.#random.pick(['a', 'b'])).catch(() => {})
   }
 
-  /** The faults end; whoever waits must be served, and nothing may be left. */
+  /** Ends the faults. Then all waiters must be served, and no lease may be left. */
   async #end(): Promise<void> {
     this.#isOver = true
     this.#network.weather = fair
@@ -192,7 +192,7 @@ class Run {
     const served = (): boolean => this.#processes.every(({ working }) => working === 0)
     if (!(await this.#world.run(served, this.#world.now + 60_000)))
       this.#ledger.fail(`${this.#processes.filter(({ working }) => working > 0).length} processes wait for ever`)
-    // A late copy of a request may come just in time still, and hold for its ttl.
+    // A late copy of a request may still arrive in time, and hold for its ttl.
     const rest = Math.max(LONGEST_REQUEST, 2 * SLOWEST) + LONGEST_TTL + 100
     await this.#world.run(() => false, this.#world.now + rest)
     for (const name of this.#ledger.left()) this.#ledger.fail(`${name} is held or waited for ${rest} ms after the end`)

@@ -3,11 +3,11 @@ import { isFull } from '../tier.ts'
 import type { Count } from './ledger.ts'
 import { climates, simulate } from './simulate.ts'
 
-/** `SEED=17` replays one run, `SEEDS=100000` makes more of them. */
+/** `SEED=17` repeats one run; `SEEDS=100000` runs more. */
 const { SEED, SEEDS = isFull ? 4_000 : 250 } = process.env
 const seeds = SEED === undefined ? Array.from({ length: Number(SEEDS) }, (_, seed) => seed) : [Number(SEED)]
 
-/** What 500 runs must show at least, or they prove nothing. */
+/** What 500 runs must show at least. Otherwise they prove nothing. */
 const least: Readonly<Record<Count, number>> = {
   grants: 10_000,
   takeovers: 1_000,
@@ -50,6 +50,6 @@ test.runIf(SEED === undefined)('the runs have shown what they are for', () => {
   expect(missing).toEqual([])
 })
 
-test('a seed makes the same run each time', async () => {
+test('a seed gives the same run each time', async () => {
   for (const seed of seeds.slice(0, climates.length)) expect(await simulate(seed)).toEqual(await simulate(seed))
 })

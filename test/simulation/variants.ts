@@ -3,13 +3,13 @@ import type { Variant } from './simulate.ts'
 
 interface Wrong {
   readonly variant: Variant
-  /** What the checks say of it. */
+  /** The violation that the checks report. */
   readonly caught: RegExp
-  /** Do the processes and the resources see it, without a look at the server's answers? */
+  /** Do processes and resources detect it, without the server's replies? */
   readonly isSeenByClients: boolean
 }
 
-/** Wrong in one way each. */
+/** Variants with one mistake each. */
 export const variants: Readonly<Record<string, Wrong>> = {
   'a client that counts the ttl from the reply': {
     variant: { mistake: { ttl: elapsed => elapsed } },
@@ -175,7 +175,7 @@ type Verbs = Partial<Pick<Store, 'acquire' | 'renew' | 'break' | 'watch'>> & {
   release?(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'>
 }
 
-/** A server some of whose verbs are done otherwise. */
+/** A server with some changed verbs. */
 function server(change: (store: Store) => Verbs): { wrap(store: Store): Store } {
   return {
     wrap(store) {

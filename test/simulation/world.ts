@@ -4,18 +4,18 @@ interface Event {
   action: (() => void | Promise<void>) | undefined
 }
 
-/** A run has some thousands; with more something goes round in circles. */
+/** A run has a few thousand events; with more there is an endless loop. */
 const MOST_EVENTS = 200_000
 
-/** True time, in ms, and all that is going to happen, in one thread. Every clock of the simulation is made from it. */
+/** True time in ms and all future events, in one thread. All clocks of the simulation derive from it. */
 export class World {
   now = 0
-  /** How much has happened. */
+  /** The number of past events. */
   events = 0
   readonly #heap: Event[] = []
   #order = 0
 
-  /** Calls `action` after `delay` ms of true time; answers how to call that off. */
+  /** Calls `action` after `delay` ms of true time. Returns how to cancel it. */
   after(delay: number, action: () => void | Promise<void>): () => void {
     const event: Event = { at: this.now + Math.max(delay, 0), order: this.#order, action }
     this.#order += 1
@@ -29,7 +29,7 @@ export class World {
     return new Promise(resolve => this.after(ms, resolve))
   }
 
-  /** Lets everything happen until `isOver`, or until `limit`; answers whether it was over. */
+  /** Runs events until `isOver`, or until `limit`. Returns whether it was over. */
   async run(isOver: () => boolean, limit: number): Promise<boolean> {
     await settled()
     while (!isOver()) {
@@ -85,7 +85,7 @@ function isBefore(one: Event, other: Event): boolean {
   return one.at === other.at ? one.order < other.order : one.at < other.at
 }
 
-/** Resolves when no promise can go on by itself. */
+/** Resolves when all promises wait for an event. */
 export function settled(): Promise<void> {
   return new Promise(resolve => {
     setImmediate(resolve)

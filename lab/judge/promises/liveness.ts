@@ -26,7 +26,7 @@ function violation({ acquisitions, grants }: Trace, { name, from, to, fault, lim
     promise: fault && isAcquired ? 'faults' : 'deadlock',
     at: to,
     name,
-    what: `nobody held it for ${ms(to - from)}${after}, although clients waited; ${ms(limit)} are allowed${before}`,
+    what: `no client held it for ${ms(to - from)}${after}, although clients waited; ${ms(limit)} are allowed${before}`,
     ops: [...new Set([last, dead, asker].flatMap(each => each?.op ?? []))],
   }
 }

@@ -4,7 +4,7 @@ import type { World } from '../../../test/simulation/world.ts'
 import type { Details, Kind } from '../history.ts'
 import type { Grant, Lock } from './lock.ts'
 
-/** What a client needs of the world it lives in. */
+/** The environment of a client. */
 export interface Surroundings {
   readonly client: number
   readonly machine: Machine
@@ -20,7 +20,7 @@ export interface Surroundings {
   decide(name: string, token: number, write: number): boolean
 }
 
-/** Acquires, writes and gives back, for ever; a dead client just never goes on. */
+/** Acquires, writes and releases in a loop. A dead client stops in the middle. */
 export async function compete(around: Surroundings): Promise<void> {
   const { machine, random, names, client, log, lock } = around
   for (;;) {
@@ -57,7 +57,7 @@ async function wait({ machine, random, lock }: Surroundings, name: string, limit
   }
 }
 
-/** A lock that is held, as its holder sees it. */
+/** A held lock as its holder sees it. */
 class Holding {
   isLost = false
   readonly #around: Surroundings
@@ -78,7 +78,7 @@ class Holding {
     if (random.chance(0.7)) machine.after(ttl / 3, () => void this.#beat())
   }
 
-  /** Looks before each write; between a look and its write anything may happen. */
+  /** Checks the lock before each write. A fault may happen between a check and its write. */
   async work(): Promise<void> {
     const { machine, random } = this.#around
     for (let steps = random.integer(1, 8); steps > 0; steps -= 1) {

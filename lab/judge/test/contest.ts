@@ -8,9 +8,9 @@ import { Keys } from './keys.ts'
 import { type Home, type Lock, RightLock } from './lock.ts'
 import { SERVERS } from './quorum-lock.ts'
 
-/** What a contest is about. */
+/** The parameters of a contest. */
 export interface Contest {
-  /** @default one that is right, over one server */
+  /** @default a correct lock over one server */
   lock(home: Home): Lock
   /** Does the resource refuse tokens below the highest that it has seen? @default true */
   readonly fence: boolean
@@ -21,15 +21,15 @@ const CLIENTS = 4
 const NAMES = ['orders', 'reports']
 const DURATION = 20_000
 
-/** Milliseconds: long enough at the end for what was disturbed last. */
+/** Milliseconds without faults at the end: enough to recover from the last one. */
 const QUIET = 2_500
 
-/** Milliseconds after which a request is given up. */
+/** The timeout of a request, in milliseconds. */
 const REQUEST_LIMIT = 100
 
 const SLOWEST = 400
 
-/** The history of a contest of clients, all of which follows from the seed. */
+/** The history of a simulated contest of clients. The seed determines all of it. */
 export async function contest(seed: number, about: Partial<Contest> = {}): Promise<Event[]> {
   const run = new Run(seed, { fence: true, lock: home => new RightLock(home), ...about })
   await run.live()
@@ -106,12 +106,12 @@ class Run {
 
   #ask<Answer>(machine: Machine, serve: () => Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      machine.after(REQUEST_LIMIT, () => reject(new Error('no answer came')))
+      machine.after(REQUEST_LIMIT, () => reject(new Error('no reply arrived')))
       this.#network.exchange(machine, serve).then(resolve, reject)
     })
   }
 
-  /** The resource, at which a write arrives. */
+  /** A write arrives at the resource. */
   #decide(name: string, token: number, write: number): boolean {
     const mark = this.#marks.get(name) ?? 0
     const isAccepted = token >= mark || !this.#about.fence

@@ -1,6 +1,6 @@
 import type { World } from '../../../test/simulation/world.ts'
 
-/** What a server like Redis does: each call is atomic, and a key may run out. */
+/** The keys of a server like Redis: each call is atomic, and a key can expire. */
 export class Keys {
   readonly #world: World
   readonly #entries = new Map<string, { value: string; expires: number }>()
@@ -34,7 +34,7 @@ export class Keys {
     this.#entries.delete(key)
   }
 
-  /** Deletes or prolongs a key if it has this value. */
+  /** Deletes or extends a key if it has this value. */
   compare(key: string, value: string, px?: number): boolean {
     if (this.get(key) !== value) return false
     if (px === undefined) this.delete(key)

@@ -1,7 +1,7 @@
 import type { Machine } from '../../../test/simulation/machine.ts'
 import type { Keys } from './keys.ts'
 
-/** What was granted, with its end by the clock of the machine. */
+/** A grant, with its end by the clock of the machine. */
 export interface Grant {
   readonly name: string
   readonly id: string
@@ -9,7 +9,7 @@ export interface Grant {
   readonly until: number
 }
 
-/** A lock as people write it. Each call may reject: then nobody knows. */
+/** A typical lock. After a call that rejects, the outcome is unknown. */
 export interface Lock {
   acquire(name: string): Promise<Grant | undefined>
   /** Its new end, or `undefined` if it is lost. */
@@ -17,22 +17,22 @@ export interface Lock {
   release(grant: Pick<Grant, 'name' | 'id'>): Promise<unknown>
 }
 
-/** Where a lock lives. */
+/** The environment of a lock. */
 export interface Home {
   readonly machine: Machine
   readonly ttl: number
-  /** One that was never used. */
+  /** A new id. */
   newId(): string
-  /** What `command` answers at the server, or at one of several. */
+  /** The reply of the server, or of one of several, to `command`. */
   ask<Answer>(command: (keys: Keys) => Answer, server?: number): Promise<Answer>
 }
 
-/** When a lease ends that was asked for at `sent`, with a margin for clocks that run at different speeds. */
+/** When a lease ends that was requested at `sent`, with a margin for clocks that run at different speeds. */
 export function deadline(sent: number, ttl: number): number {
   return sent + ttl * 0.99 - 2
 }
 
-/** Right as far as one server that remembers goes. */
+/** Correct over one server that does not lose data. */
 export class RightLock implements Lock {
   readonly home: Home
 
@@ -64,7 +64,7 @@ export class RightLock implements Lock {
     return this.home.ask(keys => keys.compare(name, id))
   }
 
-  // What variants do otherwise:
+  // Variants override these:
 
   protected newId(): string {
     return this.home.newId()

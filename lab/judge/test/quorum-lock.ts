@@ -1,10 +1,10 @@
 import { deadline, type Grant, type Home, type Lock } from './lock.ts'
 
-/** Servers that are asked; a majority of them decides. */
+/** The number of servers. A majority of them decides. */
 export const SERVERS = 5
 const MAJORITY = 3
 
-/** Redlock with fencing tokens: each server counts, and who holds writes the highest count back to a majority. */
+/** Redlock with fencing tokens: each server counts, and the holder writes the highest count back to a majority. */
 export class QuorumLock implements Lock {
   readonly home: Home
 
@@ -38,7 +38,7 @@ export class QuorumLock implements Lock {
     return this.#all(server => this.home.ask(keys => keys.compare(name, id), server))
   }
 
-  /** Does a majority of those that voted know this token now? */
+  /** Does a majority of the servers that voted have this token now? */
   protected async settle(
     name: string,
     id: string,

@@ -5,7 +5,7 @@ import { QuorumLock } from './quorum-lock.ts'
 
 interface Wrong {
   readonly contest: Partial<Contest>
-  /** The promise that it breaks for certain. */
+  /** The promise that it always breaks. */
   readonly breaks: PromiseName
 }
 
@@ -21,7 +21,7 @@ class FromReply extends RightLock {
   }
 }
 
-/** The end stands in the value, by the wall clock of who wrote it. */
+/** The value has the end of the lease, by the wall clock of its writer. */
 class WallClock extends RightLock {
   protected override take(name: string, id: string): Promise<number | undefined> {
     return this.home.ask(keys => {
@@ -55,7 +55,7 @@ class ReleaseByName extends RightLock {
   }
 }
 
-/** The counter goes with the lease. */
+/** The counter is deleted with the lease. */
 class ForgottenCounter extends RightLock {
   override release({ name, id }: Pick<Grant, 'name' | 'id'>): Promise<unknown> {
     return this.home.ask(keys => keys.compare(name, id) && keys.delete(`${name} token`))
@@ -94,9 +94,9 @@ class NoExpiry extends RightLock {
   }
 }
 
-/** Wrong in one way each. */
+/** Variants with one mistake each. */
 export const variants: Readonly<Record<string, Wrong>> = {
-  'a resource that looks at no token': { contest: { fence: false }, breaks: 'safety' },
+  'a resource that does not check tokens': { contest: { fence: false }, breaks: 'safety' },
   'a quorum whose holder does not write its token back': {
     contest: { lock: home => new NoWriteBack(home) },
     breaks: 'tokens',

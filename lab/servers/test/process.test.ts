@@ -109,7 +109,7 @@ async function firstLine(child: ChildProcess): Promise<[number, string]> {
   return JSON.parse(line.toString())
 }
 
-// A zombie counts as gone: in a container nobody may collect what the killed process has left.
+// A zombie counts as ended: in a container, process 1 may not reap orphans.
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)

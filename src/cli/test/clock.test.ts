@@ -7,7 +7,7 @@ test('after the machine slept, which only the wall clock shows, the command gets
   const script = 'trap "" TERM; echo ready; while :; do sleep 0.02; done'
   const options = ['run', 'job', '--ttl', '1h', '--grace', '10m', '--', 'sh', '-c', script]
   const running = start(options, { env: clock.env })
-  await running.says('ready')
+  await running.prints('ready')
   const { command } = family(running)
   running.kill('SIGSTOP')
   clock.jumpWall(58 * 60_000) // less than 5 % of the ttl is left, so SIGKILL is due

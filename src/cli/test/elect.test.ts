@@ -13,19 +13,19 @@ function candidate(...options: string[]): Running {
 
 test('one instance runs; after SIGTERM it ends before the next leads with a higher token', async () => {
   const one = candidate('--note', 'one')
-  await one.says('up')
+  await one.prints('up')
   const two = candidate('--note', 'two')
-  await two.tells('waiting')
+  await two.reports('waiting')
   expect(JSON.parse((await holdfast(['inspect', 'service', '--json'])).out)).toMatchObject({
     holder: { note: 'one' },
     waiters: [{ note: 'two' }],
   })
   one.kill('SIGTERM')
-  await one.says('stopping')
+  await one.prints('stopping')
   expect(two.out, 'the name is held until the command has ended').toBe('')
   const { code, out } = await one.ended
   expect({ code, end: out.slice(out.indexOf('stopping')) }).toEqual({ code: 0, end: 'stopping\nstopped\n' })
-  await two.says('up')
+  await two.prints('up')
   const token = (text: string): bigint => BigInt(/up (\d+)/.exec(text)?.[1] ?? 0)
   expect(token(two.out)).toBeGreaterThan(token(one.out))
   two.kill('SIGTERM')
@@ -36,42 +36,42 @@ test('one instance runs; after SIGTERM it ends before the next leads with a high
 test('a command that fails is started again after a pause that doubles, by another candidate if one waits', async () => {
   const script = 'echo up; exit 3'
   const alone = start(['elect', 'service', '--pause', '50ms', '--longest-pause', '400ms', '--', 'sh', '-c', script])
-  await alone.says(/(up\n){5}/)
-  await alone.tells(/the command ended with 3; the next campaign for service is in (\d+) ms/)
+  await alone.prints(/(up\n){5}/)
+  await alone.reports(/the command ended with 3; the next campaign for service is in (\d+) ms/)
   const delays = [...alone.err.matchAll(/campaign for service is in (\d+) ms/g)].map(([, delay]) => Number(delay))
   for (const [index, longest] of [50, 100, 200, 400].entries()) {
     expect(delays[index]).toBeLessThanOrEqual(longest)
     expect(delays[index]).toBeGreaterThanOrEqual(longest / 2)
   }
   const other = candidate()
-  await other.says('up')
+  await other.prints('up')
   alone.kill('SIGINT')
   expect(await alone.ended).toMatchObject({ code: 130 })
 })
 
 test('a command that ends with 0 is started again any number of times, without a warning', async () => {
   const running = start(['elect', 'service', '--pause', '10ms', '-q', '--', 'echo', 'up'])
-  await running.says(/(up\n){15}/)
+  await running.prints(/(up\n){15}/)
   running.kill('SIGTERM')
   expect((await running.ended).err).not.toContain('listeners')
 })
 
 test('when holdfast is killed, its command is ended and another candidate leads', async () => {
   const one = candidate('--ttl', '2s')
-  await one.says('up')
+  await one.prints('up')
   const two = candidate('--ttl', '2s')
-  await two.tells('waiting')
+  await two.reports('waiting')
   const { command } = family(one)
   kill(one.pid, 'SIGKILL')
-  await two.says('up')
+  await two.prints('up')
   expect(members(command), 'no process of the first is left').toEqual([])
 })
 
 test('when the lease is broken, the command is killed and the candidate leads again', async () => {
   const one = candidate('--ttl', '1s', '--pause', '10ms')
-  await one.says('up')
+  await one.prints('up')
   expect(await holdfast(['break', 'service'])).toMatchObject({ code: 0 })
-  await one.says(/up \d+\nup \d+/)
+  await one.prints(/up \d+\nup \d+/)
   one.kill('SIGTERM')
   expect(await one.ended).toMatchObject({ code: 0 })
 })
@@ -79,24 +79,24 @@ test('when the lease is broken, the command is killed and the candidate leads ag
 test('SIGUSR1 is forwarded to the command, which goes on', async () => {
   const script = 'trap "echo reloaded" USR1; echo up; while :; do sleep 0.02; done'
   const one = start(['elect', 'service', '--', 'sh', '-c', script])
-  await one.says('up')
+  await one.prints('up')
   one.kill('SIGUSR1')
-  await one.says('reloaded')
+  await one.prints('reloaded')
   one.kill('SIGTERM')
   expect(await one.ended).toMatchObject({ code: 143 })
 })
 
 test('a candidate that is stopped while it waits, or between two starts, leaves no claim', async () => {
   const one = candidate()
-  await one.says('up')
+  await one.prints('up')
   const two = candidate()
-  await two.tells('waiting')
+  await two.reports('waiting')
   two.kill('SIGTERM')
   expect(await two.ended).toMatchObject({ code: 143, out: '' })
   one.kill('SIGTERM')
   await one.ended
   const failing = start(['elect', 'service', '--pause', '1m', '--longest-pause', '1m', '--', 'false'])
-  await failing.tells('the next campaign for service')
+  await failing.reports('the next campaign for service')
   failing.kill('SIGTERM')
   expect(await failing.ended).toMatchObject({ code: 143 })
   expect((await holdfast(['ls', '--json'])).out.trim()).toBe('[]')

@@ -197,12 +197,12 @@ test('a waiter reports each new holder once, and runs when it acquires the name'
     '-c',
     'echo ready; exec sleep 60',
   ])
-  await second.tells(/held by alice .* waiting/)
+  await second.reports(/held by alice .* waiting/)
   const third = start(['run', 'job', '--wait', '1h', '--', 'echo', 'third'])
-  await third.tells(/held by alice .* waiting; 1 ahead/)
+  await third.reports(/held by alice .* waiting; 1 ahead/)
   first.kill('SIGTERM')
-  await second.says('ready')
-  await third.tells(/held by bob .* waiting/)
+  await second.prints('ready')
+  await third.reports(/held by bob .* waiting/)
   second.kill('SIGTERM')
   expect(await third.ended).toMatchObject({ code: 0, out: 'third\n' })
   expect(third.err.match(/held by alice/g)).toHaveLength(1)

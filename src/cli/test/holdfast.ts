@@ -14,7 +14,7 @@ export const NODE: readonly string[] = [
   ...(process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']),
 ]
 
-/** The words that start the command line from source. */
+/** The command that starts holdfast from source. */
 export const HOLDFAST: readonly string[] = [...NODE, MAIN]
 
 // Each test starts several processes, and the machine may be busy.
@@ -77,7 +77,7 @@ export class Running {
   }
 
   /** Resolves when standard output has this text. */
-  async says(text: string | RegExp): Promise<void> {
+  async prints(text: string | RegExp): Promise<void> {
     await until(
       () => matches(this.out, text),
       () => `output ${JSON.stringify(text.toString())} of:\n${this.out}\n${this.err}`,
@@ -85,7 +85,7 @@ export class Running {
   }
 
   /** Resolves when standard error has this text. */
-  async tells(text: string | RegExp): Promise<void> {
+  async reports(text: string | RegExp): Promise<void> {
     await until(
       () => matches(this.err, text),
       () => `message ${JSON.stringify(text.toString())} in:\n${this.err}`,
@@ -135,7 +135,7 @@ export function holdfast(args: readonly string[], options: Options = {}): Promis
 /** Starts a command that holds `name` until it is killed. Resolves when it holds. */
 export async function holding(name: string, ...options: string[]): Promise<Running> {
   const running = start(['run', name, ...options, '--', 'sh', '-c', 'echo ready; exec sleep 60'])
-  await running.says('ready')
+  await running.prints('ready')
   return running
 }
 

@@ -5,7 +5,7 @@ import { folder, holdfast, holding, start } from './holdfast.ts'
 
 async function waiting(name: string, ...options: string[]): Promise<void> {
   const running = start(['run', name, '--wait', 'forever', ...options, '--', 'true'])
-  await running.tells('waiting')
+  await running.reports('waiting')
 }
 
 describe('holdfast ls', () => {

@@ -89,7 +89,7 @@ test('the next holder on this machine gets the port of the previous one', async 
   const options = ['--ttl', '5s', '--metrics-port', `${await freePort()}`]
   const first = await holding('a', ...options)
   const second = start(['run', 'a', '--wait', 'forever', ...options, '--', 'echo', 'ran'])
-  await second.tells('waiting')
+  await second.reports('waiting')
   first.kill('SIGTERM')
   expect(await second.ended).toMatchObject({ code: 0, out: 'ran\n' })
 })
@@ -176,15 +176,15 @@ describe('elect', () => {
     }
     const [first, second] = [await freePort(), await freePort()]
     const leader = candidate(first)
-    await leader.says('up')
+    await leader.prints('up')
     const next = candidate(second)
-    await next.tells('waiting')
+    await next.reports('waiting')
     expect([await shown(first), await shown(second)]).toEqual([
       [1, 0],
       [0, 1],
     ])
     leader.kill('SIGTERM')
-    await next.says('up')
+    await next.prints('up')
     expect(await shown(second)).toEqual([1, 0])
     await leader.ended
     await expect(shown(first)).rejects.toThrow('fetch failed')
@@ -192,7 +192,7 @@ describe('elect', () => {
 
   test('the file counts terms, but no runs, because a service is not a job', async () => {
     const running = start(['elect', 'service', '--pause', '20ms', '--metrics-file', 'a.prom', '--', 'echo', 'up'])
-    await running.says(/(up\n){3}/)
+    await running.prints(/(up\n){3}/)
     running.kill('SIGTERM')
     await running.ended
     const found = readNumbers('a.prom')

@@ -18,9 +18,9 @@ afterEach(async () => {
 describe('over Redis', () => {
   test('a waiter runs as soon as the name is free, and its command gets the complete URL', async () => {
     const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
-    await first.says('ready')
+    await first.prints('ready')
     const second = start(['run', 'job', '--wait', 'forever', '--', 'sh', '-c', 'echo $HOLDFAST_STORE'], { env })
-    await second.tells('waiting')
+    await second.reports('waiting')
     first.kill('SIGTERM')
     expect(await second.ended).toMatchObject({ code: 0, out: `${redis.url}\n` })
   })
@@ -29,7 +29,7 @@ describe('over Redis', () => {
     const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', 'trap "" TERM; echo ready; sleep 60'], {
       env,
     })
-    await running.says('ready')
+    await running.prints('ready')
     const { command } = family(running)
     await redis.pause()
     const stopped = performance.now() // not before: a renewal may pass while it is being paused
@@ -46,7 +46,7 @@ describe('over Redis', () => {
   test('F1: after a release that the store does not confirm, the exit code is that of the command, with a warning', async () => {
     const script = 'echo ready; read line; exit 5'
     const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', script], { env, pipe: true })
-    await running.says('ready')
+    await running.prints('ready')
     await redis.pause()
     running.child.stdin?.end('\n')
     expect(await running.ended).toMatchObject({
@@ -58,7 +58,7 @@ describe('over Redis', () => {
 
   test('a short outage does not affect the command', async () => {
     const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; sleep 3; exit 5'], { env })
-    await running.says('ready')
+    await running.prints('ready')
     await redis.pause()
     await new Promise(resolve => setTimeout(resolve, 1_200)) // long enough for one renewal to fail
     redis.resume()
@@ -67,7 +67,7 @@ describe('over Redis', () => {
 
   test('when the server restarts without its data, the lease is lost and the command is ended', async () => {
     const running = start(['run', 'job', '--ttl', '3s', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
-    await running.says('ready')
+    await running.prints('ready')
     await redis.restart()
     expect((await running.ended).code).toBe(76)
     expect(await holdfast(['run', 'job', '--', 'true'], { env })).toMatchObject({ code: 0 })
@@ -83,7 +83,7 @@ describe('over Redis', () => {
 
   test('L15: the process list never shows the password of HOLDFAST_STORE, and one in --store causes a warning', async () => {
     const running = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
-    await running.says('ready')
+    await running.prints('ready')
     const lines = [running.pid, ...descendants(running.pid)].map(pid => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))
     expect(lines).toHaveLength(3)
     expect(lines.join()).not.toMatch(/s3cr|word/)

@@ -44,7 +44,7 @@ describe('--at-least', () => {
   test('if the store is unresponsive after the command, the exit code is still that of the command', async () => {
     const waits = ['sh', '-c', 'echo ready; while [ ! -e go ]; do sleep 0.05; done']
     const running = start(['run', 'job', '--ttl', '4s', '--at-least', '20m', '--', ...waits])
-    await running.says('ready')
+    await running.prints('ready')
     const file = new DatabaseSync(join(folder, 'leases.db'))
     file.exec('pragma busy_timeout = 10000; begin immediate')
     writeFileSync(join(folder, 'go'), '')
@@ -102,9 +102,9 @@ describe('--skip-if-ran-since', () => {
       `echo ready; while [ ! -e ${folder}/go ]; do sleep 0.05; done`,
     ]
     const first = start(slow)
-    await first.says('ready')
+    await first.prints('ready')
     const second = start(['run', 'job', '--wait', 'forever', ...once.slice(2)])
-    await second.tells('waiting')
+    await second.reports('waiting')
     writeFileSync(join(folder, 'go'), '')
     expect(await first.ended).toMatchObject({ code: 0 })
     expect(await second.ended).toMatchObject({ code: 0, out: '', err: expect.stringContaining('skipped') })

@@ -26,7 +26,7 @@ describe('while the command runs', () => {
     const child = `trap "echo child ${short}; exit 0" ${short}; echo ready; while :; do sleep 0.02; done`
     const script = `trap "echo got ${short}; exit 7" ${short}; sh -c '${child}'; sleep 20`
     const running = start(['run', 'job', '--', 'sh', '-c', script])
-    await running.says('ready')
+    await running.prints('ready')
     running.kill(signal)
     const { code, out } = await running.ended
     expect(code).toBe(7)
@@ -44,9 +44,9 @@ describe('while the command runs', () => {
   test('a command that ignores SIGTERM goes on, and a second signal is forwarded too', async () => {
     const script = 'trap "echo first" TERM; trap "echo second; exit 4" INT; echo ready; while :; do sleep 0.02; done'
     const running = start(['run', 'job', '--', 'sh', '-c', script])
-    await running.says('ready')
+    await running.prints('ready')
     running.kill('SIGTERM')
-    await running.says('first')
+    await running.prints('first')
     running.kill('SIGINT')
     expect(await running.ended).toMatchObject({ code: 4, out: 'ready\nfirst\nsecond\n' })
   })
@@ -60,7 +60,7 @@ describe('while the command runs', () => {
       '-c',
       'trap "sleep 0.3; echo saved; exit 0" TERM; echo ready; while :; do sleep 0.02; done',
     ])
-    await running.says('ready')
+    await running.prints('ready')
     for (const pid of [running.pid, ...descendants(running.pid)]) kill(pid, 'SIGTERM')
     expect(await running.ended).toMatchObject({ code: 0, out: 'ready\nsaved\n' })
   })
@@ -70,7 +70,7 @@ describe('while the command runs', () => {
     writeFileSync(join(folder, 'job.sh'), `n=40; ${count}`)
     const command = ['exec', ...HOLDFAST, 'run', 'job', '--', 'sh', 'job.sh'].join(' ')
     const terminal = launch(['script', '-qec', command, '/dev/null'], { pipe: true })
-    await terminal.says('ready')
+    await terminal.prints('ready')
     terminal.child.stdin?.write('\u0003')
     expect((await terminal.ended).code).toBe(41)
   })
@@ -78,7 +78,7 @@ describe('while the command runs', () => {
   test('SIGTSTP does not suspend holdfast, because its lease would end', async () => {
     const running = await holding('job')
     running.kill('SIGTSTP')
-    await running.tells('job cannot be suspended')
+    await running.reports('job cannot be suspended')
     running.kill('SIGTERM')
     expect((await running.ended).code).toBe(143)
   })
@@ -93,7 +93,7 @@ describe('while it waits', () => {
   ] as const)('%s ends the wait with %d and leaves no claim behind', async (signal, code) => {
     const holder = await holding('job')
     const waiting = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'ran'])
-    await waiting.tells('waiting')
+    await waiting.reports('waiting')
     waiting.kill(signal)
     const { err, ...rest } = await waiting.ended
     expect(rest).toEqual({ code, signal: null, out: '' })
@@ -107,7 +107,7 @@ describe('while it waits', () => {
   test('SIGUSR1 and SIGUSR2 do nothing', async () => {
     const holder = await holding('job')
     const waiting = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'ran'])
-    await waiting.tells('waiting')
+    await waiting.reports('waiting')
     waiting.kill('SIGUSR1')
     waiting.kill('SIGUSR2')
     holder.kill('SIGTERM')
@@ -143,7 +143,7 @@ test('as process 1 of a container it forwards signals, and ends although orphans
   const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
   const world = ['unshare', ...asRoot, '--pid', '--fork', '--kill-child', '--mount-proc']
   const container = launch([...world, ...HOLDFAST, 'run', 'job', '--', 'sh', '-c', script])
-  await container.says('supervised by a child of 1\n')
+  await container.prints('supervised by a child of 1\n')
   const [first] = descendants(container.pid)
   kill(first as number, 'SIGTERM')
   expect((await container.ended).code).toBe(6)

@@ -48,7 +48,7 @@ async function takeover(
   fault: () => void,
 ): Promise<{ died: number; began: number; afterwards: number }> {
   const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
-  await second.tells('waiting')
+  await second.reports('waiting')
   fault()
   await until(() => beats('second').length > 0, 'the second to take over')
   const count = beats('first').length
@@ -94,7 +94,7 @@ describe('the command is dead before another process acquires the name', () => {
   test('when holdfast is paused for longer than its ttl; it ends with 76 when it is resumed', async () => {
     const first = await beating('first', [], ['ignore-term'])
     const second = start(['run', 'job', '--ttl', '1s', '--wait', 'forever', '--', ...NODE, BEATING, log(), 'second'])
-    await second.tells('waiting')
+    await second.reports('waiting')
     await freeze(first)
     await until(() => beats('second').length > 0, 'the second to take over')
     expect(beats('first').at(-1)).toBeLessThan(beats('second')[0] as number)
@@ -175,9 +175,9 @@ describe('the command is ended at once, long before its lease ends', () => {
   ])('by SIGTERM when holdfast is killed%s', async (_, target) => {
     const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
     const running = start(['run', 'job', '--ttl', '1h', '--', 'sh', '-c', script])
-    await running.says('ready')
+    await running.prints('ready')
     kill(target(running.pid), 'SIGKILL')
-    await running.says('asked')
+    await running.prints('asked')
     expect((await running.ended).signal).toBe('SIGKILL')
   })
 
@@ -226,7 +226,7 @@ describe('a process that leaves the session of the command', () => {
   ])('%s', async (_, then, code) => {
     const running = start(['run', 'job', '--ttl', '1s', '--', 'sh', '-c', job + then])
     if (then) {
-      await running.says('ready')
+      await running.prints('ready')
       await holdfast(['break', 'job'])
     }
     expect((await running.ended).code).toBe(code)
@@ -239,7 +239,7 @@ describe('a process that leaves the session of the command', () => {
 
 test('a command that takes longer than the ttl runs to its end, because the lease is renewed', async () => {
   const running = start(['run', 'job', '--ttl', '600ms', '--', 'sh', '-c', 'echo ready; sleep 2; echo done'])
-  await running.says('ready')
+  await running.prints('ready')
   expect(await running.ended).toMatchObject({ code: 0, err: '' })
 })
 
@@ -247,7 +247,7 @@ describe('--on-lost', () => {
   test('term sends SIGTERM and leaves the rest to the command', async () => {
     const script = 'trap "echo asked; sleep 0.2; echo done; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
     const running = start(['run', 'job', '--ttl', '1s', '--on-lost', 'term', '--', 'sh', '-c', script])
-    await running.says('ready')
+    await running.prints('ready')
     await holdfast(['break', 'job'])
     expect(await running.ended).toMatchObject({ code: 76, out: 'ready\nasked\ndone\n' })
   })
@@ -257,9 +257,9 @@ describe('--on-lost', () => {
       ['run', 'job', '--ttl', '1s', '--on-lost', 'ignore', '--', 'sh', '-c', 'echo ready; read line; exit 3'],
       { pipe: true },
     )
-    await running.says('ready')
+    await running.prints('ready')
     await holdfast(['break', 'job'])
-    await running.tells(/the lease "job" is no longer held.*: the command goes on/)
+    await running.reports(/the lease "job" is no longer held.*: the command goes on/)
     running.child.stdin?.end('\n')
     expect((await running.ended).code).toBe(3)
     expect(running.err.trim().split('\n')).toHaveLength(1)
@@ -279,7 +279,7 @@ test('76 if the lease was lost just before the command succeeded', async () => {
   const running = start(['run', 'job', '--ttl', '30s', '--', 'sh', '-c', 'echo ready; read line; exit 0'], {
     pipe: true,
   })
-  await running.says('ready')
+  await running.prints('ready')
   await holdfast(['break', 'job'])
   running.child.stdin?.end('\n')
   const { code, err } = await running.ended

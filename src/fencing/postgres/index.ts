@@ -1,6 +1,6 @@
 import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
-import { inTurn } from '../../stores/postgres/migrate.ts'
+import { serialized } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
 import { abortable, assertNotEnded, checkFence, type FenceOptions, type KeptMarks, presentedBy } from '../fence.ts'
 import type { Holder } from '../mark.ts'
@@ -134,7 +134,7 @@ export function postgresFence<Client extends PostgresClient>(
     },
     marks,
     async install() {
-      await marks.ask(inTurn(marksSql(names)))
+      await marks.ask(serialized(marksSql(names)))
     },
   }
 }
@@ -145,14 +145,14 @@ export function fenceSql({
   table,
   leases,
 }: Pick<PostgresFenceOptions, 'schema' | 'table' | 'leases'> = {}): string {
-  return `begin;\n${inTurn(marksSql(fenceNames({ schema, table }, leases)))}\ncommit;\n`
+  return `begin;\n${serialized(marksSql(fenceNames({ schema, table }, leases)))}\ncommit;\n`
 }
 
 /** The SQL of a trigger that refuses row updates with a lower token, for writers in any language. */
 export function rowFenceSql(row: RowFence, place: Place = {}): string {
   const { resource, epoch } = row
   checkFence({ resource, epoch }, [], 'rowFenceSql')
-  return `begin;\n${inTurn(rowSql(fenceNames(place), row))}\ncommit;\n`
+  return `begin;\n${serialized(rowSql(fenceNames(place), row))}\ncommit;\n`
 }
 
 /** TypeScript does not see that the callback has changed it. */

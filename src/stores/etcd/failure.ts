@@ -1,4 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
 
 /** Characters of a server's text that messages show. */
 const LONGEST_TEXT = 200
@@ -32,7 +33,7 @@ const meanings: readonly Meaning[] = [
   {
     text: /user name is empty|user name not found|invalid auth token/i,
     code: 'INVALID_ARGUMENT',
-    says: 'etcd wants to know who asks: give a user and a password',
+    says: 'etcd requires authentication: give a user and a password',
   },
   {
     text: /permission denied/i,
@@ -43,8 +44,8 @@ const meanings: readonly Meaning[] = [
     text: /^HTTP 404|Not Found/,
     code: 'INVALID_ARGUMENT',
     says:
-      'the server does not answer at /v3: etcd 3.4 or later is needed, with its JSON gateway, ' +
-      'which --enable-grpc-gateway=false turns off',
+      'the server does not answer at /v3: use etcd 3.4 or later with its JSON gateway, ' +
+      'and without --enable-grpc-gateway=false',
   },
   { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
   // A proxy also answers this for a request that it has forwarded.
@@ -52,19 +53,19 @@ const meanings: readonly Meaning[] = [
   {
     text: /database space exceeded/,
     code: 'STORE_UNAVAILABLE',
-    says: "etcd's database is full: compact and defragment it, and disarm the alarm",
+    says: 'the database of etcd is full: compact and defragment it, and disarm the alarm',
   },
   {
     text: /requested lease not found|lease already exists/,
     code: 'OUTCOME_UNKNOWN',
-    says: 'the lease of the claim came or went while it was asked about',
+    says: 'the etcd lease of the claim was created or revoked during the request',
   },
   {
     text: /timed out|leader changed|context/,
     code: 'OUTCOME_UNKNOWN',
     says: 'etcd did not finish the request in time',
   },
-  { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve now' },
+  { text: /no leader/, code: 'STORE_UNAVAILABLE', says: 'etcd cannot serve the request now' },
 ]
 
 /** The gRPC codes that mean that the request was not and will not be carried out. */
@@ -83,64 +84,61 @@ export function isRepetition(error: unknown): boolean {
 
 /** Has the lease expired, or was it revoked? */
 export function isLeaseMissing(error: unknown): boolean {
-  return textOf(error).includes('requested lease not found')
+  return refusalText(error).includes('requested lease not found')
 }
 
 /** Is the server out of space, so that it only deletes? */
 export function isFull(error: unknown): boolean {
-  return textOf(error).includes('database space exceeded')
+  return refusalText(error).includes('database space exceeded')
 }
 
 /** Does a transaction change one key twice? */
 export function isDuplicate(error: unknown): boolean {
-  return textOf(error).includes('duplicate key')
+  return refusalText(error).includes('duplicate key')
 }
 
 /** Does the lease exist already? */
 export function isLeaseThere(error: unknown): boolean {
-  return textOf(error).includes('lease already exists')
+  return refusalText(error).includes('lease already exists')
 }
 
 /** Did the server reject the token, as it does with an old one? */
 export function isTokenOld(error: unknown): boolean {
-  return /invalid auth token|revision of auth store is old|user name is empty/.test(textOf(error))
+  return /invalid auth token|revision of auth store is old|user name is empty/.test(refusalText(error))
 }
 
 export function isAuthOff(error: unknown): boolean {
-  return textOf(error).includes('authentication is not enabled')
+  return refusalText(error).includes('authentication is not enabled')
 }
 
 /**
  * Would another server answer the same? A server without a leader, or one that shuts down, answers for itself only. So
- * does what is not etcd.
+ * does a server that is not etcd.
  */
 export function isFinal(error: unknown): boolean {
   return error instanceof Refusal && ![-1, 4, 13, 14].includes(error.code)
 }
 
-/** The error for the caller. `sent`: the request had left. Messages contain no password, because errors do not. */
+/** The error for the caller. `sent`: the request had left. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
-  const { message, code } = error as Error & { code?: unknown }
-  const text = message || (error instanceof AggregateError ? error.errors.map(String).join('; ') : String(code))
-  const cause = error instanceof Refusal ? error : Object.assign(new Error(text), typeof code === 'string' && { code })
+  const text = textOf(error)
   if (error instanceof Refusal) {
     const meaning = meanings.find(each => each.text.test(text))
     const otherwise = definite.has(error.code) ? 'STORE_UNAVAILABLE' : 'OUTCOME_UNKNOWN'
-    const { code: kind = otherwise, says = 'etcd cannot serve now' } = meaning ?? {}
-    return new LeaseError(kind, `${says} (${text})`, { cause })
+    const { code: kind = otherwise, says = 'etcd cannot serve the request now' } = meaning ?? {}
+    return new LeaseError(kind, `${says} (${text})`, { cause: error })
   }
-  if (typeof code === 'string' && certificate.test(code) && !alert.test(code)) {
-    const says = 'the certificate of the etcd server is not trusted: give its authority as ca'
-    return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause })
-  }
+  const { code } = error as { code?: unknown }
   if (typeof code === 'string' && alert.test(code)) {
-    const says = 'etcd refused the certificate of this client, or its lack: give cert and key'
-    return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause })
+    const says = 'etcd refused the certificate of this client, or requires one: give cert and key'
+    return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause: causeOf(error) })
   }
-  return sent
-    ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from etcd: ${text}`, { cause })
-    : new LeaseError('STORE_UNAVAILABLE', `etcd cannot be reached: ${text}`, { cause })
+  if (typeof code === 'string' && certificate.test(code)) {
+    const says = 'the certificate of the etcd server is not trusted: give its authority as ca'
+    return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause: causeOf(error) })
+  }
+  return noAnswerFrom('etcd', error, sent)
 }
 
 /** The answer is malformed. The request may have been carried out. */
@@ -150,12 +148,12 @@ export function senseless(path: string): LeaseError {
 
 /** A login that worked before may be changing just now. It is retried for as long as the caller waits. */
 export function passing(error: unknown): unknown {
-  if (!LeaseError.is(error) || !login.some(({ text }) => text.test(textOf(error)))) return error
+  if (!LeaseError.is(error) || !login.some(({ text }) => text.test(refusalText(error)))) return error
   const message = `${error.message}; etcd accepted them before, so this may be temporary`
   return new LeaseError('STORE_UNAVAILABLE', message, { cause: error.cause })
 }
 
-function textOf(error: unknown): string {
+function refusalText(error: unknown): string {
   if (error instanceof Refusal) return error.message
   return LeaseError.is(error) && error.cause instanceof Refusal ? error.cause.message : ''
 }

@@ -102,7 +102,7 @@ export class Gateway {
       at,
       fail() {
         end()
-        listener.onFailure(new Error('the server is silent'), true)
+        listener.onFailure(new Error('the server does not respond'), true)
       },
     }
     this.#streams.add(stream)

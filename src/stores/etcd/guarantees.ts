@@ -6,7 +6,7 @@ export const SWEEP = 500
 /** Milliseconds: one and a half election timeouts of 1 s, the default of etcd. */
 const LEAST_TTL = 2_000
 
-/** What an etcd cluster promises. */
+/** The guarantees of an etcd cluster. */
 export const guarantees: Guarantees = {
   scope: 'network',
   exclusion:
@@ -21,9 +21,9 @@ export const guarantees: Guarantees = {
   durability:
     'every grant and release is on the disks of a majority before it is answered; renewals are in the memory of the leader',
   limits: [
-    'A ttl is rounded up to whole seconds, and to the least that the servers grant: 2 s with their default settings.',
-    'A new leader restarts the time of every lease. So if a holder dies just before an election, its name falls free after at most twice its ttl and the election.',
-    'Before etcd 3.4.31 and 3.5.13, a leader that was stopped for long and continues may end leases that are renewed through its successor. Holders notice at their next renewal.',
+    'A ttl is rounded up to whole seconds, and to the shortest that the servers grant: 2 s with their default settings.',
+    'A new leader restarts the time of every lease. So if a holder dies just before an election, its name is free after at most twice its ttl and the election.',
+    'Before etcd 3.4.31 and 3.5.13, a leader that continues after a long pause may end leases that are renewed through its successor. Holders notice at their next renewal.',
     'A cluster restored from a backup repeats revisions, and so tokens, unless they are raised by --bump-revision.',
     'A key that is deleted by another program is noticed at the next renewal, not at the release.',
     'If the first waiter hangs, the next takes the name after a grace period of 100 ms. A claim that does not queue gets the name only after the positions of dead waiters lapse.',

@@ -11,14 +11,14 @@ import { EtcdStore } from './store.ts'
 export type { EtcdTls } from './endpoint.ts'
 
 export interface EtcdOptions extends ShortestTtl {
-  /** `host:port` of each server of the cluster, or of some; asked in turn when one fails. @default ['localhost:2379'] */
+  /** All servers of the cluster, or some, as `host:port`. If one fails, the next is used. @default ['localhost:2379'] */
   readonly endpoints?: readonly string[] | undefined
-  /** Speaks TLS, with `{}` trusting what Node trusts. @default plain HTTP */
+  /** Options for TLS. `{}` trusts the authorities of Node. @default plain HTTP */
   readonly tls?: EtcdTls | undefined
-  /** A user of etcd, where authentication is on. Its token is asked for, and again when it is old. */
+  /** A user of etcd, if authentication is on. The store logs in, and again when the auth token has expired. */
   readonly user?: string | undefined
   readonly password?: string | undefined
-  /** What all keys begin with. Leases of one prefix exclude each other. @default 'holdfast' */
+  /** The prefix of all keys. Leases with the same prefix exclude each other. @default 'holdfast' */
   readonly prefix?: string | undefined
 }
 
@@ -27,9 +27,9 @@ const tlsKeys: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'passphrase',
 const PORT = 2_379
 
 /**
- * Leases in etcd 3.4 or later, over its JSON gateway: no client is needed. Connections are opened when the first request
- * is made, keep no process alive, and are closed with the store.
- * @throws LeaseError INVALID_ARGUMENT for options that cannot be right; whether a server answers shows at the first request
+ * Leases in etcd 3.4 or later, over its JSON gateway. It needs no client. The first request opens the connections. They do
+ * not keep the process alive, and close with the store.
+ * @throws LeaseError INVALID_ARGUMENT for invalid options. The first request reports whether a server answers.
  */
 export function etcd(options: EtcdOptions = {}): Store {
   checkKeys(options, optionKeys, 'etcd')
@@ -57,7 +57,7 @@ function checkTls(tls: EtcdTls): void {
   try {
     createSecureContext(tls as SecureContextOptions)
   } catch (error) {
-    throw invalid(`Node cannot use what tls says: ${(error as Error).message}`)
+    throw invalid(`Node cannot use the option tls, so correct it: ${(error as Error).message}`)
   }
 }
 
@@ -66,6 +66,6 @@ function addressOf(endpoint: unknown): Address {
   const text = typeof endpoint === 'string' ? endpoint : ''
   const { host, port = PORT } = /^(?<host>\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i.exec(text)?.groups ?? {}
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
-    throw invalid(`an endpoint of etcd is host:port, such as localhost:${PORT}, not ${show(endpoint)}`)
+    throw invalid(`an endpoint of etcd must be host:port, such as localhost:${PORT}, not ${show(endpoint)}`)
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
 }

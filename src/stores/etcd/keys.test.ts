@@ -21,7 +21,7 @@ test('the keys of a name are in its ranges, and no others', () => {
       expect(isIn(keys.all('a'), key)).toBe(false)
 })
 
-test('a prefix of names finds them all, and not the claims that are gone', () => {
+test('a prefix of names finds all of them, and not their tombstones', () => {
   for (const name of [' ', 'a', 'a/b', '\u{10ffff}']) expect(isIn(keys.names(''), keys.held(name))).toBe(true)
   expect(isIn(keys.names(''), keys.gone('1'))).toBe(false)
   expect(isIn(keys.names('a/'), keys.held('a/b'))).toBe(true)
@@ -29,13 +29,13 @@ test('a prefix of names finds them all, and not the claims that are gone', () =>
   expect(isIn(keys.names('\u{10ffff}'), keys.held('\u{10ffff}x'))).toBe(true)
 })
 
-test('no key of one prefix is another one of another', () => {
+test('keys of different prefixes differ', () => {
   const other = new Keys('holdfast/a')
   expect(isIn(keys.names(''), other.held('b'))).toBe(false)
   expect(other.held('b')).not.toBe(keys.held('a/b'))
 })
 
-test('a key says what it is of', () => {
+test('a key is parsed to its name and id', () => {
   expect(keys.parse(keys.held('a/b c'))).toEqual({ name: 'a/b c', id: undefined })
   expect(keys.parse(keys.place('ü', '1'))).toEqual({ name: 'ü', id: '1' })
   expect(text(after(keys.held('a')))).toBe('holdfast\ta\theld\0')

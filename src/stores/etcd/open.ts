@@ -13,19 +13,19 @@ const STORE = 'an etcd store'
 const known: ReadonlySet<string> = new Set(['prefix', 'shortestTtl', ...pemFiles])
 
 /**
- * The store that `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]` names; with TLS also `ca`, `cert` and
- * `key`, the paths of files in PEM.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right
+ * Opens the store at `etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]`. With TLS the URL may have `ca`,
+ * `cert` and `key`, the paths of PEM files.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL
  */
 export async function openEtcd(url: string): Promise<Store> {
-  // Not by the URL class, which knows one host only. No message repeats the URL: it may hold a password.
+  // Not parsed by the class URL, which knows one host only. No message repeats the URL: it may contain a password.
   const parts =
     /^(?<scheme>etcds?):\/\/(?:(?<access>[^/?#]*)@)?(?<hosts>[^/?#]*)\/?(?:\?(?<query>[^#]*))?(?<rest>.*)$/is.exec(url)
   const { scheme = '', access, hosts = '', query = '', rest = '' } = parts?.groups ?? {}
-  if (!parts) throw invalid(`the URL of the etcd store cannot be read: ${SHAPE}`)
+  if (!parts) throw invalid(`the URL of the etcd store is invalid: ${SHAPE}`)
   if (rest.startsWith('#')) throw invalid('the URL of the etcd store has a #: write it as %23')
   if (rest) throw invalid(`the URL of the etcd store has a path: ${SHAPE}`)
-  if (!hosts) throw invalid(`the URL of the etcd store names no host: ${SHAPE}`)
+  if (!hosts) throw invalid(`the URL of the etcd store has no host: ${SHAPE}`)
   checkHosts(hosts, query, STORE)
   const options = optionsOf(query, known, STORE)
   const isSecure = scheme.toLowerCase() === 'etcds'

@@ -144,7 +144,7 @@ class Batched<Answer> {
         const answer = answers.get(key)
         if (answer) asked.resolve(answer)
         else if (all.length > 1) void this.#carryOut([[key, asked]])
-        else asked.reject(new LeaseError('OUTCOME_UNKNOWN', 'etcd answered a part of what it was asked'))
+        else asked.reject(new LeaseError('OUTCOME_UNKNOWN', 'etcd answered only a part of the request'))
       }
     } catch (error) {
       for (const [, asked] of all) asked.reject(error)

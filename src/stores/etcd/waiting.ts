@@ -29,7 +29,7 @@ export class Waiting {
   readonly #requests: Requests
   readonly #leases: Leases
   readonly #clock: Clock
-  /** By name, those that somebody of this process waits in. */
+  /** By name, the queues in which a claim of this process waits. */
   readonly #queues = new Map<string, Queue>()
 
   constructor({ gateway, keys, requests, leases, clock }: WaitingOptions) {
@@ -143,7 +143,7 @@ export class Waiting {
     return isTurn(waiter, now) ? 'turn' : this.busy(claim, held, waiter.ahead, waiter, queue)
   }
 
-  /** What a claim is told that does not get the name. `waiter` and `queue`: if it is in the queue. */
+  /** The answer for a claim that does not get the name. `waiter` and `queue`: if it is in the queue. */
   async busy(
     { name, ttl, queue: mayJoin }: Claim,
     held: KeyValue | undefined,

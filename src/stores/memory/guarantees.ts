@@ -1,9 +1,9 @@
 import type { Guarantees } from '../../contract/store.ts'
 
-/** What a store inside a process promises. */
+/** The guarantees of a store inside a process. */
 export const guarantees: Guarantees = {
   scope: 'process',
-  exclusion: 'always, among those who share the store in one process',
+  exclusion: 'always, within the process',
   token: 'a counter, never below the wall clock in microseconds, so that it rises across restarts of the process',
   order: 'first come, first served',
   waiting: 'pushed',

@@ -8,7 +8,7 @@ export interface MemoryOptions extends ShortestTtl {
   readonly clock?: Clock
 }
 
-/** A store inside this process, shared by all who are given it. Also the reference for what every store must do. */
+/** A store inside this process, for everything that uses the same object. It is also the reference for other stores. */
 export function memory(options: MemoryOptions = {}): Store {
   return withShortestTtl(new MemoryStore(options.clock ?? systemClock()), options.shortestTtl)
 }

@@ -18,7 +18,7 @@ function open(): { clock: VirtualClock; store: Store; put: (claim: Claim) => Pro
   return { clock, store, put: each => store.acquire(each, signal) }
 }
 
-test('a watch that arrives after it was called off changes nothing, nor does the end of an older one', async () => {
+test('a watch that arrives after its end changes nothing, nor does the end of an older one', async () => {
   const { store, put } = open()
   await put(claim('a', '1'))
   await put(claim('a', '2'))
@@ -54,7 +54,7 @@ test('a name is held by one claim at a time, which may ask again and keeps its t
   expect(await put(claim('a', '2'))).toMatchObject({ held: true })
 })
 
-test('waiters are let in one after the other, a turn apart, and a claim that does not queue after all of them', async () => {
+test('waiters may hold one grace period apart, and a claim that does not queue after all of them', async () => {
   const { store, put, clock } = open()
   await put(claim('a', '1'))
   for (const id of ['2', '3', '4']) await put(claim('a', id, { ttl: 60_000 }))
@@ -70,7 +70,7 @@ test('waiters are let in one after the other, a turn apart, and a claim that doe
   expect((await look(store, { name: 'a' })).map(({ owner }) => owner)).toEqual(['3', '2', '4'])
 })
 
-test('the turns of the line count from when the lease ran out, not from when somebody asked', async () => {
+test('grace periods count from the end of the lease, not from the next request', async () => {
   const { put, clock } = open()
   await put(claim('a', '1'))
   for (const id of ['2', '3', '4']) await put(claim('a', id, { ttl: 60_000 }))
@@ -79,7 +79,7 @@ test('the turns of the line count from when the lease ran out, not from when som
   expect(await put(claim('a', '3', { ttl: 60_000 }))).toMatchObject({ held: true })
 })
 
-test('a place in line lapses unless it is asked for again, and is given back by release', async () => {
+test('a position lapses unless the waiter asks again, and release removes it', async () => {
   const { store, put, clock } = open()
   await put(claim('a', '1', { ttl: 60_000 }))
   await put(claim('a', 'quiet'))
@@ -100,13 +100,13 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
   expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 })
 
-test('who is let in wakes at once, and the next after its turn', async () => {
+test('the waiter that may hold is woken at once, and the next after the grace period', async () => {
   const { store, put } = open()
   const woken: string[] = []
   await put(claim('a', '1'))
   for (const id of ['2', '3', '4', '5']) {
     await put(claim('a', id))
-    if (id === '3') continue // it cannot be woken, but has its turn
+    if (id === '3') continue // it cannot be woken, but has its grace period
     await store.watch?.({ name: 'a', id }, (delay = 0) => woken.push(`${id} after ${delay}`), signal)
   }
   await store.release({ name: 'a', id: '1' }, signal)
@@ -116,7 +116,7 @@ test('who is let in wakes at once, and the next after its turn', async () => {
   expect(await put(claim('a', '3'))).toMatchObject({ held: true })
 })
 
-test('twenty thousand names are forgotten when they are idle, and tokens rise all the same', async () => {
+test('twenty thousand idle names are forgotten, and tokens still rise', async () => {
   const { store, put, clock } = open()
   const token = async (name: string, id: string): Promise<bigint> => {
     const answer = await put(claim(name, id))
@@ -134,7 +134,7 @@ test('twenty thousand names are forgotten when they are idle, and tokens rise al
   expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 })
 
-test('tokens follow the wall clock in microseconds, so that they rise across a restart', async () => {
+test('tokens follow the wall clock in microseconds, and so rise across a restart', async () => {
   const { put, clock } = open()
   await clock.advance(5_000)
   const before = await put(claim('a', '1'))
@@ -155,7 +155,7 @@ test('a list shows names in order, and only those that begin with the prefix', a
   expect(await names('c')).toEqual([])
 })
 
-test('whatever is asked, one claim holds a name at most, and tokens rise from grant to grant', async () => {
+test('with any requests, at most one claim holds a name, and tokens rise from grant to grant', async () => {
   const id = fc.constantFrom('1', '2', '3', '4')
   const name = fc.constantFrom('a', 'b')
   const command = fc.oneof(
@@ -216,7 +216,7 @@ test('whatever is asked, one claim holds a name at most, and tokens rise from gr
   )
 })
 
-test('tokens rise over a million names, of which nothing stays', async () => {
+test('tokens rise over a million names, and nothing is kept of them', async () => {
   const { store, put } = open()
   let last = 0n
   for (let index = 0; index < 1_000_000; index += 1) {

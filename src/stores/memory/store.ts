@@ -14,10 +14,10 @@ interface Place {
   readonly lapses: number
 }
 
-/** All about one name that is held or waited for. */
+/** One name that is held or waited for. */
 interface Entry {
   holding: Holding | undefined
-  /** When the name last fell free; the grace periods of the queue count from here. */
+  /** When the name was last freed. The grace periods of the queue count from here. */
   freeSince: number
   queue: Place[]
 }
@@ -130,10 +130,10 @@ export class MemoryStore implements Store {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Nothing is open; and others in this process may share the store.
+    // Nothing is open, and other locks of this process may share the store.
   }
 
-  /** The entry as it is `now`: expired leases and lapsed places are gone. */
+  /** The entry as it is `now`, without expired leases and lapsed positions. */
   #entry(name: string, now: number): Entry {
     this.#sweep(now)
     const entry = this.#entries.get(name) ?? { holding: undefined, freeSince: Number.NEGATIVE_INFINITY, queue: [] }
@@ -164,7 +164,7 @@ export class MemoryStore implements Store {
     return this.#counter
   }
 
-  /** Idle names and old tombstones are dropped whenever their number has doubled: O(1) a call, spread out. */
+  /** Drops idle names and old tombstones whenever their number has doubled: amortised O(1) per call. */
   #sweep(now: number): void {
     if (this.#entries.size + this.#tombstones.size <= this.#sweepAbove) return
     for (const [id, until] of this.#tombstones) if (until <= now) this.#tombstones.delete(id)

@@ -1,34 +1,34 @@
 import type { Connection } from '../shared/connection.ts'
 
-/** What this store needs of a `Pool` of pg >= 8.11. */
+/** The part of a `Pool` of pg >= 8.11 that this store uses. */
 export interface PgPool {
   readonly options: object
   readonly totalCount: number
   connect(): unknown
 }
 
-/** What this store needs of a `Client` of pg >= 8.11. */
+/** The part of a `Client` of pg >= 8.11 that this store uses. */
 export interface PgClient {
   readonly host: string
   readonly port: number
   query(...args: never[]): unknown
 }
 
-/** What this store needs of postgres.js >= 3.4. */
+/** The part of postgres.js >= 3.4 that this store uses. */
 export interface PostgresJs {
   readonly options: object
   unsafe(query: string, ...rest: never[]): unknown
 }
 
-/** A client of the caller's: it is never configured, and never closed. */
+/** A client of the caller. It is never configured and never closed. */
 export type PostgresClient = PgPool | PgClient | PostgresJs
 
-/** A connection as a client library makes it. */
+/** A connection of a client library. */
 export interface Wire extends Connection {
-  /** Number of the server's process, as told at the login; that of a pooler is made up. */
+  /** The id of the server's process, as reported at the login. A pooler makes one up. */
   readonly pid: number | undefined
   /**
-   * The first row. Of several statements, which take no values, it is that of the last one. Rejects if the connection ends
+   * The first row. Of several statements it is that of the last one; they take no values. Rejects if the connection ends
    * before the answer.
    */
   firstRow(text: string, values?: readonly string[]): Promise<readonly unknown[] | undefined>

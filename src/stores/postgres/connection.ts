@@ -5,7 +5,7 @@ import { ServerClock } from '../shared/server-clock.ts'
 import type { Wire } from './client.ts'
 import { inTime } from './sql.ts'
 
-/** Opens connections of our own, like those of the caller's client. */
+/** Opens our own connections, with the settings of the caller's client. */
 export type PostgresDriver = Driver<PostgresConnection>
 
 /**
@@ -22,7 +22,7 @@ export class PostgresConnection implements Connection {
     this.#wire = wire
   }
 
-  /** Number of the server's process, as told at the login; that of a pooler is made up. */
+  /** The id of the server's process, as reported at the login. A pooler makes one up. */
   get pid(): number | undefined {
     return this.#wire.pid
   }

@@ -18,10 +18,10 @@ select count(*), $0, (
 ) from freed`
 }
 
-/** The error for a name that cannot be granted any more. `also`: what was done all the same. */
+/** The error for a name that can no longer be granted. `also`: what was done nevertheless. */
 export function exhausted(also = ''): LeaseError {
   const message =
-    `the name has used up its tokens: its counter is at ${LAST_TOKEN}, which somebody must have written${also}. End ` +
-    'whoever holds it, delete its row, and raise the epoch of the fences that saw that token (docs/stores/postgres.md)'
+    `the name has used up its tokens: another program set its counter to ${LAST_TOKEN}${also}. End the holder, ` +
+    'delete the row of the name, and begin the next epoch of fences that saw that token (docs/stores/postgres.md)'
   return new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }

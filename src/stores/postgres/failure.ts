@@ -6,19 +6,19 @@ interface Refusal {
   readonly state: RegExp
   readonly code: LeaseErrorCode
   readonly says: string
-  /** Might another connection find a server that can? */
+  /** Could another connection reach a server that serves the request? */
   readonly elsewhere?: boolean
 }
 
-// Each of these says that nothing was done. Not among them: 57P01 to 57P03 once a request has left, since a server that
-// is shut down may have committed what it could no longer answer.
+// After each of these, nothing was done. 57P01 to 57P03 are not among them once a request was sent: a server that shuts
+// down may have committed a request that it could no longer answer.
 const refusals: readonly Refusal[] = [
   {
     state: /^28/,
     code: 'INVALID_ARGUMENT',
     says: 'PostgreSQL refused the user name or password: correct them in the client or the URL',
   },
-  { state: /^3D000/, code: 'INVALID_ARGUMENT', says: 'there is no such database: correct its name, or make it' },
+  { state: /^3D000/, code: 'INVALID_ARGUMENT', says: 'the database does not exist: correct its name, or create it' },
   {
     state: /^42501/,
     code: 'INVALID_ARGUMENT',
@@ -27,7 +27,7 @@ const refusals: readonly Refusal[] = [
   {
     state: /^(42P01|42883|3F000|42703)/,
     code: 'INVALID_ARGUMENT',
-    says: 'the tables or functions of leases are not there, or are others: run holdfast migrate --store URL',
+    says: 'the tables or functions of leases are missing or foreign: run holdfast migrate --store URL',
   },
   {
     state: /^25006/,
@@ -43,29 +43,29 @@ const refusals: readonly Refusal[] = [
   {
     state: /^57014/,
     code: 'STORE_UNAVAILABLE',
-    says: 'PostgreSQL cancelled the request, most likely by its statement_timeout: nothing was done',
+    says: 'PostgreSQL cancelled the request, and nothing was done: raise statement_timeout if it is short',
   },
   {
     state: /^55P03/,
     code: 'STORE_UNAVAILABLE',
-    says: 'somebody has locked a table of leases for long, as vacuum full does: nothing was done',
+    says: 'another session keeps a table of leases locked, as vacuum full does, and nothing was done: wait for it',
   },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {
     // Not 22021: a pooler that mixed up requests puts in bytes that no client sent.
     state: /^(40|53|54|57P03|XX|0A|22(?!021)|23|25|42|55|58)/,
     code: 'STORE_UNAVAILABLE',
-    says: 'PostgreSQL cannot serve now',
+    says: 'PostgreSQL cannot serve the request now',
   },
 ]
 
-/** Did the server answer, only not as hoped, and would do so on another connection? */
+/** Is it an error response that the server would also give on another connection? */
 export function isReply(error: unknown): boolean {
   const refusal = refusalOf(error)
   return LeaseError.is(error) || (refusal !== undefined && refusal.elsewhere !== true)
 }
 
-/** The error that a caller sees. Its cause keeps text and code alone: those of the clients carry queries. */
+/** The error for the caller. Its cause has only the text and the code, because errors of clients contain queries. */
 export function failure(error: unknown, sent: boolean): LeaseError {
   if (LeaseError.is(error)) return error
   const refusal = refusalOf(error)
@@ -83,7 +83,7 @@ function refusalOf(error: unknown): Refusal | undefined {
 /** The SQLSTATE, five characters. The codes of Node and of postgres.js, such as ECONNRESET, are longer. */
 export function stateOf(error: unknown): string | undefined {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  // A login that pg gives up by itself, such as one without the password that the server asks for, has no code.
+  // A login that pg itself gives up, such as one without the required password, has no code.
   if (code === undefined && String(message).startsWith('SASL: ')) return '28P01'
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && code !== 'EPIPE' ? code : undefined
 }

@@ -1,6 +1,6 @@
 import type { Guarantees } from '../../contract/store.ts'
 
-/** What lease rows promise. */
+/** The guarantees of lease rows. */
 export function guaranteesOf(isPushed: boolean): Guarantees {
   return {
     scope: 'network',
@@ -13,17 +13,17 @@ export function guaranteesOf(isPushed: boolean): Guarantees {
     shortestTtl: 200,
     clock: 'the wall clock of the PostgreSQL server',
     durability:
-      'every grant and renewal is committed (synchronous_commit, at least on) before it is answered; a release may be forgotten by a crash, and its lease then ends by its ttl',
+      'every grant and renewal is committed (synchronous_commit, at least on) before it is answered; a crash may lose a release, and its lease then ends by its ttl',
     limits: [
       'A failover to an asynchronous standby that missed a write frees names that are held.',
       'A step forward of the wall clock of the server ends leases early; a step back makes them last longer, by at most one more ttl once another claim asks.',
-      'A step back of the wall clock of the server lets a request that was held up on the way be carried out for as much longer.',
-      'While a transaction has a row of a lease locked (for update, or longer than a guard), that name is neither granted nor renewed.',
-      'A waiter at the head of the line that stopped, but is still connected, costs the next its turn of 100 ms; if it had asked within the last 100 ms, or all of the first ten waiters are of its process, up to a third of the ttl of the next.',
+      'A step back of the wall clock of the server extends the time in which a delayed request is carried out.',
+      'While a transaction has the row of a lease locked (for update, or longer than a guard), that name is neither granted nor renewed.',
+      'If the first waiter hangs but stays connected, the next one waits for a grace period of 100 ms. It waits up to a third of its own ttl if the first asked within the last 100 ms, or if the first ten waiters belong to one process.',
       ...(isPushed
         ? []
         : [
-            'Waiters that poll may overtake each other from the third place on: they ask less often than turns change.',
+            'Waiters that poll may overtake each other from the third position on, because they ask less often than grace periods pass.',
           ]),
     ],
   }

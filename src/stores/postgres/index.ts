@@ -12,21 +12,21 @@ export { migrate, migration } from './migrate.ts'
 export type { Place } from './names.ts'
 
 export interface PostgresOptions extends Place, ShortestTtl {
-  /** May the store make its tables and functions, if they are missing when it is first used? @default false */
+  /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**
-   * A client that reaches the server itself, past a pooler: a connection like its own is notified of releases. `false`:
-   * none, so that waiters poll. @default the client itself
+   * A client that connects to the server directly, without a pooler. A connection with its settings receives notifications
+   * of releases. `false`: there is none, and waiters poll. @default the client itself
    */
   readonly direct?: PostgresClient | false | undefined
 }
 
 export interface AdvisoryOptions extends Place, ShortestTtl {
-  /** May the store make its tables and functions, if they are missing when it is first used? @default false */
+  /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**
-   * Milliseconds of silence after which the server ends the one connection, and with it all leases: the longest ttl
-   * that can be asked for. Needs PostgreSQL 14. @default 10,000
+   * The time without requests after which the server ends the connection, and with it all leases, in milliseconds. It is
+   * also the longest ttl. Needs PostgreSQL 14. @default 10,000
    */
   readonly ttl?: number | undefined
 }
@@ -35,10 +35,10 @@ const optionKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'd
 const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'ttl', 'shortestTtl'])
 
 /**
- * Leases as rows of a table in PostgreSQL 12 or later, over a client that you have: a `Pool` or `Client` of pg >= 8.11,
- * or postgres.js >= 3.4, also through pgbouncer in any mode. The client itself is neither configured nor closed: the
- * store opens a connection of its own like it when the first request is made, and a second one when somebody first
- * waits, and closes them. Throws `INVALID_ARGUMENT` for what is no such client.
+ * Leases as rows of a table in PostgreSQL 12 or later, also through pgbouncer in any mode. `client` is one of yours: a
+ * `Pool` or `Client` of pg >= 8.11, or postgres.js >= 3.4. It is neither configured nor closed. The store opens its own
+ * connection with the same settings at the first request, and a second one for the first waiter, and closes both. Throws
+ * `INVALID_ARGUMENT` for any other client.
  */
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Store {
   checkKeys(options, optionKeys, 'postgres')
@@ -51,9 +51,9 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
 }
 
 /**
- * Leases as session advisory locks of PostgreSQL, many over one connection of their own, which must not go through a
- * pooler. They end with that connection, cost no write but that of the token, and cannot be broken; waiters ask again
- * and again, in no order. The client is neither configured nor closed. Throws `INVALID_ARGUMENT` for what is none.
+ * Leases as session advisory locks of PostgreSQL. All leases of the store share one connection, which must not go through
+ * a pooler, and end with it. A lease costs one write, for its token, and cannot be broken. Waiters poll, in no order. The
+ * client is neither configured nor closed. Throws `INVALID_ARGUMENT` for any other client.
  */
 export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
   checkKeys(options, advisoryKeys, 'advisory')

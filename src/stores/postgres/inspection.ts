@@ -6,7 +6,7 @@ import type { Names } from './names.ts'
 /** Names read at once. */
 const PAGE = 200
 
-/** Longer than any name, and after every text. */
+/** Sorts after every name. */
 const LAST = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [name: string, token: string | null, owner: string, note: string, remaining: number]
@@ -35,7 +35,7 @@ export async function* inspection(
   }
 }
 
-/** Of a page of names the records, holders first; and where the next page begins. */
+/** The records of a page of names, holders first, and the start of the next page. */
 function statement({ lease, line }: Names): string {
   return `with t as materialized (
   select clock_timestamp() as now

@@ -13,23 +13,23 @@ const OLDEST = 120_000
 /** Milliseconds. */
 const LONGEST = 30_000
 
-/** Two that make the same at once would meet halfway. */
-const TURN = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"
+/** Concurrent migrations would conflict, so they run one at a time. */
+const LOCK = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"
 
-/** What `migrate` does, as SQL to read or to put into migrations of your own; it may be carried out again. */
+/** The SQL of `migrate`, for your own migrations. It may run again. */
 export function migration(place: Place = {}): string {
-  return `begin;\n${inTurn(schemaSql(namesOf(place)))}\ncommit;\n`
+  return `begin;\n${serialized(schemaSql(namesOf(place)))}\ncommit;\n`
 }
 
-/** By one at a time; what is sent in one message is a transaction. */
-export function inTurn(text: string): string {
-  return `${TURN}\n${text}`
+/** Runs `text` in one process at a time. The statements of one message are a transaction. */
+export function serialized(text: string): string {
+  return `${LOCK}\n${text}`
 }
 
 /**
- * Makes the schema, tables and functions that are missing, all or none of them, and brings the functions up to date, on
- * a connection of its own like that of the client. Rejects `INVALID_ARGUMENT` if the user may not, or if a table of
- * that name is another's; `STORE_UNAVAILABLE`.
+ * Creates the schema, tables and functions that are missing, and upgrades the functions, in one transaction. It uses its
+ * own connection with the settings of the client. It may run again. Rejects `INVALID_ARGUMENT` if the user lacks
+ * permissions or a table of that name is foreign, and `STORE_UNAVAILABLE`.
  */
 export async function migrate(client: PostgresClient, place: Place = {}): Promise<void> {
   const names = namesOf(place)
@@ -42,7 +42,7 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
     await within(makeSchema(connection, names), LONGEST)
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw failure(error, false)
-    const message = `the tables could not be made within ${LONGEST} ms: perhaps another session has locked them`
+    const message = `the migration took longer than ${LONGEST} ms: end the session that has the tables locked, if any`
     throw new LeaseError('STORE_UNAVAILABLE', message)
   } finally {
     clearInterval(keepAlive)
@@ -50,22 +50,22 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
   }
 }
 
-/** Prepares a new connection for a store. If its tables are missing, makes them (`create`) or rejects. */
+/** Prepares a new connection for a store. If its tables are missing, creates them (`create`) or rejects. */
 export async function prepare(connection: PostgresConnection, names: Names, create: boolean): Promise<void> {
   if (await hasSchema(connection, names)) return
   if (create) await makeSchema(connection, names)
   else
     throw unusable(
-      `the table ${names.lease} does not exist: make it with holdfast migrate --store URL, or let the store make it ` +
+      `the table ${names.lease} does not exist: create it with holdfast migrate --store URL, or let the store create it ` +
         'with create: true (?create=true in a URL)',
     )
 }
 
 async function makeSchema(connection: PostgresConnection, names: Names): Promise<void> {
-  await connection.ask(`${inTurn(schemaSql(names))}\nselect null, $0`)
+  await connection.ask(`${serialized(schemaSql(names))}\nselect null, $0`)
 }
 
-/** Are the tables there? Rejects what this version cannot work with. The connection learns the server's time. */
+/** Do the tables exist? Rejects for a server or format that this version does not support. Reads the server's time. */
 async function hasSchema(connection: PostgresConnection, { lease }: Names): Promise<boolean> {
   const sent = performance.now()
   const answer = await connection.askInTime(
@@ -77,20 +77,20 @@ async function hasSchema(connection: PostgresConnection, { lease }: Names): Prom
   const looked = JSON.parse(String(answer)) as [number, number, number, string, boolean, string | null]
   const [time, pid, version, encoding, isThere, comment] = looked
   connection.clock.learn(time, sent)
-  // The connection goes through a pooler, and old poolers mix up requests that overlap.
+  // The connection goes through a pooler, and old poolers mix up overlapping requests.
   if (pid !== connection.pid) connection.takeTurns()
   if (version < OLDEST)
-    throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: version 12 or later is needed`)
-  // One name that it cannot store would fail all that share its statement, and there is no last name to list up to.
+    throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
+  // A name that it cannot store would fail all requests of its statement. It also has no text that sorts after all names.
   if (encoding !== 'UTF8')
-    throw unusable(`the database has the encoding ${encoding}: leases need one with the encoding UTF8`)
+    throw unusable(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
   if (!isThere) return false
   const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
   if (!Number.isInteger(format))
-    throw unusable(`the table ${lease} exists and is not one of Holdfast's: choose another name with the option table`)
+    throw unusable(`the table ${lease} belongs to another application: choose another name with the option table`)
   if (format !== FORMAT)
     throw unusable(
-      `the table ${lease} has format ${format}, this version of Holdfast knows format ${FORMAT}: ` +
+      `the table ${lease} has format ${format}, and this version of Holdfast supports format ${FORMAT}: ` +
         'use the same version everywhere, and run holdfast migrate of the newest',
     )
   return true

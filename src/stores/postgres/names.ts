@@ -1,17 +1,17 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 
-/** Format of the tables and functions, raised with every change of schema.ts. docs/reference/format.md describes it. */
+/** The format of the tables and functions. Every change of schema.ts raises it. docs/reference/format.md describes it. */
 export const FORMAT = 1
 
-/** Where leases are kept. */
+/** Where leases are stored. */
 export interface Place {
-  /** @default 'holdfast' */
+  /** The schema of the tables and functions. @default 'holdfast' */
   readonly schema?: string | undefined
-  /** The table of leases; what else there is begins with its name and `_`. @default 'lease' */
+  /** The table of leases. The names of the other objects begin with its name and `_`. @default 'lease' */
   readonly table?: string | undefined
 }
 
-/** What all is called, quoted for SQL. */
+/** The names of the store's objects, quoted for SQL. */
 export interface Names {
   readonly schema: string
   readonly lease: string
@@ -19,11 +19,11 @@ export interface Names {
   readonly index: string
   /** The last tokens of advisory locks. */
   readonly tokens: string
-  /** A function; its name has the format in it, so that versions with different ones can share the tables. */
+  /** A function. Its name contains the format number, so that versions with different functions can share the tables. */
   call(verb: string): string
 }
 
-/** Throws `INVALID_ARGUMENT` for names that PostgreSQL would cut off or that need care in SQL. */
+/** Throws `INVALID_ARGUMENT` for names that PostgreSQL would truncate or that are unsafe in SQL. */
 export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names {
   check(schema, 'schema')
   check(table, 'table')
@@ -41,5 +41,5 @@ export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names 
 function check(name: unknown, what: string): void {
   checkText(name, `the ${what}`)
   if (/^[a-z_][a-z0-9_]{0,39}$/.test(name)) return
-  throw invalid(`the ${what} must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(name)}`)
+  throw invalid(`the ${what} must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit, not ${show(name)}`)
 }

@@ -4,7 +4,7 @@ import { Notifications } from '../shared/notifications.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { failure } from './failure.ts'
 
-/** Receives what is notified on a channel, over a connection of its own. */
+/** Receives the notifications of a channel, over its own connection. */
 export function notificationsOf(driver: PostgresDriver, channel: string): Notifications {
   return new Notifications({
     subscribe(notified, ended, closing) {
@@ -19,11 +19,11 @@ export function notificationsOf(driver: PostgresDriver, channel: string): Notifi
   })
 }
 
-/** A pooler hands the connection to others between two statements, and messages with it. */
+/** Rejects for a pooler. It gives the connection to other clients between two statements, and the messages with it. */
 async function checkDirect(connection: PostgresConnection): Promise<void> {
   const pid = Number(await connection.askInTime('select pg_backend_pid()::text, $0'))
   if (connection.pid === undefined || connection.pid === pid) return
   const message =
-    'notifications do not pass through a pooler: give the option direct a client that connects to PostgreSQL itself'
+    'notifications do not pass through a pooler: give the option direct a client that connects to PostgreSQL directly'
   throw new LeaseError('INVALID_ARGUMENT', message)
 }

@@ -12,9 +12,9 @@ import { migrate, migration } from './migrate.ts'
 import { namesOf, type Place } from './names.ts'
 import { takeTls } from './tls.ts'
 
-/** What a URL says. */
+/** The parts of a URL. */
 interface Target {
-  /** What is left of it for the driver. */
+  /** The URL for the driver. */
   readonly url: URL
   readonly place: Place
   readonly create: boolean
@@ -22,16 +22,16 @@ interface Target {
   readonly shortestTtl: number | undefined
 }
 
-/** Options of the store; the others are for the driver. */
+/** Options of the store. The others are for the driver. */
 const OURS: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'shortestTtl'])
 const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
 
 const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]'
 
 /**
- * The store that `postgres[ql]://[user:password@]host[:port][/database]` names, over pg or postgres, whichever is
- * installed where `load` looks.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ * Opens the store at `postgres[ql]://[user:password@]host[:port][/database]`, over pg or postgres, whichever `load` finds
+ * first.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openPostgres(url: string): Promise<Store> {
   const { url: own, place, create, direct, shortestTtl } = read(url)
@@ -39,25 +39,25 @@ export async function openPostgres(url: string): Promise<Store> {
   return postgres(clientOf(own), options)
 }
 
-/** A client for what a URL names, and which tables it says. Nothing is connected yet. */
+/** A client and the place of the tables for a URL. It does not connect yet. */
 export function clientAt(url: string): { client: PostgresClient; place: Place } {
   const { url: own, place } = read(url)
   return { client: clientOf(own), place }
 }
 
-/** Which tables a URL says. */
+/** The place of the tables in a URL. */
 export function placeOf(url: string): Place {
   return read(url).place
 }
 
-/** Makes the tables that a URL names, and answers which. Rejects as `migrate` does. */
+/** Migrates the tables of a URL and resolves to the name of the table of leases. Rejects as `migrate` does. */
 export async function migrateUrl(url: string): Promise<string> {
   const { url: own, place } = read(url)
   await migrate(clientOf(own), place)
   return namesOf(place).lease
 }
 
-/** Removes the rows of names that nobody holds any more from the table that a URL names. */
+/** Deletes the rows of these names from the tables of a URL. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { url: own, place } = read(url)
   const connection = await openConnection(
@@ -78,12 +78,12 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
   }
 }
 
-/** The SQL for that. */
+/** The SQL of the migration for a URL. */
 export function migrationOf(url: string): string {
   return migration(placeOf(url))
 }
 
-/** No message repeats the URL: it may hold a password. */
+/** No message repeats the URL: it may contain a password. */
 function read(text: string): Target {
   const url = parse(text)
   const given: Record<string, string> = {}
@@ -93,7 +93,8 @@ function read(text: string): Target {
     if (OURS.has(key)) url.searchParams.delete(key)
   }
   const { schema, table, create = 'false', direct, shortestTtl } = given
-  if (create !== 'true' && create !== 'false') throw invalid(`create in a URL is true or false, not ${show(create)}`)
+  if (create !== 'true' && create !== 'false')
+    throw invalid(`create in a URL must be true or false, not ${show(create)}`)
   const place = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
   namesOf(place)
   return {
@@ -109,13 +110,14 @@ function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   // With an @ in its path, the host may be the user and the port the beginning of a password.
   if (!url || url.pathname.includes('@'))
-    throw invalid(`the URL of the PostgreSQL store cannot be read: ${SHAPE}; encode what is special in a password`)
+    throw invalid(
+      `the URL of the PostgreSQL store is invalid: ${SHAPE}; percent-encode special characters in a password`,
+    )
   if (!/^postgres(ql)?:$/.test(url.protocol))
     throw invalid(`direct must be another postgres:// URL, or false: ${SHAPE}`)
-  if (!url.hostname) throw invalid(`the URL of the PostgreSQL store names no host: ${SHAPE}`)
+  if (!url.hostname) throw invalid(`the URL of the PostgreSQL store has no host: ${SHAPE}`)
   if (url.hash) throw invalid('the URL of the PostgreSQL store has a #: write it as %23')
-  if (url.pathname.slice(1).includes('/'))
-    throw invalid(`the URL of the PostgreSQL store names two databases: ${SHAPE}`)
+  if (url.pathname.slice(1).includes('/')) throw invalid(`the URL of the PostgreSQL store has two databases: ${SHAPE}`)
   for (const part of [url.username, url.password, url.pathname]) checkEncoding(part)
   return url
 }
@@ -137,7 +139,7 @@ function clientOf(given: URL): PostgresClient {
   if (pg) return new pg.Pool({ connectionString: url.href, ssl })
   const postgresJs = load('postgres') as ((url: string, options: object) => PostgresClient) | undefined
   const host = decodeURIComponent(url.hostname)
-  // In a URL it takes a Unix socket for a host.
+  // It would read a Unix socket in a URL as a host name.
   if (postgresJs) return postgresJs(url.href, { ssl, ...(host.startsWith('/') && { host }) })
   throw new LeaseError('DRIVER_MISSING', `a postgres: store needs a client of PostgreSQL: npm i pg ${WHERE}`)
 }

@@ -22,7 +22,7 @@ interface Client {
 type Config = Record<string, unknown>
 type Constructor = new (config: Config) => Client
 
-/** Set over whatever the caller has: the store has limits of its own, and tells a dead connection by them. */
+/** These override the caller's options. The store has its own limits, by which it detects a dead connection. */
 const OWN = {
   connectionTimeoutMillis: LONGEST_REQUEST,
   query_timeout: 0,
@@ -42,7 +42,7 @@ export function pg(client: object): Driver<Wire> | undefined {
 }
 
 function driver(Client: Constructor, options: Config): Driver<Wire> {
-  // What is secret is not enumerable.
+  // Secret properties are not enumerable.
   const { password, ssl } = options
   const name = { fallback_application_name: 'holdfast' }
   const own = {
@@ -55,7 +55,7 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
   return {
     async open(signal) {
       const client = new Client(own)
-      // Else whoever kills the connection kills the process.
+      // Without a listener, a connection error would end the process.
       client.on('error', () => {})
       const giveUp = (): void => destroy(client)
       signal.addEventListener('abort', giveUp)
@@ -67,7 +67,7 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
       } finally {
         signal.removeEventListener('abort', giveUp)
       }
-      // The core holds the process while somebody waits for an answer; an idle connection never does.
+      // The core keeps the process alive while a request waits for its answer. An idle connection does not.
       client.unref?.()
       return wire(client)
     },
@@ -77,7 +77,7 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
 function wire(client: Client): Wire {
   let isOpen = true
   const turns = new Sequence()
-  // Versions that cannot pipeline would queue it themselves, and some warn of that.
+  // Versions that cannot pipeline would queue it themselves, and some warn about that.
   const query = (config: object): Promise<Result | Result[]> =>
     client.pipeline ? client.query(config) : turns.run(() => client.query(config))
   client.on('end', () => {
@@ -105,7 +105,7 @@ function wire(client: Client): Wire {
   }
 }
 
-/** `end()` waits for what is under way, and for a server that may be gone. */
+/** Not `end()`, because that waits for requests in flight, and for a server that may not respond. */
 function destroy(client: Client): void {
   client.end().catch(() => {})
   client.connection?.stream?.destroy?.()

@@ -39,8 +39,8 @@ export function postgresJs(client: object): Driver<Wire> | undefined {
 
 async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<Wire> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
-  // Where it cannot be found, as in a bundle, the client itself is used as it is.
-  // Each query may then go over another of its connections, so there is no process to name.
+  // If it cannot be found, as in a bundle, the caller's client is used. Each query may then use another of its
+  // connections, so there is no process id.
   if (!factory) return { ...wire(client, { isOpen: () => true, onEnd: () => {}, close: () => {} }), pid: undefined }
   let isOpen = true
   let socket: Socket | undefined
@@ -48,10 +48,10 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   const notified = new Map<string, (message: string) => void>()
   const { options } = client
   const over = new AbortController()
-  // The parsed options of another instance are taken as they are, as postgres.js does for its own listeners.
+  // The parsed options of another instance are used unchanged, as postgres.js does for its own listeners.
   const own = factory({
     ...options,
-    // It would go on to the next host without a word to who waits for the first.
+    // It would silently try the next host while a request waits for the first.
     host: options.host.slice(0, 1),
     port: options.port.slice(0, 1),
     shared: { retries: 0, typeArrayMap: {} },
@@ -69,8 +69,8 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
       for (const end of ends) end()
     },
   })
-  // postgres.js has a socket for TLS over this one. That is destroyed first: what it still writes to a destroyed socket
-  // fails, and by then it has no listener for errors, so that the error would end the process.
+  // postgres.js has a TLS socket over this one. The TLS socket is destroyed first: a write to a destroyed socket fails, and
+  // without a listener that error would end the process.
   const close = (): void => {
     const destroy = (): void => {
       over.abort()
@@ -97,7 +97,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
   }
 }
 
-/** The same TLS options with a signal that destroys the socket. Of `prefer` postgres.js knows only the word. */
+/** The same TLS options with a signal that destroys the socket. For `prefer` postgres.js accepts only the word. */
 function endedBy(signal: AbortSignal, ssl: Options['ssl']): Options['ssl'] {
   if (!ssl || ssl === 'prefer') return ssl
   const isLax = ssl === 'require' || ssl === 'allow'
@@ -112,7 +112,7 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
       return pid
     },
     async firstRow(text, values = []) {
-      // With parameters it asks for their types first, which is a round trip more.
+      // With parameters it requests their types first, which takes another round trip.
       const results = await sql.unsafe(withValues(text, values)).values()
       const result = ('state' in results ? results : results.at(-1)) as Result | undefined
       pid = result?.state?.pid ?? undefined
@@ -131,8 +131,8 @@ function placesOf({ host, port, path }: Options): Place[] {
 }
 
 /**
- * Its sockets must not keep a process alive, and it does not show them. Each attempt begins with another place, since one
- * that serves may be a standby. `signal` ends the attempt alone.
+ * Its sockets must not keep a process alive, and it does not expose them. Each attempt begins with another host, because
+ * one that answers may be a standby. `signal` ends only the attempt.
  */
 async function connectTo(places: Place[], signal: AbortSignal): Promise<Socket> {
   let failure: unknown
@@ -143,7 +143,7 @@ async function connectTo(places: Place[], signal: AbortSignal): Promise<Socket> 
     const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
     signal.addEventListener('abort', giveUp)
     try {
-      // It names the host in the TLS handshake by this, as hosters need who have many databases at one address.
+      // It sends this as the host name in the TLS handshake (SNI). Providers with many databases at one address need that.
       return Object.assign(await connected(socket), 'host' in place && { host: place.host })
     } catch (error) {
       failure = error

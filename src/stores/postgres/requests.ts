@@ -4,17 +4,17 @@ import { Requests as Batched } from '../shared/requests.ts'
 import type { PostgresConnection } from './connection.ts'
 import { exhausted } from './exhausted.ts'
 
-/** What a function answered to one request: a word, and what belongs to it. */
+/** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
 
-/** Puts some requests, as JSON, to the server, which answers `[time, answer …]` as JSON. */
+/** Sends requests as JSON to the server, which returns `[time, answer …]` as JSON. */
 type Ask = (connection: PostgresConnection, requests: string) => Promise<unknown>
 
 interface Request {
-  /** What the function reads. */
+  /** The parameters of the function. */
   readonly parameters: object
   readonly until: number | undefined
-  /** Until when it is asked again while its row is locked. */
+  /** When to stop retrying it while its row is locked. */
   readonly patientUntil: number
   readonly signal: AbortSignal
   resolve(answer: Answer): void
@@ -22,18 +22,18 @@ interface Request {
 }
 
 export interface RequestOptions {
-  /** How long the claim lasts; its request is stale after a third of that. @default it never is */
+  /** The ttl of the claim. Its request is stale after a third of that. @default never stale */
   readonly ttl?: number | undefined
   readonly signal: AbortSignal
 }
 
 /**
- * Milliseconds for which a request is asked again whose row is locked. A rival that lost the name may lock its row until
- * the end of the winner's transaction, which is a write to the disk.
+ * Milliseconds for which a request is retried while its row is locked. A claim that did not get the name may lock its row
+ * until the winner's transaction ends, which takes a write to the disk.
  */
 const LOCK_PATIENCE = 1_000
 
-/** PostgreSQL takes 7 to 10 us for each, and nobody else waits for it meanwhile; a statement takes as much as thirty. */
+/** PostgreSQL takes 7 to 10 us for each request, and for a statement as much as for thirty. It blocks no other client. */
 const [WORTH_SENDING, LARGEST] = [32, 256]
 
 /** Puts requests of one kind to the server. Those that arrive while others are in flight share the next statement. */

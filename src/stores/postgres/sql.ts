@@ -1,4 +1,4 @@
-/** What the functions share. */
+/** The settings of all functions. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
@@ -22,7 +22,7 @@ set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
 
-/** Without it, a role that may create objects in a schema of the path could add better matches, which run with our rights. */
+/** Otherwise a role that may create objects in a schema of the path could shadow functions, which then run with our rights. */
 export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
 
 /**
@@ -41,7 +41,7 @@ export const BEGIN: string = `begin
     raise exception 'the isolation level is %', current_setting('transaction_isolation') using errcode = 'HF001';
   end if;`
 
-/** A grant must not be forgotten by a crash; anything else may. */
+/** A crash must not lose a grant. It may lose other changes. */
 export const DURABLE: string = `if current_setting('synchronous_commit') = 'off' then
       perform set_config('synchronous_commit', 'on', true);
     end if;`
@@ -56,12 +56,12 @@ export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
 
-/** Milliseconds from now until a moment. */
+/** The milliseconds from now until a time. */
 export function since(moment: string): string {
   return `extract(epoch from ${moment} - _now) * 1000`
 }
 
-/** A statement with its values written into it. */
+/** A statement with inline values. */
 export function withValues(text: string, values: readonly string[]): string {
   return text.replace(/\$(\d)/g, (place, i) => {
     const value = values[i - 1]

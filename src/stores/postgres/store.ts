@@ -18,10 +18,10 @@ import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
 import { type Answer, Requests } from './requests.ts'
 
-/** Milliseconds after which a waiter asks again that has no position yet, since its row was locked. */
+/** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
 
-/** Names looked at for idle rows, each time that half as many leases were granted. */
+/** Names checked for idle rows, each time that half as many leases were granted. */
 const PRUNED = 1_000
 
 export interface PostgresStoreOptions {
@@ -164,6 +164,6 @@ export class PostgresStore implements Store {
 }
 
 function locked(name: string): LeaseError {
-  const message = `the row of ${JSON.stringify(name)} is locked by a transaction under way, such as a guard: nothing was done`
+  const message = `a transaction, such as one of a fence, has locked the row of ${JSON.stringify(name)}, and nothing was done: retry`
   return new LeaseError('STORE_UNAVAILABLE', message)
 }

@@ -27,12 +27,12 @@ async function annotated(answers: readonly (Renewal | typeof never)[], asking: C
   return answer
 }
 
-test('a majority has the note, and nobody is waited for', async () => {
+test('a majority has the note, and other nodes are not waited for', async () => {
   expect(await annotated([never, held, held])).toBe(true)
   expect(await annotated([lost, free, held, held, held])).toBe(true)
 })
 
-test('it is lost when a majority is lost, or no node knows of it', async () => {
+test('the lease is lost when a majority is lost, or no node has it', async () => {
   expect(await annotated([lost, held, lost])).toBe(false)
   expect(await annotated([free, held, lost, lost, lost])).toBe(false)
   expect(await annotated([free, free, free])).toBe(false)
@@ -52,7 +52,7 @@ test('a lease that a renewal may yet restore is not lost', async () => {
   })
 })
 
-test('nodes in quarantine count for nothing', async () => {
+test('quarantined nodes do not count', async () => {
   const [quorum, members] = quorumOf(3)
   for (const member of members.slice(1)) member.votesIn = 1_000
   await expect(annotate(quorum, holder, 5)).rejects.toMatchObject({

@@ -14,7 +14,7 @@ function script(members: ScriptedMember[], votes: readonly ScriptedMember['onVot
 
 const asked = (members: readonly ScriptedMember[]): string[] => members.map(({ asked }) => asked.join(' '))
 
-test('a majority with the same token wins in one round trip, and nobody is waited for', async () => {
+test('a majority with the same token wins in one round trip, and other nodes are not waited for', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [() => granted(7), () => granted(7), () => granted(7), never, never])
   expect(await attempt(quorum)).toEqual({ kind: 'won', token: 7 })
@@ -32,7 +32,7 @@ test('the highest token is written back, only to those whose votes were counted'
   expect(asked(members)).toEqual(['vote commit 7 9', 'vote commit 9 9', 'vote commit 8 9', 'vote', 'vote'])
 })
 
-test('what cannot be written back to a majority is given back', async () => {
+test('votes are conceded if the token cannot be written back to a majority', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [() => granted(7), () => granted(9), never])
   ;(members[0] as ScriptedMember).onCommit = () => false
@@ -51,7 +51,7 @@ test('a name that a majority gave to another is busy until enough of its votes l
   expect(asked(members)).toEqual(['vote', 'vote concede', 'vote', 'vote', 'vote'])
 })
 
-test('when nobody has a majority it is a tie, to be tried again at random', async () => {
+test('without a majority for any claim it is a tie, which is retried after a random pause', async () => {
   const [quorum, members] = quorumOf(4)
   script(members, [() => granted(5), () => granted(5), () => busy('other'), () => busy('other')])
   const result = await attempt(quorum)
@@ -61,7 +61,7 @@ test('when nobody has a majority it is a tie, to be tried again at random', asyn
   expect(retryAfter).toBeLessThanOrEqual(150)
 })
 
-test('a vote that is given after it was of use is given back, and one that was not heard of', async () => {
+test('a vote that comes too late, or whose answer is lost, is conceded', async () => {
   const [quorum, members] = quorumOf(3)
   const { promise, resolve } = Promise.withResolvers<ReturnType<typeof granted>>()
   script(members, [() => busy('other'), () => busy('other'), () => promise])
@@ -79,7 +79,7 @@ test('a vote that is given after it was of use is given back, and one that was n
   expect(silent[2]?.asked).toEqual(['vote'])
 })
 
-test('too few answers that count are no answer, and each node has its reason', async () => {
+test('too few answers that count reject with the reason of each node', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [() => granted(5), () => undefined, () => Promise.reject(new Error('refused'))])
   ;(members[1] as ScriptedMember).votesIn = 4_000
@@ -89,6 +89,6 @@ test('too few answers that count are no answer, and each node has its reason', a
     error: { code: 'STORE_UNAVAILABLE', retryAfter: 4_000, cause: { errors: [{}, {}] } },
   })
   const { message } = (result as Extract<Result, { kind: 'unavailable' }>).error
-  expect(message).toMatch(/no majority of the 3 nodes could be had: .*node 2: .*refused; node 1: .*votes in 4 s/)
+  expect(message).toMatch(/no majority of the 3 nodes is available: .*node 2: .*refused; node 1: .*votes in 4 s/)
   expect(asked(members)).toEqual(['vote concede', 'vote', 'vote'])
 })

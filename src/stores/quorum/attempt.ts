@@ -8,21 +8,21 @@ import type { Answer, Holding, Member, Vote } from './member.ts'
 import type { Node } from './node.ts'
 import type { Quorum, Tally } from './quorum.ts'
 
-/** Milliseconds, random between these, before a claim asks again when nobody got a majority. */
+/** Milliseconds, random between these, before a claim asks again when no claim got a majority. */
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [50, 150]
 
 type Ballot = Vote | undefined
 
 export type Result =
   | { readonly kind: 'won'; readonly token: number }
-  /** `busy`: another claim has a majority. `tie`: nobody has. */
+  /** `busy`: another claim has a majority. `tie`: no claim has one. */
   | { readonly kind: 'busy' | 'tie'; readonly busy: Busy }
   | { readonly kind: 'unavailable'; readonly error: LeaseError }
 
 /**
- * One attempt of a claim to get the votes of a majority. Its token outranks all that a majority gave before: it is the
- * highest token of the votes, which is then written back to a majority (Attiya, Bar-Noy, Dolev 1995: "Sharing memory
- * robustly in message-passing systems"). An attempt may fail, so it needs no consensus.
+ * One attempt of a claim to get the votes of a majority. Its token outranks every earlier token of a majority: it is the
+ * highest token of the votes, and is written back to a majority (Attiya, Bar-Noy, Dolev 1995: "Sharing memory robustly in
+ * message-passing systems"). An attempt may fail, so it needs no consensus.
  */
 export class Attempt {
   readonly #quorum: Quorum
@@ -40,7 +40,7 @@ export class Attempt {
     this.#number = number
   }
 
-  /** If it does not win, it gives back its votes. */
+  /** If it does not win, it concedes its votes. */
   async run(): Promise<Result> {
     const tally = await this.#vote()
     this.#tally = tally
@@ -58,7 +58,7 @@ export class Attempt {
     return result
   }
 
-  /** Gives back all votes, also those whose answers were lost. Waits for the nodes that answer. */
+  /** Concedes all votes, also those whose answers were lost. Waits for the nodes that answer. */
   async concede(): Promise<void> {
     this.#isConceded = true
     const { counted, failed } = this.#tally ?? { counted: [], failed: [] }

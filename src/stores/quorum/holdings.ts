@@ -36,7 +36,7 @@ export function recordsOf(name: string, sights: readonly Sight[], majority: numb
   const held = mostAlike(sights.flatMap(({ holder }) => holder ?? []))
   const holder = latest(held)
   const records: LeaseRecord[] = []
-  // With nodes missing it may be a lease. Better show a vote too many than hide a lease.
+  // If nodes are missing, the vote may be a lease. Showing one vote too many is better than hiding a lease.
   if (holder && held.length + missing >= majority) {
     const { owner, note } = holder
     const remaining = held.map(each => each.remaining).sort((a, b) => b - a)[majority - 1] ?? holder.remaining
@@ -48,8 +48,8 @@ export function recordsOf(name: string, sights: readonly Sight[], majority: numb
 /** Each node has its own queue. Positions are those of the mean. */
 function waiters(name: string, sights: readonly Sight[], holder: string | undefined): LeaseRecord[] {
   const byId = new Map<string, { places: number[]; record: LeaseRecord }>()
-  for (const { line } of sights) {
-    for (const [place, { id, owner, note, remaining }] of line.entries()) {
+  for (const { queue } of sights) {
+    for (const [place, { id, owner, note, remaining }] of queue.entries()) {
       if (id === holder) continue
       const known = byId.get(id)
       if (known) known.places.push(place)

@@ -5,11 +5,11 @@ import type { Answer, Member, Sight } from './member.ts'
 import type { Node } from './node.ts'
 import { type Quorum, type Tally, whenAll } from './quorum.ts'
 
-/** Names looked at in parallel. */
+/** Names read in parallel. */
 const PAGE = 100
 
 /**
- * The nodes first, also if they are too few for a majority; then what they know of the names. Rejects without a majority.
+ * The nodes first, also if they are too few for a majority, then the records of the names. Rejects without a majority.
  * `assertWanted` is called before each page of names, and throws if nobody waits for it any more.
  */
 export async function* inspect(
@@ -52,15 +52,15 @@ async function recordsIn(quorum: Quorum, name: string, tally: Tally<Sight>): Pro
 
 /** Reads the rest of a long queue, page by page. If the node fails meanwhile, the pages read so far count. */
 async function wholeQueue(node: Node, name: string, first: Sight): Promise<Sight> {
-  const line = [...first.line]
-  for (let page: Sight | undefined = first; page?.hasMore; line.push(...(page?.line ?? [])))
+  const queue = [...first.queue]
+  for (let page: Sight | undefined = first; page?.hasMore; queue.push(...(page?.queue ?? [])))
     page = await node
-      .ask(member => member.look(name, line.length))
+      .ask(member => member.look(name, queue.length))
       .then(
         ({ value }) => value,
         () => undefined,
       )
-  return { holder: first.holder, line }
+  return { holder: first.holder, queue }
 }
 
 /** Quarantined nodes count: what they still know is shown. */

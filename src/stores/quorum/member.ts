@@ -9,8 +9,8 @@ export interface Member {
   /** Its address, for people. */
   readonly name: string
   /**
-   * Votes for the claim if the name is free or the claim has its vote, with a token of at least `attempt` and above all
-   * that it gave before. `undefined` if it may have lost votes: then it casts none. `attempt` is in microseconds.
+   * Votes for the claim if the name is free or the claim has its vote. The token is at least `attempt`, and above all its
+   * earlier tokens. `undefined`: it may have lost votes, so it casts none. `attempt` is in microseconds.
    */
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>>
   /** Raises the token of its vote to `token`, if the vote is still of this claim and has the token `seen`. */
@@ -83,7 +83,7 @@ export interface Broken {
 /** What a member knows of one name. */
 export interface Sight {
   readonly holder: Holding | undefined
-  readonly line: readonly Omit<Holding, 'token' | 'revision'>[]
+  readonly queue: readonly Omit<Holding, 'token' | 'revision'>[]
   /** Does the queue continue after this page? @default false */
   readonly hasMore?: boolean | undefined
 }

@@ -39,7 +39,7 @@ test('a node is waited for while it connects, and from then on for its timeout',
   expect(await second).toMatchObject({ message: 'no answer within 50 ms' })
 })
 
-test('a node that answers others is not silent, however long one waits for its turn', async () => {
+test('a node that answers other requests is not unresponsive, however long one request waits', async () => {
   const { clock, member, node } = setUp()
   await node.ask(release)
   const turn = Promise.withResolvers<boolean>()
@@ -54,7 +54,7 @@ test('a node that answers others is not silent, however long one waits for its t
   expect((await slow).value).toBe(true)
 })
 
-test('a node that is silent is asked now and then, and fails at once for all others', async () => {
+test('an unresponsive node is probed now and then, and all other requests fail at once', async () => {
   const { clock, member, node } = setUp()
   await node.ask(release)
   const events: string[] = []
@@ -71,7 +71,7 @@ test('a node that is silent is asked now and then, and fails at once for all oth
   const count = member.asked.length
   expect(await failure(node.ask(release))).toMatchObject({ code: 'STORE_UNAVAILABLE' }) // it was not sent
   expect(member.asked.length).toBe(count)
-  // What is owed is sent all the same, though nobody waits for it.
+  // A withdrawal is still sent, although its result is not awaited.
   expect(await failure(node.ask(release, { owed: true }))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(member.asked.length).toBe(count + 1)
 
@@ -84,7 +84,7 @@ test('a node that is silent is asked now and then, and fails at once for all oth
   for (const stop of stops) stop()
 })
 
-test('a silent node is owed a thousand withdrawals at most', async () => {
+test('an unresponsive node is sent at most a thousand withdrawals', async () => {
   const { clock, member, node } = setUp()
   await node.ask(release)
   member.onRelease = never
@@ -95,7 +95,7 @@ test('a silent node is owed a thousand withdrawals at most', async () => {
   expect(member.asked.length).toBe(1_002)
 })
 
-test('a node in quarantine says for how long, and that it is over', async () => {
+test('a quarantined node reports for how long, and when the quarantine is over', async () => {
   const { clock, member, node } = setUp()
   const events: unknown[] = []
   const stops = [
@@ -116,7 +116,7 @@ test('a node in quarantine says for how long, and that it is over', async () => 
   for (const stop of stops) stop()
 })
 
-test('a mistake in how a node is set up is one until it served', async () => {
+test('a configuration error of a node is permanent until the node has served', async () => {
   const { clock, member, node } = setUp()
   member.onRelease = () => {
     throw new LeaseError('INVALID_ARGUMENT', 'it is a replica')

@@ -135,8 +135,8 @@ export class Quorum {
       ),
     ]
     const reasons = errors.map(({ message }) => message).join('; ')
-    const message = `no majority of the ${this.size} nodes could be had: ${reasons}`
-    const cause = new AggregateError(errors, 'what the nodes said')
+    const message = `no majority of the ${this.size} nodes is available: ${reasons}`
+    const cause = new AggregateError(errors, 'the errors of the nodes')
     const retryable = errors.length === 0 || errors.some(error => error.retryable)
     return new LeaseError('STORE_UNAVAILABLE', message, { cause, retryAfter, retryable })
   }

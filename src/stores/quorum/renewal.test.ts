@@ -15,13 +15,13 @@ function script(members: ScriptedMember[], answers: readonly (Renewal | typeof n
       restore ? held : typeof answer === 'function' ? answer<Renewal>() : answer
 }
 
-test('a majority renews, and nobody is waited for', async () => {
+test('a majority renews, and other nodes are not waited for', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, held, held, never, never])
   expect(await renew(quorum, holder)).toBe(7)
 })
 
-test('nodes that have forgotten are given it again, once a majority holds', async () => {
+test('nodes that lost the vote get it again once a majority holds', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [free, held, held, held, lost])
   expect(await renew(quorum, holder)).toBe(7)
@@ -30,26 +30,26 @@ test('nodes that have forgotten are given it again, once a majority holds', asyn
     .toEqual(['renew restore', 'renew', 'renew', 'renew', 'renew'])
 })
 
-test('a majority that has worn away is made good if one node still holds and others took nothing since', async () => {
+test('a majority that was lost is restored if one node still holds and no other claim got a vote since', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, free, free, lost, lost])
   expect(await renew(quorum, holder)).toBe(7)
 })
 
-test('nodes that have forgotten may answer first', async () => {
+test('nodes that lost the vote may answer first', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [free, free, free, held, never])
   expect(await renew(quorum, holder)).toBe(7)
 })
 
-test('what no node knows any more has run out', async () => {
+test('a lease that no node has any more has expired', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [free, free, free])
   expect(await renew(quorum, holder)).toBeUndefined()
   expect(members.flatMap(({ asked }) => asked)).not.toContain('restore')
 })
 
-test('it is lost when a majority is lost, whatever the rest says', async () => {
+test('a lease is lost when a majority is lost, whatever the other nodes answer', async () => {
   const [quorum, members] = quorumOf(5)
   script(members, [held, held, lost, lost, lost])
   expect(await renew(quorum, holder)).toBeUndefined()
@@ -62,7 +62,7 @@ test('a minority is unknown', async () => {
   await expect(renew(quorum, holder)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
-test('nodes in quarantine count for nothing, and are given the lease again', async () => {
+test('quarantined nodes do not count, and get the lease again', async () => {
   const [quorum, members] = quorumOf(3)
   script(members, [held, held, free])
   ;(members[2] as ScriptedMember).votesIn = 1_000

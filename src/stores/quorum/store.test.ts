@@ -18,7 +18,7 @@ function storeOf(members: readonly ScriptedMember[], clock: VirtualClock): Quoru
   })
 }
 
-test('P3: a try over split votes takes a few node timeouts, however long its ttl', async () => {
+test('P3: an attempt with split votes takes a few node timeouts, however long its ttl', async () => {
   const clock = new VirtualClock()
   const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
   const [first, second, third] = members as [ScriptedMember, ScriptedMember, ScriptedMember]
@@ -35,7 +35,7 @@ test('P3: a try over split votes takes a few node timeouts, however long its ttl
   expect(first.asked.filter(verb => verb === 'concede')).toHaveLength(votes.length)
 })
 
-test('S9: a name that every node refuses fails at once, also if nothing was asked before', async () => {
+test('S9: a name that every node refuses fails at once, also as the first request', async () => {
   const clock = new VirtualClock()
   const refusal = new LeaseError('STORE_UNAVAILABLE', 'the key is of another type', { retryable: false })
   const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))

@@ -188,8 +188,8 @@ export class QuorumStore implements Store {
     const { maxTtl } = this.#options
     if (ttl > maxTtl)
       throw invalid(
-        `the ttl of ${ttl} ms is longer than the store's maxTtl of ${maxTtl} ms, for which a node that may have ` +
-          'forgotten leases gives no new ones: ask for less, or set maxTtl higher wherever these names are used',
+        `the ttl of ${ttl} ms is longer than maxTtl of the store, ${maxTtl} ms: request less, or raise maxTtl ` +
+          'wherever these names are used. A node that may have forgotten leases grants none for maxTtl',
       )
   }
 
@@ -238,6 +238,6 @@ export class QuorumStore implements Store {
 }
 
 function tooLong(elapsed: number, limit: number): LeaseError {
-  const message = `the votes took ${Math.round(elapsed)} ms, and no more than ${Math.round(limit)} ms leave enough of the ttl`
+  const message = `the votes took ${Math.round(elapsed)} ms: more than ${Math.round(limit)} ms leave too little of the ttl`
   return new LeaseError('STORE_UNAVAILABLE', message)
 }

@@ -42,7 +42,7 @@ test.each(Object.entries(texts))('%s', (text, [code, retryable]) => {
   expect(isReply(new Error(text))).toBe(!/closed|RESET|timed/.test(text))
 })
 
-test('what was not sent is not in doubt', () => {
+test('the outcome of a request that was not sent is known', () => {
   const error = failure(new Error('connect ECONNREFUSED'), { ...circumstances, sent: false })
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
 })
@@ -80,7 +80,7 @@ test('a failed connection to all addresses of a host says so', () => {
   expect(failure(thrown, circumstances).message).toMatch('ECONNREFUSED ::1:1; connect ECONNREFUSED 127.0.0.1:1')
 })
 
-test('our own errors pass', () => {
+test('our own errors pass unchanged', () => {
   const error = new LeaseError('CLOSED', 'the store is closed')
   expect(failure(error, circumstances)).toBe(error)
 })

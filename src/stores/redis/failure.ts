@@ -3,11 +3,11 @@ import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
 import { NoAnswer } from '../shared/timeouts.ts'
 import type { RedisDriver, Wire } from './client.ts'
 
-/** When a request failed. */
+/** The circumstances in which a request failed. */
 export interface Circumstances {
   /** Was the request sent? */
   readonly sent: boolean
-  /** Has this store been answered before? Then a refusal is a failover or a change of passwords, not a wrong address. */
+  /** Has the server answered before? Then a refusal is due to a failover or a changed password, not a wrong address. */
   readonly served: boolean
   readonly isCluster: boolean
   /** `isPlain` of the driver. */
@@ -26,7 +26,7 @@ const ROLE = 'the Redis server is a read-only replica: connect to its master, or
 
 const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed/
 
-// What a server answers when it did not carry the request out, in the words of each client.
+// Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
   { text: /\bREADONLY\b|read only replica|ReadOnly/, code: 'INVALID_ARGUMENT', says: ROLE },
   {
@@ -47,12 +47,12 @@ const refusals: readonly Refusal[] = [
   {
     text: /unknown command|disabled commands/i,
     code: 'INVALID_ARGUMENT',
-    says: 'the server does not have a command that leases need: Redis 5 or later, or Valkey, is needed',
+    says: 'the server lacks a command that leases need: use Redis 5 or later, or Valkey',
   },
   {
     text: /\b(LOADING|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS|OOM|UNKILLABLE|ERR)\b|signalled by the server/,
     code: 'STORE_UNAVAILABLE',
-    says: 'Redis cannot serve now',
+    says: 'Redis cannot serve the request now',
   },
 ]
 
@@ -60,7 +60,7 @@ const format = /\bFORMAT (\S*)/
 const exhausted = /\bTOKEN (\d.*)/
 const otherType = /\bWRONGTYPE\b/
 
-/** How requests to one server, or to a cluster, fail. */
+/** Classifies failed requests to one server or cluster. */
 export class Failures {
   /** Has a request been answered? */
   served = false
@@ -70,19 +70,19 @@ export class Failures {
     this.#driver = driver
   }
 
-  /** The error that a caller sees: of a request that left by `wire`, or of one that never left. */
+  /** The error for the caller. The request was sent by `wire`. Without `wire` it was not sent. */
   of(error: unknown, wire?: Wire): LeaseError {
-    // A connection that ended knows better why, such as for a wrong password.
+    // A connection that ended knows the better reason, such as a wrong password.
     const reason = (!isReply(error) && wire?.failure()) || error
     return this.#failure(reason, wire !== undefined)
   }
 
-  /** The error that a caller sees if a request for this key was answered so. */
+  /** The error for the caller if a request for this key got this answer. */
   answered(error: unknown, key?: string): LeaseError {
     return this.#failure(error, true, key)
   }
 
-  /** A master that became a replica, and a server that hangs, are left for whatever answers instead. */
+  /** Replaces the connection to a master that became a replica, and to a server that hangs. */
   judge(error: unknown, wire: Wire): 'retire' | 'replace' | 'keep' {
     if (!this.#driver.isCluster && (error instanceof NoAnswer || /READONLY/.test(String(error)))) return 'retire'
     return !isReply(error) && wire.isOpen() ? 'replace' : 'keep'
@@ -94,13 +94,13 @@ export class Failures {
   }
 }
 
-/** Did the server answer, only not as hoped? Anything else means that the connection is gone. */
+/** Is it an error response of the server? Any other error means that the connection has failed. */
 export function isReply(error: unknown): boolean {
   const text = textOf(error)
   return refusalOf(text) !== undefined || unusable(text) !== undefined
 }
 
-/** The error that a caller sees. Its cause keeps the text alone: those of the clients carry commands and passwords. */
+/** The error for the caller. Its cause has only the text, because errors of clients contain commands and passwords. */
 export function failure(error: unknown, circumstances: Circumstances): LeaseError {
   if (LeaseError.is(error)) return error
   const { sent, served, isCluster, key } = circumstances
@@ -115,7 +115,7 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   })
 }
 
-/** Why one name is unusable although others are fine. */
+/** Why one name is unusable although others are not. */
 function unusable(text: string, key = 'of the lease'): string | undefined {
   const other = format.exec(text)?.[1]
   // What cannot be read although it begins as format 1 does was written by something else.
@@ -136,7 +136,7 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
   return undefined
 }
 
-/** A port with TLS resets connections without it. */
+/** A port with TLS resets connections without TLS. */
 function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
   if (served || !isPlain || !/ECONNRESET|closed|Protocol error|RESP type/i.test(said)) return ''
   return "; perhaps this port speaks TLS: use rediss://, or the client's option tls"

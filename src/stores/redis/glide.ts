@@ -5,8 +5,8 @@ interface Client {
 }
 
 /**
- * valkey-glide. It has no duplicate, and receives only messages for which it was created. Its requests have a timeout of
- * their own and are never sent again, and each of ours has a deadline.
+ * valkey-glide. It cannot be duplicated, so the caller's client is used: its requests have a timeout and are never resent,
+ * and each of ours has a deadline.
  */
 export function glide(client: object): RedisDriver | undefined {
   if (!can(client, 'customCommand')) return undefined

@@ -1,7 +1,7 @@
 import type { Guarantees } from '../../contract/store.ts'
 import type { RedisDriver } from './client.ts'
 
-/** What a Redis server, a Sentinel group or a cluster promises; it is the same for each node. */
+/** The guarantees of a Redis server, a Sentinel group or a cluster. They are the same for each node. */
 export function guaranteesOf(driver: RedisDriver): Guarantees {
   return {
     scope: 'network',

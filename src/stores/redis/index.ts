@@ -9,8 +9,8 @@ export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } 
 
 export interface RedisOptions extends ShortestTtl {
   /**
-   * What all keys and channels begin with, after the key prefix of the client if it has one. Leases of one prefix
-   * exclude each other. @default 'holdfast'
+   * The prefix of all keys and channels. It follows the key prefix of the client. Leases with the same prefix exclude each
+   * other. @default 'holdfast'
    */
   readonly prefix?: string | undefined
 }
@@ -18,15 +18,15 @@ export interface RedisOptions extends ShortestTtl {
 const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
 
 /**
- * Leases in Redis or Valkey, one node, Sentinel or Cluster, over a client that you have: ioredis >= 5, iovalkey,
- * node-redis >= 4.7 or valkey-glide >= 2. The client itself is neither configured nor closed: the store opens a
- * connection of its own like it (not of valkey-glide, nor of a pool), when the first request is made, and closes that.
- * Throws `INVALID_ARGUMENT` for what is no such client.
+ * Leases in Redis or Valkey: a single node, Sentinel or Cluster. `client` is one of yours: ioredis >= 5, iovalkey,
+ * node-redis >= 4.7 or valkey-glide >= 2. It is neither configured nor closed. With the first request the store opens its
+ * own connection with the same settings, and later closes that. Only valkey-glide and a pool are used themselves.
+ * Throws `INVALID_ARGUMENT` for any other client.
  */
 export function redis(client: RedisClient, options: RedisOptions = {}): Store {
   checkKeys(options, optionKeys, 'redis')
   const { prefix = 'holdfast', shortestTtl } = options
   checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
   return withShortestTtl(new RedisStore(driverOf(client), prefix), shortestTtl)
 }

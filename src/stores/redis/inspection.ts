@@ -41,7 +41,7 @@ async function recordsOf(requests: Requests, keys: Keys, name: string, signal: A
   return records
 }
 
-/** All names that begin with `prefix` and are held or waited for, or were recently. */
+/** All names that begin with `prefix` and are, or recently were, held or waited for. */
 export async function namesFrom(
   requests: Requests,
   keys: Keys,

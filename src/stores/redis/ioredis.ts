@@ -38,17 +38,15 @@ interface Cluster extends Connection {
   nodes(role: 'master'): Connection[]
 }
 
-// Set over whatever the caller's client has, so that a request is sent once or not at all, and fails when its
-// connection does: with the defaults it is kept for a server that is down and sent again after a reconnect.
+// These override the options of the caller's client. A request is then sent at most once, and fails when its connection
+// does. With the defaults it would be kept while the server is down, and resent after a reconnect.
 const SAFE = {
   lazyConnect: true,
   keyPrefix: '',
+  // Without reconnecting, nothing is sent again or subscribed again.
   retryStrategy: () => null,
   sentinelRetryStrategy: () => null,
   reconnectOnError: null,
-  maxRetriesPerRequest: 0,
-  autoResendUnfulfilledCommands: false,
-  autoResubscribe: false,
   enableOfflineQueue: false,
   enableAutoPipelining: false,
   // It asks INFO, which a user with the least permissions may not; our own first command serves as well.
@@ -108,12 +106,12 @@ function cluster(client: Cluster): RedisDriver {
     keyPrefix: String(keyPrefix || redisOptions?.keyPrefix || ''),
     canListen: true,
     open: async signal => {
-      // A node connects at its first request, which waits for that; every request of ours has a deadline.
+      // A node connects at its first request, which waits for that. Every request of ours has a deadline.
       const node = { ...SAFE, enableOfflineQueue: true }
       const own = client.duplicate([], {
         ...node,
         clusterRetryStrategy: () => null,
-        // Else a request that was cut off is sent again.
+        // Otherwise an interrupted request is sent again.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         scaleReads: 'master',
@@ -137,7 +135,7 @@ function cluster(client: Cluster): RedisDriver {
 interface Opening {
   readonly own: Connection
   readonly signal: AbortSignal
-  /** Events that say that it, or any part of it, has ended. */
+  /** Events that mean that the client, or a part of it, has ended. */
   readonly ends: readonly string[]
   masters(): Connection[]
 }
@@ -162,7 +160,7 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
   }
 }
 
-/** The core holds the process while somebody waits for an answer; an idle connection never does. */
+/** The core keeps the process alive while a request waits for its answer. An idle connection does not. */
 function unrefWhenConnected(own: Connection): void {
   own.on('connect', () => own.stream?.unref?.())
 }

@@ -5,7 +5,7 @@ import { Keys, slotOf } from './keys.ts'
 const names = fc.string({ unit: fc.constantFrom('a', '{', '}', ':', '*', '\\', '[', '🔒'), minLength: 1, maxLength: 8 })
 const kinds = ['', ':state', ':line', ':lapse', ':waiter', ':broken', ':gone:0f']
 
-test('a key tells its name, and no two names share a key', () => {
+test('a key contains its name, and no two names share a key', () => {
   const keys = new Keys('holdfast')
   fc.assert(
     fc.property(names, names, fc.constantFrom(...kinds), fc.constantFrom(...kinds), (a, b, of, other) => {
@@ -25,7 +25,7 @@ test('the keys of a name are in one slot, whatever the prefix', () => {
   )
 })
 
-test('a key of another prefix is none of ours', () => {
+test('a key of another prefix is not ours', () => {
   const keys = new Keys('holdfast')
   expect(keys.nameOf('holdfast2:{:a}')).toBeUndefined()
   expect(keys.nameOf('holdfast:{:a')).toBeUndefined()
@@ -45,6 +45,6 @@ test('slots are those of the specification of Redis Cluster', () => {
   expect(slotOf('foo{{bar}}zap')).toBe(slotOf('{bar'))
 })
 
-test('patterns match what begins so, and nothing by chance', () => {
+test('patterns match exactly the keys with the prefix', () => {
   expect(new Keys('p').pattern('a*[b]?\\')).toBe('p:{:a\\*\\[b\\]\\?\\\\*')
 })

@@ -1,7 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 
-// A constant first character inside the braces: a name such as `}` would else leave the hash tag empty, and Redis
-// Cluster would then spread the keys of that one name over its nodes.
+// A constant first character inside the braces. Otherwise a name such as `}` would leave the hash tag empty, and Redis
+// Cluster would spread the keys of that name over its nodes.
 const OPEN = ':{:'
 const CLOSE = '}'
 
@@ -12,7 +12,7 @@ export class Keys {
   constructor(prefix: string) {
     this.prefix = prefix
     if (hashTag(this.lease('')) === undefined)
-      throw invalid(`the prefix ${JSON.stringify(prefix)} has a pair of braces with nothing between: remove it`)
+      throw invalid(`the prefix ${JSON.stringify(prefix)} has an empty pair of braces: remove it`)
   }
 
   /** The key of the lease itself. The others append `:line`, `:lapse` and so on, which have no closing brace. */
@@ -37,7 +37,7 @@ export class Keys {
   }
 }
 
-/** What Redis Cluster hashes of a key if not all of it: what stands between the first `{` and the first `}` after it. */
+/** The hash tag of a key: the text between the first `{` and the first `}` after it. `undefined`: it has none. */
 export function hashTag(key: string): string | undefined {
   const start = key.indexOf('{')
   const end = key.indexOf('}', start + 1)

@@ -12,7 +12,7 @@ interface Options {
     readonly connectTimeout?: number
   }
   readonly keyPrefix?: string
-  /** Of a cluster: what each of its nodes is opened with. */
+  /** In a cluster: the options of each node. */
   readonly defaults?: Options
 }
 
@@ -64,9 +64,9 @@ function safe(options: Options = {}, signal: AbortSignal): object {
       ...options.socket,
       connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST),
       socketTimeout: undefined,
-      // Its requests then fail with it; the next one opens another.
+      // Its requests then fail with it. The next request opens another connection.
       reconnectStrategy: false,
-      // Goes to net.connect(). The client's own close() misses a socket that is still connecting, and then uses it.
+      // Passed to net.connect(). The client's own close() misses a socket that is still connecting, and then uses it.
       signal,
     },
   }
@@ -87,7 +87,7 @@ function single(client: Client): RedisDriver {
 }
 
 function cluster(client: Client): RedisDriver {
-  // Version 4 shows no options of a cluster. What its nodes do by default is safe, for every request has a deadline.
+  // Version 4 does not expose the options of a cluster. The defaults of its nodes are safe: every request has a deadline.
   const options = client._options ?? client.options
   const overrides = { minimizeConnections: true, useReplicas: false, keyPrefix: undefined, commandOptions: {} }
   return {

@@ -2,7 +2,7 @@ import { Notifications } from '../shared/notifications.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { failure } from './failure.ts'
 
-/** Receives what is published on a channel, over a connection of its own. */
+/** Receives the messages of a channel, over its own connection. */
 export function notificationsOf(driver: RedisDriver, channel: string): Notifications {
   return new Notifications({
     subscribe(notified, ended, closing) {

@@ -11,7 +11,7 @@ import { redis } from './index.ts'
 import { Keys } from './keys.ts'
 import { LINE } from './script.ts'
 
-/** Where a server is, and how to be let in. */
+/** The address of a server, and the login. */
 export interface Target {
   readonly host: string
   readonly port: number
@@ -43,27 +43,27 @@ function fromFunction(module: Module, { host, port, tls, username, password, dat
 }
 
 /**
- * The store that `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]` names.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ * Opens the store at `redis[s]://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…]`.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openRedis(url: string): Promise<Store> {
   const { client, prefix } = clientAt(url)
   return redis(client, { prefix, shortestTtl: shortestTtlIn(new URL(url).searchParams) })
 }
 
-/** A client for what a URL names, and which prefix it says. Nothing is connected yet. */
+/** A client and the prefix for a URL. It does not connect yet. */
 export function clientAt(url: string): { client: RedisClient; prefix: string | undefined } {
   const { target, prefix } = parse(url)
   return { client: clientOf(target, new URL(url).protocol), prefix }
 }
 
-/** Removes what the store that a URL names keeps of names that nobody wants any more. */
+/** Deletes everything that the store of a URL stores for these names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { target, prefix = 'holdfast' } = parse(url)
   await forgetAt(target, new Keys(prefix), names)
 }
 
-/** The same at one server. */
+/** Deletes everything that one server stores for these names. */
 export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
   const wire = await openWire(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
   try {
@@ -75,17 +75,17 @@ export async function forgetAt(target: Target, keys: Keys, names: readonly strin
   }
 }
 
-/** No message repeats the URL: it may hold a password. */
+/** No message repeats the URL: it may contain a password. */
 function parse(url: string): { target: Target; prefix: string | undefined } {
   const shape = 'write redis://[user:password@]host[:port][/database][?prefix=…&shortestTtl=…], or rediss:// for TLS'
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed)
-    throw invalid(`the URL of the Redis store cannot be read: ${shape}; encode what is special in a password`)
-  if (!parsed.hostname) throw invalid(`the URL of the Redis store names no host: ${shape}`)
+    throw invalid(`the URL of the Redis store is invalid: ${shape}; percent-encode special characters in a password`)
+  if (!parsed.hostname) throw invalid(`the URL of the Redis store has no host: ${shape}`)
   if (parsed.hash) throw invalid('the URL of the Redis store has a #: write it as %23')
   const [, database = '0'] = /^\/?(\d*)$/.exec(parsed.pathname) ?? []
   if (!/^\/?\d*$/.test(parsed.pathname))
-    throw invalid('the database in the URL of a Redis store must be a number, as in redis://host/1')
+    throw invalid('the database in the URL of the Redis store must be a number, as in redis://host/1')
   const options = optionsOf(parsed.search.slice(1), ['prefix', 'shortestTtl'], 'a Redis store')
   return {
     target: {
@@ -100,7 +100,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
   }
 }
 
-/** A user name or password as it stands in a URL. */
+/** Decodes a user name or password of a URL. */
 export function decode(part: string): string | undefined {
   try {
     return part === '' ? undefined : decodeURIComponent(part)

@@ -1,17 +1,17 @@
 import { connect } from 'node:net'
 
-/** Milliseconds after which a connection with TLS counts as hanging; shorter than a request of a ttl of 1 s may take. */
+/** Milliseconds after which a TLS connection counts as hanging. Shorter than the limit of a request with a ttl of 1 s. */
 const PATIENCE = 250
 
-/** Where a single server is, for a client with TLS. */
+/** The address of a single server, for a client with TLS. */
 export interface Endpoint {
   readonly host: string
   readonly port: number
 }
 
 /**
- * Runs `open`, which hangs if the port does not speak TLS: Redis waits for the end of what it takes for a command. After
- * 250 ms a plain PING on another connection finds out, and this rejects.
+ * Runs `open`. It hangs if the port does not speak TLS, because Redis reads the handshake as an incomplete command. After
+ * 250 ms a plain PING on another connection detects this, and the call rejects.
  */
 export async function unlessPlain<Opened>(
   { host, port }: Endpoint,

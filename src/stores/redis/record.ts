@@ -7,7 +7,7 @@ interface Details {
   readonly revision: number
 }
 
-/** What people may read of a claim: a text without line breaks, which the script does not interpret. */
+/** The owner and note of a claim, as text without line breaks. The script does not interpret it. */
 export function detailsOf({ owner, note }: Omit<Details, 'revision'>, revision?: number): string {
   return JSON.stringify(revision === undefined ? [owner, note] : [owner, note, revision])
 }
@@ -25,7 +25,7 @@ export function waiterOf(name: string, waiter: string, remaining: number, positi
   return { name, state: 'waiting', owner, note, remaining, position }
 }
 
-/** The details after a number of words. What another program wrote there is no reason to fail. */
+/** The details after a number of words. Invalid details, which another program wrote, do not fail the request. */
 export function read(text: string, words: number): Details {
   let start = 0
   for (let word = 0; word < words; word++) start = text.indexOf(' ', start) + 1

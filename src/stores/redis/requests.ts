@@ -23,10 +23,10 @@ interface Pending extends Request {
   reject(reason: unknown): void
 }
 
-/** What a request asks of the script. `limit`: milliseconds after which it is stale. @default it never is */
-export type Question = Omit<Request, 'until'> & { readonly limit?: number | undefined }
+/** A request to the script. `limit`: milliseconds after which it is stale. @default never */
+export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number | undefined }
 
-/** Redis serves nobody else for about 0.3 ms while it works on this many requests. */
+/** Redis serves no other client for about 0.3 ms while it runs this many requests. */
 const LARGEST = 64
 
 /**
@@ -51,7 +51,7 @@ export class Requests {
   }
 
   /** Rejects with a `LeaseError`. */
-  put({ verb, key, id, parameters, limit }: Question, signal: AbortSignal): Promise<Answer> {
+  put({ verb, key, id, parameters, limit }: ScriptRequest, signal: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
       const slot = this.#isCluster ? slotOf(key) : 0
@@ -60,7 +60,7 @@ export class Requests {
     })
   }
 
-  /** A connection that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
   async wire(): Promise<Wire> {
     return (await this.#connections.current()).wire
   }
@@ -108,7 +108,7 @@ export class Requests {
   }
 }
 
-/** Waiters that are not notified of a release find out by asking, which may take a third of their ttl. */
+/** Warns that waiters are not notified of releases. They then poll, at intervals of up to a third of their ttl. */
 function warnOfNotifications(refused: string): void {
   warn(
     'HOLDFAST_WAKES',

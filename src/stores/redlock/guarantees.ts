@@ -1,6 +1,6 @@
 import type { Guarantees } from '../../contract/store.ts'
 
-/** What a majority of so many independent servers promises. */
+/** The guarantees of a majority of this many independent servers. */
 export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: boolean): Guarantees {
   const failures = nodes - Math.floor(nodes / 2) - 1
   return {
@@ -14,16 +14,16 @@ export function guaranteesOf(nodes: number, canListen: boolean, trustRestarted: 
     shortestTtl: 200,
     clock: 'the wall clock of each server, for its own vote',
     durability: trustRestarted
-      ? `${failures} of ${nodes} servers may be lost; a server that restarts is trusted (trustRestarted), and must not have forgotten what it acknowledged`
-      : `${failures} of ${nodes} servers may be lost; one that may have forgotten gives no lease for maxTtl, so that it can do no harm`,
+      ? `${failures} of ${nodes} servers may be lost; a restarted server is trusted (trustRestarted), and must not have lost what it acknowledged`
+      : `${failures} of ${nodes} servers may be lost; a server that may have lost leases grants none for maxTtl`,
     limits: [
       'A step forward of the wall clocks of a majority ends leases early; a step back makes them last longer.',
-      'A server whose wall clock is set forward ends its quarantine early: mutual exclusion may then be lost; tokens still rise, unless the clock of a client went back by more than the outage and maxTtl besides.',
+      'A server whose wall clock is set forward ends its quarantine early. Mutual exclusion may then be lost. Tokens still rise, unless the clock of a client also went back by more than the outage and maxTtl.',
       'Waiters may overtake each other: each server has its own queue, and the first claim with a majority holds.',
-      'If two claims try at the same moment, perhaps neither gets a majority. They try again after 50 to 150 ms.',
-      'A server that copies the data of another (replication, a shared snapshot) after both were in use is noticed by its replication id, but not a copy of files made by hand.',
+      'If two claims try at the same time, neither may get a majority. They try again after 50 to 150 ms.',
+      'A server that copies the data of another by replication or a shared snapshot is detected by its replication id. A manual copy of files is not detected.',
       'All clients must name the same servers, with the same prefix and maxTtl.',
-      'An eviction policy other than noeviction may drop leases and what tells that they were dropped.',
+      'An eviction policy other than noeviction may drop leases, and the key that shows that data was lost.',
     ],
   }
 }

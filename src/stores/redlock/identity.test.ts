@@ -23,7 +23,7 @@ function identity(runId: string, ...histories: string[]): Identity {
   return { runId, uptime: 0, histories }
 }
 
-test('a server says who it is, since when, and whose data it has', () => {
+test('a server reports its identity, its start and the origin of its data', () => {
   expect(identityOf(info({ master_replid2: 'h0' }))).toEqual({ runId: 'r1', uptime: 42, histories: ['h1', 'h0'] })
   expect(identityOf(info({})).histories).toEqual(['h1'])
 })
@@ -36,12 +36,12 @@ test.each([
   expect(() => identityOf(info(fields))).toThrow(message)
 })
 
-test('no server of a store is another one, or has copied its data', () => {
+test('two servers of a store must not be the same, or copies of each other', () => {
   const identities = new Identities()
   const [a, b] = [{ name: 'a:1' }, { name: 'b:2' }]
   identities.admit(a, identity('r1', 'h1'))
   expect(() => identities.admit(b, identity('r1', 'h2'))).toThrow(/the same server as a:1/)
-  expect(() => identities.admit(b, identity('r2', 'h2', 'h1'))).toThrow(/copied its data from a:1/)
+  expect(() => identities.admit(b, identity('r2', 'h2', 'h1'))).toThrow(/it and a:1 have data copied/)
   identities.admit(b, identity('r2', 'h2'))
   identities.admit(a, identity('r3', 'h1')) // restarted, with its own data
   expect(() => identities.admit(b, identity('r3', 'h2'))).toThrow(/the same server as a:1/)

@@ -1,19 +1,19 @@
 import { invalid } from '../../contract/check.ts'
 import { fields } from '../redis/info.ts'
 
-/** What a server says of itself. */
+/** The identity of a server, from its `INFO`. */
 export interface Identity {
   /** New at each start. */
   readonly runId: string
   /** Seconds since its start. */
   readonly uptime: number
-  /** Of the data that it has now, and had when it was another's replica. */
+  /** The replication ids of its current data, and of the data it had as a replica. */
   readonly histories: readonly string[]
 }
 
 const NONE = /^0*$/
 
-/** Throws `INVALID_ARGUMENT` for a server that decides nothing by itself. */
+/** Throws `INVALID_ARGUMENT` for a server that is not an independent master. */
 export function identityOf(info: string): Identity {
   const { run_id, uptime_in_seconds, role, redis_mode, server_mode, master_host, master_port, ...rest } = fields(info)
   if (role !== 'master')
@@ -27,7 +27,7 @@ export function identityOf(info: string): Identity {
   return { runId: run_id ?? '', uptime: Number(uptime_in_seconds), histories }
 }
 
-/** The servers of one store, none of which may be another one. */
+/** Detects two clients that reach the same server. */
 export class Identities {
   readonly #known = new Map<{ readonly name: string }, Identity>()
 
@@ -39,7 +39,7 @@ export class Identities {
         throw invalid(`it is the same server as ${other.name} (run_id ${runId}): a majority needs independent servers`)
       if (histories.some(history => identity.histories.includes(history)))
         throw invalid(
-          `it has copied its data from ${other.name}, or that from it: a majority needs independent servers`,
+          `it and ${other.name} have data copied from one to the other: a majority needs independent servers`,
         )
     }
     this.#known.set(member, identity)

@@ -12,13 +12,14 @@ import { RedisMember } from './member.ts'
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../redis/client.ts'
 
 export interface RedlockOptions extends ShortestTtl {
-  /** As of `redis`: what all keys and channels begin with. The same wherever these names are used. @default 'holdfast' */
+  /** The prefix of all keys and channels. Use the same value wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
   /** Milliseconds after which a node counts as unresponsive. The first request has another second to connect. @default 50 */
   readonly nodeTimeout?: number | undefined
   /**
-   * Milliseconds: the longest ttl of any claim. A node that may have lost leases gives none for as long, counted from its
-   * start or from when its data was found missing. Use the same value wherever these names are used. @default 30,000
+   * The longest ttl of any claim, in milliseconds. A node that may have lost leases grants none for this long, counted
+   * from its start or from when its data was found missing. Use the same value wherever these names are used.
+   * @default 30,000
    */
   readonly maxTtl?: number | undefined
   /**
@@ -28,7 +29,7 @@ export interface RedlockOptions extends ShortestTtl {
   readonly trustRestarted?: boolean | undefined
   /** Share of the ttl that an acquire may take, up to 1. The lease is shorter by the time it took. @default 1/3 */
   readonly elapsedLimit?: number | undefined
-  /** Share of the ttl, in addition to 2 ms, that is given up for clock drift: 0.01 to 0.5. @default 0.01 */
+  /** Share of the ttl that is subtracted for clock drift, in addition to 2 ms: 0.01 to 0.5. @default 0.01 */
   readonly drift?: number | undefined
 }
 
@@ -47,12 +48,12 @@ const HIGHEST_DRIFT = 0.5
 
 /**
  * Leases by a majority of independent Redis or Valkey servers (Redlock, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/),
- * with fencing tokens. Pass one client for each server. Best is an odd number, three or more; less than half may fail.
- * As with `redis`, the clients are neither configured nor closed.
+ * with fencing tokens. Pass one client for each server, best an odd number from three on. Less than half may fail. As with
+ * `redis`, the clients are neither configured nor closed.
  *
- * A server that was started or lost its data gives no lease for `maxTtl`, and so does a fresh set of servers, unless
- * `trustRestarted` is set. Throws `INVALID_ARGUMENT` for fewer than two clients, a client twice, or one of a cluster. Servers
- * that are one and the same, or replicas, are refused with `INVALID_ARGUMENT` by the calls that find it out.
+ * A server that has restarted or lost its data grants no lease for `maxTtl`. So does a new set of servers, unless
+ * `trustRestarted` is set. Throws `INVALID_ARGUMENT` for fewer than two clients, a repeated client, or a cluster client.
+ * Calls reject `INVALID_ARGUMENT` once they find that two clients reach the same server, or that a server is a replica.
  */
 export function redlock(clients: readonly RedisClient[], options: RedlockOptions = {}): Store {
   checkKeys(options, optionKeys, 'redlock')
@@ -60,7 +61,7 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
   const { elapsedLimit = 1 / 3, drift = 0.01, shortestTtl } = options
   checkClients(clients)
   checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
   checkDuration(maxTtl, 'maxTtl')
   checkNumber(nodeTimeout, 'nodeTimeout', 1, LONGEST_NODE_TIMEOUT)
   checkNumber(elapsedLimit, 'elapsedLimit', 0.01, 1)
@@ -73,8 +74,8 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
     throw invalid('redlock was given a cluster client: pass a client for each of several independent servers')
   if (!trustRestarted && drivers.some(({ reconnects }) => reconnects))
     throw invalid(
-      'redlock was given a pool, a Sentinel client or one of valkey-glide, which connect again unnoticed, so that a ' +
-        'restart of the server would not be seen: pass clients of ioredis, iovalkey or redis, or set trustRestarted',
+      'redlock was given a pool, a Sentinel client or one of valkey-glide. They reconnect silently, which hides a ' +
+        'restart of the server: pass clients of ioredis, iovalkey or redis, or set trustRestarted',
     )
   if (clients.length % 2 === 0)
     warn(
@@ -117,7 +118,7 @@ function checkClients(clients: readonly RedisClient[]): void {
         'a majority needs independent servers, best three or five',
     )
   if (new Set(clients).size < clients.length)
-    throw invalid('redlock was given the same client twice: pass one for each of several independent servers')
+    throw invalid('redlock was given the same client twice: pass one client for each of several independent servers')
 }
 
 function checkNumber(value: unknown, what: string, least: number, most: number): asserts value is number {

@@ -9,7 +9,7 @@ import { namesFrom } from '../redis/inspection.ts'
 import { Keys } from '../redis/keys.ts'
 import { notificationsOf } from '../redis/notifications.ts'
 import { detailsOf, read } from '../redis/record.ts'
-import { type Question, Requests } from '../redis/requests.ts'
+import { Requests, type ScriptRequest } from '../redis/requests.ts'
 import { MEMORY } from '../redis/script.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { StaleRequest } from '../shared/requests.ts'
@@ -119,12 +119,12 @@ export class RedisMember implements Member {
 
   /** `limit`: milliseconds after which the server refuses the request. @default never */
   #ask<Value>(
-    { name, id, verb, parameters }: Omit<Question, 'key' | 'limit'> & { readonly name: string },
+    { name, id, verb, parameters }: Omit<ScriptRequest, 'key' | 'limit'> & { readonly name: string },
     read: (answer: string, parts: readonly unknown[]) => Value,
     limit?: number,
   ): Promise<Answer<Value>> {
-    const question = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    return this.#requests.put(question, never).then(({ value, state }) => {
+    const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
+    return this.#requests.put(request, never).then(({ value, state }) => {
       const parts = Array.isArray(value) ? value : []
       return { value: read(String(value), parts), votesIn: Number(state) }
     })
@@ -137,7 +137,7 @@ export class RedisMember implements Member {
     const [server, replication] = await Promise.all([wire.call(['INFO', 'server']), wire.call(['INFO', 'replication'])])
     const identity = identityOf(`${server}\n${replication}`)
     identities.admit(this, identity)
-    // The uptime is of a later moment than `now`.
+    // The uptime was read later than `now`.
     const startedAt = Math.ceil(now + performance.now() - asked) - identity.uptime * 1_000
     return {
       keys: [`${this.#keys.prefix}:since`],
@@ -175,13 +175,13 @@ function brokenOf(text: string): Broken {
 
 /** `remaining id token details`, then of each waiter `remaining id` and `channel asked details`. */
 function sightOf(_: string, parts: readonly unknown[]): Sight {
-  const [lease = '', ...line] = parts.map(String)
+  const [lease = '', ...queue] = parts.map(String)
   const [remaining = '', id = '', token = ''] = lease.split(' ', 3)
   const holder = lease ? { id, token: Number(token), remaining: Number(remaining), ...read(lease, 3) } : undefined
-  const waiters: Sight['line'][number][] = []
-  for (let index = 0; index < line.length; index += 2) {
-    const [lapses = '', waiter = ''] = (line[index] ?? '').split(' ')
-    waiters.push({ id: waiter, remaining: Number(lapses), ...read(line[index + 1] ?? '', 2) })
+  const waiters: Sight['queue'][number][] = []
+  for (let index = 0; index < queue.length; index += 2) {
+    const [lapses = '', waiter = ''] = (queue[index] ?? '').split(' ')
+    waiters.push({ id: waiter, remaining: Number(lapses), ...read(queue[index + 1] ?? '', 2) })
   }
-  return { holder, line: waiters, hasMore: waiters.length === PAGE }
+  return { holder, queue: waiters, hasMore: waiters.length === PAGE }
 }

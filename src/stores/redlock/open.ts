@@ -7,9 +7,9 @@ import { type RedlockOptions, redlock } from './index.ts'
 
 const SHAPE =
   'write redlock://[user:password@]host[:port],host[:port],…[/database][?option=…], or redlocks:// for TLS; ' +
-  'encode what is special in a password'
+  'percent-encode special characters in a password'
 
-/** How the value of each option is read. */
+/** Parses the value of each option. */
 const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => unknown } = {
   prefix: text => text,
   nodeTimeout: Number,
@@ -23,9 +23,9 @@ const options: { readonly [Name in keyof RedlockOptions]-?: (text: string) => un
 const known = [...Object.keys(options), 'username', 'password']
 
 /**
- * The store that `redlock[s]://[user:password@]host[:port],host[:port],…[/database][?option=…]` names. The options are
- * those of `redlock`, and `username` and `password` for the servers that have none of their own.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ * Opens the store at `redlock[s]://[user:password@]host[:port],host[:port],…[/database][?option=…]`. The options are those
+ * of `redlock`, and `username` and `password` for servers without their own.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openRedlock(url: string): Promise<Store> {
   const { scheme, targets, query } = parse(url)
@@ -38,7 +38,7 @@ export async function openRedlock(url: string): Promise<Store> {
   return redlock(clients, chosen)
 }
 
-/** Removes what the servers that a URL names keep of names that nobody wants any more. */
+/** Deletes everything that the servers of a URL store for these names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { targets, query } = parse(url)
   const keys = new Keys(`${query.get('prefix') ?? 'holdfast'}:redlock`)
@@ -48,9 +48,9 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 function parse(url: string): { scheme: string; targets: Target[]; query: ReadonlyMap<string, string> } {
   const [, scheme = '', hosts, database = '0', search = ''] =
     /^(redlocks?):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url) ?? []
-  if (!hosts) throw invalid(`the URL of the Redlock store cannot be read, or names no host: ${SHAPE}`)
+  if (!hosts) throw invalid(`the URL of the Redlock store is invalid, or has no host: ${SHAPE}`)
   if (!/^\d*$/.test(database))
-    throw invalid(`the database of a Redlock store is a number, as in redlock://a,b,c/1: ${SHAPE}`)
+    throw invalid(`the database in the URL of the Redlock store must be a number, as in redlock://a,b,c/1: ${SHAPE}`)
   const query = new Map(optionsOf(search, known, 'a Redlock store'))
   const tls = scheme.toLowerCase() === 'redlocks'
   const targets = hosts.split(',').map(host => targetOf(host, { tls, database: Number(database), query }))
@@ -66,7 +66,7 @@ interface Common {
 function targetOf(host: string, { tls, database, query }: Common): Target {
   const text = `redis://${host}`
   const parsed = URL.canParse(text) ? new URL(text) : undefined
-  if (!parsed?.hostname) throw invalid(`a host in the URL of the Redlock store cannot be read: ${SHAPE}`)
+  if (!parsed?.hostname) throw invalid(`a host in the URL of the Redlock store is invalid: ${SHAPE}`)
   return {
     host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: Number(parsed.port || 6379),

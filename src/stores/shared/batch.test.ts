@@ -15,7 +15,7 @@ interface Entry {
 
 interface Stage {
   readonly batch: Batch<Entry>
-  /** What was sent, in the order in which it was. */
+  /** What was sent, in order. */
   readonly sent: number[][]
   /** Lets the next leave after the first of those that are under way. */
   answer(): void
@@ -38,7 +38,7 @@ function stage(limit = 64): Stage {
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 
-test('what is added in one turn of the event loop is sent together', async () => {
+test('entries of one turn of the event loop are sent together', async () => {
   const { sent, add } = stage()
   add(1)
   await Promise.resolve().then(() => Promise.resolve().then(() => add(2)))
@@ -47,7 +47,7 @@ test('what is added in one turn of the event loop is sent together', async () =>
   expect(sent).toEqual([[1, 2]])
 })
 
-test('two are under way at most; what is added meanwhile shares the next', async () => {
+test('at most two batches are in flight, and later entries share the next', async () => {
   const { sent, add, answer } = stage()
   for (const value of upTo(5)) {
     add(value)
@@ -64,7 +64,7 @@ test('two are under way at most; what is added meanwhile shares the next', async
   expect(sent.slice(3)).toEqual([[5]])
 })
 
-test('many at once are shared between two, so that both sides are at work', async () => {
+test('many entries are split between two batches, so that client and server both work', async () => {
   const { sent, add } = stage()
   add(...upTo(50))
   await turn()
@@ -87,7 +87,7 @@ test('a request that was given up before its turn is not sent', async () => {
   expect(reasons).toEqual(['enough', 'before'])
 })
 
-test('whatever comes when, every entry is sent once, in order, within the limits', async () => {
+test('every entry is sent once, in order and within the limits, whatever the timing', async () => {
   const step = fc.oneof(fc.constantFrom('turn' as const, 'answer' as const), fc.integer({ min: 1, max: 100 }))
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 40 }), async (steps, limit) => {

@@ -1,8 +1,8 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 
-/** One open connection that belongs to a store, and what the store knows of the server at its other end. */
+/** One open connection of a store, and what the store knows about its server. */
 export interface Connection {
-  /** Calls `ended` when the connection has ended by itself; of several that serve as one, when any of them has. */
+  /** Calls `ended` when the connection has ended by itself. If several serve as one: when any of them has. */
   onEnd(ended: () => void): void
   /** False when a request would certainly fail. */
   isOpen(): boolean
@@ -10,7 +10,7 @@ export interface Connection {
   close(): void
 }
 
-/** Opens connections of the store's own, like those of the caller's client. `signal` ends the attempt. */
+/** Opens the store's own connections, with the settings of the caller's client. `signal` ends the attempt. */
 export interface Driver<Opened extends Connection> {
   open(signal: AbortSignal): Promise<Opened>
 }

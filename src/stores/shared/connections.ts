@@ -15,7 +15,7 @@ const MOST_RETIRED = 2
 export interface Server<Opened extends Connection> {
   /** `closing` ends the attempt. */
   open(closing: AbortSignal): Promise<Opened>
-  /** The error that a caller sees: of a request that left by `connection`, or of one that never left. */
+  /** The error for the caller. The request was sent by `connection`. Without `connection` it was not sent. */
   failure(error: unknown, connection?: Opened): LeaseError
   /**
    * What to do about the connection of a request that failed (with `NoAnswer` if no answer came): `retire` it at once,
@@ -24,7 +24,7 @@ export interface Server<Opened extends Connection> {
   judge(error: unknown, connection: Opened): 'retire' | 'replace' | 'keep'
 }
 
-/** One request over a connection; it left at `sent`, by `performance.now()`. */
+/** One request over a connection. It was sent at `sent`, by `performance.now()`. */
 export type Work<Opened, Answer> = (connection: Opened, sent: number) => Promise<Answer>
 
 export interface RunOptions {
@@ -72,7 +72,7 @@ export class Connections<Opened extends Connection> {
     return this.current(options.patience).then(opened => this.#fly(opened, work, options))
   }
 
-  /** A connection that seems to work. Rejects with a `LeaseError` if none can be opened now. */
+  /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */
   async current(patience?: number): Promise<Opened> {
     if (this.#end.signal.aborted) throw closed()
     if (this.#current?.isOpen()) return this.#current
@@ -85,12 +85,12 @@ export class Connections<Opened extends Connection> {
     })
   }
 
-  /** The error that a caller sees. */
+  /** The error for the caller. */
   failure(error: unknown, connection?: Opened): LeaseError {
     return this.#end.signal.aborted ? closed() : this.#server.failure(error, connection)
   }
 
-  /** For an answer that says what is wrong with its connection. */
+  /** For an answer that reports a problem of its connection. */
   doubt(connection: Opened, error: unknown): void {
     if (this.#current !== connection) return
     const judgement = this.#server.judge(error, connection)

@@ -5,13 +5,16 @@ export function closed(): LeaseError {
   return new LeaseError('CLOSED', 'the store is closed')
 }
 
-/** What an error says; a failed connection to several addresses of a host has no text of its own. */
+/** The text of an error. A failed connection to several addresses of a host has none of its own, so it lists theirs. */
 export function textOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
-  return text || (error instanceof AggregateError ? error.errors.map(textOf).join('; ') : 'no reason given')
+  if (text) return text
+  if (error instanceof AggregateError) return error.errors.map(textOf).join('; ')
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? code : 'no reason given'
 }
 
-/** A cause for the caller with the text and code alone: errors of clients carry queries, commands and passwords. */
+/** A cause with only the text and the code. Errors of clients contain queries, commands and passwords. */
 export function causeOf(error: unknown): Error {
   const code = (error as { code?: unknown } | null)?.code
   return Object.assign(new Error(textOf(error)), typeof code === 'string' && { code })

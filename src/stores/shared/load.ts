@@ -4,15 +4,15 @@ import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LeaseError } from '../../contract/errors.ts'
 
-/** Ends the message of `DRIVER_MISSING` after the line that installs one. */
+/** The end of the message of `DRIVER_MISSING`, after the command that installs a client. */
 export const WHERE =
   'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it'
 
 /**
- * A client library, or `undefined` if it is not installed. It comes from where this package is installed, else from the
- * folder that HOLDFAST_DRIVERS names. Else it comes from the project of the current folder, if this same package is
- * installed there too (`npm link`, a workspace). Code of any other current folder is not run: it may belong to anybody.
- * Uses `require`, which works in Jest without a flag and loads ECMAScript modules too.
+ * A client library, or `undefined` if it is not installed. It searches where this package is installed, then the folder in
+ * HOLDFAST_DRIVERS, then the project of the current folder if this same package is installed there too (`npm link`, a
+ * workspace). Code of any other current folder is not run, because anybody may own it. Uses `require`, which works in Jest
+ * without a flag and also loads ECMAScript modules.
  * @throws LeaseError DRIVER_MISSING if others may write to the library of the current folder
  */
 export function load(name: string): unknown {

@@ -15,17 +15,17 @@ export interface Channel {
    * how many milliseconds to ask. Calls `ended` when the subscription has ended by itself.
    */
   subscribe(notified: (message: string) => void, ended: () => void, closing: AbortSignal): Promise<Connection>
-  /** The error that a caller sees when there is no subscription. */
+  /** The error for the caller when there is no subscription. */
   failure(error: unknown): LeaseError
 }
 
-/** Receives on one channel, over a connection of its own, which waiters of this store should ask again. */
+/** Wakes the waiters of a store by the messages of one channel, received over its own connection. */
 export class Notifications {
   readonly #channel: Channel
   readonly #waiters = new Waiters()
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
-  /** Why the last attempt failed, and until when it is not repeated: waiters watch anew whenever they ask. */
+  /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
   #failure: { readonly reason: LeaseError; readonly until: number } | undefined
   #failures = 0
   readonly #end = new AbortController()
@@ -34,7 +34,7 @@ export class Notifications {
     this.#channel = channel
   }
 
-  /** The current subscription; a new one after a gap. Without one nobody is woken, and waiters must poll. */
+  /** The current subscription. There is a new one after a gap. Without one nobody is woken, and waiters must poll. */
   get subscription(): object | undefined {
     return this.#connection
   }

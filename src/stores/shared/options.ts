@@ -1,8 +1,8 @@
 import { invalid } from '../../contract/check.ts'
 
 /**
- * The options in the URL of `store`, such as `an etcd store`; each at most once. No message repeats a value. Nor does it
- * repeat a name that may be the rest of a password with a question mark that is not encoded.
+ * The options in the URL of `store`, such as `an etcd store`, each at most once. No message repeats a value, or a name that
+ * may be the rest of a password with an unencoded question mark.
  */
 export function optionsOf(query: string, known: Iterable<string>, store: string): URLSearchParams {
   const options = new URLSearchParams(query)
@@ -24,5 +24,5 @@ export function optionsOf(query: string, known: Iterable<string>, store: string)
 export function checkHosts(hosts: string, rest: string, store: string): void {
   const isHost = (host: string): boolean => /^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host)
   if (rest.includes('@') && !hosts.split(',').every(isHost))
-    throw invalid(`the URL of ${store} cannot be read: encode what is special in a password, such as ? as %3F`)
+    throw invalid(`the URL of ${store} is invalid: percent-encode special characters in a password, such as ? as %3F`)
 }

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { invalid } from '../../contract/check.ts'
 
-/** What a URL may name for TLS: the paths of files in PEM. */
+/** The TLS options of a URL: the paths of PEM files. */
 export const pemFiles = ['ca', 'cert', 'key'] as const
 
-/** The files that the options of a URL of this engine name, such as `ca=/etc/ssl/own.pem`. */
+/** Reads the files that the options of a URL name, such as `ca=/etc/ssl/own.pem`. */
 export function readPem(options: URLSearchParams, engine: string): { [name in (typeof pemFiles)[number]]?: Buffer } {
   const given = pemFiles.filter(name => options.has(name))
   return Object.fromEntries(given.map(name => [name, readPemFile(name, options.get(name) ?? '', engine)]))

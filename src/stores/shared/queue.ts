@@ -1,9 +1,9 @@
 import { TURN } from '../../contract/time.ts'
 
 /**
- * The rules of a queue of waiters, the same in every store that keeps one. First come, first served: when the name
- * falls free, the first waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs
- * one grace period and never blocks. A claim that does not queue stands behind all of them and so never overtakes.
+ * The rules of a queue, the same in every store that has one. First come, first served: when the name is freed, the first
+ * waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs one grace period and
+ * never blocks. A claim that does not queue comes after all of them, so it never overtakes.
  */
 
 /** Milliseconds for which a waiter that stops asking keeps its position: it asks again at a third of that. */
@@ -11,14 +11,14 @@ export function placeLifetime(ttl: number): number {
   return Math.max(ttl, 1_000)
 }
 
-/** May a claim with `ahead` waiters before it take the name that fell free at `freeSince`? */
+/** May a claim with `ahead` waiters before it take the name that was freed at `freeSince`? */
 export function mayTake(now: number, freeSince: number, ahead: number): boolean {
   return now >= freeSince + ahead * TURN
 }
 
 /**
- * Milliseconds until a waiter asks again if nothing wakes it: when it may take the name after that falls free by itself,
- * or to keep its position, whichever is sooner. Without a position (`queue` false) only the former counts. A waiter that
+ * Milliseconds until a waiter asks again if nothing wakes it: when it may take the name after the lease expires, or to keep
+ * its position, whichever is sooner. Without a position (`queue` false) only the former counts. A waiter that
  * nothing can wake (`isNotified` false) polls.
  */
 export function askAgainAfter(

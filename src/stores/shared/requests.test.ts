@@ -13,7 +13,7 @@ interface Named extends Request {
 
 const connection: Connection = { onEnd: () => {}, isOpen: () => true, close: () => {} }
 
-/** Requests that a server answers by its script: for each round trip, what it answers to all of it. */
+/** Requests to a server with scripted answers: one entry for each round trip. */
 function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: string[][] = []) {
   const connections = new Connections({
     open: async () => connection,
@@ -49,7 +49,7 @@ test('requests of one turn share round trips, up to the largest', async () => {
   expect(trips).toEqual([['a', 'b'], ['c']])
 })
 
-test('a request that was refused as stale although it has time left is asked again', async () => {
+test('a request that was refused as stale although it has time left is retried', async () => {
   const trips: string[][] = []
   expect(await requestsOver(['stale', 'stale'], trips)('a')).toBe('done')
   expect(trips).toEqual([['a'], ['a'], ['a']])
@@ -61,7 +61,7 @@ test('a request that is stale by our clock too is rejected, with an unknown outc
   await expect(refused).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' })
 })
 
-test('a request that found its row locked is asked again', async () => {
+test('a request whose row was locked is retried', async () => {
   expect(await requestsOver(['locked'])('a')).toBe('done')
 })
 

@@ -34,14 +34,14 @@ export interface RequestsOptions<Opened extends Connection, Own extends Request,
 /** Milliseconds after which a request that found its row locked is asked again. */
 const LOCKED = 5
 
-/** The server refused a request that came late. This copy did nothing, but an earlier one may have. */
+/** The server refused a stale request. This copy did nothing, but an earlier one may have been carried out. */
 export class StaleRequest extends LeaseError<'OUTCOME_UNKNOWN'> {
   constructor(engine: string) {
     super('OUTCOME_UNKNOWN', `the request reached ${engine} too late and was refused`)
   }
 }
 
-/** Reports that a server refused a request that came late, or one of a claim that was withdrawn. */
+/** Reports that a server refused a stale request, or one of a withdrawn claim. */
 export function reportStale(store: string, reason: LeaseEvents['stale_request_refused']['reason']): void {
   events.stale_request_refused.publish({ store, reason })
 }

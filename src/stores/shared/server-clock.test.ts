@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ServerClock } from './server-clock.ts'
 
-test('nothing is in time before the server has shown its time', () => {
+test('no request counts as in time before the server has reported its time', () => {
   expect(new ServerClock().at(0)).toBe(Number.POSITIVE_INFINITY)
 })
 

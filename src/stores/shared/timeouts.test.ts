@@ -5,12 +5,12 @@ test('patience is 100 to 1,000 ms', () => {
   expect([patienceFor(), patienceFor(5_000), patienceFor(333), patienceFor(1)]).toEqual([1_000, 1_000, 333, 100])
 })
 
-test('what is not answered in time rejects', async () => {
+test('a request that is not answered in time rejects', async () => {
   await expect(within(new Promise(() => {}), 1)).rejects.toBeInstanceOf(NoAnswer)
   await expect(within(Promise.resolve('answer'), 1_000)).resolves.toBe('answer')
 })
 
-test('one timer serves all requests in flight, at the earliest moment, and none runs when nothing is due', () => {
+test('one timer serves all requests in flight, at the earliest time, and none runs when nothing is due', () => {
   let now = 0
   let pending: { at: number; action: () => void } | undefined
   const checks: number[] = []

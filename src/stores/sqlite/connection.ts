@@ -9,8 +9,8 @@ import { checkPath, createPrivate } from './path.ts'
 import { APPLICATION_ID, FORMAT, SCHEMA } from './schema.ts'
 
 /**
- * One connection to one file. Nothing else in this process may open the file, not even to read it: closing that would
- * drop the locks that SQLite holds on it for the whole process (POSIX).
+ * One connection to one file. Nothing else in this process may open the file, not even to read it. Closing it would drop
+ * the process's POSIX locks on the file, which SQLite relies on.
  */
 export class Connection {
   readonly #path: string
@@ -18,7 +18,7 @@ export class Connection {
   readonly #leases: Leases
   readonly #identity: string | undefined
 
-  /** Makes the file if there is none. Throws a `LeaseError` or what SQLite throws. */
+  /** Creates the file if it is missing. Throws a `LeaseError` or an error of SQLite. */
   constructor(path: string) {
     checkPath(path)
     createPrivate(path)
@@ -36,17 +36,17 @@ export class Connection {
     this.#identity = identity(path)
   }
 
-  /** False once the path leads to another file, or to none: a process that goes on with the old one is alone with it. */
+  /** False once the path leads to another file, or to none. Other processes would not see what is written to the old one. */
   get isCurrent(): boolean {
     return identity(this.#path) === this.#identity
   }
 
-  /** `work` reads one snapshot. It takes no lock that others would wait for. */
+  /** `work` reads one snapshot. It takes no lock that blocks others. */
   read<T>(work: (leases: Leases) => T): T {
     return this.#transaction('begin', work)
   }
 
-  /** All of `work` or nothing. It takes the lock first, so that what it reads is current, and the time too. */
+  /** Runs `work` in a transaction. It takes the lock first, so that the data and the time that it reads are current. */
   write<T>(work: (leases: Leases) => T): T {
     return this.#transaction('begin immediate', work)
   }
@@ -71,9 +71,9 @@ export class Connection {
     try {
       this.#database.exec('commit')
     } catch (error) {
-      if (isBusy(error) || isFull(error)) throw error // not committed, for certain
+      if (isBusy(error) || isFull(error)) throw error // certainly not committed
       const { message } = failure(error, this.#path) as Error
-      throw new LeaseError('OUTCOME_UNKNOWN', `${message}; nobody knows whether it was written`, { cause: error })
+      throw new LeaseError('OUTCOME_UNKNOWN', `${message}: it may or may not be written`, { cause: error })
     }
   }
 
@@ -81,7 +81,7 @@ export class Connection {
     try {
       this.#database.exec('rollback')
     } catch {
-      // SQLite rolls back by itself when the disk fails, and then there is nothing to roll back
+      // SQLite itself rolls back when the disk fails
     }
   }
 }
@@ -92,7 +92,7 @@ function identity(path: string): string | undefined {
 }
 
 function prepare(database: DatabaseSync, path: string): void {
-  // SQLite's own handler sleeps longer and longer, in the main thread: it starved one of two processes for 3 s.
+  // SQLite's own busy handler sleeps in the main thread, longer each time. It starved one of two processes for 3 s.
   database.exec('pragma busy_timeout = 0')
   database.exec('begin') // one snapshot: another process may be filling the file
   const isReady = checkFormat(database, path) // first, so that nothing is written to another application's database
@@ -100,9 +100,9 @@ function prepare(database: DatabaseSync, path: string): void {
   const mode = database.prepare('pragma journal_mode = wal').get()?.journal_mode
   if (mode !== 'wal') {
     const cure = 'give a path on a local disk'
-    throw invalid(`the file system of ${JSON.stringify(path)} cannot share memory between processes: ${cure}`)
+    throw invalid(`the file system of ${JSON.stringify(path)} does not support shared memory (WAL): ${cure}`)
   }
-  // NORMAL may forget the last transactions, and with them tokens, when the power fails.
+  // With NORMAL, a power failure may lose the last transactions, and with them tokens.
   database.exec('pragma synchronous = full')
   if (isReady) return
   database.exec('begin immediate')
@@ -119,7 +119,7 @@ function checkFormat(database: DatabaseSync, path: string): boolean {
   if (application !== APPLICATION_ID)
     throw invalid(`${file} is a database of another application: give the path of a new file`)
   if (version <= FORMAT) return true
-  const message = `${file} has format ${version} and this version of Holdfast knows ${FORMAT}: use a newer version`
+  const message = `${file} has format ${version}, and this version of Holdfast supports format ${FORMAT}: use a newer version`
   throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
 }
 

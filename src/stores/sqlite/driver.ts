@@ -2,12 +2,12 @@ import type { DatabaseSync } from 'node:sqlite'
 import { LeaseError } from '../../contract/errors.ts'
 
 /**
- * Node's own SQLite, loaded when the first file is opened, so that an import of this package costs nothing. Node 22
- * and 23 announce it by an `ExperimentalWarning` while it loads: that one is left out, and whatever else is said in
- * these microseconds passes, since `process.emitWarning` is back in place before any other code runs.
+ * Node's own SQLite. It is loaded when the first file is opened, so that an import of this package costs nothing. Node 22
+ * and 23 emit an `ExperimentalWarning` while it loads. Only that warning is suppressed: `process.emitWarning` is restored
+ * before any other code runs.
  */
 export function loadDriver(): typeof DatabaseSync {
-  // oxlint-disable-next-line typescript/unbound-method -- kept to be put back as it was
+  // oxlint-disable-next-line typescript/unbound-method -- kept to be restored unchanged
   const emitWarning = process.emitWarning
   process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
     if (!String(warning).startsWith('SQLite is an experimental feature'))

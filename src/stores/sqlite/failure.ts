@@ -32,29 +32,31 @@ export function isFull(error: unknown): boolean {
   return resultCode(error) === FULL
 }
 
-/** A file of something else, or its first page is damaged. */
+/** The file is no SQLite database, or its first page is damaged. */
 export function isNoDatabase(error: unknown): boolean {
   return resultCode(error) === NOTADB
 }
 
-/** What SQLite said, as a `LeaseError` that says what to do. Errors that are not SQLite's pass unchanged. */
+/** An error of SQLite as a `LeaseError` that says what to do. Other errors pass unchanged. */
 export function failure(error: unknown, path: string): unknown {
   const code = resultCode(error)
   if (code === undefined) return error
   const file = JSON.stringify(path)
   const { message, errcode } = error as Error & { errcode: number }
   const said = `${message}, SQLite ${errcode}`
-  if (code === FULL) return unavailable(`the disk of ${file} is full: make room; nothing was changed`, error, true)
+  if (code === FULL)
+    return unavailable(`the disk of ${file} is full, and nothing was changed: free some space`, error, true)
   if (code === READONLY || code === CANTOPEN)
     return unavailable(accessProblem(path) ?? `${file} cannot be opened (${said})`, error, false)
   if (code === NOTADB || code === CORRUPT) {
-    const cure = 'stop all that use it and move it away together with its -wal and -shm; a new one is then made'
+    const cure =
+      'stop all processes that use it, and move it away with its -wal and -shm files; a new one is then created'
     return unavailable(`${file} is damaged or no SQLite database (${said}): ${cure}`, error, false)
   }
   return unavailable(`${file} cannot be read or written (${said}): check the disk and quotas`, error, true)
 }
 
-/** Why the file cannot be used by this user, in a sentence; `undefined` if nothing is wrong with the permissions. */
+/** Why this user cannot use the file, in a sentence. `undefined`: the permissions are sufficient. */
 export function accessProblem(path: string): string | undefined {
   const folder = dirname(path)
   for (const [place, mode] of [
@@ -66,8 +68,8 @@ export function accessProblem(path: string): string | undefined {
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       const what = JSON.stringify(place)
-      if (code === 'EROFS') return `${what} is on a read-only file system: give a path that can be written to`
-      const need = place === folder ? 'SQLite makes a -wal and a -shm file in it' : 'every holder writes to it'
+      if (code === 'EROFS') return `${what} is on a read-only file system: give a writable path`
+      const need = place === folder ? 'SQLite creates a -wal and a -shm file in it' : 'every holder writes to it'
       if (code === 'EACCES' || code === 'EPERM')
         return `this user may not read and write ${what}: ${need}; give the user these rights, or another path`
     }

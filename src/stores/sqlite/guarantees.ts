@@ -1,10 +1,10 @@
 import type { Guarantees } from '../../contract/store.ts'
 
-/** What a file of SQLite promises. */
+/** The guarantees of an SQLite file. */
 export const guarantees: Guarantees = {
   scope: 'machine',
   exclusion:
-    'always, unless the wall clock steps forward by more than remains of a lease while its holder is stopped or busy, ' +
+    'always, unless the wall clock steps forward by more than remains of a lease while its holder is paused or busy, ' +
     'or the file is deleted or replaced while in use',
   token:
     'one counter for the file, never below the wall clock in microseconds, so that it rises also when the file was ' +
@@ -15,10 +15,10 @@ export const guarantees: Guarantees = {
   clock: 'the wall clock of the machine',
   durability: 'every grant, renewal and release is synced to the disk (WAL, synchronous=FULL) before it is answered',
   limits: [
-    'Other machines do not share it: a file on a network file system is refused where it can be told.',
+    'Other machines do not share it. A file on a network file system is refused where that can be detected.',
     'A transaction runs in the main thread: a disk that stalls blocks the event loop, heartbeats included.',
-    'A process stopped in the middle of a transaction keeps all others from the file until it runs on or ends.',
-    'A release by another process is noticed after 2 ms, or after 75 where the system tells nothing of changed files.',
-    'The file must not be opened in the same process by another copy of SQLite, such as that of better-sqlite3.',
+    'A process that is paused in a transaction blocks all others until it continues or ends.',
+    'A release by another process is noticed after 2 ms, or after 75 ms where the system does not report changed files.',
+    'Another copy of SQLite in the same process, such as better-sqlite3, must not open the file.',
   ],
 }

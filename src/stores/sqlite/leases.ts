@@ -5,7 +5,7 @@ import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { isConstraint } from './failure.ts'
 
-/** A row of `lease`: held until `expires`; or, with `id` null, free since then and waited for. */
+/** A row of `lease`. It is held until `expires`. With `id` null the name is free since `expires`. */
 interface Lease {
   readonly name: string
   readonly id: string | null
@@ -29,7 +29,7 @@ interface Place {
 interface Situation {
   readonly lease: Lease | undefined
   readonly isHeld: boolean
-  /** Its own place, if it has one. */
+  /** The position of the claim in the queue, if it has one. */
   readonly place: Place | undefined
   readonly ahead: number
 }
@@ -46,7 +46,7 @@ const PAGE = 200
 /** Rows checked for each new lease, in rotation: idle names are deleted as fast as new ones arrive. */
 const SWEPT = 2
 
-/** Milliseconds for which a freed name wakes its waiters; after that they ask by themselves. */
+/** Milliseconds for which a freed name wakes its waiters. After that they poll. */
 const NEWS = 10_000
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
@@ -60,7 +60,7 @@ export class Leases {
     this.#sql = prepare(database)
   }
 
-  /** What `acquire` would answer, if it can without a write, which would cost an fsync. */
+  /** The answer of `acquire` if it needs no write, which would cost an fsync. Otherwise `undefined`. */
   peek(claim: Claim, now: number): Busy | undefined {
     if (this.#isWithdrawn(claim, now)) return refused
     const situation = this.#look(claim, now)
@@ -139,7 +139,7 @@ export class Leases {
     const matching = leases.filter(lease => lease.name.startsWith(prefix))
     const last = matching[PAGE - 1]
     const records = matching.flatMap(lease => this.#records(lease, now))
-    return { records, next: last && `${last.name}\u0001` } // no name has a control character, so none is between
+    return { records, next: last && `${last.name}\u0001` } // names have no control characters, so none sorts in between
   }
 
   /** The names that were freed recently, and when. */
@@ -147,7 +147,7 @@ export class Leases {
     return this.#sql.freed.all(now - NEWS) as { name: string; expires: number }[]
   }
 
-  /** The ids of the waiters that may take a name that is free since then. */
+  /** The ids of the waiters that may take a name that has been free since then. */
   due(name: string, since: number, now: number): string[] {
     const turns = Math.floor((now - since) / TURN) + 1
     const places = this.#sql.line.all(name, now, Math.max(turns, 0)) as unknown as Place[]
@@ -189,12 +189,12 @@ export class Leases {
       return Number(this.#sql.nextToken.get(now * 1_000)?.token)
     } catch (error) {
       if (!isConstraint(error)) throw error
-      const message = `the next token is above ${LAST_TOKEN}: the clock of this machine is, or was, beyond the year 2255`
+      const message = `the tokens are used up (${LAST_TOKEN}): the clock of this machine is or was beyond the year 2255, so use a new file`
       throw new LeaseError('STORE_UNAVAILABLE', message, { cause: error, retryable: false })
     }
   }
 
-  /** Drops lapsed places, and shortens leases that last longer than their ttl because the wall clock was set back. */
+  /** Deletes lapsed positions, and shortens leases that outlast their ttl because the wall clock was set back. */
   #tidy(name: string, now: number): void {
     this.#sql.deleteLapsed.run(name, now)
     this.#sql.shorten.run(now, name, now)
@@ -252,12 +252,12 @@ function holder({ name, owner, token, note, expires }: Lease, now: number): Leas
   return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
 }
 
-/** Since when the name is free, or from when it will be if nobody renews. */
+/** Since when the name is free, or when it will be free without a renewal. */
 function freeSince(lease: Lease | undefined): number {
   return lease?.expires ?? Number.NEGATIVE_INFINITY
 }
 
-/** A place is written again when a quarter of its lifetime is over: a waiter asks after a third, or when woken. */
+/** A position is renewed after a quarter of its lifetime. A waiter asks after a third, or when it is woken. */
 function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {
   return place !== undefined && place.lapses > now + 0.75 * placeLifetime(ttl)
 }

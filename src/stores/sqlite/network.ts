@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
-// Names as the kernel shows them, without file systems on which locks and shared memory work for all users (9p and
-// virtiofs inside one guest, clustered block storage).
+// Network file systems, by their names in the kernel. Not listed: file systems on which locks and shared memory work for
+// all users, such as 9p and virtiofs inside one guest, and clustered block storage.
 const NETWORK = new Set([
   ...['nfs', 'nfs4', 'cifs', 'smb3', 'smbfs', 'ncpfs', 'afs', 'coda', 'ceph', 'lustre', 'beegfs', 'gpfs', 'orangefs'],
   ...['fuse.sshfs', 'fuse.glusterfs', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.s3fs', 'fuse.gcsfuse', 'fuse.rclone'],
@@ -9,11 +9,11 @@ const NETWORK = new Set([
 ])
 
 /**
- * The type of the file system with this device number if it is one of a network, where the locks and the shared
- * memory that SQLite needs do not reach other machines. Known on Linux only.
+ * The type of the file system with this device number if it is a network file system. The locks and the shared memory of
+ * SQLite do not reach other machines there. Known on Linux only.
  */
 export function networkFileSystem(device: bigint, mounts: string = linuxMounts()): string | undefined {
-  // A file system without a block device has major number 0; the minor number is split around it, see makedev(3).
+  // A file system without a block device has the major number 0. The minor number is split around it, see makedev(3).
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn)
   const minor = (device & 0xffn) | ((device >> 12n) & 0xffffff00n)
   for (const line of mounts.split('\n')) {

@@ -6,7 +6,7 @@ import { Notifications } from './notifications.ts'
 
 const key = { name: 'a', id: 'b' }
 
-test('where the system does not tell of changed files, a release is seen all the same', async () => {
+test('a release is noticed even where the system does not report changed files', async () => {
   const leases = { freed: () => [{ name: 'a', expires: 1 }], due: () => ['b'] } as unknown as Leases
   const notifications = new Notifications('/nowhere/leases.db', systemClock(), read => read(leases, 1))
   let woken = 0
@@ -23,7 +23,7 @@ test('where the system does not tell of changed files, a release is seen all the
   notifications.close()
 })
 
-test('looks only while somebody waits', () => {
+test('checks the file only while there are waiters', () => {
   let timers = 0
   const clock = systemClock()
   const after = (): (() => void) => {

@@ -5,29 +5,29 @@ import type { Leases } from './leases.ts'
 
 interface Watch {
   readonly wake: Wake
-  /** The moment of the release for which it was woken last. */
+  /** The time of the release for which it was last woken. */
   wokenFor: number | undefined
 }
 
-/** Reads from the file, unless it is not open or cannot be read just now. */
+/** Reads from the file. `undefined`: it is not open, or cannot be read now. */
 type TryRead = <T>(read: (leases: Leases, now: number) => T) => T | undefined
 
 /**
- * Milliseconds; the mean of a random pause between two looks while nothing seems to happen. It costs 0.3 % of a processor,
- * and is the delay of a release by another process where the system does not report changed files.
+ * The mean of the random pause between two checks of an unchanged file, in milliseconds. It costs 0.3 % of a processor. A
+ * release by another process is noticed this late if the system does not report changed files.
  */
 const SLOW = 50
 
 /**
- * Milliseconds until the first look after another process began to write. Each further pause is twice as long, since its
- * write is not visible before the disk has synced. It also limits how often to look when much is written.
+ * Milliseconds until the first check after another process began to write. Each further pause is twice as long, because a
+ * write is visible only after the disk has synced. It also limits how often the file is checked during many writes.
  */
 const QUICK = 2
 
 /**
- * Wakes waiters that may take a released name. A release by this process is noticed at once. One by another process is
- * noticed when the file changes, and otherwise by a look now and then. One timer serves all waiters, runs only while
- * there are any, and does not keep the process alive.
+ * Wakes waiters that may take a released name. A release by this process is noticed at once. A release by another process
+ * is noticed when the file changes, or by an occasional check. One timer serves all waiters. It runs only while there are
+ * any, and does not keep the process alive.
  */
 export class Notifications {
   readonly #path: string
@@ -59,7 +59,7 @@ export class Notifications {
     this.#schedule(SLOW)
   }
 
-  /** Looks now. It takes 3 us if nothing was released. */
+  /** Checks now. It takes 3 us if nothing was released. */
   check(): void {
     if (this.#watches.size === 0) return
     for (const { id, since } of this.#tryRead(due) ?? []) this.#wake(id, since)
@@ -89,11 +89,11 @@ export class Notifications {
     this.#stopTimer = this.#clock.after(delay * (0.5 + Math.random()), look, true)
   }
 
-  /** Tried again at every look, since the file, or what the system can watch, may not be there yet. */
+  /** Retried at every check, because the file may not exist yet. */
   #watchFile(): void {
     if (this.#watcher) return
     try {
-      // Every write changes the write-ahead log. If the path is a link, the log lies beside the file that it leads to.
+      // Every write changes the write-ahead log. If the path is a link, the log is next to the target.
       this.#watcher = watchFile(`${realpathSync(this.#path)}-wal`, { persistent: false })
     } catch {
       return

@@ -5,7 +5,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import { accessProblem } from './failure.ts'
 import { networkFileSystem } from './network.ts'
 
-/** Throws a `LeaseError` unless there can be a database of SQLite at this path. */
+/** Throws a `LeaseError` unless this path can be an SQLite database. */
 export function checkPath(path: string): void {
   const file = JSON.stringify(path)
   const stats = look(path)
@@ -14,30 +14,30 @@ export function checkPath(path: string): void {
   if (stats && !stats.isFile()) throw invalid(`${file} is not a regular file: give the path of a file`)
   const folder = dirname(path)
   const place = stats ?? look(folder)
-  if (!place) throw invalid(`the folder ${JSON.stringify(folder)} does not exist: make it, or give another path`)
+  if (!place) throw invalid(`the folder ${JSON.stringify(folder)} does not exist: create it, or give another path`)
   if (!stats && !place.isDirectory()) throw invalid(`${JSON.stringify(folder)} is not a folder: give another path`)
   const type = networkFileSystem(place.dev)
   if (type) {
     const cure = 'give a path on a local disk, or use a store with a server, such as Redis'
-    throw invalid(`${file} is on a network file system (${type}), where SQLite's locks cannot be relied on: ${cure}`)
+    throw invalid(`${file} is on a network file system (${type}), where SQLite's locks are not reliable: ${cure}`)
   }
   const problem = accessProblem(path)
   if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
 }
 
 /**
- * Creates the file, if it is missing, for this user alone. A user who may read a file of SQLite can also lock it, and so
- * block every writer. SQLite gives the same mode to its -wal and -shm. A file that exists keeps its mode.
+ * Creates the file for this user only, if it is missing. A user who can read an SQLite file can also lock it and block
+ * every writer. SQLite gives its -wal and -shm files the same mode. An existing file keeps its mode.
  */
 export function createPrivate(path: string): void {
   try {
     closeSync(openSync(targetOf(path), 'wx', 0o600))
   } catch {
-    // It exists, or SQLite reports what is wrong when it opens it.
+    // It exists, or SQLite reports the problem when it opens it.
   }
 }
 
-/** Where SQLite makes the file: it follows a link that leads to none yet, which `wx` refuses. */
+/** The path at which SQLite creates the file. It follows a dangling link, which `wx` refuses. */
 function targetOf(path: string): string {
   try {
     return targetOf(resolve(dirname(path), readlinkSync(path)))

@@ -59,7 +59,7 @@ const step = record({
   duration: constantFrom(1, 50, 100, 300, 1_000),
 })
 
-test('in whatever order requests come, it answers as memory does', async () => {
+test('it answers as memory does, whatever the order of requests', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-sqlite-'))
   let runs = 0
   const property = asyncProperty(array(step, { minLength: 20, maxLength: 80 }), async steps => {

@@ -10,9 +10,9 @@ export interface Request<Answer> {
   /** Requests for one name keep their order. */
   readonly name?: string
   readonly signal: AbortSignal
-  /** Milliseconds from now after which it is stale: it is not carried out. */
+  /** Milliseconds from now after which it is stale and no longer carried out. */
   readonly limit: number
-  /** The answer from reads alone; `undefined` if it takes a write. */
+  /** The answer from reads alone. `undefined`: it needs a write. */
   readonly peek?: (leases: Leases, now: number) => Answer | undefined
   readonly write: (leases: Leases, now: number) => Answer
 }
@@ -24,21 +24,21 @@ interface Pending extends Request<unknown> {
   readonly reject: (error: unknown) => void
 }
 
-/** Requests in one transaction: each takes about 20 us, so that the lock is held for 5 ms and an fsync. */
+/** Requests in one transaction. Each takes about 20 us, so the lock is held for 5 ms and an fsync. */
 const LARGEST = 256
 
 /**
- * How connections of this thread are kept. A thread that may be stopped at any time opens the file only while a request
- * runs: Node crashed once when a worker was stopped while its file was open.
+ * How this thread keeps its connections open. A thread that may be terminated at any time opens the file only during a
+ * request: Node once crashed when a worker was terminated with an open file.
  */
 export const connections: { brief: boolean } = { brief: false }
 
-/** Milliseconds; the mean of a random pause before the next attempt to lock. A timer has steps of 1 ms. */
+/** The mean of the random pause before the next attempt to lock, in milliseconds. Timers have a resolution of 1 ms. */
 const PAUSE = 1.5
 
 /**
- * Carries out requests on one file. Those made in one turn of the event loop share a transaction. While another process
- * has the lock, they are tried again, each until its own limit or signal; requests made meanwhile join.
+ * Carries out requests on one file. Requests of one turn of the event loop share a transaction. While another process has
+ * the lock, they are retried, each until its own limit or signal. Later requests join them.
  */
 export class Requests {
   readonly #path: string
@@ -64,7 +64,7 @@ export class Requests {
     })
   }
 
-  /** Reads at once; `undefined` if the file is not open, or cannot be read just now. */
+  /** Reads at once. `undefined`: the file is not open, or cannot be read now. */
   tryRead<T>(read: (leases: Leases, now: number) => T): T | undefined {
     try {
       return this.#connection?.read(leases => read(leases, this.#now()))
@@ -82,7 +82,7 @@ export class Requests {
   async #run(): Promise<void> {
     this.#running = true
     while (this.#waiting.size > 0) {
-      // Not a microtask: requests that follow on answers would keep the event loop from its timers for ever.
+      // Not a microtask: requests that follow answers would starve the timers of the event loop.
       await new Promise(resolve => setImmediate(resolve))
       this.#dropStale()
       const batch = [...this.#waiting].slice(0, LARGEST)
@@ -104,7 +104,7 @@ export class Requests {
     const writes = this.#peek(connection, batch)
     if (writes.length === 0) return
     const settle = connection.write(leases => {
-      this.#dropStale() // this process may have been stopped on the way here
+      this.#dropStale() // this process may have been paused before this
       const now = this.#now()
       return writes.filter(request => this.#waiting.has(request)).map(request => this.#write(request, leases, now))
     })
@@ -112,7 +112,7 @@ export class Requests {
     this.#afterWrite()
   }
 
-  /** Answers what needs no write, and so no lock either; the rest is returned. */
+  /** Answers requests that need no write, and so no lock. Returns the others. */
   #peek(connection: Connection, batch: Pending[]): Pending[] {
     return connection.read(leases => {
       const now = this.#now()
@@ -127,7 +127,7 @@ export class Requests {
     })
   }
 
-  /** What is left to do once the transaction is committed. A request that is refused does not fail its neighbours. */
+  /** Settles the requests once the transaction is committed. A refused request does not fail the others. */
   #write(request: Pending, leases: Leases, now: number): () => void {
     try {
       const answer = request.write(leases, now)
@@ -178,9 +178,9 @@ export class Requests {
 
 function locked(path: string, elapsed: number): LeaseError {
   const file = JSON.stringify(path)
-  const who = 'by another process, which may be stopped, or this process was stopped itself'
+  const cure = 'if that or this process is paused, resume or end it'
   return new LeaseError(
     'STORE_UNAVAILABLE',
-    `${file} was locked for ${Math.round(elapsed)} ms ${who}; nothing was done`,
+    `another process locked ${file} for ${Math.round(elapsed)} ms, and nothing was done: ${cure}`,
   )
 }

@@ -1,7 +1,7 @@
-/** What marks a file as ours (`HFLS`), so that no other application's database is ever written to. */
+/** Marks a file as ours (`HFLS`), so that a database of another application is never written to. */
 export const APPLICATION_ID = 0x48464c53
 
-/** The number of the format below, raised by every change of it. A newer one than this is refused. */
+/** The number of the format below. Every change raises it. A newer format is refused. */
 export const FORMAT = 1
 
 /** Times are milliseconds since 1970 by the wall clock. Described in docs/reference/format.md. */

@@ -58,7 +58,7 @@ function lock(): () => void {
 /** What the write-ahead log has grown to; each page that a transaction changes adds 4,120 bytes. */
 const written = (): number => statSync(`${path}-wal`).size
 
-test('tokens rise by release, expiry and break, also while the clock is set back', async () => {
+test('tokens rise through release, expiry and break, also while the clock is set back', async () => {
   const first = newClaim('a')
   const tokens = [await hold(first)]
   expect(tokens[0]).toBe(BigInt(START) * 1_000n)
@@ -73,7 +73,7 @@ test('tokens rise by release, expiry and break, also while the clock is set back
   expect(new Set(tokens).size).toBe(5)
 })
 
-test('a token above 2^53 - 1 is refused, and that fails nobody else', async () => {
+test('a token above 2^53 - 1 is refused, and other requests succeed', async () => {
   const claim = newClaim('a')
   await hold(claim)
   now = Date.UTC(2300, 0)
@@ -84,7 +84,7 @@ test('a token above 2^53 - 1 is refused, and that fails nobody else', async () =
   expect(await ask(newClaim('b'))).toMatchObject({ held: true })
 })
 
-test('a wall clock that is set back lengthens a lease to one ttl at most from when it is noticed', async () => {
+test('a wall clock that is set back extends a lease to at most one ttl after this is noticed', async () => {
   await hold(newClaim('a', { ttl: 1_000 }))
   now -= 3_600_000
   const busy = await ask(newClaim('a'))
@@ -95,7 +95,7 @@ test('a wall clock that is set back lengthens a lease to one ttl at most from wh
   expect(await ask(newClaim('a'))).toMatchObject({ held: true })
 })
 
-test('a name let go of before the wall clock was set back is free at once for the head of the line', async () => {
+test('a name released before the wall clock was set back is free at once for the first waiter', async () => {
   const holder = newClaim('a')
   const waiter = newClaim('a', { queue: true })
   await hold(holder)
@@ -105,7 +105,7 @@ test('a name let go of before the wall clock was set back is free at once for th
   expect(await ask(waiter)).toMatchObject({ held: true })
 })
 
-test('leases survive the store, since they are in the file', async () => {
+test('leases are in the file and survive the store', async () => {
   const claim = newClaim('a', { note: 'nightly' })
   const token = await hold(claim)
   await store[Symbol.asyncDispose]()
@@ -114,21 +114,21 @@ test('leases survive the store, since they are in the file', async () => {
   expect(await ask(claim)).toMatchObject({ held: true, token })
 })
 
-test('a try that loses without queueing writes nothing', async () => {
+test('a failed attempt without queueing writes nothing', async () => {
   await hold(newClaim('a'))
   const before = written()
   for (let tries = 0; tries < 10; tries += 1) expect(await ask(newClaim('a'))).toMatchObject({ held: false, ahead: 0 })
   expect(written()).toBe(before)
 })
 
-test('a try that loses is answered also while another process has the lock', async () => {
+test('a failed attempt is answered even while another process has the lock', async () => {
   await hold(newClaim('a'))
   const unlock = lock()
   expect(await ask(newClaim('a'))).toMatchObject({ held: false })
   unlock()
 })
 
-test('a waiter that asks again writes its place anew only when a quarter of its life is over', async () => {
+test('a waiter that asks again renews its position only after a quarter of its lifetime', async () => {
   await hold(newClaim('a', { ttl: 100_000 }))
   const waiter = newClaim('a', { queue: true, ttl: 8_000 })
   await ask(waiter)
@@ -145,7 +145,7 @@ test('a waiter that asks again writes its place anew only when a quarter of its 
   expect(await records({ name: 'a' })).toHaveLength(1)
 })
 
-test('a waiter whose place lapsed goes to the end of the line', async () => {
+test('a waiter whose position lapsed goes to the end of the queue', async () => {
   await hold(newClaim('a', { ttl: 100_000 }))
   const late = newClaim('a', { queue: true, ttl: 1_000 })
   const other = newClaim('a', { queue: true, ttl: 50_000 })
@@ -156,7 +156,7 @@ test('a waiter whose place lapsed goes to the end of the line', async () => {
   expect((await records({ name: 'a' })).map(record => record.owner).slice(1)).toEqual([other.owner, late.owner])
 })
 
-test('the head of the line has one turn, then the next is let in, and nobody overtakes', async () => {
+test('the first waiter has one grace period, then the next one may hold, and none overtakes', async () => {
   const holder = newClaim('a')
   const waiters = [1, 2, 3].map(() => newClaim('a', { queue: true }))
   await hold(holder)
@@ -169,7 +169,7 @@ test('the head of the line has one turn, then the next is let in, and nobody ove
   expect(await ask(second)).toMatchObject({ held: true })
 })
 
-test('requests of one moment share one transaction', async () => {
+test('simultaneous requests share one transaction', async () => {
   await hold(newClaim('first'))
   const before = written()
   const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => ask(newClaim(`name ${index}`))))
@@ -189,7 +189,7 @@ test('requests for one name keep their order within a transaction', async () => 
   ])
 })
 
-test('a request is not carried out after its limit, and says that it was not', async () => {
+test('a request past its limit is not carried out, and the error says so', async () => {
   await hold(newClaim('warm up'))
   const unlock = lock()
   const start = performance.now()
@@ -200,7 +200,7 @@ test('a request is not carried out after its limit, and says that it was not', a
   expect(await records({ name: 'a' })).toEqual([])
 })
 
-test('a process that is stopped on the way to the lock does not carry out what is late by then', async () => {
+test('a process that was paused before it got the lock does not carry out stale requests', async () => {
   let looks = 0
   const stopped: Clock = {
     ...clock,
@@ -216,7 +216,7 @@ test('a process that is stopped on the way to the lock does not carry out what i
   expect(await records({ name: 'a' })).toEqual([])
 })
 
-test('requests wait for the lock, each until its own limit, and those made meanwhile join', async () => {
+test('requests wait for the lock, each until its own limit, and later requests join them', async () => {
   const claim = newClaim('a')
   await hold(claim)
   const unlock = lock()
@@ -248,7 +248,7 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
   expect(await ask(newClaim('a'))).toMatchObject({ held: true })
 })
 
-test('what dead processes left behind is swept away as new names and withdrawals come', async () => {
+test('rows of dead processes are deleted as new names and withdrawals come', async () => {
   for (let index = 0; index < 100; index += 1) {
     await ask(newClaim(`dead ${index}`, { ttl: 9_000 }))
     await ask(newClaim(`dead ${index}`, { ttl: 9_000, queue: true }))
@@ -265,7 +265,7 @@ test('what dead processes left behind is swept away as new names and withdrawals
   database.close()
 })
 
-test('a release wakes the head of the line alone; the next when the turn of the head is over', async () => {
+test('a release wakes only the first waiter, and the next one after its grace period', async () => {
   const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
   await hold(holder)
   const woken: string[] = []
@@ -279,7 +279,7 @@ test('a release wakes the head of the line alone; the next when the turn of the 
   await expect.poll(() => woken).toEqual([head.id, next.id])
 })
 
-test('a withdrawal of the head wakes the next; a break wakes the head', async () => {
+test('a withdrawal of the first waiter wakes the next, and a break wakes the first', async () => {
   const [holder, head, next] = [newClaim('a'), newClaim('a', { queue: true }), newClaim('a', { queue: true })]
   await hold(holder)
   const woken: string[] = []
@@ -317,7 +317,7 @@ test('names are listed by prefix, page by page, and no character in them is spec
   expect(await records({ name: 'job' })).toEqual([])
 })
 
-test('after it is closed a store refuses, also what was asked for before', async () => {
+test('a closed store rejects all requests, including pending ones', async () => {
   const pending = ask(newClaim('a'))
   await store[Symbol.asyncDispose]()
   await store[Symbol.asyncDispose]()
@@ -325,13 +325,13 @@ test('after it is closed a store refuses, also what was asked for before', async
   await expect(ask(newClaim('a'))).rejects.toMatchObject({ code: 'CLOSED', retryable: false })
 })
 
-test('the file is made when it is first used', async () => {
+test('the first use creates the file', async () => {
   expect(statSync(path, { throwIfNoEntry: false })).toBeUndefined()
   await ask(newClaim('a'))
   expect(statSync(path).isFile()).toBe(true)
 })
 
-test('a URL names the path as it stands, but no host', async () => {
+test('a URL has an unencoded path and no host', async () => {
   for (const url of [`sqlite:${path}`, `sqlite://${path}`]) {
     const other = await openStore(url)
     await other.acquire(newClaim(url), never)

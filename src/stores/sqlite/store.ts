@@ -76,7 +76,7 @@ export class SqliteStore implements Store {
   }
 }
 
-/** A request must not only begin in time but be answered in time: a tenth is left for that. */
+/** A request must also be answered in time, so a tenth of its limit is left for that. */
 function limit(ttl: number): number {
   return 0.9 * requestLimit(ttl)
 }

@@ -4,7 +4,7 @@ import type { Paths } from './paths.ts'
 import { code, deleteStep, multi, setDataStep } from './protocol.ts'
 import { MOST_TRIES, tooManyChanges } from './retries.ts'
 
-/** Deletes the node that holds; the transaction that does so is the token that outranks it, and kept with the name. */
+/** Deletes the node that holds. The id of that transaction is the token that outranks it, and is stored with the name. */
 export async function breakLease(group: Group, paths: Paths, name: string, by: string): Promise<bigint | undefined> {
   const mark = setDataStep(paths.name(name), JSON.stringify([1, by]))
   for (let tries = 0; tries < MOST_TRIES; tries++) {

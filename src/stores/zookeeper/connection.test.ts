@@ -17,7 +17,7 @@ const stat = (to: Writer): Writer =>
 let server: Server | undefined
 afterEach(() => void server?.close())
 
-/** A server that says these bytes to everything that it is told: first to the handshake, then to each request. */
+/** A server that sends these bytes in answer to everything: first to the handshake, then to each request. */
 async function opened(...answers: Buffer[]): Promise<Connection> {
   const say = (socket: Socket): void => {
     const left = [...answers]
@@ -42,7 +42,7 @@ async function settled(promise: Promise<unknown>): Promise<unknown> {
 }
 
 describe('a connection', () => {
-  test('has the session, the timeout and the last transaction that the server told', async () => {
+  test('has the session, the timeout and the last transaction of the server', async () => {
     const connection = await opened(hello, answer(1, 0, stat))
     expect([connection.id, connection.timeout]).toEqual([7n, 1_000])
     expect(await connection.send(exists('/a'))).toEqual({ czxid: 1n, mzxid: 2n, version: 0, aclVersion: 0, owner: 7n })
@@ -50,7 +50,7 @@ describe('a connection', () => {
     connection.end(new Disconnected('over'))
   })
 
-  test('rejects with the error that the server named, and goes on', async () => {
+  test('rejects with the error of the server, and stays usable', async () => {
     const connection = await opened(hello, answer(1, -101), answer(2, 0, stat))
     expect(await settled(connection.send(exists('/a')))).toMatchObject({ code: -101 })
     expect(connection.isOpen).toBe(true)
@@ -92,12 +92,12 @@ describe('a connection', () => {
     expect(await settled(connection.send(exists('/a')))).toBeInstanceOf(Expired)
   })
 
-  test('ends with what was refused when the server takes no password', async () => {
+  test('ends with the error when the server refuses the password', async () => {
     const connection = await opened(hello, answer(-4, -115))
     expect(await settled(connection.send(exists('/a')))).toEqual(new Refused(-115))
   })
 
-  test('tells of events between answers', async () => {
+  test('reports events between answers', async () => {
     const event = answer(-1, 0, to => to.int(2).int(3).string('/a'))
     const connection = await opened(hello, Buffer.concat([event, answer(1, 0, stat)]))
     const told: string[] = []
@@ -107,7 +107,7 @@ describe('a connection', () => {
     connection.end(new Disconnected('over'))
   })
 
-  test('settles every request whatever bytes the server says, at any cut', async () => {
+  test('settles every request whatever bytes the server sends, in any pieces', async () => {
     const good = Buffer.concat([answer(1, 0, stat), answer(2, 0, to => stat(to.int(1).string('x')))])
     const spoiled = fc
       .tuple(fc.nat(good.length), fc.uint8Array({ maxLength: 40 }), fc.boolean())

@@ -92,7 +92,7 @@ export class Connection {
         stopTimeout()
         const { timeout, id, password } = readHandshake(from)
         if (timeout <= 0) {
-          connection.end(new Expired('the server does not know the session any more'))
+          connection.end(new Expired('the server no longer knows the session'))
           return
         }
         Object.assign(connection, { timeout, id, password, onEnd: () => {} })
@@ -141,14 +141,14 @@ export class Connection {
     this.onEnd()
   }
 
-  /** A server that refuses a connection closes it without a word. */
+  /** The reason of a failure. A server that refuses a connection closes it without an answer. */
   #whyEnded(error?: NodeJS.ErrnoException): string {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
     if (error?.code?.startsWith('ERR_SSL'))
       return `TLS failed: ${(error as { reason?: string }).reason ?? error.message}`
     if (!isClosed) return error.message || 'it was refused'
     if (!this.#onHandshake) return 'the server closed the connection'
-    return 'the server closed the connection at once (it is without a majority, has maxClientCnxns from here, or expects something else of TLS)'
+    return 'the server closed the connection at once (it has no majority, has reached maxClientCnxns, or differs in TLS)'
   }
 
   /** Requests of one turn of the event loop leave together. */
@@ -172,7 +172,7 @@ export class Connection {
       for (const frame of this.#frames.add(piece)) if (!this.#error) this.#take(new Reader(frame))
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
-      this.end(new Disconnected(`what the server sent makes no sense (${error.message}): is it ZooKeeper?`))
+      this.end(new Disconnected(`the server sent invalid data (${error.message}): check that it is ZooKeeper`))
     }
   }
 
@@ -198,9 +198,9 @@ export class Connection {
 
   #answer(xid: number, error: number, from: Reader): void {
     const flight = this.#flights[0]
-    if (flight?.xid !== xid) throw new Malformed(`answer ${xid} came where ${flight?.xid ?? 'none'} was awaited`)
+    if (flight?.xid !== xid) throw new Malformed(`an answer has xid ${xid} instead of ${flight?.xid ?? 'none'}`)
     if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
-    else if (error === code.sessionMoved) this.end(new Disconnected('the session went to another server'))
+    else if (error === code.sessionMoved) this.end(new Disconnected('the session moved to another server'))
     // A failed transaction has results too.
     else if (error === 0 || from.remaining > 0) flight.land(from)
     else flight.fail(new Refused(error))

@@ -1,7 +1,8 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { noAnswerFrom } from '../shared/failure.ts'
 import { code } from './protocol.ts'
 
-/** A server answered, and this is the error that it named. */
+/** A server answered with this error code. */
 export class Refused extends Error {
   readonly code: number
 
@@ -11,10 +12,10 @@ export class Refused extends Error {
   }
 }
 
-/** The connection ended, or never came to be. */
+/** The connection ended, or could not be opened. */
 export class Disconnected extends Error {}
 
-/** The server said that the session is over: its nodes are gone, or go with this. */
+/** The session is over: the server has deleted its nodes, or is deleting them. */
 export class Expired extends Error {}
 
 interface Refusal {
@@ -23,7 +24,10 @@ interface Refusal {
   readonly says: string
 }
 
-const LATER: Pick<Refusal, 'code' | 'says'> = { code: 'STORE_UNAVAILABLE', says: 'ZooKeeper cannot serve now' }
+const LATER: Pick<Refusal, 'code' | 'says'> = {
+  code: 'STORE_UNAVAILABLE',
+  says: 'ZooKeeper cannot serve the request now',
+}
 
 const refusals: Readonly<Record<number, Refusal>> = {
   [code.noAuth]: {
@@ -34,43 +38,39 @@ const refusals: Readonly<Record<number, Refusal>> = {
   [code.authFailed]: {
     name: 'AUTHFAILED',
     code: 'INVALID_ARGUMENT',
-    says: 'ZooKeeper refused the user name or password: correct auth, or the URL',
+    says: 'ZooKeeper refused the user name or password: correct them in auth or the URL',
   },
   [code.unimplemented]: {
     name: 'UNIMPLEMENTED',
     code: 'INVALID_ARGUMENT',
-    says: 'the server does not know what leases need: ZooKeeper 3.6 or later is needed',
+    says: 'the server does not support an operation that leases need: use ZooKeeper 3.6 or later',
   },
   [-114]: {
     name: 'INVALIDACL',
     code: 'INVALID_ARGUMENT',
-    says: 'the server takes no permissions of the scheme digest: enable its digest authentication, or leave out auth',
+    says: 'the server refuses permissions of the scheme digest: enable its digest authentication, or leave out auth',
   },
   [-125]: { name: 'QUOTAEXCEEDED', ...LATER, says: 'the quota of the path of the leases is used up: raise it' },
   [-127]: { name: 'THROTTLEDOP', ...LATER },
   [-1]: { name: 'SYSTEMERROR', ...LATER },
   [-5]: { name: 'MARSHALLINGERROR', ...LATER, says: 'the server did not understand a request' },
   [code.badArguments]: { name: 'BADARGUMENTS', ...LATER, says: 'the server did not understand a request' },
-  [code.noNode]: { name: 'NONODE', ...LATER, says: 'a node is missing that was there just now' },
-  [code.nodeExists]: { name: 'NODEEXISTS', ...LATER, says: 'a node is there that was not just now' },
+  [code.noNode]: { name: 'NONODE', ...LATER, says: 'another client deleted a node meanwhile' },
+  [code.nodeExists]: { name: 'NODEEXISTS', ...LATER, says: 'another client created a node meanwhile' },
   [code.sessionExpired]: { name: 'SESSIONEXPIRED', ...LATER, says: 'the session ended' },
-  [code.sessionMoved]: { name: 'SESSIONMOVED', ...LATER, says: 'the session went to another server' },
+  [code.sessionMoved]: { name: 'SESSIONMOVED', ...LATER, says: 'the session moved to another server' },
 }
 
-/** The error that a caller sees; of a request that left, unless `sent` is false. Others than ours pass unchanged. */
+/** The error for the caller. `sent`: the request had left. Errors of other classes pass unchanged. */
 export function failure(error: unknown, sent: boolean): unknown {
   if (!(error instanceof Error) || LeaseError.is(error)) return error
-  const text = error.message
   if (error instanceof Refused) {
-    const { code, says } = refusals[error.code] ?? { ...LATER }
-    return new LeaseError(code, `${says} (${text})`, { cause: error })
+    const { code, says } = refusals[error.code] ?? LATER
+    return new LeaseError(code, `${says} (${error.message})`, { cause: error })
   }
   if (error instanceof Expired)
-    return new LeaseError('STORE_UNAVAILABLE', `the session ended: ${text}`, { cause: error })
-  if (!(error instanceof Disconnected)) return error
-  return sent
-    ? new LeaseError('OUTCOME_UNKNOWN', `no answer came from ZooKeeper: ${text}`, { cause: error })
-    : new LeaseError('STORE_UNAVAILABLE', `ZooKeeper cannot be reached: ${text}`, { cause: error })
+    return new LeaseError('STORE_UNAVAILABLE', `the session ended: ${error.message}`, { cause: error })
+  return error instanceof Disconnected ? noAnswerFrom('ZooKeeper', error, sent) : error
 }
 
 /** Did the server answer with this error? */

@@ -5,7 +5,7 @@ import type { Queue } from './nodes.ts'
 
 const MOST_NAMES = 10_000
 
-/** When names with waiters fell free, as far as this process has seen it. */
+/** When names with waiters were freed, as far as this process has seen it. */
 export class GracePeriods {
   readonly #clock: Clock
   /** `Infinity` while the name is held. */

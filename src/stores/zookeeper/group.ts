@@ -23,7 +23,7 @@ import {
 } from './protocol.ts'
 import { Queues } from './queues.ts'
 import { dataOf } from './record.ts'
-import { type Listener, LONGEST_SESSION, needed, Session } from './session.ts'
+import { type Listener, LONGEST_SESSION, Session, sessionNeeded } from './session.ts'
 import { Tombstones } from './tombstones.ts'
 import { Watches } from './watches.ts'
 
@@ -74,10 +74,10 @@ export class Group implements Listener {
   async connection(least: number, ttl = 0): Promise<Connection> {
     const connection = await this.session.connection(least)
     const { timeout } = this.session
-    if (timeout < Math.min(needed(ttl), LONGEST_SESSION)) {
+    if (timeout < Math.min(sessionNeeded(ttl), LONGEST_SESSION)) {
       const longest = Math.floor(0.6 * timeout)
-      const says = `the server grants sessions of at most ${timeout} ms, so that ttl can be at most ${longest} ms`
-      throw invalid(`${says}: ask for less, or raise maxSessionTimeout in its configuration`)
+      const limit = `the server grants sessions of at most ${timeout} ms, so the ttl can be at most ${longest} ms`
+      throw invalid(`${limit}: request less, or raise maxSessionTimeout in its configuration`)
     }
     this.#sweep(connection)
     return connection

@@ -3,17 +3,17 @@ import { Group, type GroupListener } from './group.ts'
 import type { Settings } from './place.ts'
 import { sessionFor } from './session.ts'
 
-/** Milliseconds of the session for all that is no claim; the tombstones that it keeps are needed for 5 s. */
-const LOOKING = 3 * LONGEST_REQUEST
+/** Milliseconds of the session for requests without a claim. Its tombstones are needed for 5 s. */
+const UNCLAIMED = 3 * LONGEST_REQUEST
 
 /** The claims of a store, grouped by the length of their sessions. */
 export class Groups {
   readonly #settings: Settings
   readonly #shortestSession: number
   readonly #listener: GroupListener
-  /** By the length of their sessions. */
+  /** The groups by the length of their sessions. */
   readonly #groups = new Map<number, Group>()
-  #looking: Group | undefined
+  #unclaimed: Group | undefined
 
   constructor(settings: Settings, shortestSession: number, listener: GroupListener) {
     this.#settings = settings
@@ -21,15 +21,15 @@ export class Groups {
     this.#listener = listener
   }
 
-  /** Milliseconds that a session for this ttl is asked for. */
+  /** The session to request for this ttl, in milliseconds. */
   sessionFor(ttl: number): number {
     return Math.max(sessionFor(ttl), this.#shortestSession)
   }
 
-  /** For all that is no claim. */
-  get looking(): Group {
-    this.#looking ??= this.#newGroup(LOOKING)
-    return this.#looking
+  /** The group for inspection and other requests without a claim. */
+  get unclaimed(): Group {
+    this.#unclaimed ??= this.#newGroup(UNCLAIMED)
+    return this.#unclaimed
   }
 
   for(ttl: number): Group {
@@ -39,20 +39,20 @@ export class Groups {
     return group
   }
 
-  /** Where a claim has a place. */
+  /** The group in which a claim has a position. */
   of(id: string): Group | undefined {
     for (const group of this.#groups.values()) if (group.places.has(id)) return group
     return undefined
   }
 
-  /** What others knew of a claim counts no more. */
+  /** Forgets the positions of a claim in all other groups. */
   keepOnlyIn(group: Group, id: string): void {
     for (const other of this.#groups.values()) if (other !== group) other.places.delete(id)
   }
 
-  /** Forgets those whose sessions are over. */
+  /** Forgets groups whose sessions are over. */
   drop(): void {
-    if (this.#looking?.session.isOver) this.#looking = undefined
+    if (this.#unclaimed?.session.isOver) this.#unclaimed = undefined
     for (const [timeout, group] of this.#groups) {
       if (!group.session.isOver) continue
       this.#groups.delete(timeout)
@@ -61,7 +61,7 @@ export class Groups {
   }
 
   async close(): Promise<void> {
-    const groups = [...this.#groups.values(), ...(this.#looking ? [this.#looking] : [])]
+    const groups = [...this.#groups.values(), ...(this.#unclaimed ? [this.#unclaimed] : [])]
     await Promise.all(groups.map(group => group.close()))
   }
 

@@ -4,14 +4,14 @@ import { SESSION_FACTOR } from './session.ts'
 /** Milliseconds: the default `tickTime`. ZooKeeper ends sessions at ticks, and grants none shorter than two. */
 const TICK = 2_000
 
-/** What a ZooKeeper ensemble promises. `shortestSession`: milliseconds. */
+/** The guarantees of a ZooKeeper ensemble. `shortestSession`: milliseconds. */
 export function guaranteesOf(shortestSession: number): Guarantees {
   return {
     scope: 'network',
     exclusion:
       'always, unless the process of the leader hangs for as long as a session lasts and then continues, or its monotonic clock runs faster than that of the holder by more than 1 %; fencing decides then',
     token:
-      'the number of the transaction that let the claim hold (zxid), which the ensemble counts for all names, so that it rises through everything but the loss of all data',
+      'the id of the transaction that granted the name (zxid), which the ensemble counts for all names, so that it rises through everything but the loss of all data',
     order: 'first come, first served',
     waiting: 'pushed',
     shortestTtl: 300,
@@ -22,10 +22,10 @@ export function guaranteesOf(shortestSession: number): Guarantees {
       'a majority of the ensemble has every grant on its disks before it is answered, and sessions survive restarts and elections',
     limits: [
       'When a holder dies, the next holds after 5/3 of its ttl, plus up to an eighth of that and a tick of the server. An election in that time can double it.',
-      'The server has a shortest session (two ticks, 4 s unless set otherwise): leases of a shorter ttl last as long as that when their holder dies.',
-      'The server has a longest session (20 ticks, 40 s unless set otherwise): a longer ttl than 0.6 of it is refused.',
+      'The server has a shortest session, by default two ticks of 2 s. Leases with a shorter ttl last that long when their holder dies.',
+      'The server has a longest session, by default 20 ticks of 2 s. A ttl longer than 0.6 of it is refused.',
       'If the first waiter hangs, the next takes the name after a grace period of 100 ms, and the first loses its position.',
-      'What remains of a lease is not known to others: inspect shows its ttl.',
+      'Other processes do not know what remains of a lease: inspect shows its ttl.',
     ],
   }
 }

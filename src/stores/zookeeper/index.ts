@@ -9,19 +9,22 @@ import { Paths } from './paths.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperOptions extends ShortestTtl {
-  /** `host:port` of each server, or several in one text with commas between; the port is 2181 unless it is given. */
+  /** The servers as `host:port`, in a list or separated by commas. The default port is 2181. */
   readonly servers: string | readonly string[]
-  /** A path that all others are under; it is made if it is missing. @default '' */
+  /** The path above all others. It is created if it is missing. @default '' */
   readonly chroot?: string | undefined
-  /** The node under `chroot` that holds all others. Leases of one chroot and prefix exclude each other. @default 'holdfast' */
+  /**
+   * The node under `chroot` that contains all others. Leases with the same chroot and prefix exclude each other.
+   * @default 'holdfast'
+   */
   readonly prefix?: string | undefined
   /** Digest authentication: only this user can read or change the nodes. Nodes that others may change are refused. */
   readonly auth?: { readonly user: string; readonly password: string } | undefined
   /** Connect with TLS: `true`, or the options of Node's `tls.connect`, such as `ca`, `cert` and `key`. @default false */
   readonly tls?: boolean | ConnectionOptions | undefined
   /**
-   * Milliseconds that sessions last at least. Leases of a shorter ttl then share one, and one of a holder that died is
-   * kept for as long. @default what the ttl needs
+   * The shortest session, in milliseconds. Leases with a shorter ttl then share one, and the lease of a holder that died
+   * lasts as long. @default what the ttl needs
    */
   readonly sessionTimeout?: number | undefined
 }
@@ -38,13 +41,13 @@ const optionKeys: ReadonlySet<string> = new Set([
 const authKeys: ReadonlySet<string> = new Set(['user', 'password'])
 
 const WORLD = { permissions: 31, scheme: 'world', id: 'anyone' }
-/** Whoever is logged in on this connection. */
+/** The user that is authenticated on the connection. */
 const OWN = { permissions: 31, scheme: 'auth', id: '' }
 
 /**
- * Leases in ZooKeeper 3.6 or later, a single server or an ensemble, over connections of its own, which are opened by the
- * first request: one for each length of ttl in use, and one to look.
- * @throws LeaseError INVALID_ARGUMENT for options that cannot be right; whether a server answers shows at the first request
+ * Leases in ZooKeeper 3.6 or later: a single server or an ensemble. It needs no client. The first requests open the
+ * store's own connections: one for each length of ttl in use, and one for inspection. They close with the store.
+ * @throws LeaseError INVALID_ARGUMENT for invalid options. The first request reports whether a server answers.
  */
 export function zookeeper(options: ZooKeeperOptions): Store {
   checkKeys(options, optionKeys, 'zookeeper')
@@ -69,7 +72,7 @@ function checkAuth(auth: unknown): void {
   checkKeys(auth, authKeys, 'auth')
   const { user, password } = auth as Record<string, unknown>
   if (typeof user !== 'string' || user === '' || user.includes(':'))
-    throw invalid('auth needs a user: some text without a colon')
+    throw invalid('auth needs a user: a string without a colon that is not empty')
   if (typeof password !== 'string') throw invalid('auth needs a password: a string')
 }
 
@@ -82,7 +85,7 @@ function serversOf(servers: unknown): Server[] {
       /^(?:\[([^\]]+)\]|([^:,/\s@]+))(?::(\d{1,5}))?$/.exec(String(text).trim()) ?? []
     const host = bracketed ?? plain
     if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
-      throw invalid(`a server is host:port, such as zk1:2181 or [::1]:2181, not ${show(text)}`)
+      throw invalid(`a server must be host:port, such as zk1:2181 or [::1]:2181, not ${show(text)}`)
     return { host, port: Number(port) }
   })
 }

@@ -28,7 +28,7 @@ describe('a record', () => {
     )
   })
 
-  test('that is cut off anywhere is malformed, and never read as something else', () => {
+  test('that is truncated anywhere is malformed, and never read as another', () => {
     const whole = new Writer().string('abc').long(5n).int(1).string('x').frame().subarray(4)
     for (let length = 0; length < whole.length; length++) {
       const from = new Reader(whole.subarray(0, length))
@@ -36,7 +36,7 @@ describe('a record', () => {
     }
   })
 
-  test('of any bytes is read to something or malformed, within what is there', () => {
+  test('of any bytes is either valid or malformed, and never read beyond its end', () => {
     const reads = fc.array(fc.constantFrom('int', 'long', 'bool', 'buffer', 'string', 'strings'), { maxLength: 10 })
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), reads, (bytes, kinds) => {
@@ -57,7 +57,7 @@ describe('a record', () => {
 })
 
 describe('frames', () => {
-  test('are the same however the stream is cut', () => {
+  test('are the same however the stream is split', () => {
     const pieces = fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 10 })
     fc.assert(
       fc.property(pieces, fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), (contents, cuts) => {

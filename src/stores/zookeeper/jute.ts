@@ -1,7 +1,7 @@
-/** What a server sent cannot be what it means: too short, too long, or with a length that is none. */
+/** A server sent invalid data: too short, too long, or with an invalid length. */
 export class Malformed extends Error {}
 
-/** Writes values as ZooKeeper's serialisation (jute) has them: big-endian, with lengths before what varies. */
+/** Writes ZooKeeper's serialisation (jute): big-endian, with a length before each value of variable size. */
 export class Writer {
   #bytes: Buffer
   #length = 0
@@ -44,7 +44,7 @@ export class Writer {
     return this
   }
 
-  /** All that was written, after its length: a frame. */
+  /** A frame: the length and then everything written so far. */
   frame(): Buffer {
     const frame = Buffer.allocUnsafe(4 + this.#length)
     frame.writeInt32BE(this.#length)
@@ -61,7 +61,7 @@ export class Writer {
   }
 }
 
-/** Reads what `Writer` writes. Throws `Malformed` rather than read what is not there. */
+/** Reads what `Writer` writes. Throws `Malformed` for missing bytes and invalid lengths. */
 export class Reader {
   readonly #bytes: Buffer
   #offset = 0
@@ -86,7 +86,7 @@ export class Reader {
     return this.#bytes[this.#take(1)] !== 0
   }
 
-  /** A length of -1 stands for none, which is as good as empty. */
+  /** A length of -1 stands for null, and is read as empty. */
   buffer(): Buffer {
     const length = this.int()
     if (length < -1) throw new Malformed(`a length is ${length}`)
@@ -111,18 +111,18 @@ export class Reader {
 
   #take(bytes: number): number {
     const start = this.#offset
-    if (bytes > this.remaining) throw new Malformed(`${bytes} bytes are missing, ${this.remaining} are there`)
+    if (bytes > this.remaining) throw new Malformed(`it ends after ${this.remaining} of ${bytes} bytes`)
     this.#offset += bytes
     return start
   }
 }
 
-/** Cuts a stream of bytes into frames. */
+/** Splits a stream of bytes into frames. */
 export class Frames {
   readonly #longest: number
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Of the frame under way and its length; until that is known, of the length. */
+  /** The bytes of the current frame with its length. Until the length is known, the 4 bytes of the length. */
   #needed = 4
 
   /** A frame of more than `longest` bytes is `Malformed`. */
@@ -130,7 +130,7 @@ export class Frames {
     this.#longest = longest
   }
 
-  /** The frames that end within this piece. */
+  /** Returns the frames that end within this piece. */
   *add(piece: Buffer): Generator<Buffer> {
     this.#pieces.push(piece)
     this.#bytes += piece.length

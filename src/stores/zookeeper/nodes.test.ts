@@ -21,7 +21,7 @@ describe('the name of a node', () => {
     name => expect(parseNode(name)).toBeUndefined(),
   )
 
-  test('of a node that takes the place of another keeps its place, and is another each time', () => {
+  test('of a node that replaces another keeps its position, and is unique', () => {
     for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648]) {
       const from = { name: newNode('w', a), kind: 'w', id: a, token: undefined, place } as const
       const [one, two] = [nodeInPlace('h', from, 99n), nodeInPlace('h', from, 99n)]
@@ -31,19 +31,19 @@ describe('the name of a node', () => {
   })
 })
 
-describe('a line', () => {
-  test('is in the order in which the server numbered it, also after its counter ran over', () => {
+describe('a queue', () => {
+  test("is in the order of the server's numbers, also after its counter overflowed", () => {
     const names = [`w${b}--2147483648`, `h${a}-2147483647`, `w${c}--2147483647`]
     const line = new Queue(names, 0n)
     expect(line.nodes.map(({ id }) => id)).toEqual([a, b, c])
     expect(line.holder?.id).toBe(a)
   })
 
-  test('is held by its first only if that is a node that holds', () => {
+  test('has a holder only if its first node holds', () => {
     expect(new Queue([`w${a}-0000000001`, `h${b}-0000000002`], 0n).holder).toBeUndefined()
   })
 
-  test('has those ahead of a claim, what was withdrawn, and nothing of others', () => {
+  test('knows the nodes ahead of a claim and the withdrawn claims, and ignores foreign nodes', () => {
     const line = new Queue([`w${b}-0000000002`, tombstone(c), `h${a}-0000000001`, 'something else'], 0n)
     const [mine] = line.of(b)
     expect(mine && line.ahead(mine).map(({ id }) => id)).toEqual([a])

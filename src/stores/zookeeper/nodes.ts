@@ -50,7 +50,7 @@ export function parseNode(name: string): Node | undefined {
 /** The claims of one name, in order. */
 export class Queue {
   readonly nodes: readonly Node[]
-  /** The last transaction that broke a lease, or let a waiter hold. A node that is older does not hold by itself. */
+  /** The last transaction that broke a lease or granted one to a waiter. An older node alone does not hold the name. */
   readonly mark: bigint
   /** Changes when the node of the name is replaced or its permissions are set. Unique. */
   readonly version: string

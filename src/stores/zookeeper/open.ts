@@ -13,26 +13,28 @@ const STORE = 'a ZooKeeper store'
 const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', 'shortestTtl', ...pemFiles])
 
 /**
- * The store that `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]` names; with `tls=true` also
- * `ca`, `cert` and `key`, the paths of files in PEM.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right
+ * Opens the store at `zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]`. With `tls=true` the
+ * URL may have `ca`, `cert` and `key`, the paths of PEM files.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL
  */
 export function openZooKeeper(url: string): Store {
   return zookeeper(parse(url))
 }
 
-/** By hand: a `URL` has one host. No message repeats the URL: it may hold a password. */
+/** Not parsed by the class `URL`, which knows one host only. No message repeats the URL: it may contain a password. */
 function parse(url: string): ZooKeeperOptions {
   if (url.includes('#')) throw invalid('the URL of the ZooKeeper store has a #: write it as %23')
   const [, login, servers, chroot = '', query = ''] =
     /^zookeeper:\/\/(?:([^@/?]*)@)?([^@/?]+)(\/[^?]*)?(?:\?(.*))?$/i.exec(url) ?? []
   if (servers === undefined)
-    throw invalid(`the URL of the ZooKeeper store cannot be read: ${SHAPE}; encode what is special in a password`)
+    throw invalid(
+      `the URL of the ZooKeeper store is invalid: ${SHAPE}; percent-encode special characters in a password`,
+    )
   checkHosts(servers, chroot + query, STORE)
   const options = optionsOf(query, known, STORE)
   const [prefix, sessionTimeout, tls] = [...known].map(key => options.get(key) ?? undefined)
   if (tls !== undefined && tls !== 'true' && tls !== 'false')
-    throw invalid('tls in the URL of the ZooKeeper store is true or false')
+    throw invalid('tls in the URL of the ZooKeeper store must be true or false')
   const file = pemFiles.find(name => options.has(name))
   if (file && tls !== 'true') throw invalid(`${file} in the URL of the ZooKeeper store is for TLS: add tls=true`)
   if (options.has('cert') !== options.has('key'))
@@ -51,7 +53,7 @@ function parse(url: string): ZooKeeperOptions {
 function authOf(login: string): { user: string; password: string } {
   const [, user = '', password] = /^([^:]*):(.*)$/s.exec(login) ?? []
   if (password === undefined)
-    throw invalid('the URL of the ZooKeeper store has a user and no password: write user:password@')
+    throw invalid('the URL of the ZooKeeper store has a user without a password: write user:password@')
   return { user: decode(user), password: decode(password) }
 }
 

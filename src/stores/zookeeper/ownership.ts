@@ -30,7 +30,7 @@ export class Ownership {
     const [own, ...found] = await Promise.all(
       [paths.node(name, node.name), ...above].map(path => group.send(connection, getAcl(path))),
     )
-    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and created by somebody else
+    if (own?.stat.owner !== group.session.id) throw new Refused(code.noNode) // deleted, and created by another user
     const users = new Set(own.acl.map(userOf))
     for (const [index, { acl }] of found.entries()) {
       if (acl.every(entry => entry.permissions === READ || users.has(userOf(entry)))) continue

@@ -36,7 +36,7 @@ export class Parents {
       const creating = this.#send(connection, request) as Promise<Made>
       const [made, created, also] = await Promise.allSettled([making, creating, alongside()])
       const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
-      // A server without container nodes says so, and closes the connection before it answers the rest.
+      // A server without container nodes reports this, and closes the connection before it answers the other requests.
       if (made.status === 'rejected' && isRefused(made.reason, code.unimplemented)) throw made.reason
       if (!isMissing || tries > 1) {
         if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason

@@ -1,6 +1,6 @@
 import { Malformed, type Reader, type Writer } from './jute.ts'
 
-/** Operations, by the numbers of org.apache.zookeeper.ZooDefs.OpCode. */
+/** Operation codes, from org.apache.zookeeper.ZooDefs.OpCode. */
 const op = {
   delete: 2,
   exists: 3,
@@ -16,11 +16,11 @@ const op = {
   close: -11,
 } as const
 const getChildren2 = 12
-/** As results of steps: create2 comes back as the older create, which tells the path alone. */
+/** Types of step results. A create2 may be answered as an older create, which contains only the path. */
 const created = 1
 const failed = -1
 
-/** Errors, by the numbers of org.apache.zookeeper.KeeperException.Code. */
+/** Error codes, from org.apache.zookeeper.KeeperException.Code. */
 export const code = {
   unimplemented: -6,
   badArguments: -8,
@@ -39,31 +39,31 @@ const modes = { persistent: 0, ephemeral: 1, 'ephemeral sequential': 3 } as cons
 /** The permission to read a node and its children. */
 export const READ = 1
 
-/** Who may do what with a node. */
+/** An entry of the access control list of a node. */
 export interface Acl {
   readonly permissions: number
   readonly scheme: string
   readonly id: string
 }
 
-/** What is read here of the record that goes by this name. */
+/** The part of ZooKeeper's `Stat` record that is used. */
 export interface Stat {
   /** The transaction that created the node. */
   readonly czxid: bigint
   /** The transaction that last set its data. */
   readonly mzxid: bigint
-  /** How often its data were set. */
+  /** The version of its data. */
   readonly version: number
-  /** How often its permissions were set. */
+  /** The version of its permissions. */
   readonly aclVersion: number
-  /** The session whose end deletes it; 0n for none. */
+  /** The session whose end deletes the node. 0n: none. */
   readonly owner: bigint
 }
 
-/** One request: what is written after its header, and what to make of the answer. */
+/** One request: writes its body and reads the answer. */
 export interface Request<Answer> {
   readonly op: number
-  /** Is it a transaction, which the leader carries out? */
+  /** Is it a transaction? The leader carries those out. */
   readonly writes: boolean
   write(to: Writer): void
   read(from: Reader): Answer
@@ -75,8 +75,9 @@ export interface Step {
   write(to: Writer): void
 }
 
-/** What became of one step of a transaction: all are done, or none; `error` then says why this one was not. */
+/** The result of one step of a transaction. All steps succeed, or none does. */
 export interface Done {
+  /** Why this step failed. 0: it succeeded. */
   readonly error: number
   readonly stat?: Stat | undefined
 }
@@ -90,17 +91,17 @@ export function createStep(path: string, data: string, acl: Acl, mode: Mode): St
   }
 }
 
-/** Fails unless the data of the node are of this version. @default any */
+/** Fails unless the data of the node has this version. @default any */
 export function deleteStep(path: string, version = -1): Step {
   return { op: op.delete, write: to => void to.string(path).int(version) }
 }
 
-/** Fails unless the node is there. */
+/** Fails unless the node exists. */
 export function checkStep(path: string): Step {
   return { op: op.check, write: to => void to.string(path).int(-1) }
 }
 
-/** Fails unless the data of the node are of this version. @default any */
+/** Fails unless the data of the node has this version. @default any */
 export function setDataStep(path: string, data: string, version = -1): Step {
   return { op: op.setData, write: to => void to.string(path).string(data).int(version) }
 }
@@ -110,7 +111,7 @@ export function create(path: string, data: string, acl: Acl, mode: Mode): Reques
   return { ...step, writes: true, read: from => ({ path: from.string(), stat: readStat(from) }) }
 }
 
-/** A node that the server deletes by itself some time after its last child went. */
+/** Creates a container node. The server deletes it some time after its last child was deleted. */
 export function createContainer(path: string, acl: Acl): Request<void> {
   const container = 4
   return {
@@ -154,9 +155,9 @@ export function getAcl(path: string): Request<{ acl: Acl[]; stat: Stat }> {
 }
 
 /**
- * The names of the children, in no order, and what is known of the node itself. With `watch` the connection tells when
- * these change or the node goes, once; but not when its data are set, as with a watch by `getData`. Of a node that is not
- * there nothing is kept, whereas a watch by `exists` would stay at the server for as long as the connection.
+ * The names of the children, in no order, and the `Stat` of the node. With `watch` the connection emits one event when the
+ * children change or the node is deleted. Unlike a watch by `getData`, it ignores changes of the data. Unlike a watch by
+ * `exists`, it leaves nothing at the server if the node does not exist.
  */
 export function getChildren(path: string, watch = false): Request<{ children: string[]; stat: Stat }> {
   return {
@@ -167,7 +168,7 @@ export function getChildren(path: string, watch = false): Request<{ children: st
   }
 }
 
-/** Once it is answered the server has caught up with the leader. */
+/** Answered once the server has caught up with the leader. */
 export function sync(path: string): Request<void> {
   return { op: op.sync, writes: false, write: to => void to.string(path), read: () => {} }
 }
@@ -177,7 +178,7 @@ export function closeSession(): Request<void> {
   return { op: op.close, writes: false, write: () => {}, read: () => {} }
 }
 
-/** All steps in one transaction, or none of them. */
+/** A transaction: all steps succeed, or none does. */
 export function multi(steps: readonly Step[]): Request<Done[]> {
   return {
     op: op.multi,
@@ -198,11 +199,11 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
         if (isEnd) break
         const step = steps[results.length]
         const isOfStep = type === step?.op || type === failed || (type === created && step?.op === op.create2)
-        if (!isOfStep) throw new Malformed(`a result of type ${type} came where ${step?.op ?? 'none'} was expected`)
+        if (!isOfStep) throw new Malformed(`a result has type ${type} instead of ${step?.op ?? 'none'}`)
         results.push(readDone(from, type, error))
       }
-      // A step without a result would count as done.
-      if (results.length < steps.length) throw new Malformed(`${results.length} of ${steps.length} results came`)
+      // A step without a result would count as successful.
+      if (results.length < steps.length) throw new Malformed(`it has ${results.length} of ${steps.length} results`)
       return results
     },
   }
@@ -236,7 +237,7 @@ export interface Handshake {
   /** 0n for a new session. */
   readonly id: bigint
   readonly password: Uint8Array
-  /** The last transaction that this client has seen: a server that is behind refuses it. */
+  /** The last transaction that this client has seen. A server that lags behind it refuses the session. */
   readonly lastZxid: bigint
 }
 
@@ -244,9 +245,9 @@ export function writeHandshake(to: Writer, { timeout, id, password, lastZxid }: 
   to.int(0).long(lastZxid).int(timeout).long(id).buffer(password).bool(false)
 }
 
-/** `timeout` is 0 if the session is over. */
+/** A `timeout` of 0 means that the session is over. */
 export function readHandshake(from: Reader): { timeout: number; id: bigint; password: Buffer } {
-  from.int() // the version of the protocol
+  from.int() // protocol version
   return { timeout: from.int(), id: from.long(), password: Buffer.from(from.buffer()) }
 }
 
@@ -254,6 +255,6 @@ export function writeAuth(to: Writer, user: string, password: string): void {
   to.int(authXid).int(op.auth).int(0).string('digest').string(`${user}:${password}`)
 }
 
-/** Numbers of frames that answer no request. */
+/** Transaction ids (xid) of frames that answer no request. */
 export const eventXid: number = -1
 export const authXid: number = -4

@@ -6,6 +6,6 @@ export const MOST_TRIES = 10
 export function tooManyChanges(name: string): LeaseError {
   return new LeaseError(
     'STORE_UNAVAILABLE',
-    `the queue of ${JSON.stringify(name)} changed ${MOST_TRIES} times meanwhile`,
+    `the queue of ${JSON.stringify(name)} changed during each of ${MOST_TRIES} attempts`,
   )
 }

@@ -13,7 +13,7 @@ const listener = { recover: async () => {}, onEvent: () => {}, onDisconnect: () 
 
 /** Says yes to everything, for one session after the other. */
 let server: Server
-/** What the next connection is told. */
+/** The answer to the next connection. */
 let granted: { id: bigint; timeout: number }
 let sockets: Socket[]
 let now: number
@@ -50,7 +50,7 @@ function session(): Session {
   return new Session(ensemble, TIMEOUT, clock, listener)
 }
 
-test('a transaction proves only that one which left a third of a session before it was heard of', async () => {
+test('a transaction proves only that the leader received one sent a third of a session earlier', async () => {
   const own = session()
   const connection = await own.connection()
   expect(own.safeUntil).toBe(1_000 + TIMEOUT)
@@ -71,7 +71,7 @@ test('a transaction proves only that one which left a third of a session before 
   await own.close(false)
 })
 
-test('a session that the leader may not have heard of for long is attached anew, which tells it', async () => {
+test('a session that the leader may not have heard from recently is attached again', async () => {
   const own = session()
   const first = await own.connection(2_000)
   now += 1_001
@@ -99,7 +99,7 @@ test('a session is over when the server has another, or none', async () => {
   }
 })
 
-test('what was half done is repaired before a connection is had, and else there is none', async () => {
+test('incomplete requests are cleaned up before a connection is used, and otherwise there is none', async () => {
   let repairs = 0
   const recover = async (): Promise<void> => {
     repairs += 1

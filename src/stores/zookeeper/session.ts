@@ -1,6 +1,5 @@
-import { LeaseError } from '../../contract/errors.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed } from '../shared/failure.ts'
+import { closed, noAnswerFrom } from '../shared/failure.ts'
 import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'
@@ -44,7 +43,7 @@ export class Session {
   #password: Uint8Array = new Uint8Array(16)
   #timeout: number
   #lastZxid = 0n
-  /** The latest moment at which, or after which, the leader has certainly heard of this session. */
+  /** The leader has certainly received a request of this session at this time or later. */
   #heardAt = Number.NEGATIVE_INFINITY
   /** When answered transactions of this connection were sent, the oldest first. */
   #answered: number[] = []
@@ -52,7 +51,7 @@ export class Session {
   #next: number
   #isClosed = false
 
-  /** `timeout`: milliseconds to ask for. */
+  /** `timeout`: the milliseconds to request. */
   constructor(ensemble: Ensemble, timeout: number, clock: Clock, listener: Listener) {
     this.#ensemble = ensemble
     this.#wanted = timeout
@@ -83,7 +82,7 @@ export class Session {
    */
   async connection(least = 0): Promise<Connection> {
     if (this.#isClosed) throw closed()
-    if (this.isOver) throw new Expired('it ended before')
+    if (this.isOver) throw new Expired('it had ended before the request')
     const connection = this.#connection
     // Attaching the session again reaches the leader: a follower does not answer that by itself.
     if (!this.#opening && connection?.isOpen && this.safeUntil - this.#clock.now() >= least) return connection
@@ -115,8 +114,8 @@ export class Session {
   }
 
   /**
-   * A follower answers transactions before it reports to the leader that the session lives, every half tick. So an answer
-   * proves only that the leader has heard of a transaction that left half a tick earlier. By default no session is
+   * A follower answers transactions before it reports to the leader that the session is alive, every half tick. So an answer
+   * proves only that the leader received a transaction that was sent half a tick earlier. By default no session is
    * shorter than two ticks, and a third of that is more than half a tick.
    */
   #hear(sent: number): void {
@@ -124,13 +123,13 @@ export class Session {
     while (this.#answered.length > 1 && (this.#answered[1] as number) <= proven) this.#answered.shift()
     const oldest = this.#answered[0]
     if (oldest !== undefined && oldest <= proven) this.#heardAt = Math.max(this.#heardAt, oldest)
-    // A few are enough, however many there are.
+    // A few of them are enough.
     if (sent - (this.#answered.at(-1) ?? Number.NEGATIVE_INFINITY) >= this.#timeout / 24) this.#answered.push(sent)
   }
 
   async #open(): Promise<Connection> {
     await this.#connection?.idle()
-    this.#connection?.end(new Disconnected('it is replaced'))
+    this.#connection?.end(new Disconnected('it was replaced'))
     const { servers } = this.#ensemble
     const failures: string[] = []
     for (let tries = 0; tries < servers.length; tries++) {
@@ -144,7 +143,7 @@ export class Session {
         failures.push(`${server.host}:${server.port}: ${error instanceof Error ? error.message : String(error)}`)
       }
     }
-    throw new LeaseError('STORE_UNAVAILABLE', `ZooKeeper cannot be reached: ${failures.join('; ')}`)
+    throw noAnswerFrom('ZooKeeper', new Error(failures.join('; ')), false)
   }
 
   async #attach(server: Server): Promise<Connection> {
@@ -160,7 +159,7 @@ export class Session {
     }
     if (id !== 0n && connection.id !== id) {
       connection.end(new Disconnected('it has another session'))
-      throw new Expired('the server began another')
+      throw new Expired('the server began another one')
     }
     this.#id = connection.id
     this.#password = connection.password
@@ -176,7 +175,7 @@ export class Session {
     try {
       await this.#listener.recover(connection)
     } catch (error) {
-      connection.end(new Disconnected('what was half done could not be repaired'))
+      connection.end(new Disconnected('incomplete requests could not be cleaned up'))
       throw error
     }
     return connection
@@ -191,18 +190,18 @@ export class Session {
 }
 
 /**
- * The session in milliseconds that a lease needs. A renewal certainly counts from 2/3 of the ttl before it, because beats
- * are a third apart and an answer proves the last but one. So 5/3 of the ttl leave a whole ttl.
+ * The session that a lease needs, in milliseconds. A renewal certainly counts from 2/3 of the ttl before it, because
+ * heartbeats are a third apart, and an answer proves the last but one. So 5/3 of the ttl leave a whole ttl.
  */
-export function needed(ttl: number): number {
+export function sessionNeeded(ttl: number): number {
   return (5 * ttl) / 3
 }
 
-/** How much longer than its ttl the session of a lease is, at most: what is needed, and a step of an eighth. */
+/** The longest session of a lease as a multiple of its ttl: 5/3, rounded up by at most an eighth. */
 export const SESSION_FACTOR: number = (5 / 3) * (9 / 8)
 
-/** The session to ask for, in steps of an eighth, so that leases of similar ttls share a session. */
+/** The session to request, in steps of an eighth, so that leases of similar ttls share a session. */
 export function sessionFor(ttl: number): number {
-  const step = 2 ** Math.max(Math.floor(Math.log2(needed(ttl))) - 3, 0)
-  return Math.min(Math.ceil(needed(ttl) / step) * step, LONGEST_SESSION)
+  const step = 2 ** Math.max(Math.floor(Math.log2(sessionNeeded(ttl))) - 3, 0)
+  return Math.min(Math.ceil(sessionNeeded(ttl) / step) * step, LONGEST_SESSION)
 }

@@ -12,7 +12,7 @@ import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
 import type { Asked, Settings } from './place.ts'
 import { MOST_TRIES, tooManyChanges } from './retries.ts'
 
-/** Parents looked at by one request of `inspect`. */
+/** Parents read by one request of `inspect`. */
 const PAGE = 500
 
 export class ZooKeeperStore implements Store {
@@ -50,7 +50,7 @@ export class ZooKeeperStore implements Store {
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    return this.#guard(signal, () => annotate(this.#groups.looking, this.#settings.paths, claim, signal))
+    return this.#guard(signal, () => annotate(this.#groups.unclaimed, this.#settings.paths, claim, signal))
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -69,16 +69,16 @@ export class ZooKeeperStore implements Store {
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     const { paths } = this.#settings
     const find = async (): Promise<string[]> =>
-      'name' in query ? [query.name] : namesFrom(this.#groups.looking, paths, query.prefix)
+      'name' in query ? [query.name] : namesFrom(this.#groups.unclaimed, paths, query.prefix)
     const names = await this.#guard(signal, find)
     while (names.length > 0) {
       const page = names.splice(0, PAGE)
-      yield* await this.#guard(signal, () => lookAt(this.#groups.looking, paths, page))
+      yield* await this.#guard(signal, () => lookAt(this.#groups.unclaimed, paths, page))
     }
   }
 
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#guard(signal, () => breakLease(this.#groups.looking, this.#settings.paths, name, by))
+    return this.#guard(signal, () => breakLease(this.#groups.unclaimed, this.#settings.paths, name, by))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -92,7 +92,7 @@ export class ZooKeeperStore implements Store {
     const { claim, signal } = asked
     const { name, id, ttl } = claim
     const group = this.#groups.for(ttl)
-    // Beats that are a third of the ttl apart leave 2/3 of it before each: less than half only if some were lost.
+    // Heartbeats a third of the ttl apart leave 2/3 of it before each. Less than half means that some were lost.
     const least = ttl / 2
     const known = group.want(claim)
     if (known?.node && known.token !== undefined) {
@@ -105,7 +105,7 @@ export class ZooKeeperStore implements Store {
       signal.throwIfAborted()
       const { paths } = this.#settings
       const found = before?.node && before.token !== undefined ? before.node : undefined
-      before = undefined // it is where it was, or it must be looked for
+      before = undefined // the claim has no other node, or it must be searched for
       const held =
         (found && (await heldBy(group, connection, paths, name, found))) ??
         (await leaseOf(group, connection, paths, claim))
@@ -122,8 +122,8 @@ export class ZooKeeperStore implements Store {
     const group = this.#groups.of(id)
     const place = group?.places.get(id)
     if (!group || !place) {
-      const looking = this.#groups.looking
-      return looking.withdraw(await looking.connection(0), key)
+      const unclaimed = this.#groups.unclaimed
+      return unclaimed.withdraw(await unclaimed.connection(0), key)
     }
     try {
       const connection = await group.connection(0)
@@ -138,7 +138,7 @@ export class ZooKeeperStore implements Store {
     }
   }
 
-  /** A session that ended took its claims along: whatever is asked then is asked of a new one, once. */
+  /** The claims of a session end with it. A request that finds it ended is retried once with a new session. */
   async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
     signal.throwIfAborted()
     for (let tries = 0; ; tries++) {

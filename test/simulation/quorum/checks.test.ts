@@ -3,7 +3,7 @@ import { climates } from './faults.ts'
 import { simulate } from './simulate.ts'
 import { variants } from './variants.ts'
 
-/** A check that needs more runs than this to notice is no check. */
+/** The checks must find a mistake within this number of runs. */
 const RUNS = 100
 
 test.for(Object.entries(variants))(

@@ -5,11 +5,11 @@ import { acksOfAnyNode } from './variants.ts'
 
 const never = new AbortController().signal
 
-test('a node that came back empty lets nobody take what three of five hold', async () => {
+test('after a node restarted without data, a name that three of five nodes hold stays held', async () => {
   expect(await takenAfterRestart({})).toBe(false)
 })
 
-test('without its quarantine it would', async () => {
+test('without its quarantine, another claim acquires the name', async () => {
   expect(await takenAfterRestart({ flaw: { isTrusting: true } })).toBe(true)
 })
 
@@ -39,12 +39,12 @@ describe('when all nodes forget', () => {
     return [first, await other.token(other.claim('second'))]
   }
 
-  test('tokens rise although a clock went back by less than the quarantine', async () => {
+  test('tokens rise after a clock went back by less than the quarantine', async () => {
     const [before = 0n, after = 0n] = await second(1_900)
     expect(after).toBeGreaterThan(before)
   })
 
-  test('a token falls if a clock went back by more than the outage and the quarantine: nothing is left to know it by', async () => {
+  test('a token falls if a clock went back by more than the outage and the quarantine', async () => {
     const [before = 0n, after = 0n] = await second(2_200)
     expect(after).toBeLessThan(before)
   })
@@ -76,13 +76,13 @@ describe('a late copy of a commit', () => {
     expect(second).toBeGreaterThan(first)
   })
 
-  test('would if it did not say which vote it is for', async () => {
+  test('lowers it if the copy does not name its vote', async () => {
     const [first = 0n, second = 0n] = await tokens({ flaw: { commitsAll: true } })
     expect(second).toBeLessThan(first)
   })
 })
 
-describe('an attempt of which a vote vanished', () => {
+describe('an attempt that lost a vote', () => {
   /** The token that was granted meanwhile, and the next after both. */
   const tokens = async (variant: Variant): Promise<bigint[]> => {
     const scene = new Scene(3, variant)
@@ -111,18 +111,18 @@ describe('an attempt of which a vote vanished', () => {
     return [granted, await slow.token(slow.claim('third'))]
   }
 
-  test('is given up, and lowers no token', async () => {
+  test('is abandoned, and lowers no token', async () => {
     const [granted = 0n, next = 0n] = await tokens({})
     expect(next).toBeGreaterThan(granted)
   })
 
-  test('would lower one if nodes acknowledged whose votes were not counted', async () => {
+  test('lowers a token if nodes without a counted vote acknowledge it', async () => {
     const [granted = 0n, next = 0n] = await tokens(acksOfAnyNode)
     expect(next).toBeLessThan(granted)
   })
 })
 
-test('an attempt that is given up takes back nothing of a later one, although the clock was set back between them', async () => {
+test('an abandoned attempt removes nothing of a later one, although the clock was set back between them', async () => {
   const scene = new Scene(3)
   const [process, fast] = [await scene.process(), await scene.process(100)]
   fast.reaches(1)
@@ -141,7 +141,7 @@ test('an attempt that is given up takes back nothing of a later one, although th
 })
 
 describe('a break', () => {
-  test('answers a token above one that only a node knows which holds the lease no more', async () => {
+  test('returns a token above one that is known only to a node without the lease', async () => {
     const scene = new Scene(3)
     const [holder, fast, slow] = [await scene.process(), await scene.process(5_000), await scene.process(-10_000)]
     fast.reaches(0)
@@ -156,7 +156,7 @@ describe('a break', () => {
     expect(answer).toBeGreaterThan(token)
   })
 
-  test('answers none that the next holder might not outrank, because another came between its rounds', async () => {
+  test('returns no token that the next holder may not exceed, if another claim came between its rounds', async () => {
     const scene = new Scene(3)
     for (const index of [1, 2]) scene.servers[index]?.setClock(-20_000)
     const [breaker, between] = [await scene.process(), await scene.process(-60_000)]

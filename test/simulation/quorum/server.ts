@@ -275,7 +275,7 @@ export class VotingServer {
     const now = this.time()
     return {
       holder: lease && holding(token, lease, now),
-      line: Array.from(line.values(), ({ claim, lapses }) => seen(claim, lapses - now)),
+      queue: Array.from(line.values(), ({ claim, lapses }) => seen(claim, lapses - now)),
     }
   }
 
@@ -341,7 +341,7 @@ export class VotingServer {
   }
 }
 
-function seen({ id, owner, note }: Claim, remaining: number): Sight['line'][number] {
+function seen({ id, owner, note }: Claim, remaining: number): Sight['queue'][number] {
   return { id, owner, note, remaining }
 }
 

@@ -78,8 +78,8 @@ class Run {
       seen?.note.split(' ')[0] === operation
     this.#ledger.knows = (name, operation) =>
       this.#nodes.some(({ server }) => {
-        const { holder, line } = server.look(name)
-        return [holder, ...line].some(isOf(operation))
+        const { holder, queue } = server.look(name)
+        return [holder, ...queue].some(isOf(operation))
       })
     this.#ledger.holds = (name, operation) => {
       const holders = this.#nodes.filter(({ server }) => isOf(operation)(server.look(name).holder))

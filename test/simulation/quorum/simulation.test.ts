@@ -4,11 +4,11 @@ import { climates } from './faults.ts'
 import type { Count } from './ledger.ts'
 import { simulate } from './simulate.ts'
 
-/** `SEED=17` replays one run, `SEEDS=100000` makes more of them. */
+/** `SEED=17` repeats one run; `SEEDS=100000` runs more. */
 const { SEED, SEEDS = isFull ? 1_600 : 80 } = process.env
 const seeds = SEED === undefined ? Array.from({ length: Number(SEEDS) }, (_, seed) => seed) : [Number(SEED)]
 
-/** What 160 runs must show at least, or they prove nothing. */
+/** What 160 runs must show at least. Otherwise they prove nothing. */
 const least: Readonly<Record<Count, number>> = {
   answers: 3_000,
   grants: 3_000,
@@ -59,6 +59,6 @@ test.runIf(SEED === undefined)('the runs have shown what they are for', () => {
   expect(missing).toEqual([])
 })
 
-test('a seed makes the same run each time', async () => {
+test('a seed gives the same run each time', async () => {
   for (const seed of seeds.slice(0, climates.length)) expect(await simulate(seed)).toEqual(await simulate(seed))
 })

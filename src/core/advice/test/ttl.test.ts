@@ -47,7 +47,7 @@ describe('over SQLite', () => {
     expect(histogram.reduce((sum, { count }) => sum + count, 0)).toBe(heartbeats)
     expect(heartbeats).toBeLessThanOrEqual(51)
     expect(latency?.p50).toBeLessThanOrEqual(latency?.p99 ?? 0)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over SQLite
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over SQLite
     for (const { ttl, tolerates, takeover } of advice?.choices ?? []) {
       expect(ttl).toBeGreaterThanOrEqual(advice?.leastTtl ?? 0)
       expect(tolerates).toBeGreaterThan(0)
@@ -78,7 +78,7 @@ describe('over SQLite', () => {
 
   test('Ctrl-C ends it with what was measured so far', async () => {
     const running = start(['ttl', '--for', '1h', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await pass(6_000)
     running.kill('SIGINT')
     const { code, out, err } = await running.ended
@@ -100,7 +100,7 @@ describe('over SQLite', () => {
 
   test('a process that was paused for a second measures a loop delay, and a longer ttl is advised', async () => {
     const running = start(['ttl', '--for', '5s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await pass(500)
     running.kill('SIGSTOP')
     await pass(1_200)
@@ -112,7 +112,7 @@ describe('over SQLite', () => {
 
   test('a lease that is broken ends the measurement', async () => {
     const running = start(['ttl', '--for', '1h', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     const { name } = JSON.parse(running.err.split('\n')[0] ?? '')
     expect(name).toMatch(/^holdfast-ttl-[0-9a-f]{16}$/)
     expect((await holdfast(['break', name])).code).toBe(0)
@@ -148,9 +148,9 @@ describe('over Redis', () => {
     expect(advice?.choices[0]?.takeover).toBeGreaterThanOrEqual(2_000 + 2 * 199)
   })
 
-  test('a paused server shows as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
+  test('a paused server is measured as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
     const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await answers()
     await redis.pause()
     await pass(1_500)
@@ -163,7 +163,7 @@ describe('over Redis', () => {
 
   test('a server that refuses for a while shows as failures and unresponsiveness', async () => {
     const running = start(['ttl', '--store', url, '--for', '8s', '--json'])
-    await running.tells('measuring')
+    await running.reports('measuring')
     await answers()
     await proxy.refuse()
     proxy.reset()
@@ -202,7 +202,7 @@ describe('over the five servers of a Redlock', () => {
     )
     expect({ store, failed }).toEqual({ store: 'redlock of 5', failed: 0 })
     expect(heartbeats).toBeGreaterThanOrEqual(20)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over Redlock
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over Redlock
     const [choice] = advice?.choices ?? []
     expect(choice?.takeover).toBeGreaterThan(choice?.ttl ?? 0)
     expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')
@@ -212,7 +212,7 @@ describe('over the five servers of a Redlock', () => {
     for (const server of nodes.servers.slice(1)) await server.kill()
     const { code, out, err } = await holdfast(['ttl', '--store', url])
     expect({ code, out }).toEqual({ code: 69, out: '' })
-    expect(err).toMatch(/^holdfast: no majority of the 5 nodes could be had: .*\n$/)
+    expect(err).toMatch(/^holdfast: no majority of the 5 nodes is available: .*\n$/)
     for (const { port } of nodes.servers.slice(1)) expect(err).toContain(`ECONNREFUSED 127.0.0.1:${port}`)
     expect(await nodes.servers[0]?.call('KEYS', '*')).toEqual([])
   })

@@ -24,7 +24,7 @@ describe('with authentication', () => {
   })
   afterAll(() => server.stop())
 
-  test('a user with the documented permissions can do all, and nothing of another prefix', async () => {
+  test('a user with the documented permissions can do everything, but nothing under another prefix', async () => {
     await using store = storeOf([server], user)
     const claim = claimOf('a')
     await hold(store, claim)
@@ -48,7 +48,7 @@ describe('with authentication', () => {
       })
   })
 
-  test('a token that is old is replaced, also while a lease is held and while somebody waits', async () => {
+  test('an expired auth token is replaced, also while a lease is held or waited for', async () => {
     await using store = storeOf([server], user)
     const locks = createLocks(store, { ttl: 9_000 })
     const lease = await locks.acquire('b')
@@ -63,7 +63,7 @@ describe('with authentication', () => {
     await locks.close()
   })
 
-  test('many that find the token old ask for one', async () => {
+  test('many requests with an expired auth token share one login', async () => {
     await using relay = await startRelay(server)
     await using store = storeOf([relay], user)
     await hold(store, claimOf('c'))
@@ -73,7 +73,7 @@ describe('with authentication', () => {
     expect(relay.requests.filter(request => request.includes('auth/authenticate'))).toHaveLength(2)
   })
 
-  test('a wrong password and a missing user are told, without the password', async () => {
+  test('a wrong password and a missing user are reported without the password', async () => {
     for (const access of [{ user: 'app', password: 's3cret' }, { user: 'nobody', password: 's3cret' }, {}]) {
       await using store = storeOf([server], access)
       const error = await failureOf(hold(store, claimOf('d')))
@@ -104,7 +104,7 @@ describe('with authentication', () => {
     expect(await lease.extend()).toBeGreaterThan(0)
   })
 
-  test('S8: while a password is changed and restored, waiter and holder try again', async () => {
+  test('S8: while a password is changed and restored, waiter and holder retry', async () => {
     const changed = (password: string): Promise<unknown> =>
       callAsRoot(server, 'auth/user/changepw', { name: user.user, password })
     await using store = storeOf([server], user)
@@ -125,25 +125,25 @@ describe('with authentication', () => {
     stop()
   })
 
-  test('a URL carries user and password', async () => {
+  test('a URL contains the user and the password', async () => {
     const access = `${user.user}:${encodeURIComponent(user.password)}`
     await using store = await openStore(`etcd://${access}@127.0.0.1:${server.port}`)
     await hold(store, claimOf('e'))
   })
 })
 
-test('a user is no harm where authentication is off', async () => {
+test('a user is ignored if authentication is off', async () => {
   await using server = await startEtcd()
   await using store = storeOf([server], { user: 'app', password: 'x' })
   await hold(store, claimOf('a'))
 })
 
-test('a server whose gateway is off is told at once, in one clear sentence', async () => {
+test('a server whose gateway is off is reported at once, in one sentence', async () => {
   await using server = await startEtcd({ args: ['--enable-grpc-gateway=false'] })
   const locks = await connect(`etcd://127.0.0.1:${server.port}`)
   expect(await failureOf(locks.acquire('a'))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/etcd 3.4 or later is needed, with its JSON gateway.*--enable-grpc-gateway/),
+    message: expect.stringMatching(/etcd 3.4 or later with its JSON gateway.*--enable-grpc-gateway/),
   })
   await locks.close()
 })
@@ -165,7 +165,7 @@ describe('with TLS', () => {
     await locks.close()
   })
 
-  test('a client shows its certificate where that is asked for', async () => {
+  test('a client presents its certificate if the server requires one', async () => {
     await using secure = await startEtcd({ args: mutual })
     const at = [`127.0.0.1:${secure.port}`]
     await using store = etcd({
@@ -199,7 +199,7 @@ describe('with TLS', () => {
     }
   })
 
-  test('TLS with a server that has none, and the reverse, are guessed when it hangs up', async () => {
+  test('a TLS mismatch is suspected when the server closes the connection', async () => {
     await using plain = await startEtcd()
     await using secure = await startEtcd({ args: server })
     await using toPlain = etcd({ endpoints: [`127.0.0.1:${plain.port}`], tls: {} })

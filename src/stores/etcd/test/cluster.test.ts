@@ -84,7 +84,7 @@ describe.each(['killed', 'stopped', 'cut off'] as const)('when the leader is %s'
     await locks.close()
   })
 
-  test('a waiter whose watch was there is woken by a release elsewhere', async () => {
+  test('a waiter whose watch used that member is woken by a release through another one', async () => {
     const leader = await cluster.leader()
     const holder = opened(others(leader))
     const claim = claimOf(`wait ${fault}`)
@@ -98,7 +98,7 @@ describe.each(['killed', 'stopped', 'cut off'] as const)('when the leader is %s'
     await locks.close()
   })
 
-  test('the name of a holder that died falls free, and tokens rise', async () => {
+  test('the name of a holder that died is freed, and tokens rise', async () => {
     const leader = await cluster.leader()
     const store = opened(others(leader))
     const claim = claimOf(`died ${fault}`, { ttl: 2_000 })
@@ -113,7 +113,7 @@ describe.each(['killed', 'stopped', 'cut off'] as const)('when the leader is %s'
   })
 })
 
-test('a member that is cut off with its clients tells holders in time, before another holds', async () => {
+test('holders that are cut off with their member are notified before another can hold', async () => {
   const leader = await cluster.leader()
   const locks = createLocks(opened([leader]), { ttl: 3_000 })
   const rival = opened(others(leader))
@@ -132,7 +132,7 @@ test('a member that is cut off with its clients tells holders in time, before an
   await locks.close()
 })
 
-test('renewals do not count that a leader answers which was replaced while it was stopped', async () => {
+test('renewals do not count if they are answered by a leader that was replaced while it was paused', async () => {
   const leader = await cluster.leader()
   const [old, store] = [opened([leader]), opened(others(leader))]
   const claim = claimOf('replaced', { ttl: 3_000 })
@@ -163,7 +163,7 @@ test('without a majority nothing is granted, and each request fails within its l
   await locks.close()
 })
 
-test('a client that knows three endpoints uses the one that is left to it', async () => {
+test('a client with three endpoints uses the one that is left', async () => {
   const [first, second, third] = cluster.members as [EtcdServer, EtcdServer, EtcdServer]
   const store = opened([first, second, third])
   await hold(store, claimOf('first'))
@@ -172,7 +172,7 @@ test('a client that knows three endpoints uses the one that is left to it', asyn
     [second, claimOf('third')],
   ] as const) {
     await victim.kill()
-    // Of a leader that is replaced meanwhile nobody knows what it did; the core asks again, too.
+    // What a replaced leader did is unknown. The core retries, too.
     await until('another serves', () => hold(store, next).catch(() => undefined))
     await victim.start()
   }

@@ -6,7 +6,7 @@ import { startRelay } from './relay.ts'
 import { name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
-test('a server that has no leader, or that is about to end, is not the last word', async () => {
+test('the answer of a server without a leader, or of one that shuts down, is not final', async () => {
   await using healthy = await startRelay(server)
   await using both = storeOf([relay, healthy])
   relay.answer(/lease\/grant/, 503, '{"error":"etcdserver: no leader","code":14,"message":"etcdserver: no leader"}')
@@ -43,7 +43,7 @@ async function carryOutLast(): Promise<void> {
   await server.call(path.replace('/v3/', ''), JSON.parse(body))
 }
 
-test('a server that is silent is left for the next one, and a release that it carried out all the same is one', async () => {
+test('an unresponsive server is replaced by the next one, and a release that it still carried out counts', async () => {
   await using next = await startRelay(server)
   await using both = storeOf([relay, next])
   const claim = claimOf(name())
@@ -58,7 +58,7 @@ test('a server that is silent is left for the next one, and a release that it ca
   const lost = relay.holdBack(/request_delete_range/)
   const again = both.release(another, signal)
   await lost
-  await carryOutLast() // as the silent one did
+  await carryOutLast() // as the unresponsive one did
   expect(await again).toBe('released')
 })
 
@@ -72,14 +72,14 @@ test.each(['break', 'release'] as const)(
     const lost = relay.holdBack(/request_delete_range/)
     const ended = verb === 'break' ? both.break(claim.name, 'test', signal) : both.release(claim, signal)
     await lost
-    await carryOutLast() // as the silent one did
+    await carryOutLast() // as the unresponsive one did
     if (verb === 'release') return expect(await ended).toBe('released')
     expect(await ended).toBeGreaterThan(token)
     expect(await hold(other, claimOf(claim.name))).toBeGreaterThan((await ended) as bigint)
   },
 )
 
-test('a full database is said, and what is held is released all the same', async () => {
+test('a full database is reported, and leases are still released', async () => {
   await using full = await startEtcd({ args: ['--quota-backend-bytes=2000000'] })
   await using leases = storeOf([full])
   const claim = claimOf('a')
@@ -96,7 +96,7 @@ test('a full database is said, and what is held is released all the same', async
   await until('it shows', async () => (await look(leases, { name: 'a' })).length === 0)
 })
 
-test('many requests at once wait for connections, and are not taken for the silence of a server', async () => {
+test('many simultaneous requests wait for connections, and do not make a server count as unresponsive', async () => {
   await using second = await startRelay(server)
   await using both = storeOf([relay, second])
   await hold(both, claimOf(name()))
@@ -112,7 +112,7 @@ test('many requests at once wait for connections, and are not taken for the sile
   for (const { status } of await asked) expect(status).toBe('fulfilled')
 })
 
-test('requests that have not left for a server which is silent go to the next one', async () => {
+test('requests not yet sent to an unresponsive server go to the next one', async () => {
   await using second = await startRelay(server)
   await using both = storeOf([relay, second])
   await hold(both, claimOf(name()))

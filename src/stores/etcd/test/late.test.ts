@@ -8,8 +8,8 @@ function isThere(held: string): Promise<boolean> {
   return read(server, `holdfast\t${held}\theld`).then(({ kvs = [] }) => kvs.length > 0)
 }
 
-describe('a request that arrives late', () => {
-  test('grants nothing when its claim was withdrawn meanwhile, as its lease is gone', async () => {
+describe('a stale request', () => {
+  test('grants nothing when its claim was withdrawn meanwhile, because its lease is revoked', async () => {
     const claim = claimOf(name())
     const held = relay.holdBack(/kv\/txn.*request_put/)
     const asked = failureOf(store.acquire(claim, signal))
@@ -31,7 +31,7 @@ describe('a request that arrives late', () => {
     expect(await isThere(claim.name)).toBe(false)
   })
 
-  test('grants nothing when its lease ran out meanwhile', async () => {
+  test('grants nothing when its lease expired meanwhile', async () => {
     const claim = claimOf(name(), { ttl: 1_000 })
     const held = relay.holdBack(/kv\/txn.*request_put/)
     const asked = failureOf(store.acquire(claim, signal))
@@ -56,7 +56,7 @@ describe('a request that arrives late', () => {
     expect(record?.remaining).toBeGreaterThan(15_000)
   })
 
-  test('does not end what came back to the ttl that it had before', async () => {
+  test('does not end a lease that returned to its former ttl', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
     const held = relay.holdBack(/lease\/revoke/)
@@ -99,7 +99,7 @@ describe('a request that arrives late', () => {
 })
 
 describe('an answer of a leader that was replaced', () => {
-  /** As if the keepalive had been answered in the term before. */
+  /** Makes the keepalive look answered in the term before. */
   function ageKeepalives(): void {
     relay.onAnswer = (request, answer) =>
       request.startsWith('/v3/lease/keepalive')
@@ -131,7 +131,7 @@ describe('an answer of a leader that was replaced', () => {
   })
 })
 
-test('a waiter that is served just after it came holds for what remains since then, without a keepalive', async () => {
+test('a waiter that is served right after it joined holds for the rest of its ttl, without a keepalive', async () => {
   const claim = claimOf(name())
   await hold(other, claim)
   const waiter = claimOf(claim.name, { queue: true })
@@ -152,7 +152,7 @@ test('a waiter that is served just after it came holds for what remains since th
   controller.abort()
 })
 
-test('a waiter that is served after its machine slept is kept alive first: of its ttl less remains than its clock shows', async () => {
+test('a waiter that is served after its machine slept sends a keepalive first, because its clock overstates what remains', async () => {
   const claim = claimOf(name())
   await hold(other, claim)
   const waiter = claimOf(claim.name, { queue: true })
@@ -171,7 +171,7 @@ test('a waiter that is served after its machine slept is kept alive first: of it
 })
 
 describe('claims that share a transaction', () => {
-  test('are granted each for itself, and one whose lease is gone fails alone', async () => {
+  test('are granted independently, and only one whose lease is gone fails', async () => {
     const taken = name()
     await hold(other, claimOf(taken))
     const claims = [...Array.from({ length: 20 }, name), taken].map(each => claimOf(each, { queue: true }))
@@ -202,7 +202,7 @@ describe('claims that share a transaction', () => {
     }
   })
 
-  test('of one name are granted one after the other, with tokens of their own', async () => {
+  test('of one name are granted one after the other, each with its own token', async () => {
     const one = name()
     const tokens: bigint[] = []
     const round = async (): Promise<void> => {
@@ -230,7 +230,7 @@ describe('keepalives', () => {
     expect(relay.requests.length).toBeLessThan(20)
   })
 
-  test('that were lost of a request for many are asked for again alone', async () => {
+  test('that were lost from a joint request are repeated alone', async () => {
     const claims = Array.from({ length: 5 }, () => claimOf(name()))
     await Promise.all(claims.map(claim => hold(store, claim)))
     let first = true

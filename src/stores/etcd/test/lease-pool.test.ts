@@ -33,7 +33,7 @@ test('claims that come one after another share one lease, and their tokens rise'
   expect(asked(/lease\/revoke/)).toBe(0)
 })
 
-test('claims at the same time are on leases of their own, so that one ends without the other', async () => {
+test('simultaneous claims use separate leases, so that one ends without the other', async () => {
   const [one, two] = [claimOf(name()), claimOf(name())]
   await Promise.all([hold(store, one), hold(store, two)])
   expect(await leaseOf(one.name)).not.toBe(await leaseOf(two.name))
@@ -41,7 +41,7 @@ test('claims at the same time are on leases of their own, so that one ends witho
   expect(await store.renew(two, signal)).toBeDefined()
 })
 
-test('a grant that arrives once more, when its claim has left and another is on the lease, does nothing', async () => {
+test('a stale copy of a grant does nothing when another claim uses the lease', async () => {
   const [gone, next] = [claimOf(name()), claimOf(name())]
   await hold(store, gone)
   const lease = await leaseOf(gone.name)
@@ -81,7 +81,7 @@ test('a lease from which another store has taken a claim is not used again', asy
   expect(asked(/lease\/grant/)).toBeGreaterThan(1)
 })
 
-test('another store of the claim, as that of the thread, renews it on the lease where it is', async () => {
+test('another store of the claim, such as that of the thread, renews it on its current lease', async () => {
   const claim = claimOf(name())
   const token = await hold(other, claim)
   const lease = await leaseOf(claim.name)
@@ -101,7 +101,7 @@ test('a lease that ended meanwhile is replaced by a new one, in the same request
   expect(await leaseOf(next.name)).not.toBe(lease)
 })
 
-test('closing ends the leases that no claim is on', async () => {
+test('closing revokes the leases that no claim uses', async () => {
   const claim = claimOf(name())
   const own = storeOf([relay])
   await hold(own, claim)
@@ -112,7 +112,7 @@ test('closing ends the leases that no claim is on', async () => {
   expect(leases.map(({ ID }) => ID)).not.toContain(lease)
 })
 
-test('a claim that is released again and again gives its lease back once', async () => {
+test('a claim that is released repeatedly returns its lease once', async () => {
   const claim = claimOf(name())
   await hold(store, claim)
   await Promise.all([store.release(claim, signal), store.release(claim, signal)])
@@ -122,14 +122,14 @@ test('a claim that is released again and again gives its lease back once', async
   expect(await leaseOf(one.name)).not.toBe(await leaseOf(two.name))
 })
 
-test('a release while the keepalive of a grant is under way leaves the lease to the next claim alone', async () => {
+test('a release during the keepalive of a grant leaves the lease to only one next claim', async () => {
   const first = claimOf(name())
   await hold(store, first)
   await store.release(first, signal)
   await new Promise(resolve => setTimeout(resolve, 1_100)) // more than a tenth of the ttl: it is kept alive again
   const claim = claimOf(name())
   const held = relay.holdBack(/lease\/keepalive/)
-  const asked = store.acquire(claim, signal).catch(() => undefined) // it may hear of the release first
+  const asked = store.acquire(claim, signal).catch(() => undefined) // it may learn of the release first
   const pass = await held
   await until('it holds', async () => (await leaseOf(claim.name)) !== undefined)
   await store.release(claim, signal)

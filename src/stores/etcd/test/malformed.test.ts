@@ -10,7 +10,7 @@ import { claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 const header = { revision: '5', raft_term: '2' }
 
-describe('S12: an answer that makes no sense', () => {
+describe('S12: a malformed answer', () => {
   test.each([
     'null',
     '5',
@@ -28,7 +28,7 @@ describe('S12: an answer that makes no sense', () => {
     expect(await hold(store, claim)).toBe(token)
   })
 
-  test('to a renewal does not say that the lease is gone', async () => {
+  test('to a renewal does not mean that the lease is gone', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
     for (const responses of [undefined, [], [{}], [{ response_range: { kvs: [5] } }]]) {
@@ -47,14 +47,14 @@ describe('S12: an answer that makes no sense', () => {
     expect(await failureOf(store.acquire(claimOf(name()), signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
-  test('nor does the refusal of the next server that was asked', async () => {
+  test('nor does the refusal of the next server', async () => {
     await using both = storeOf([relay, relay])
     relay.answer(/request_put/, 200, 'Bad Gateway')
     relay.answer(/request_put/, 503, '{"code":14,"message":"etcdserver: no leader"}')
     expect(await failureOf(both.acquire(claimOf(name()), signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
-  test('to a login is no login, and the next one is tried', async () => {
+  test('to a login fails it, and the next server is tried', async () => {
     await using secured = storeOf([relay], { user: 'app', password: 'secret' })
     for (const body of ['null', '{}', '{"token":5}']) {
       relay.answer(/authenticate/, 200, body)

@@ -57,7 +57,7 @@ test('a lease that a claim left whose note was changed serves the next claim', a
   expect((await keyOf(next.name))?.lease).toBe(lease)
 })
 
-test('a note that arrives late does not replace a newer one', async () => {
+test('a stale note does not replace a newer one of the lease', async () => {
   const claim = claimOf(name())
   await hold(store, claim)
   const controller = new AbortController()
@@ -97,7 +97,7 @@ test.each([
   },
 )
 
-test('a note whose answer is lost is written by the copy of the request that follows, and told once', async () => {
+test('a note whose answer is lost is written by the next copy of the request, and reported once', async () => {
   await using twice = storeOf([relay, server])
   const claim = claimOf(name())
   await hold(twice, claim)
@@ -129,7 +129,7 @@ test.each([
   expect(record?.remaining).toBeGreaterThan(15_000)
 })
 
-test('who waits is not woken by a note, and is by the release after it', async () => {
+test('a note wakes no waiter, and the release after it does', async () => {
   const holder = claimOf(name())
   const waiting = claimOf(holder.name, { queue: true })
   await hold(other, holder)
@@ -145,13 +145,13 @@ test('who waits is not woken by a note, and is by the release after it', async (
   expect(place).toMatchObject({ state: 'waiting', position: 0 })
   const before = relay.requests.length
   await other.release(holder, signal)
-  await until('it is woken', () => wakes > 0) // the watch tells in the order in which things came to be
+  await until('it is woken', () => wakes > 0) // the watch reports events in order
   expect([wakes, relay.requests.length]).toEqual([1, before])
   expect(await store.acquire(waiting, signal)).toMatchObject({ held: true })
   controller.abort()
 })
 
-test('what another version wrote beside the note stays', async () => {
+test('fields of another version next to the note are kept', async () => {
   const claim = claimOf(name())
   const value = { format: 1, id: claim.id, owner: 'newer version', note: 'old', ttl: 10_000, more: ['x'] }
   const key = `holdfast\t${claim.name}\theld`

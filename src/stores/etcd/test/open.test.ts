@@ -24,12 +24,12 @@ test('opens what the URL names: several servers, and a prefix', async () => {
 
 test('L16: says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
-    'etcd://': /names no host/,
-    'etcd:': /cannot be read/,
-    'etcd:localhost': /cannot be read/,
+    'etcd://': /has no host/,
+    'etcd:': /is invalid/,
+    'etcd:localhost': /is invalid/,
     'etcd://user:s3cret@host:99999': /port 99999/,
-    'etcd://user:s3cret@ho st': /an endpoint of etcd is host:port/,
-    'etcd://user:s3cret@a,,b': /an endpoint of etcd is host:port/,
+    'etcd://user:s3cret@ho st': /an endpoint of etcd must be host:port/,
+    'etcd://user:s3cret@a,,b': /an endpoint of etcd must be host:port/,
     'etcd://user:s3cret@host/path': /has a path/,
     'etcd://user:s3cret@host#1': /has a #/,
     'etcd://user:s3cret%@host': /a % that encodes nothing/,
@@ -41,9 +41,9 @@ test('L16: says what is wrong with a URL, and never what the password is', async
     'etcd://user:s3cret@host?ca=/etc/ca.pem': /ca in the URL of an etcd store is for TLS: use etcds/,
     'etcds://user:s3cret@host?ca=/nowhere/ca.pem': /the file of ca .* cannot be read: ENOENT/,
     // A question mark that nobody encoded.
-    'etcd://user:x?s3cret@host': /cannot be read: encode what is special in a password/,
-    'etcd://user:s3cret?x@host': /cannot be read: encode what is special in a password/,
-    'etcd://user:s3cret?prefix=x@host': /cannot be read: encode what is special in a password/,
+    'etcd://user:x?s3cret@host': /is invalid: percent-encode special characters in a password/,
+    'etcd://user:s3cret?x@host': /is invalid: percent-encode special characters in a password/,
+    'etcd://user:s3cret?prefix=x@host': /is invalid: percent-encode special characters in a password/,
     'etcd://user:1?s3cret=1@host': /has no such option, only prefix, shortestTtl, ca, cert, key/,
     'etcds://user:s3cret@host?cert=/dev/null': /needs both cert and key/,
   }
@@ -54,7 +54,7 @@ test('L16: says what is wrong with a URL, and never what the password is', async
   }
 })
 
-test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [{}, undefined, undefined])
     await etcd({ endpoints: ['127.0.0.1', '[::1]:1', 'etcd-m10', 'etcd-m10:1'], user: 'app', password: 'x', tls })[
@@ -70,9 +70,9 @@ test.each([
   ['localhost:2379', /options of etcd must be an object/],
   [{ endpoints: 'localhost:2379' }, /endpoints must be a list/],
   [{ endpoints: [] }, /endpoints must be a list/],
-  [{ endpoints: ['http://localhost:2379'] }, /is host:port, such as localhost:2379, not "http:/],
-  [{ endpoints: ['localhost:0'] }, /is host:port/],
-  [{ endpoints: [2379] }, /is host:port/],
+  [{ endpoints: ['http://localhost:2379'] }, /must be host:port, such as localhost:2379, not "http:/],
+  [{ endpoints: ['localhost:0'] }, /must be host:port/],
+  [{ endpoints: [2379] }, /must be host:port/],
   [{ prefix: '' }, /prefix is empty/],
   [{ prefix: 'a\tb' }, /control character/],
   [{ user: 'app' }, /both user and password/],
@@ -81,9 +81,9 @@ test.each([
   [{ tls: true }, /options of tls must be an object/],
   [{ tls: { pfx: '' } }, /tls has no option "pfx"/],
   [{ tls: { key: '' } }, /needs both cert and key/],
-  [{ tls: { cert: 'a', key: 'b' } }, /Node cannot use what tls says: .*no start line/],
+  [{ tls: { cert: 'a', key: 'b' } }, /Node cannot use the option tls, so correct it: .*no start line/],
   [{ tls: { passphrase: 123_456 } }, /^the passphrase of tls must be a string, not "number"$/],
-  [{ tls: { ca: 5 } }, /Node cannot use what tls says: .*Received type number/],
+  [{ tls: { ca: 5 } }, /Node cannot use the option tls, so correct it: .*Received type number/],
 ])('refuses the options %o', (options, message) => {
   expect(() => etcd(options as object)).toThrow(
     expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }),
@@ -92,12 +92,12 @@ test.each([
 
 test('takes IPv6 addresses, and port 2379 where none is given', async () => {
   for (const endpoint of ['[::1]:1', 'localhost', '::1']) {
-    if (endpoint === '::1') expect(() => etcd({ endpoints: [endpoint] })).toThrow(/is host:port/)
+    if (endpoint === '::1') expect(() => etcd({ endpoints: [endpoint] })).toThrow(/must be host:port/)
     else await etcd({ endpoints: [endpoint] })[Symbol.asyncDispose]()
   }
 })
 
-test('says that nobody answers, of all endpoints', async () => {
+test('reports that none of the endpoints responds', async () => {
   await using store = etcd({ endpoints: ['127.0.0.1:1', '127.0.0.1:2'] })
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
@@ -105,7 +105,7 @@ test('says that nobody answers, of all endpoints', async () => {
   })
 })
 
-test('a lease is renewed in a thread, that opens the same store by its URL', async () => {
+test('a lease is renewed in a thread that opens the same store by its URL', async () => {
   const locks = await connect(`etcd://${server.endpoint}?prefix=thread`, { heartbeat: 'thread', ttl: 1_000 })
   const lease = await locks.acquire('a', { livenessLimit: 10_000 })
   const end = performance.now() + 3_000

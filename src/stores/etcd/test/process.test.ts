@@ -21,7 +21,7 @@ function run(program: string): Promise<{ code: number | null; stdout: string; st
   return scriptNode(['--input-type=module', '--eval', start + program], { folder: ROOT })
 }
 
-test('a program that never closes its locks ends, though it held and waited', async () => {
+test('a program that never closes its locks ends, although it held and waited', async () => {
   const { code, stdout, stderr } = await run(`
     const lease = await locks.acquire('a')
     const waiting = locks.acquire('a')

@@ -32,7 +32,7 @@ afterEach(async () => {
 let count = 0
 const name = (): string => `name ${count++}`
 
-/** Counts, and is told when it changes. */
+/** Counts, and notifies of changes. */
 async function watched(store: Store, claim: Claim): Promise<{ readonly wakes: number; stop(): void }> {
   const controller = new AbortController()
   const watch = { wakes: 0, stop: () => controller.abort() }
@@ -48,7 +48,7 @@ async function compact(): Promise<void> {
   await server.call('kv/compaction', { revision: header.revision, physical: true })
 }
 
-test('a waiter is woken although all that its watch was about was compacted', async () => {
+test('a waiter is woken although the revisions of its watch were compacted', async () => {
   await using store = storeOf([relay])
   const holder = claimOf(name())
   await hold(other, holder)
@@ -57,7 +57,7 @@ test('a waiter is woken although all that its watch was about was compacted', as
   await store.acquire(waiter, signal)
   const watching = watched(store, waiter)
   const pass = await held
-  await other.release(holder, signal) // between the reading of the line and the watch
+  await other.release(holder, signal) // between reading the queue and the watch
   await server.call('kv/put', { key: base64('something') })
   await compact()
   pass()
@@ -67,7 +67,7 @@ test('a waiter is woken although all that its watch was about was compacted', as
   watch.stop()
 })
 
-test('a watch that runs is not disturbed by compaction', async () => {
+test('compaction does not disturb a running watch', async () => {
   const locks = createLocks(other)
   const holder = claimOf(name())
   await hold(other, holder)
@@ -78,7 +78,7 @@ test('a watch that runs is not disturbed by compaction', async () => {
   await (await waiting).release()
 })
 
-test('what was missed while the connection was cut is read anew, also when it was compacted', async () => {
+test('events missed while the connection was cut are read again, also after compaction', async () => {
   await using store = storeOf([proxy])
   const holder = claimOf(name())
   await hold(other, holder)
@@ -95,7 +95,7 @@ test('what was missed while the connection was cut is read anew, also when it wa
   watch.stop()
 })
 
-test('a watch that hears nothing more, and is not told so, costs time and no wait for ever', async () => {
+test('a watch that silently stops delays waiters but does not block them for ever', async () => {
   await using store = storeOf([proxy])
   const locks = createLocks(store, { ttl: 3_000 })
   const holder = claimOf(name())
@@ -107,7 +107,7 @@ test('a watch that hears nothing more, and is not told so, costs time and no wai
   await (await waiting).release()
 })
 
-test('watches that are refused are asked for ever more seldom, and those who wait are served all the same', async () => {
+test('refused watches are retried with increasing pauses, and waiters are still served', async () => {
   await using store = storeOf([relay])
   const locks = createLocks(store)
   const holder = claimOf(name())
@@ -121,7 +121,7 @@ test('watches that are refused are asked for ever more seldom, and those who wai
   await Promise.all(waiting)
 })
 
-test('a handoff among many waiters costs few requests, and none of it is a write by those who do not get it', async () => {
+test('a handoff among many waiters costs few requests, and the other waiters write nothing', async () => {
   await using store = storeOf([relay])
   const locks = createLocks(store, { ttl: 30_000 })
   const holder = claimOf(name())
@@ -146,7 +146,7 @@ test('a handoff among many waiters costs few requests, and none of it is a write
   expect(await look(other, { name: holder.name })).toEqual([])
 }, 60_000)
 
-test('a waiter that gave up while it joined is not followed', async () => {
+test('a waiter that gave up while it joined is not tracked', async () => {
   await using store = storeOf([relay])
   const holder = claimOf(name())
   await hold(other, holder)
@@ -161,7 +161,7 @@ test('a waiter that gave up while it joined is not followed', async () => {
   expect(relay.requests.filter(request => request.includes('kv/range') || request.includes('/watch'))).toEqual([])
 })
 
-test('names have lines of their own: that of a does not contain that of a/b', async () => {
+test('each name has its own queue: that of a does not contain that of a/b', async () => {
   const a = name()
   const names = [a, `${a}/b`, `${a}/line`, `${a}/held`]
   for (const each of names) {
@@ -178,7 +178,7 @@ test('names have lines of their own: that of a does not contain that of a/b', as
   expect(await look(other, { prefix: `${a}/` })).toHaveLength(6)
 })
 
-test('a page of the listing ends between two names, however long their lines are', async () => {
+test('a page of the listing ends between two names, however long their queues are', async () => {
   const a = name()
   const holders = Array.from({ length: 30 }, (_, index) => claimOf(`${a}/${index}`, { ttl: 60_000 }))
   await Promise.all(holders.map(holder => hold(other, holder)))
@@ -196,7 +196,7 @@ test('a page of the listing ends between two names, however long their lines are
   expect(records.map(record => [record.name, record.owner, record.position])).toEqual(expected)
 }, 60_000)
 
-test('who waits behind, in another process, asks nothing when the name goes to the one before', async () => {
+test('a later waiter in another process sends no request when the name goes to an earlier one', async () => {
   await using store = storeOf([relay])
   const [locks, behind] = [createLocks(other, { ttl: 30_000 }), createLocks(store, { ttl: 30_000 })]
   const holder = await locks.acquire(name())
@@ -216,7 +216,7 @@ test('who waits behind, in another process, asks nothing when the name goes to t
   await (await second).release()
 })
 
-test('nobody overtakes because the name was free once before, when it came', async () => {
+test('no waiter overtakes because the name was free when it came', async () => {
   await using store = storeOf([server])
   const each = name()
   const [holder, first, second, third] = Array.from({ length: 4 }, () => claimOf(each, { queue: true })) as [
@@ -240,7 +240,7 @@ test('nobody overtakes because the name was free once before, when it came', asy
   watch.stop()
 })
 
-test('a waiter whose place lapsed joins the line again, at its end', async () => {
+test('a waiter whose position lapsed joins again at the end of the queue', async () => {
   const holder = claimOf(name())
   await hold(other, holder)
   const [first, second] = [claimOf(holder.name, { queue: true, ttl: 1_000 }), claimOf(holder.name, { queue: true })]
@@ -250,7 +250,7 @@ test('a waiter whose place lapsed joins the line again, at its end', async () =>
   expect(await other.acquire(first, signal)).toMatchObject({ held: false, ahead: 1 })
 })
 
-test('a waiter that lost its place, and joins again, is woken as before', async () => {
+test('a waiter that lost its position and joined again is woken as before', async () => {
   const holder = claimOf(name())
   await hold(other, holder)
   const waiter = claimOf(holder.name, { queue: true })
@@ -266,7 +266,7 @@ test('a waiter that lost its place, and joins again, is woken as before', async 
   watch.stop()
 })
 
-test('nobody waits in vain where a name is handed over all the time', async () => {
+test('no waiter starves while a name is handed over continuously', async () => {
   const stores = [storeOf([server]), storeOf([server])]
   const all = stores.map(store => createLocks(store, { ttl: 60_000 }))
   let served = 0

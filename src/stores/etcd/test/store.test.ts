@@ -39,8 +39,8 @@ async function leases(at: EtcdServer): Promise<number> {
   return leases.length
 }
 
-describe('what is in etcd', () => {
-  test('the token is the create revision of the key that is held, which ends with its lease', async () => {
+describe('the data in etcd', () => {
+  test('the token is the create revision of the key, which ends with its lease', async () => {
     const claim = claimOf(name(), { owner: 'me', note: 'why' })
     const token = await hold(store, claim)
     const key = `holdfast\t${claim.name}\theld`
@@ -76,7 +76,7 @@ describe('what is in etcd', () => {
     await until('no lease is left', async () => (await leases(own)) === 0)
   })
 
-  test('a try that loses writes nothing, nor does a waiter that asks again', async () => {
+  test('a failed attempt, or a waiter that asks again, writes nothing', async () => {
     await using own = await startEtcd()
     await using store = storeOf([own])
     const claim = claimOf(name())
@@ -165,18 +165,18 @@ describe('requests whose answers are lost', () => {
     },
   )
 
-  test('a place in line is kept when the answer was lost', async () => {
+  test('a position is kept when the answer was lost', async () => {
     const holder = claimOf(name())
     await hold(other, holder)
     const [first, second] = [claimOf(holder.name, { queue: true }), claimOf(holder.name, { queue: true })]
-    const cut = proxy.cutAfterRequest('NOT_EQUAL') // what joins the line
+    const cut = proxy.cutAfterRequest('NOT_EQUAL') // the request that joins the queue
     await failureOf(store.acquire(first, signal))
     await cut
     expect(await other.acquire(second, signal)).toMatchObject({ held: false, ahead: 1 })
     expect(await store.acquire(first, signal)).toMatchObject({ held: false, ahead: 0 })
   })
 
-  test('a release that lost its answer has been carried out', async () => {
+  test('a release whose answer was lost has been carried out', async () => {
     const locks = createLocks(store)
     const lease = await locks.acquire(name())
     const cut = proxy.cutAfterRequest('request_delete_range')
@@ -201,7 +201,7 @@ describe('requests whose answers are lost', () => {
   })
 })
 
-describe('what others do', () => {
+describe('changes by other programs', () => {
   test('a key that was deleted by hand is noticed at the next renewal', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
@@ -209,7 +209,7 @@ describe('what others do', () => {
     expect(await store.renew(claim, signal)).toBeUndefined()
   })
 
-  test('break answers a token between the old holder and a waiter that stood behind it', async () => {
+  test('break returns a token between those of the old holder and the next waiter', async () => {
     const claim = claimOf(name())
     const token = await hold(store, claim)
     const waiter = claimOf(claim.name, { queue: true })
@@ -232,7 +232,7 @@ describe('what others do', () => {
     expect(await look(other, { name: claim.name })).toEqual([])
   })
 
-  test('a key whose lease is gone, or that never had one, is not asked about all the time', async () => {
+  test('a key without a lease does not cause constant requests', async () => {
     const claim = claimOf(name(), { queue: true })
     const value = base64(JSON.stringify({ format: 1, id: 'x', owner: 'by hand', note: '', ttl: 1 }))
     await server.call('kv/put', { key: base64(`holdfast\t${claim.name}\theld`), value })
@@ -241,7 +241,7 @@ describe('what others do', () => {
     if (!answer.held) expect(answer.retryAfter).toBeGreaterThan(400)
   })
 
-  test('tokens rise over a restart of the server', async () => {
+  test('tokens rise across a restart of the server', async () => {
     const claim = claimOf(name())
     const token = await hold(store, claim)
     await store.release(claim, signal)

@@ -1,13 +1,13 @@
 import type { Guarantees } from '../../../contract/store.ts'
 
-/** What session advisory locks promise. */
+/** The guarantees of session advisory locks. */
 export function guaranteesOf(ttl: number): Guarantees {
   return {
     scope: 'network',
     exclusion:
-      'while the server runs on and the connection holds: a failover, a restart or the end of the connection frees its names at once, which their holder may hear later; fencing decides then',
+      'while the server and the connection stay up: a failover, a restart or the end of the connection frees its names at once, and their holder may learn of it later; fencing decides then',
     token:
-      'a row of the name in a small table, committed after the lock is had and never below the wall clock of the server in microseconds; it is kept for good',
+      'a counter in a row of the name, committed after the lock was acquired and never below the wall clock of the server in microseconds; it is kept for ever',
     order: 'not promised',
     waiting: 'polled',
     shortestTtl: 300,
@@ -16,8 +16,8 @@ export function guaranteesOf(ttl: number): Guarantees {
     durability: 'no lease survives a restart of the server or the end of the connection; tokens do',
     limits: [
       `All leases of one store end with its one connection, and nothing that lasts longer than ${ttl} ms is granted.`,
-      `A process that ends frees its names at once; a machine that is cut off, or a process that stands still, after ${ttl} ms.`,
-      'Before PostgreSQL 14 the server knows no such limit: there a process that stands still holds for as long as it is connected.',
+      `A process that ends frees its names at once. A machine that is cut off, or a process that hangs, frees them after ${ttl} ms.`,
+      'Before PostgreSQL 14 the server has no such limit: a process that hangs holds its names for as long as it is connected.',
       'Waiters ask every 25 to 75 ms and may overtake each other.',
       'A lease cannot be broken: that would end all leases of its session. Nor can another process renew or release it.',
       'A pooler is refused, in whatever mode.',

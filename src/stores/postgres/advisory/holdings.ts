@@ -3,12 +3,12 @@ import { LONGEST_REQUEST } from '../../../contract/time.ts'
 import { LONGEST_DELAY } from '../../../contract/timers.ts'
 import type { Session } from './session.ts'
 
-/** A key that a claim of this process asks for, holds, or releases. */
+/** A key that a claim of this process requests, holds, or releases. */
 export interface Holding {
   claim: Claim
   readonly key: string
   state: 'asked' | 'held' | 'leaving'
-  /** The answer to the request that asked for it. */
+  /** The answer to the request for it. */
   answer: Promise<Grant | Busy> | undefined
   session: Session | undefined
   /** Has the server locked it? `undefined`: unknown. */
@@ -16,14 +16,14 @@ export interface Holding {
   token: bigint
   /** By `performance.now()`. */
   expires: number
-  /** The unlocking, once it has begun. */
+  /** The unlock request, once it was sent. */
   left: Promise<void> | undefined
   onLost: (() => void) | undefined
 }
 
 /**
- * The keys of this process, each with the one claim that has it. A lease that is not renewed is released when its ttl is
- * over, although its session goes on; late if this process is too busy.
+ * The keys of this process, each with the one claim that has it. A lease that is not renewed is released at the end of its
+ * ttl, although its session continues. A busy event loop delays that.
  */
 export class Holdings {
   readonly #giveBack: (holding: Holding) => void
@@ -53,7 +53,7 @@ export class Holdings {
     return this.held(holding.key, holding.claim.id) === holding
   }
 
-  /** No other claim gets the key until `take` has settled; it is then held, or released. */
+  /** No other claim gets the key until `take` has settled. It is then held or released. */
   ask(claim: Claim, key: string, take: (holding: Holding) => Promise<Grant | Busy>): Promise<Grant | Busy> {
     const holding: Holding = {
       claim,
@@ -93,12 +93,12 @@ export class Holdings {
 
   /** Calls `onIdle` as soon as nothing is held. */
   onceIdle(onIdle: () => void): void {
-    // A key that was only asked for is not needed any more.
+    // A key that was only requested is no longer needed.
     if ([...this.#holdings.values()].every(({ state }) => state === 'asked')) onIdle()
     else this.#onIdle = onIdle
   }
 
-  /** All of a session that has ended. */
+  /** Removes the keys of a session that has ended. */
   lose(session: Session): void {
     for (const holding of [...this.#holdings.values()]) {
       if (holding.session !== session) continue
@@ -124,7 +124,7 @@ export class Holdings {
     if (performance.now() >= holding.expires) this.#giveBack(holding)
   }
 
-  /** One timer for all, which keeps no process alive. */
+  /** One timer for all keys. It does not keep the process alive. */
   #look(at: number): void {
     if (at >= this.#timerAt) return
     clearTimeout(this.#timer)

@@ -5,7 +5,7 @@ import type { Session } from './session.ts'
 /** Names read at once. */
 const PAGE = 500
 
-/** Longer than any name, and after every text. */
+/** Sorts after every name. */
 const LAST = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [name: string, token: string, owner: string, note: string, ttl: number]

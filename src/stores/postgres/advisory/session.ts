@@ -21,12 +21,12 @@ interface Request {
   reject(reason: unknown): void
 }
 
-/** A statement that requests share. It gets them as JSON, numbered `i`, and answers a list of `[i, answer …]`. */
+/** A statement that requests share. It gets them as JSON, numbered `i`, and returns a list of `[i, answer …]`. */
 export type Statement = 'lock' | 'token' | 'unlock' | 'ttl' | 'note' | 'ping'
 
 /**
- * The one connection of a store, whose end frees all that it holds. It is never in a transaction, where the server would
- * not count it as idle.
+ * The one connection of a store. All leases end with it. It is never in a transaction, because the server would not count
+ * it as idle then.
  */
 export class Session {
   readonly #connection: PostgresConnection
@@ -56,7 +56,7 @@ export class Session {
         "select json_build_array(current_setting('server_version_num')::integer, pg_is_in_recovery())::text, $0",
       )
       const [version, isStandby] = JSON.parse(String(answer)) as [number, boolean]
-      // It grants locks, but has no tokens: and its session, once open, would be asked again and again.
+      // It grants locks but has no tokens, and an open session would be used for every further request.
       if (isStandby) throw Object.assign(new Error('the server is in recovery'), { code: '25006' })
       await connection.askInTime(settings(ttl, version))
     }
@@ -71,7 +71,7 @@ export class Session {
     return this.#isLost || !this.#connection.isOpen()
   }
 
-  /** What the statement answers for one request. Rejects with a `LeaseError`, after 5 s at the latest. */
+  /** The answer of the statement to one request. Rejects with a `LeaseError`, after at most 5 s. */
   put(statement: Statement, parameters: object, signal: AbortSignal): Promise<unknown[]> {
     let batch = this.#batches.get(statement)
     if (!batch) {
@@ -81,7 +81,7 @@ export class Session {
     return new Promise((resolve, reject) => batch.add({ parameters, signal, resolve, reject }))
   }
 
-  /** The first value that a query answers, which selects `$0` as its second. */
+  /** The first value of a query. Its second value must be `$0`. */
   async ask(text: string, values: readonly string[]): Promise<unknown> {
     try {
       return await within(this.#connection.ask(text, values))
@@ -110,7 +110,7 @@ export class Session {
       const answers = JSON.parse(String(await this.ask(this.#statements[statement], [JSON.stringify(all)])))
       if (answers?.length !== requests.length) {
         this.close() // which locks are held is unknown
-        throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL did not answer all')
+        throw new LeaseError('OUTCOME_UNKNOWN', 'PostgreSQL answered only some of the requests')
       }
       for (const [i, ...answer] of answers as [number, ...unknown[]][]) requests[i]?.resolve(answer)
     } catch (error) {
@@ -133,20 +133,20 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
   const answer = await connection.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
   const [pid, version] = JSON.parse(String(answer)) as [number, string]
   if (version.startsWith('CockroachDB'))
-    throw unusable('CockroachDB grants every advisory lock to everybody: use another store, or PostgreSQL itself')
+    throw unusable('CockroachDB grants every advisory lock to every client: use another store, or PostgreSQL itself')
   if (connection.pid === undefined)
     throw unusable(
-      'advisory locks need a connection of their own, which this client gives not, as postgres.js in a bundle from ' +
-        'which the package postgres cannot be loaded: leave it out of the bundle, or use postgres(client)',
+      'advisory locks need their own connection, and a bundled postgres.js cannot open one: exclude the package ' +
+        'postgres from the bundle, or use postgres(client)',
     )
   if (connection.pid === pid) return
   throw unusable(
-    'advisory locks belong to a connection, and a pooler (such as pgbouncer) stands between: connect to PostgreSQL ' +
-      'itself, or use postgres(client), which works through poolers',
+    'advisory locks belong to a connection, and this one goes through a pooler such as pgbouncer: connect to ' +
+      'PostgreSQL directly, or use postgres(client), which works through poolers',
   )
 }
 
-/** All are below the ttl, so that nothing that the server does for us keeps it from ending an idle session. */
+/** All timeouts are below the ttl, so that no statement of ours keeps the server from ending an idle session. */
 function settings(ttl: number, version: number): string {
   const most = Math.max(Math.floor(ttl / 3), 1)
   const seconds = Math.max(Math.floor(ttl / 3_000), 1)
@@ -168,7 +168,7 @@ function settings(ttl: number, version: number): string {
 function statements({ tokens }: Names): Record<Statement, string> {
   const asked = (columns: string): string => `from json_to_recordset($1::json) as a(i integer, ${columns})`
   return {
-    // `materialized`: a lock that is asked for twice must be given back twice.
+    // `materialized`: a lock that is acquired twice must be released twice.
     lock: `with asked as materialized (
   select i, name, pg_try_advisory_lock(key::bigint) as is_ours ${asked('name text, key text')}
 )
@@ -186,14 +186,14 @@ from asked left join ${tokens} using (name)`,
 )
 select json_agg(json_build_array(i, token::text))::text, $0 from asked left join given using (name)`,
     unlock: `select json_agg(json_build_array(i, pg_advisory_unlock(key::bigint)))::text, $0 ${asked('key text')}`,
-    // For those who look only.
+    // Only for inspection.
     ttl: `with asked as materialized (
   select * ${asked('name text, ttl integer')}
 ), changed as (
   update ${tokens} t set ttl = a.ttl from asked a where t.name = a.name
 )
 select json_agg(json_build_array(i))::text, $0 from asked`,
-    // The token tells a late one: another may have been granted the name since.
+    // The token identifies stale requests: another claim may have been granted the name since.
     note: `with asked as materialized (
   select * ${asked('name text, token text, note text')}
 ), changed as (

@@ -11,7 +11,7 @@ import { type Holding, Holdings } from './holdings.ts'
 import { inspection } from './inspection.ts'
 import { type AdvisoryStoreOptions, Session } from './session.ts'
 
-/** Milliseconds, at random between these, after which to ask again for a name that another holds. */
+/** Milliseconds, random between these, after which a waiter asks again. */
 const [SHORTEST_POLL, LONGEST_POLL] = [25, 75]
 
 const NEVER = new AbortController().signal
@@ -52,7 +52,10 @@ export class AdvisoryStore implements Store {
       const [wasThere] = (await holding.session?.put('note', { name, token: `${holding.token}`, note }, signal)) ?? []
       if (!this.#holdings.isHeld(holding)) return false
       if (wasThere !== true)
-        throw new LeaseError('STORE_UNAVAILABLE', `somebody has removed the row of ${show(name)}: nothing was written`)
+        throw new LeaseError(
+          'STORE_UNAVAILABLE',
+          `another program deleted the row of ${show(name)}, so nothing was written: do not delete rows`,
+        )
       holding.claim = { ...holding.claim, note }
       return true
     })
@@ -87,12 +90,12 @@ export class AdvisoryStore implements Store {
 
   break(_name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     return this.#whileOpen(signal, async () => {
-      const cure = 'end its process, or its session with pg_terminate_backend'
-      throw invalid(`an advisory lock cannot be broken without all others of its holder's session: ${cure}`)
+      const cure = 'end the process of the holder, or its session with pg_terminate_backend'
+      throw invalid(`a break of one advisory lock would end all leases of its session: ${cure}`)
     })
   }
 
-  /** Leases that are still held are released when their ttl is over, since work may still rely on them. */
+  /** Leases that are still held are released at the end of their ttl, because work may still rely on them. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort()
     this.#holdings.onceIdle(() => this.#session?.close())
@@ -125,7 +128,7 @@ export class AdvisoryStore implements Store {
     const asked = performance.now()
     const checkTime = (): void => {
       if (performance.now() > asked + requestLimit(ttl))
-        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock came too late and is released')
+        throw new LeaseError('OUTCOME_UNKNOWN', 'the lock was granted too late and is released')
     }
     try {
       const session = await this.#open()
@@ -134,7 +137,7 @@ export class AdvisoryStore implements Store {
       const [isOurs, ...last] = await session.put('lock', { name, key }, NEVER)
       holding.isLocked = isOurs === true
       if (!holding.isLocked) return busyWith(claim, last as LastGrant)
-      checkTime() // first: without a token nobody takes it for held
+      checkTime() // first: without a token the lease does not count as held
       const [token] = await session.put('token', { name, key, owner, note, ttl }, NEVER)
       if (typeof token !== 'string') throw exhausted()
       if (session.isLost) throw new LeaseError('OUTCOME_UNKNOWN', 'the session ended meanwhile, and the lock with it')
@@ -143,7 +146,7 @@ export class AdvisoryStore implements Store {
       this.#holdings.hold(holding, BigInt(token), asked + ttl)
       return { held: true, token: holding.token, ttl }
     } finally {
-      // A statement that failed may have locked, which the server does not take back with the rest.
+      // A failed statement may have locked. The server does not roll that back.
       if (holding.state === 'asked') {
         if (holding.session && holding.isLocked !== false) this.#unlock(holding).catch(() => {})
         else this.#holdings.remove(holding)
@@ -167,7 +170,7 @@ export class AdvisoryStore implements Store {
     return { held: true, token: holding.token, ttl }
   }
 
-  /** Exactly once for each lock that was granted. */
+  /** Called exactly once for each granted lock. */
   #unlock(holding: Holding): Promise<void> {
     holding.state = 'leaving'
     holding.left ??= this.#sendUnlock(holding)
@@ -225,18 +228,18 @@ export class AdvisoryStore implements Store {
     const most = this.#options.ttl
     if (ttl > most)
       throw invalid(
-        `a ttl of ${ttl} ms is longer than the ${most} ms of the connection: make the store with { ttl: ${ttl} }`,
+        `the ttl of ${ttl} ms is longer than the ${most} ms of the connection: create the store with { ttl: ${ttl} }`,
       )
   }
 
-  /** 64 bits of a name and of where its tokens are. */
+  /** 64 bits of a hash of the name and of the table of its tokens. */
   #keyOf(name: string): string {
     const hash = createHash('sha256').update(`${this.#options.names.tokens}\0${name}`).digest()
     return hash.readBigInt64BE().toString()
   }
 }
 
-/** Of the last who was granted the name, if anybody ever was. */
+/** The row of the last claim that was granted the name, if there was one. */
 type LastGrant = [token: string | null, owner: string, note: string, ttl: number]
 
 function busyWith({ name }: Claim, [token, owner, note, ttl]: LastGrant): Busy {
@@ -249,7 +252,7 @@ function busyWith({ name }: Claim, [token, owner, note, ttl]: LastGrant): Busy {
 function busy({ name }: Claim, { claim, token, state, expires }: Holding): Busy {
   const { owner, note } = claim
   const remaining = Math.max(expires - performance.now(), 1)
-  // Two names with the same key are as good as one.
+  // Two names with the same key exclude each other.
   const isNamed = state === 'held' && claim.name === name
   return {
     held: false,

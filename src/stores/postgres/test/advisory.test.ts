@@ -45,7 +45,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
-test('tells all holders at once when the session is ended, and serves again on another', async () => {
+test('notifies all holders at once when the session ends, and serves again over another', async () => {
   const locks = createLocks(storeOf({ ttl: 60_000 }), { ttl: 60_000 })
   const leases = await Promise.all([1, 2, 3].map(index => locks.acquire(`ended ${index}`)))
   const told: number[] = []
@@ -61,7 +61,7 @@ test('tells all holders at once when the session is ended, and serves again on a
   await locks.close()
 })
 
-test('passes the names of a holder that is silent on when the time of its connection is over, and not before', async () => {
+test('passes on the names of an unresponsive holder after the timeout of its connection, and not before', async () => {
   const ttl = 1_000
   await using proxy = await startProxy(server)
   const holder = createLocks(storeOf({ ttl }, server.url().replace(`:${server.port}/`, `:${proxy.port}/`)), { ttl })
@@ -86,7 +86,7 @@ test('passes the names of a holder that is silent on when the time of its connec
   await holder.close({ grace: 0 })
 })
 
-test('gives a lease that nobody renews back when its own time is over, while others go on', async () => {
+test('releases a lease that is not renewed at the end of its ttl, while others continue', async () => {
   const locks = createLocks(storeOf(), { ttl: 2_000 })
   await using other = storeOf()
   const kept = await locks.acquire('kept')
@@ -108,7 +108,7 @@ test('opens another session when the server has ended one that was idle', async 
   }
 })
 
-test('raises tokens over sessions, restarts and whatever was forgotten', async () => {
+test('raises tokens across sessions, restarts and lost data', async () => {
   let last = 0n
   for (let turn = 0; turn < 3; turn += 1) {
     const store = storeOf()
@@ -125,7 +125,7 @@ test('raises tokens over sessions, restarts and whatever was forgotten', async (
   }
 })
 
-test('keeps what it has when a request fails, and nothing of what failed', async () => {
+test('keeps its leases when a request fails, and nothing of the failed request', async () => {
   const locks = createLocks(storeOf({ ttl: 3_000 }), { ttl: 3_000 })
   await using other = storeOf()
   const kept = await locks.acquire('kept through')
@@ -153,7 +153,7 @@ test.each(['transaction', 'session', 'statement'] as const)('refuses a pooler in
     expect(await failureOf(hold(store, claimOf('pooled')))).toMatchObject({
       code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(
-        /a pooler \(such as pgbouncer\) stands between: connect to PostgreSQL itself, or use postgres/,
+        /goes through a pooler such as pgbouncer: connect to PostgreSQL directly, or use postgres/,
       ),
     })
     await close()
@@ -165,19 +165,20 @@ test('refuses to break a lease, a ttl longer than that of its connection, and wr
   await until('it is had', () => hold(store, claimOf('unbroken', { ttl: 300 })).catch(() => undefined))
   expect(await failureOf(store.break('unbroken', 'test', signal))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/cannot be broken without all others/),
+    message: expect.stringMatching(/would end all leases of its session/),
   })
   for (const verb of ['acquire', 'renew'] as const)
     expect(await failureOf(store[verb](claimOf('long', { ttl: 10_001 }), signal))).toMatchObject({
       code: 'INVALID_ARGUMENT',
-      message: 'a ttl of 10001 ms is longer than the 10000 ms of the connection: make the store with { ttl: 10001 }',
+      message:
+        'the ttl of 10001 ms is longer than the 10000 ms of the connection: create the store with { ttl: 10001 }',
     })
   expect(() => advisory(new Pool(), { ttl: 5 })).toThrow('ttl must be a whole number of milliseconds from 10')
   expect(() => advisory(new Pool(), { prefix: 'x' } as object)).toThrow('advisory has no option "prefix"')
   expect(() => advisory({} as Pool)).toThrow('advisory(client) was given an object of Object')
 })
 
-test('frees the names of a process that ends without a word at once', async () => {
+test('frees the names of a killed process at once', async () => {
   await using proxy = await startProxy(server)
   const dead = storeOf({ ttl: 60_000 }, server.url().replace(`:${server.port}/`, `:${proxy.port}/`))
   await using other = storeOf()
@@ -190,7 +191,7 @@ test('frees the names of a process that ends without a word at once', async () =
   await dead[Symbol.asyncDispose]()
 })
 
-test('S10: refuses CockroachDB, which grants every advisory lock to everybody', async () => {
+test('S10: refuses CockroachDB, which grants every advisory lock to every client', async () => {
   await server.query('create database cockroach')
   const url = server.url().replace(/postgres$/, 'cockroach')
   // What the server says of itself, as that would.
@@ -202,6 +203,6 @@ test('S10: refuses CockroachDB, which grants every advisory lock to everybody', 
   await using store = storeOf({}, url)
   expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/CockroachDB grants every advisory lock to everybody: use another store/),
+    message: expect.stringMatching(/CockroachDB grants every advisory lock to every client: use another store/),
   })
 })

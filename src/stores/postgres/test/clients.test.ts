@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 describe.each(Object.entries(clients))('%s', (name, create) => {
-  test('does everything, and is neither configured nor closed', async () => {
+  test('works, and is neither configured nor closed', async () => {
     const { client, close } = create(server.url())
     const store = postgres(client, { create: true })
     const [first, second] = [claimOf(`${name} a`), claimOf(`${name} a`, { queue: true })]
@@ -40,7 +40,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await (client instanceof Client ? client.end() : close())
   })
 
-  test('leaves no connection of its own open', async () => {
+  test('closes its own connections', async () => {
     const { client, close } = create(server.url())
     const store = postgres(client, { create: true })
     const claim = claimOf(`${name} b`)
@@ -54,7 +54,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
-test('takes what a client does to values and columns as it finds it', async () => {
+test('works with clients that convert values and columns', async () => {
   const options = { transform: { ...postgresJs.camel, undefined: null }, types: { bigint: postgresJs.BigInt } }
   const sql = postgresJs(server.url(), options)
   await using store = postgres(sql, { create: true })
@@ -88,7 +88,7 @@ test.each([
   )
 })
 
-test('refuses options that cannot be right', async () => {
+test('refuses invalid options', async () => {
   const client = new Pool()
   const wrong: [object, RegExp][] = [
     [{ tabel: 'x' }, /no option "tabel", only schema, table, create, direct/],
@@ -115,10 +115,10 @@ test.each(['pg', 'postgres'])(
     const { createLocks } = await import('${ROOT}/src/index.ts')
     const { migrate, postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
     const client = ${make}
-    for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // of which the server says much
+    for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // the server reports many notices
     const locks = createLocks(postgres(client, { schema: 'quiet' }))
     await locks.acquire('alive ${name}')
-    await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // which opens the connection that hears
+    await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // opens the connection for notifications
     console.log('done')`
     const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'done\n', stderr: '' })
@@ -150,11 +150,11 @@ test('uses the client of postgres.js itself where its package cannot be loaded, 
   const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(
-    /^1\nadvisory locks need a connection of their own, .* leave it out of the bundle, or use postgres\(client\)\n$/,
+    /^1\nadvisory locks need their own connection, .* from the bundle, or use postgres\(client\)\n$/,
   )
 })
 
-test('finds the one that serves among the hosts of postgres.js, of which another is read-only', async () => {
+test('finds the writable server among the hosts of postgres.js', async () => {
   await using readOnly = await startPostgres({ config: { default_transaction_read_only: 'on' } })
   for (const { url, options } of [
     { url: server.url(), options: '' },
@@ -169,7 +169,7 @@ test('finds the one that serves among the hosts of postgres.js, of which another
   await sql.end({ timeout: 0 })
 })
 
-test('makes its tables once, whoever comes first', async () => {
+test('creates its tables once, even if many clients start together', async () => {
   const clients = Array.from({ length: 8 }, () => new Pool({ connectionString: server.url() }))
   const stores = clients.map(client => postgres(client, { create: true, schema: 'together' }))
   const answers = await Promise.allSettled(stores.map((store, index) => hold(store, claimOf(`at once ${index}`))))
@@ -177,7 +177,7 @@ test('makes its tables once, whoever comes first', async () => {
   for (const store of stores) await store[Symbol.asyncDispose]()
 })
 
-test('keeps tables apart by their names', async () => {
+test('keeps tables with different names separate', async () => {
   const pool = new Pool({ connectionString: server.url() })
   await using one = postgres(pool, { create: true, schema: 'other', table: 'job' })
   await using two = postgres(pool, { create: true, schema: 'other', table: 'order' })

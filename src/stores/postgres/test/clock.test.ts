@@ -60,7 +60,7 @@ test.each([false, true])(
   },
 )
 
-test('a name that was let go of before the clock was set back is free at once, and its line is served', async () => {
+test('a name released before the clock was set back is free at once, and its queue is served', async () => {
   const [holder, first, second] = [claimOf('left'), claimOf('left', { queue: true }), claimOf('left', { queue: true })]
   await hold(store, holder)
   await acquire(store, first)
@@ -81,7 +81,7 @@ test('a request is not refused because the clock of the server was set forward',
   expect(await store.break('forward', 'test', signal)).toBeGreaterThan(token)
 })
 
-test('a step forward ends leases early, and their holders hear of it at the next renewal', async () => {
+test('a step forward ends leases early, and their holders notice at the next renewal', async () => {
   const claim = claimOf('early')
   await hold(store, claim)
   clock.jumpWall(HOUR)
@@ -104,7 +104,7 @@ test('no step of the clock ends or prolongs an advisory lock', async () => {
   await hold(two, claimOf('unmoved', { ttl: 2_000 }))
 })
 
-test('a token that cannot rise any more is refused, and its neighbours are not', async () => {
+test('a name whose token cannot rise is refused, and other names in the batch are not', async () => {
   await server.query(
     `insert into holdfast.lease (name, token, ttl, expires_at) values ('used up', ${Number.MAX_SAFE_INTEGER}, 0, to_timestamp(0))`,
   )

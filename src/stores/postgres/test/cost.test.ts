@@ -29,14 +29,14 @@ function calls(name: string): number {
   return server.output.split(`"lease_${name}_1"($1`).length - 1
 }
 
-test('a claim that loses writes nothing to the log, so that nothing is synced, nor does a waiter that keeps its place', async () => {
+test('a claim that loses, or a waiter that keeps its position, writes nothing to the log', async () => {
   const ttl = 60_000 // a waiter writes that it is there each quarter of its ttl
   await hold(store, claimOf('hot', { ttl }))
   const waiter = claimOf('hot', { ttl, queue: true })
   const late = claimOf('late')
   await store.release(late, signal)
   await acquire(store, waiter)
-  await acquire(store, waiter) // whoever reads a page first tidies it
+  await acquire(store, waiter) // the first read of a page prunes it
   const before = await log()
   for (let tries = 0; tries < 50; tries += 1) {
     expect(await acquire(store, claimOf('hot'))).toMatchObject({ held: false })
@@ -67,7 +67,7 @@ test('one handoff costs one statement on each side, however many wait', async ()
   await two.close()
 })
 
-test('a thousand waiters ask no more often than it takes to keep their places', async () => {
+test('a thousand waiters ask only as often as they must to keep their positions', async () => {
   const other = storeAt(server.url())
   const locks = createLocks(other, { ttl: 60_000 })
   const lease = await locks.acquire('crowd')
@@ -86,7 +86,7 @@ test('a thousand waiters ask no more often than it takes to keep their places', 
   await locks.close()
 })
 
-test('requests that are made at once share a statement', async () => {
+test('simultaneous requests share a statement', async () => {
   const before = ['acquire', 'renew', 'release'].map(calls)
   const claims = Array.from({ length: 256 }, (_, index) => claimOf(`shared ${index}`))
   await Promise.all(claims.map(claim => hold(store, claim)))
@@ -96,7 +96,7 @@ test('requests that are made at once share a statement', async () => {
   for (const [index, count] of after.entries()) expect(count - (before[index] ?? 0)).toBeLessThanOrEqual(3)
 })
 
-test('what is idle for a day is forgotten, and nothing else', async () => {
+test('only names that are idle for a day are deleted', async () => {
   const other = storeAt(server.url(), { create: true, schema: 'pruned' })
   const kept = [claimOf('kept held'), claimOf('kept free'), claimOf('kept waited for')]
   for (const claim of [claimOf('old'), claimOf('zold'), ...kept]) {

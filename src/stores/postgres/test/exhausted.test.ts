@@ -16,7 +16,7 @@ afterAll(() => server.stop())
 const usedUp = {
   code: 'STORE_UNAVAILABLE',
   retryable: false,
-  message: expect.stringMatching(/has used up its tokens: .* delete its row/),
+  message: expect.stringMatching(/has used up its tokens: .* delete the row/),
 }
 
 test('L13: a holder whose token cannot rise can be broken, and the name serves again once its row is deleted', async () => {
@@ -27,7 +27,7 @@ test('L13: a holder whose token cannot rise can be broken, and the name serves a
   expect(await store.renew(first, signal)).toMatchObject({ held: true })
   expect(await failureOf(store.break('a', 'me', signal))).toMatchObject({
     ...usedUp,
-    message: expect.stringMatching(/; its lease was ended\. .* delete its row/),
+    message: expect.stringMatching(/; its lease was ended\. .* delete the row/),
   })
   expect(await server.query("select broken_by from holdfast.lease where name = 'a'")).toEqual([{ broken_by: 'me' }])
   expect(await store.renew(first, signal)).toBeUndefined()

@@ -15,7 +15,7 @@ afterAll(() => server.stop())
 
 const others = "from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()"
 
-test('leases live through a restart of the server, told to stop or killed', async () => {
+test('leases survive a restart of the server after a stop or a kill', async () => {
   const locks = createLocks(storeAt(server.url()), { ttl: 5_000 })
   const lease = await locks.acquire('restarted')
   for (const signal of ['SIGINT', 'SIGKILL'] as const) {
@@ -28,7 +28,7 @@ test('leases live through a restart of the server, told to stop or killed', asyn
   await locks.close()
 })
 
-test('leases live, and waiters are woken, while somebody ends all connections again and again', async () => {
+test('leases survive, and waiters are woken, while all connections are repeatedly terminated', async () => {
   const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 1_500 }))
   const lease = await one?.acquire('terminated')
   const waiting = two?.acquire('terminated')
@@ -45,7 +45,7 @@ test('leases live, and waiters are woken, while somebody ends all connections ag
   for (const locks of [one, two]) await locks?.close()
 })
 
-test('a waiter is woken on a new connection after the one that hears was ended', async () => {
+test('a waiter is woken over a new connection after the subscription was terminated', async () => {
   const [holder, waiter] = [storeAt(server.url()), storeAt(server.url())]
   const [claim, next] = [claimOf('heard'), claimOf('heard', { queue: true })]
   await hold(holder, claim)
@@ -65,7 +65,7 @@ test('a waiter is woken on a new connection after the one that hears was ended',
   for (const store of [holder, waiter]) await store[Symbol.asyncDispose]()
 })
 
-test('a hot standby is told to be one, shows what is held, and serves once it is promoted', async () => {
+test('a hot standby is reported as one, shows leases, and serves once it is promoted', async () => {
   await using primary = await startPostgres()
   await using before = storeAt(primary.url())
   const claim = claimOf('replicated')
@@ -101,7 +101,7 @@ test('a hot standby is told to be one, shows what is held, and serves once it is
   await hold(locks, claimOf('a lock'))
 })
 
-test('a statement_timeout of the administrator is named, and a request that met it is made again', async () => {
+test('a statement_timeout of the administrator is reported, and the request is retried', async () => {
   await server.query(
     "create role hurried login; alter role hurried set statement_timeout = '300ms'; grant postgres to hurried",
   )
@@ -111,7 +111,7 @@ test('a statement_timeout of the administrator is named, and a request that met 
   expect(await failureOf(hold(store, claimOf('hurried')))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     retryable: true,
-    message: expect.stringMatching(/cancelled the request, most likely by its statement_timeout: nothing was done/),
+    message: expect.stringMatching(/cancelled the request, and nothing was done: raise statement_timeout/),
   })
   const locks = createLocks(store)
   const waiting = locks.acquire('hurried')
@@ -120,7 +120,7 @@ test('a statement_timeout of the administrator is named, and a request that met 
   await (await waiting).release()
 })
 
-test('nothing waits on at the server while somebody has locked a table, and what did not get it is made again', async () => {
+test('no statement waits for a locked table for long, and its requests are retried', async () => {
   const store = storeAt(server.url())
   await look(store, { prefix: '' }) // which connects
   const locked = await transaction(server, 'lock table holdfast.lease in access exclusive mode')
@@ -135,7 +135,7 @@ test('nothing waits on at the server while somebody has locked a table, and what
     expect(await failureOf(ask())).toMatchObject({
       code: 'STORE_UNAVAILABLE',
       retryable: true,
-      message: expect.stringMatching(/somebody has locked a table of leases .*lock timeout/),
+      message: expect.stringMatching(/another session keeps a table of leases locked.*lock timeout/),
     })
   expect(await server.query("select from pg_stat_activity where wait_event_type = 'Lock'")).toEqual([])
   const locks = createLocks(store)
@@ -146,7 +146,7 @@ test('nothing waits on at the server while somebody has locked a table, and what
   await locks.close()
 })
 
-test('a server without a free connection is told to be one, and another try may succeed', async () => {
+test('a server without a free connection is reported as one, and a retry may succeed', async () => {
   await using small = await startPostgres({ config: { max_connections: 5, superuser_reserved_connections: 1 } })
   await small.query('create role app login; grant postgres to app')
   const taken: Awaited<ReturnType<typeof transaction>>[] = []
@@ -176,7 +176,7 @@ test('another isolation level than read committed is refused, with what to do', 
   })
 })
 
-test('a grant, a note and a renewal survive a crash where the server is set to forget', async () => {
+test('a grant, a note and a renewal survive a crash with synchronous_commit off', async () => {
   await using forgetful = await startPostgres({ config: { synchronous_commit: 'off', wal_writer_delay: '10s' } })
   const store = storeAt(forgetful.url())
   const claim = claimOf('kept')
@@ -197,7 +197,7 @@ test('a grant, a note and a renewal survive a crash where the server is set to f
   await store[Symbol.asyncDispose]()
 })
 
-test('a claim that was held up by a lock until its time was over holds nothing', async () => {
+test('a claim that was delayed by a lock past its limit holds nothing', async () => {
   await using store = storeAt(server.url())
   await look(store, { prefix: '' }) // which connects
   const insert = 'insert into holdfast.lease (name, token, ttl, expires_at) values ($1, 0, 0, to_timestamp(0))'
@@ -223,7 +223,7 @@ test('a claim that was held up by a lock until its time was over holds nothing',
   }
 })
 
-test('a request that stood still while others were carried out makes no lease shorter', async () => {
+test('a request that was delayed while others were carried out shortens no lease', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('stood still', { ttl: 60_000 })
   await hold(store, claim)
@@ -237,7 +237,7 @@ test('a request that stood still while others were carried out makes no lease sh
     const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ", 'channel'" : ''})`
     const late = server.query(call, [JSON.stringify([{ i: 0, ...order }])])
     await oneWaits()
-    await new Promise(resolve => setTimeout(resolve, 100)) // for which it stands still, having looked at the clock
+    await new Promise(resolve => setTimeout(resolve, 100)) // it is paused after it read the clock
     const renewed = `update holdfast.lease set expires_at = clock_timestamp() + interval '60 s' where name = 'stood still'`
     const [row] = (await others.query(`${renewed} returning expires_at::text`)) as { expires_at: string }[]
     await others.end()
@@ -255,7 +255,7 @@ async function oneWaits(): Promise<void> {
   await until('it waits', async () => (await server.query(waiting)).length > 0)
 }
 
-test('a request that comes after its time was over does nothing at all', async () => {
+test('a request that arrives after its limit does nothing', async () => {
   await using store = storeAt(server.url())
   const held = claimOf('in time')
   await hold(store, held)
@@ -277,7 +277,7 @@ test('a request that comes after its time was over does nothing at all', async (
   expect(lease?.remaining).toBeGreaterThan(5_000)
 })
 
-test('a claim that is withdrawn while a lock holds it up holds nothing and waits for nothing', async () => {
+test('a claim that is withdrawn while a lock delays it neither holds nor waits', async () => {
   const [one, two] = [storeAt(server.url()), storeAt(server.url())]
   for (const store of [one, two]) await look(store, { prefix: '' })
   const insert = 'insert into holdfast.lease (name, token, ttl, expires_at) values ($1, 0, 0, to_timestamp(0))'
@@ -294,7 +294,7 @@ test('a claim that is withdrawn while a lock holds it up holds nothing and waits
   for (const store of [one, two]) await store[Symbol.asyncDispose]()
 })
 
-test('a server whose commits wait for a standby that is gone gets few connections, and leases are lost in time', async () => {
+test('a server whose commits wait for a dead standby gets few connections, and leases are lost in time', async () => {
   await using store = storeAt(server.url())
   const locks = createLocks(store, { ttl: 1_000 })
   const lease = await locks.acquire('waits')

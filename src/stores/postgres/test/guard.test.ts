@@ -23,7 +23,7 @@ async function runOut(name: string): Promise<void> {
   await server.query(`update holdfast.lease set expires_at = clock_timestamp() where name = '${name}'`)
 }
 
-test('a guard does not hold up the renewals of the holder', async () => {
+test('a guard does not block the renewals of the holder', async () => {
   const locks = createLocks(storeAt(server.url()))
   const lease = await locks.acquire('renewed')
   const guarded = await transaction(server, guard, [lease.token, lease.name])
@@ -34,7 +34,7 @@ test('a guard does not hold up the renewals of the holder', async () => {
   await locks.close()
 })
 
-test('nobody is granted a name, nor breaks it, while a guard is at work, and nobody waits for it', async () => {
+test('a guarded name is neither granted nor broken, and no request waits for the guard', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('guarded')
   const token = await hold(store, claim)
@@ -43,7 +43,7 @@ test('nobody is granted a name, nor breaks it, while a guard is at work, and nob
   expect(await failureOf(store.break(claim.name, 'test', signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
     retryable: true,
-    message: expect.stringMatching(/the row of "guarded" is locked by a transaction under way, such as a guard/),
+    message: expect.stringMatching(/a transaction, such as one of a fence, has locked the row of "guarded"/),
   })
   await runOut(claim.name)
   expect(await look(store, { name: claim.name })).toEqual([])
@@ -67,7 +67,7 @@ test('a guard refuses a holder whose lease is over, was released, or was broken'
   }
 })
 
-test('a holder is told in time when somebody has locked its row', async () => {
+test('a holder is notified in time when its row is locked', async () => {
   const locks = createLocks(storeAt(server.url()), { ttl: 400 })
   const lease = await locks.acquire('locked')
   const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', [lease.name])
@@ -77,7 +77,7 @@ test('a holder is told in time when somebody has locked its row', async () => {
   await locks.close()
 })
 
-test('a renewal and a release that find their row locked are made again until it is not', async () => {
+test('a renewal and a release are retried while their row is locked', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('contended')
   const token = await hold(store, claim)

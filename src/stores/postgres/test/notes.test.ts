@@ -51,7 +51,7 @@ test('a note changes nothing else of its row', async () => {
   expect(await rows()).toEqual([{ ...before, note: 'new' }])
 })
 
-test('a note that comes after its time, or was held up until then, is not written', async () => {
+test('a note that arrives after its limit, or was delayed past it, is not written', async () => {
   const claim = claimOf('too late', { note: 'first' })
   await hold(store, claim)
   expect(await late(claim, -1)).toEqual([['late']])
@@ -65,7 +65,7 @@ test('a note that comes after its time, or was held up until then, is not writte
   expect(await late(claim, 10_000)).toEqual([['noted']])
 })
 
-test('a note whose lease ran out while it was held up is not written', async () => {
+test('a note whose lease expired while the note was delayed is not written', async () => {
   const claim = claimOf('ran out', { note: 'first' })
   await hold(store, claim)
   const locked = await transaction(server, lock)
@@ -78,7 +78,7 @@ test('a note whose lease ran out while it was held up is not written', async () 
   expect(await server.query("select note from holdfast.lease where name = 'ran out'")).toEqual([{ note: 'first' }])
 })
 
-test('a note finds its lease beside a guard, and is written as soon as nobody else has locked the row', async () => {
+test('a note is written during a guard, once no other transaction has locked the row', async () => {
   const claim = claimOf('contended')
   await hold(store, claim)
   const row = `select from holdfast.lease where name = '${claim.name}' for`
@@ -101,7 +101,7 @@ test('a note finds its lease beside a guard, and is written as soon as nobody el
   expect(await noteOf(store, claim)).toBe('last')
 })
 
-test('a note wakes nobody', async () => {
+test('a note wakes no waiter', async () => {
   const [holder, waiter] = [claimOf('asleep'), claimOf('asleep', { queue: true })]
   await hold(store, holder)
   await acquire(store, waiter)
@@ -115,7 +115,7 @@ test('a note wakes nobody', async () => {
   expect(wakes).toEqual([12_345])
 })
 
-test('a note of an advisory lock that is late is not written to the next lease of its name', async () => {
+test('a stale note of an advisory lock is not written to the next lease of the name', async () => {
   await using proxy = await startProxy(server)
   await using one = advisory(
     new Pool({ connectionString: server.url().replace(`:${server.port}/`, `:${proxy.port}/`) }),
@@ -138,14 +138,14 @@ test('a note of an advisory lock that is late is not written to the next lease o
   expect(await noteOf(two, next)).toBe('mine')
 })
 
-test('a note of an advisory lock is refused when its session has ended, and tells of a row that is gone', async () => {
+test('a note of an advisory lock is refused after its session ended, and reports a missing row', async () => {
   await using one = advisory(new Pool({ connectionString: server.url() }))
   const claim = claimOf('ended', { note: 'first' })
   await hold(one, claim)
   await server.query("delete from holdfast.lease_token where name = 'ended'")
   expect(await failureOf(one.annotate({ ...claim, note: 'new' }, signal))).toMatchObject({
     code: 'STORE_UNAVAILABLE',
-    message: 'somebody has removed the row of "ended": nothing was written',
+    message: 'another program deleted the row of "ended", so nothing was written: do not delete rows',
   })
   expect(await one.renew(claim, signal)).toMatchObject({ held: true })
   let lost = false
@@ -155,7 +155,7 @@ test('a note of an advisory lock is refused when its session has ended, and tell
   expect(await one.annotate({ ...claim, note: 'new' }, signal)).toBe(false)
 })
 
-test('a note that cannot be written to the table of tokens costs no lease', async () => {
+test('a note that cannot be written to the table of tokens ends no lease', async () => {
   await using one = advisory(new Pool({ connectionString: server.url() }), { ttl: 3_000 })
   const claim = claimOf('kept', { ttl: 3_000, note: 'first' })
   await hold(one, claim)

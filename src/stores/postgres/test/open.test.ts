@@ -34,7 +34,7 @@ test('opens what the URL names: user, password, database, schema, table', async 
   await hold(elsewhere, claimOf('a'))
 })
 
-test('renews in a thread, over connections of its own', async () => {
+test('renews in a thread, over its own connections', async () => {
   const program = `
     const { connect } = await import('${ROOT}/src/index.ts')
     const locks = await connect('${server.url()}?create=true', { ttl: 2_000, heartbeat: 'thread', livenessLimit: 20_000 })
@@ -49,7 +49,7 @@ test('renews in a thread, over connections of its own', async () => {
   expect(outcome).toEqual({ code: 0, stdout: 'held\n', stderr: '' })
 })
 
-test('is opened over postgres.js where there is no pg, and says what to install where there is neither', async () => {
+test('is opened over postgres.js if pg is missing, and says what to install if both are', async () => {
   const attempt = async (...missing: string[]): Promise<string> => {
     const program = `
       import { registerHooks } from 'node:module'
@@ -79,21 +79,21 @@ test('is opened over postgres.js where there is no pg, and says what to install 
 
 test('says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
-    'postgres://': /names no host/,
-    'postgres:app': /names no host/,
+    'postgres://': /has no host/,
+    'postgres:app': /has no host/,
     'postgres://user:s3cret@host:99999': /port 99999/,
-    'postgres://user:s3cret@ho st': /cannot be read/,
-    'postgres://user:s3cret@a:1,b:2/app': /cannot be read/,
-    'postgres://user:s3cret@host/app/1': /names two databases/,
+    'postgres://user:s3cret@ho st': /is invalid/,
+    'postgres://user:s3cret@a:1,b:2/app': /is invalid/,
+    'postgres://user:s3cret@host/app/1': /has two databases/,
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
     'postgres://user:s3cret@host/app?ttl=5':
       /no option "ttl", only schema, table, create, direct, shortestTtl, sslmode/,
     'postgres://user:s3cret@host/app?schema=': /schema must be 1 to 40/,
     'postgres://user:s3cret@host/app?schema=a&schema=b': /schema is given twice/,
-    'postgres://user:s3cret@host/app?create=yes': /create in a URL is true or false, not "yes"/,
+    'postgres://user:s3cret@host/app?create=yes': /create in a URL must be true or false, not "yes"/,
     'postgres://user:s3cret@host/app?direct=redis://x': /direct must be another postgres:/,
-    'postgres://user:s3cret@host/app?direct=there': /cannot be read/,
+    'postgres://user:s3cret@host/app?direct=there': /is invalid/,
   }
   for (const [url, message] of Object.entries(wrong)) {
     const error = await failureOf(openStore(url))
@@ -111,12 +111,12 @@ test('L16: no message repeats a password with a special character that nobody en
     }
 })
 
-test('holdfast migrate makes the tables, and holdfast run then runs with them', async () => {
+test('holdfast migrate creates the tables, and holdfast run uses them', async () => {
   const env = { HOLDFAST_STORE: `${server.url()}?schema=cli&table=job` }
   const missing = await holdfast(['run', 'nightly', '--', 'true'], { env })
   expect(missing).toMatchObject({
     code: 64,
-    err: expect.stringMatching(/"cli"."job" does not exist: make it with holdfast migrate/),
+    err: expect.stringMatching(/"cli"."job" does not exist: create it with holdfast migrate/),
   })
   expect(await holdfast(['migrate'], { env })).toMatchObject({ code: 0, out: '"cli"."job" is ready\n', err: '' })
   expect(await holdfast(['migrate', '--json'], { env })).toMatchObject({
@@ -128,7 +128,7 @@ test('holdfast migrate makes the tables, and holdfast run then runs with them', 
   expect(await holdfast(['ls'], { env })).toMatchObject({ code: 0, out: 'no name is held\n' })
 })
 
-test('holdfast migrate --print-sql prints what makes them, and does nothing', async () => {
+test('holdfast migrate --print-sql prints the SQL and changes nothing', async () => {
   const env = { HOLDFAST_STORE: `${server.url()}?schema=printed` }
   const { code, out, err } = await holdfast(['migrate', '--print-sql'], { env })
   expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -144,7 +144,7 @@ test('holdfast migrate --print-sql prints what makes them, and does nothing', as
   )
 })
 
-test('holdfast migrate does nothing where nothing is needed, refuses what is no store, and takes no arguments', async () => {
+test('holdfast migrate does nothing for other stores, refuses unknown URLs, and takes no arguments', async () => {
   const { code, out } = await holdfast(['migrate', '--store', 'sqlite:unused.db'])
   expect({ code, out }).toEqual({
     code: 0,

@@ -53,7 +53,7 @@ test('does everything with the privileges that the documentation lists', async (
   await Promise.all(Array.from({ length: 600 }, (_, index) => hold(store, claimOf(`pruned ${index}`))))
 })
 
-test('lists with the right to read alone, and says what else is missing', async () => {
+test('lists with only the read privilege, and reports which others are missing', async () => {
   await using store = storeAt(server.url('reader'))
   await look(store, { prefix: '' })
   await using stranger = storeAt(server.url('nobody'))
@@ -72,12 +72,12 @@ test('lists with the right to read alone, and says what else is missing', async 
   }
 })
 
-test('says that the tables are missing, and makes them only if it may and shall', async () => {
+test('reports missing tables, and creates them only with the option and the privilege', async () => {
   await using store = storeAt(server.url('app'), { schema: 'missing' })
   const error = await failureOf(hold(store, claimOf('a')))
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', retryable: false })
   expect(error.message).toBe(
-    'the table "missing"."lease" does not exist: make it with holdfast migrate --store URL, or let the store make it ' +
+    'the table "missing"."lease" does not exist: create it with holdfast migrate --store URL, or let the store create it ' +
       'with create: true (?create=true in a URL)',
   )
   await using eager = storeAt(server.url('app'), { schema: 'missing', create: true })
@@ -90,7 +90,7 @@ test('says that the tables are missing, and makes them only if it may and shall'
   await hold(store, claimOf('b'))
 })
 
-test('makes the tables in a schema that is there with the right to create in it alone, again and again', async () => {
+test('creates the tables in an existing schema with only the privilege to create in it, repeatedly', async () => {
   await server.query(
     `create role owner login password '${secret}'; create schema given; grant all on schema given to owner`,
   )
@@ -115,9 +115,9 @@ test('refuses a database that cannot store every name, and a server that is too 
   for (const [url, message] of [
     [
       server.url().replace(/postgres$/, 'western'),
-      'the database has the encoding LATIN1: leases need one with the encoding UTF8',
+      'the database has the encoding LATIN1: use a database with the encoding UTF8',
     ],
-    [past, 'the server is PostgreSQL 11: version 12 or later is needed'],
+    [past, 'the server is PostgreSQL 11: use version 12 or later'],
   ] as const) {
     const pool = new Pool({ connectionString: url })
     for (const store of [postgres(pool, { create: true }), advisory(pool, { create: true })]) {
@@ -130,13 +130,13 @@ test('refuses a database that cannot store every name, and a server that is too 
   }
 })
 
-test("refuses a table that is another's, or of another format, and changes nothing of it", async () => {
+test('refuses a foreign table, or one of another format, and does not change it', async () => {
   await server.query(`create schema foreigner; create table foreigner.lease (id integer);
     create schema newer; create table newer.lease (id integer); comment on table newer.lease is 'Holdfast leases, format 9'`)
   const pool = new Pool({ connectionString: server.url() })
   for (const [schema, message] of [
-    ['foreigner', /exists and is not one of Holdfast's: choose another name with the option table/],
-    ['newer', /has format 9, this version of Holdfast knows format 1: use the same version everywhere/],
+    ['foreigner', /belongs to another application: choose another name with the option table/],
+    ['newer', /has format 9, and this version of Holdfast supports format 1: use the same version everywhere/],
   ] as const) {
     await using store = storeAt(server.url(), { schema, create: true })
     const expected = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(message) }
@@ -159,7 +159,7 @@ test.each(Object.entries(clients))(
       ],
       [server.url('unknown', 'a wrong one'), /PostgreSQL refused the user name or password/],
       [server.url('app', ''), /PostgreSQL refused the user name or password/],
-      [server.url('app', secret).replace('/postgres', '/elsewhere'), /there is no such database: correct its name/],
+      [server.url('app', secret).replace('/postgres', '/elsewhere'), /the database does not exist: correct its name/],
     ]
     for (const [url, message] of wrong) {
       const { client, close } = create(url)

@@ -66,7 +66,7 @@ describe.each(poolerGenerations())('pgbouncer (%s)', generation => {
     expect(await store.release(claim, signal)).toBe('released')
   })
 
-  test('does not believe that it hears messages through a pooler, and asks often instead', async () => {
+  test('detects that a pooler passes no notifications, and polls instead', async () => {
     const [holder, waiter] = [claimOf('deaf'), claimOf('deaf', { queue: true })]
     await using store = storeAt(pooler.url)
     await hold(store, holder)
@@ -83,7 +83,7 @@ describe.each(poolerGenerations())('pgbouncer (%s)', generation => {
     await (await waiting).release()
   })
 
-  test('is woken past the pooler where there is a way around it', async () => {
+  test('is woken over a direct connection beside the pooler', async () => {
     const [pooled, direct] = [new Pool({ connectionString: pooler.url }), new Pool({ connectionString: server.url() })]
     const [one, two] = [0, 1].map(() => createLocks(postgres(pooled, { direct })))
     const lease = await one?.acquire('around')
@@ -97,7 +97,7 @@ describe.each(poolerGenerations())('pgbouncer (%s)', generation => {
     await direct.end()
   })
 
-  test('where messages cannot be heard, that is tried seldom', async () => {
+  test('rarely retries to subscribe if notifications do not work', async () => {
     await using proxy = await startProxy(pooler)
     const url = pooler.url.replace(`:${pooler.port}/`, `:${proxy.port}/`)
     const [one, two] = [createLocks(storeAt(url)), createLocks(storeAt(url))]

@@ -138,7 +138,7 @@ describe.each([
     expect(await tryWith(options)).toMatch(message)
   })
 
-  test('warns once per host of a password that goes to another machine without TLS', async () => {
+  test('warns once per host about a password that is sent to another machine without TLS', async () => {
     const warned: string[] = []
     const emit = vi.spyOn(process, 'emitWarning').mockImplementation((text, options) => {
       warned.push(`${(options as { code?: string }).code} ${text}`)

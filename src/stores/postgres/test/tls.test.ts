@@ -48,7 +48,7 @@ const encrypted =
   "select from pg_stat_ssl join pg_stat_activity using (pid) where ssl and backend_type = 'client backend'"
 
 describe.each(Object.entries(clients))('%s', (name, create) => {
-  test('goes through TLS, closes what it opened, and refuses a server that nobody vouches for', async () => {
+  test('works over TLS, closes what it opened, and refuses an untrusted server', async () => {
     const { client, end } = create({ ca })
     {
       await using store = postgres(client, { create: true })
@@ -74,7 +74,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await stranger.end()
   })
 
-  test('names the host to a server behind which there are many', async () => {
+  test('sends the host name to a server that hosts many databases', async () => {
     const { client, end } = create({ ca })
     await using store = postgres(client, { create: true })
     const named = proxy.cutAfterRequest('localhost')
@@ -83,7 +83,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await end()
   })
 
-  test('gives up on a server that falls silent, also within the handshake, and serves again', async () => {
+  test('gives up on a server that stops responding, also during the handshake, and serves again', async () => {
     const { client, end } = create({ ca })
     await using store = postgres(client, { create: true })
     const silent = postgres(client)

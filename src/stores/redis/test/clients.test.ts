@@ -24,7 +24,7 @@ beforeEach(async () => {
 })
 
 describe.each(Object.entries(clients))('%s', (name, create) => {
-  test('closes its own connections and no other, and the client goes on', async () => {
+  test('closes only its own connections, and the client stays usable', async () => {
     await using proxy = await startProxy(server)
     const { client, close } = await create(proxy.port)
     const before = proxy.connections
@@ -48,7 +48,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     if (name === 'glide') await close()
   })
 
-  test('opens nothing until it is asked, and may be closed unused', async () => {
+  test('opens nothing before the first request, and may be closed unused', async () => {
     await using proxy = await startProxy(server)
     const { client, close } = await create(proxy.port)
     const before = proxy.accepted
@@ -58,7 +58,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
-test('takes the namespace of a key prefix of the client, and adds its own', async () => {
+test('uses the key prefix of the client, and adds its own', async () => {
   const plain = new Redis({ port: server.port, lazyConnect: true })
   const prefixed = new Valkey({ port: server.port, lazyConnect: true, keyPrefix: 'app:' })
   const nodeRedis = createClient({ socket: { host, port: server.port }, keyPrefix: 'app:' })
@@ -72,7 +72,7 @@ test('takes the namespace of a key prefix of the client, and adds its own', asyn
   expect(await server.call('KEYS', '*{:a}')).toEqual(expect.arrayContaining(['holdfast:{:a}', 'app:leases:{:a}']))
 })
 
-test('takes the database of the client', async () => {
+test('uses the database of the client', async () => {
   await using a = storeOf(new Redis({ port: server.port, lazyConnect: true, db: 3 }))
   await using b = storeOf(createClient({ socket: { host, port: server.port }, database: 3 }))
   await using c = storeOf(createClient4({ socket: { host, port: server.port } }))
@@ -86,7 +86,7 @@ describe.each([
   ['ioredis5', 3, (port: number) => new Redis5({ port })],
   ['iovalkey', 4, (port: number) => new Valkey({ port })],
 ] as const)('%s', (_, db, connect) => {
-  test('P2: takes the database that the client has selected before', async () => {
+  test('P2: uses the database that the client selected before', async () => {
     const selecting = connect(server.port)
     await selecting.select(db)
     await using selected = storeOf(selecting)
@@ -137,7 +137,7 @@ test('is not disturbed by a client that subscribes, monitors, is in a transactio
   await hold(store, claimOf('c'))
 })
 
-test('uses a pool of node-redis as it is, and waiters poll', async () => {
+test('uses a pool of node-redis itself, and waiters poll', async () => {
   const pool = createClientPool({ socket: { host, port: server.port } })
   await pool.connect()
   const store = storeOf(pool)
@@ -150,7 +150,7 @@ test('uses a pool of node-redis as it is, and waiters poll', async () => {
   await pool.close()
 })
 
-test('reads what a client answers in bytes', async () => {
+test('reads answers of a client that returns bytes', async () => {
   const addresses = [{ host, port: server.port }]
   const glide = await GlideClient.createClient({ addresses, defaultDecoder: Decoder.Bytes })
   const mapped = createClient({
@@ -169,7 +169,7 @@ test('reads what a client answers in bytes', async () => {
   glide.close()
 })
 
-test('refuses what is no client, and says what would be', () => {
+test('refuses what is not a client, and says what to pass', () => {
   const client = new Redis({ lazyConnect: true })
   const wrong = [
     undefined,
@@ -208,12 +208,12 @@ test('F10: refuses ioredis-mock and node_redis 3 by name, and says what to use',
   )
 })
 
-test('knows a cluster client from a client of one server', () => {
+test('distinguishes a cluster client from a client of one server', () => {
   expect(driverOf(new Redis.Cluster([{ host, port: 1 }], { lazyConnect: true })).isCluster).toBe(true)
   expect(driverOf(new Redis({ lazyConnect: true })).isCluster).toBe(false)
 })
 
-test('rejects at once, and says why, when nothing listens', async () => {
+test('rejects at once with the reason when no server listens', async () => {
   await using down = await startRedis()
   await down.kill()
   for (const create of [clients.ioredis, clients.iovalkey, clients['node-redis'], clients['node-redis4']]) {

@@ -46,7 +46,7 @@ test('keeps all leases that outlast the jump', async () => {
   await locks.close()
 })
 
-test('ends a lease that a clock set back has stretched after one more ttl, once another asks', async () => {
+test('a lease that was extended by a clock set back ends after one more ttl, once another asks', async () => {
   const claim = claimOf('a', { ttl: 1_000 })
   await hold(store, claim)
   clock.jumpWall(-HOUR)
@@ -55,7 +55,7 @@ test('ends a lease that a clock set back has stretched after one more ttl, once 
   await until('it has ended', async () => (await acquire(store, claimOf('a'))).held)
 })
 
-test('raises tokens although the clock went back, as long as the counter lives', async () => {
+test('raises tokens although the clock went back, as long as the counter exists', async () => {
   const claim = claimOf('a')
   const token = await hold(store, claim)
   await store.release(claim, signal)
@@ -66,7 +66,7 @@ test('raises tokens although the clock went back, as long as the counter lives',
   expect(await hold(store, claimOf('a'))).toBe(token + 3n)
 })
 
-test('a server whose clock was in the year 2100 goes on counting from there', async () => {
+test('a server whose clock was in the year 2100 continues to count from there', async () => {
   clock.jumpWall(YEARS)
   const ahead = claimOf('a', { ttl: 1_000 })
   const token = await hold(store, ahead)
@@ -82,7 +82,7 @@ test('a server whose clock was in the year 2100 goes on counting from there', as
   expect((await look(store, { name: 'a' }))[0]).toMatchObject({ token: token + 1n })
 })
 
-test('refuses a token beyond what every number holds exactly', async () => {
+test('refuses a token above the largest exact integer', async () => {
   await server.call('SET', 'holdfast:{:a}', '1 0000000000000 free 0 9007199254740990 1000 - []')
   const last = claimOf('a')
   expect(await hold(store, last)).toBe(9_007_199_254_740_991n)

@@ -80,7 +80,7 @@ describe.each(Object.entries(clients))('%s', (_, create) => {
     close()
   })
 
-  test('wakes a waiter whatever node has the name', async () => {
+  test('wakes a waiter, whichever node has the name', async () => {
     const { client, close } = await create()
     const [one, two] = [createLocks(storeOf(client)), createLocks(storeOf(client))]
     for (const each of names.slice(0, 5)) {

@@ -41,7 +41,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     await server[Symbol.asyncDispose]()
   })
 
-  /** The connections that are there now say nothing any more. */
+  /** The current connections stop responding. */
   const silence = (): void => {
     for (const pipe of pipes()) pipe.deafen()
   }
@@ -52,7 +52,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     await until('it serves again', () => look(store, { name: 'warm' }).catch(() => undefined))
   }
 
-  /** One request is lost on a silent connection, until it gives up after 5 s. Others must be served before. */
+  /** One request is lost on an unresponsive connection, and gives up after 5 s. Others must be served before. */
   const servesAfterSilence = async (): Promise<void> => {
     silence()
     let [isServed, hasGivenUp] = [false, false]
@@ -74,13 +74,15 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     expect(isServed).toBe(true)
   }
 
-  test('S4: a reachable server is used after two resets and a silent connection', { timeout: 20_000 }, async () => {
+  test('S4: a reachable server is used after two resets and an unresponsive connection', {
+    timeout: 20_000,
+  }, async () => {
     await cut()
     await cut()
     await servesAfterSilence()
   })
 
-  test('S4: a reachable server is used after any number of silent connections and resets', {
+  test('S4: a reachable server is used after any number of unresponsive connections and resets', {
     timeout: 60_000,
   }, async () => {
     for (const each of ['silent', 'silent', 'cut', 'silent', 'silent', 'cut', 'cut', 'silent']) {
@@ -129,7 +131,7 @@ describe('a password that is changed and restored', () => {
     client.disconnect()
   }
 
-  test('S8: a wait goes on while the password is wrong', async () => {
+  test('S8: a wait continues while the password is wrong', async () => {
     const locks = createLocks(store, { ttl: 30_000 })
     const waiting = locks.acquire('a', { wait: 20_000 })
     expect(await failureOf(locks.tryAcquire('b'))).toMatchObject({

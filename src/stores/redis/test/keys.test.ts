@@ -25,7 +25,7 @@ afterEach(async () => {
   client.disconnect()
 })
 
-/** Milliseconds that each key lives on, by what follows the name. */
+/** Milliseconds until each key expires, by its suffix. */
 async function lives(name: string): Promise<Record<string, number>> {
   const keys = await client.keys('*')
   const lease = `holdfast:{:${name}}`
@@ -33,13 +33,13 @@ async function lives(name: string): Promise<Record<string, number>> {
   return Object.fromEntries(await Promise.all(own.map(async kind => [kind, await client.pttl(lease + kind)])))
 }
 
-/** What the key of a lease says, without the moment. */
+/** The value of the key of a lease, without the time. */
 async function value(name: string): Promise<string | undefined> {
   const text = await client.get(`holdfast:{:${name}}`)
   return text?.replace(/^1 \d{13} /, '')
 }
 
-test('writes the keys that docs/reference/format.md describes, and each ends by itself', async () => {
+test('writes the keys that docs/reference/format.md describes, and each expires', async () => {
   const claim = claimOf('a', { owner: 'host:1:abc', note: 'n "1"', ttl: 5_000 })
   const token = await hold(store, claim)
   const lease = `5000 ${claim.id} ["host:1:abc","n \\"1\\""]`
@@ -73,7 +73,7 @@ test('writes the keys that docs/reference/format.md describes, and each ends by 
   expect(Object.keys(left)).toHaveLength(Object.keys(expected).length)
 })
 
-test('writes a note in its place, whatever its length, and nothing else of the lease', async () => {
+test('writes only the note of a lease, whatever its length', async () => {
   const claim = claimOf('a', { note: 'at first' })
   const token = await hold(store, claim)
   await client.pexpire('holdfast:{:a}', 60_000)
@@ -90,7 +90,7 @@ test('writes a note in its place, whatever its length, and nothing else of the l
   expect(await value('a')).toMatch(`held 1 ${token} 10000 ${claim.id} ["test","with a line"]`)
 })
 
-test('writes no note of a lease that ran out, although nobody took it', async () => {
+test('writes no note of an expired lease, even if nobody acquired the name', async () => {
   const claim = claimOf('a')
   await hold(store, claim)
   await client.setrange('holdfast:{:a}', 2, String(Date.now() - 1_000))
@@ -100,7 +100,7 @@ test('writes no note of a lease that ran out, although nobody took it', async ()
   expect(await client.get('holdfast:{:a}')).toBe(before)
 })
 
-test('leaves one key of a name that was let go, which ends after a day', async () => {
+test('leaves one key of a released name, which expires after a day', async () => {
   const claim = claimOf('a')
   await hold(store, claim)
   await store.renew(claim, signal)
@@ -121,7 +121,7 @@ test('outlives a lease of 24 days with its token', async () => {
   await store.release(claim, signal)
 })
 
-test('holds 10,000 names, renews and lists them, and leaves nothing that does not end', async () => {
+test('holds, renews and lists 10,000 names, and leaves nothing without an expiry', async () => {
   const claims = Array.from({ length: 10_000 }, (_, index) => claimOf(`job ${index}`, { ttl: 60_000 }))
   await Promise.all(claims.map(claim => hold(store, claim)))
   const renewed = await Promise.all(claims.map(claim => store.renew(claim, signal)))
@@ -134,7 +134,7 @@ test('holds 10,000 names, renews and lists them, and leaves nothing that does no
   expect(expires).toBe(keys)
 })
 
-test('keeps every name to itself', async () => {
+test('keeps names separate', async () => {
   const names = [
     'a',
     'a:b',
@@ -162,7 +162,7 @@ test('keeps every name to itself', async () => {
   for (const claim of claims) expect(await store.release(claim, signal)).toBe('released')
 })
 
-test('raises tokens over FLUSHALL', async () => {
+test('raises tokens across FLUSHALL', async () => {
   const claim = claimOf('a')
   const token = await hold(store, claim)
   await client.flushall()
@@ -170,13 +170,13 @@ test('raises tokens over FLUSHALL', async () => {
   expect(await hold(store, claimOf('a'))).toBeGreaterThan(token)
 })
 
-test('works on after SCRIPT FLUSH', async () => {
+test('continues to work after SCRIPT FLUSH', async () => {
   await hold(store, claimOf('a'))
   await client.script('FLUSH')
   await hold(store, claimOf('b'))
 })
 
-test('refuses what another version wrote, in its place and nowhere else', async () => {
+test('refuses a name that another version wrote, and no other', async () => {
   await client.set('holdfast:{:new lease}', '2 something else')
   await client.set('holdfast:{:new token}', '2:17')
   for (const name of ['new lease', 'new token']) {

@@ -44,7 +44,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await proxy.stop()
   })
 
-  test('rejects what is asked while the server is down, and it is not done when the server is back', async () => {
+  test('rejects requests while the server is down, and they are not carried out when it is back', async () => {
     await server.kill()
     const outcomes = await Promise.all(
       ['a', 'b', 'c'].map(each => failureOf(within(5_000, acquire(store, claimOf(each))))),
@@ -55,7 +55,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     expect((await look(store, { prefix: '' })).map(record => record.name)).toEqual(['d'])
   })
 
-  test('rejects what is under way when the connection is cut, and does not send it again', async () => {
+  test('rejects requests in flight when the connection is cut, and does not send them again', async () => {
     proxy.up.hold()
     const outcome = failureOf(within(5_000, acquire(store, claimOf('a'))))
     await sleep(10)
@@ -88,7 +88,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     expect(await store.release(claim, signal)).toBe('released')
   })
 
-  test('refuses an acquire that reached a stopped server, when its sender has given up', async () => {
+  test('refuses an acquire that reached a paused server after its sender gave up', async () => {
     const claim = claimOf('a', { ttl: 600 })
     await server.pause()
     const asked = performance.now()
@@ -102,7 +102,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     expect(await server.call('KEYS', '*{:a}*')).toEqual([])
   })
 
-  test('refuses an acquire that arrives late, and one that arrives after its withdrawal', async () => {
+  test('refuses a stale acquire, and one that arrives after its withdrawal', async () => {
     const claim = claimOf('a')
     proxy.up.hold()
     const stale = acquire(store, claim).catch(error => error)
@@ -118,7 +118,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     await other.close()
   })
 
-  test('never says that a lease is lost because its renewal was late', async () => {
+  test('a stale renewal never reports the lease as lost', async () => {
     const claim = claimOf('a', { ttl: 600 })
     await hold(store, claim)
     proxy.up.hold()
@@ -128,7 +128,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
     expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
-  test('refuses a note that arrives late, and never says that the lease is lost', async () => {
+  test('refuses a stale note, and never reports the lease as lost', async () => {
     const claim = claimOf('a', { note: 'in time' })
     await hold(store, claim)
     proxy.up.hold()
@@ -140,7 +140,7 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
-test('keeps its connection when only its own event loop stood still', async () => {
+test('keeps its connection when only its own event loop was blocked', async () => {
   const { client, close } = (await clients.ioredis?.(server.port)) ?? expect.fail()
   await using near = storeOf(client)
   await hold(near, claimOf('warm too'))
@@ -156,13 +156,13 @@ test('keeps its connection when only its own event loop stood still', async () =
   await close()
 })
 
-test('rejects what is asked of a server that takes connections and says nothing, and asks it anew', async () => {
+test('rejects requests to a server that accepts connections but does not respond, and tries again', async () => {
   const mute = createServer(socket => socket.on('error', () => {}).resume()).listen(0, host)
   await once(mute, 'listening')
   const { port } = mute.address() as AddressInfo
   await Promise.all(
     Object.entries(clients).map(async ([name, create]) => {
-      if (name === 'glide') return // which does not make such a client at all
+      if (name === 'glide') return // it cannot create such a client
       const { client, close } = await create(port)
       const silent = storeOf(client)
       expect(await failureOf(acquire(silent, claimOf('a')))).toMatchObject({

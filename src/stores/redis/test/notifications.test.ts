@@ -36,7 +36,7 @@ const commands = async (): Promise<number> => {
   return Number(total_commands_processed)
 }
 
-test('a waiter that is heard asks nothing until it is woken', async () => {
+test('a waiter with a subscription sends no request until it is woken', async () => {
   const [holder, waiter] = [createLocks(near, { ttl: 60_000 }), createLocks(far, { ttl: 60_000 })]
   const lease = await holder.acquire('a')
   const waiting = waiter.acquire('a')
@@ -44,13 +44,13 @@ test('a waiter that is heard asks nothing until it is woken', async () => {
   await sleep(100)
   const before = await commands()
   await sleep(500)
-  // Each look at the count is a few commands itself.
+  // Each check of the count sends a few commands itself.
   expect((await commands()) - before).toBeLessThan(10)
   await lease.release()
   await (await waiting).release()
 })
 
-test('a waiter whose connection for messages is lost asks often until it is heard again', async () => {
+test('a waiter that lost its subscription polls until it has one again', async () => {
   const [holder, waiter] = [createLocks(near, { ttl: 60_000 }), createLocks(far, { ttl: 60_000 })]
   for (const how of ['cut', 'away'] as const) {
     const lease = await holder.acquire('a')
@@ -72,7 +72,7 @@ async function waiterFor(name: string): Promise<{ holder: Claim; waiter: Claim; 
   return { holder, waiter, busy: await acquire(near, waiter) }
 }
 
-test('a wake that comes before the watch is not lost, once messages are heard', async () => {
+test('a wake that comes before the watch is not lost, once subscribed', async () => {
   const first = await waiterFor('a')
   expect(first.busy).toMatchObject({ held: false, listens: false })
   let wakes = 0
@@ -87,7 +87,7 @@ test('a wake that comes before the watch is not lost, once messages are heard', 
   expect(delays).toEqual([0])
 })
 
-test('the next in line is told to come after a head that has not asked for a turn, and only then', async () => {
+test('the next waiter is woken with a delay if the first has not asked recently, and only then', async () => {
   for (const [isThere, told] of [
     [true, []],
     [false, [2 * TURN]],
@@ -113,7 +113,7 @@ test('the next in line is told to come after a head that has not asked for a tur
   }
 })
 
-test('a release passes over waiters whose process is gone and wakes the first that lives', async () => {
+test('a release skips waiters of dead processes and wakes the first live one', async () => {
   const dead = storeOf(new Redis({ port: server.port, lazyConnect: true }))
   const holder = claimOf('a')
   await hold(near, holder)

@@ -42,7 +42,7 @@ test('F12: a URL shares the names of a client with a key prefix, if it names bot
   expect(await look(named, { prefix: '' })).toMatchObject([{ name: 'shared', owner: 'client' }])
 })
 
-test('M10: a password that goes to another machine without TLS is warned of, once for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   const hosts = ['redis://app:x@127.0.0.1', 'redis://redis-m10', 'rediss://app:x@redis-m10', 'redis://app:x@redis-m10']
   for (const url of [...hosts, 'redlock://redis-m10,app:x@redlock-m10,127.0.0.1?trustRestarted=true'])
@@ -57,14 +57,14 @@ test('M10: a password that goes to another machine without TLS is warned of, onc
 
 test('says what is wrong with a URL, and never what the password is', async () => {
   const wrong: Record<string, RegExp> = {
-    'redis://': /names no host/,
-    'redis:': /names no host/,
-    'redis:localhost': /names no host/,
+    'redis://': /has no host/,
+    'redis:': /has no host/,
+    'redis:localhost': /has no host/,
     'redis://user:s3cret@host:99999': /port 99999/,
-    'redis://user:s3cret@ho st': /cannot be read/,
-    'redis://user:s3cret@host/zero': /database in the URL of a Redis store must be a number/,
-    'redis://user:s3cret@host/1/2': /database in the URL of a Redis store must be a number/,
-    'redis://user:s3cret@host/-1': /database in the URL of a Redis store must be a number/,
+    'redis://user:s3cret@ho st': /is invalid/,
+    'redis://user:s3cret@host/zero': /database in the URL of the Redis store must be a number/,
+    'redis://user:s3cret@host/1/2': /database in the URL of the Redis store must be a number/,
+    'redis://user:s3cret@host/-1': /database in the URL of the Redis store must be a number/,
     'redis://user:s3cret@host#1': /has a #/,
     'redis://user:s3cret%@host': /a % that encodes nothing/,
     'redis://user:s3cret@host?ttl=5': /no option "ttl", only prefix, shortestTtl/,
@@ -87,7 +87,7 @@ test('L16: no message repeats a password with a special character that nobody en
     }
 })
 
-test('says that the password in a URL is wrong, and that nobody answers', async () => {
+test('reports a wrong password in a URL, and a server that does not respond', async () => {
   await using wrong = await openStore(`redis://app:s3cret@127.0.0.1:${server.port}`)
   const refused = await failureOf(hold(wrong, claimOf('a')))
   expect(refused).toMatchObject({
@@ -104,7 +104,7 @@ test('says that the password in a URL is wrong, and that nobody answers', async 
 })
 
 describe('the client library', () => {
-  // The package in a place from which none is to be seen, as a linked or a global one.
+  // The package in a place from which no client can be resolved, as if linked or global.
   const home = newFolder('alone')
   const project = join(home, 'project')
 
@@ -147,7 +147,7 @@ describe('the client library', () => {
     return stdout.trim()
   }
 
-  test('is named with the line that installs it when there is none', async () => {
+  test('is reported with the command that installs it if it is missing', async () => {
     expect(await attempt('redis')).toBe(
       'DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis where holdfast is installed (npm i -g for ' +
         'a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it',
@@ -164,7 +164,7 @@ describe('the client library', () => {
     },
   )
 
-  test('is reported as it is when it is there and broken', async () => {
+  test('is reported with its own error if it is broken', async () => {
     const other = join(home, 'broken')
     mkdirSync(join(other, 'node_modules/ioredis'), { recursive: true })
     symlinkSync(join(home, 'package'), join(other, 'node_modules/holdfast'))

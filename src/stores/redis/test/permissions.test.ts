@@ -86,7 +86,7 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
 
   test('says that the password is wrong, and never which it was', async () => {
     if (name === 'glide') {
-      // Its client is not made at all.
+      // Its client cannot be created.
       await expect(as('least', 'wrong')).rejects.toThrow(/AuthenticationFailed|WRONGPASS/)
       return
     }
@@ -147,7 +147,7 @@ test('needs one more permission for another database, and never uses database 0 
   expect(await server.call('KEYS', '*elsewhere*')).toEqual([])
 })
 
-test('waits by asking where it may not listen, and its holders need not tell', async () => {
+test('polls without the permission to subscribe, and its holders need none to publish', async () => {
   const { client, close } = await ioredis('deaf')
   await using store = storeOf(client)
   const [first, second] = [claimOf('d'), claimOf('d', { queue: true })]

@@ -130,7 +130,7 @@ describe('an eviction policy that may drop leases', () => {
   })
 })
 
-test('serves on without memory: what is held is renewed, annotated and released, what is new is refused for now', async () => {
+test('without memory it renews, annotates and releases leases, and refuses new ones for now', async () => {
   await using full = await startRedis()
   await using store = storeOf(new Redis({ port: full.port, lazyConnect: true }))
   const locks = createLocks(store)
@@ -145,7 +145,7 @@ test('serves on without memory: what is held is renewed, annotated and released,
   await (await locks.acquire('b')).release()
 })
 
-test('a client whose clock is in the year 2100 poisons no token, and loses no lease by it', async () => {
+test('a client whose clock is in the year 2100 corrupts no token and loses no lease', async () => {
   using clock = startClock()
   clock.jumpWall(74 * 365 * 86_400_000)
   const { code, stdout } = await run(

@@ -36,7 +36,7 @@ const stores: Record<string, () => Store> = {
 }
 
 describe.each(Object.entries(stores))('%s', (_, open) => {
-  test('keeps a lease over a failover that lost nothing, and its holder renews it', { timeout: 60_000 }, async () => {
+  test('keeps a lease across a failover that lost nothing, and its holder renews it', { timeout: 60_000 }, async () => {
     const store = open()
     const locks = createLocks(store, { ttl: 20_000 })
     const lease = await locks.acquire('a')
@@ -52,7 +52,7 @@ describe.each(Object.entries(stores))('%s', (_, open) => {
     await locks.close()
   })
 
-  test('tells the holder whose lease a failover forgot, and the next token is higher', {
+  test('notifies the holder whose lease a failover lost, and the next token is higher', {
     timeout: 60_000,
   }, async () => {
     const store = open()
@@ -103,11 +103,11 @@ test('serves while a sentinel is dead, and finds the master past it', async () =
   }
 })
 
-test('what is refused in a failover may be asked again', { timeout: 60_000 }, async () => {
+test('a request that is refused during a failover can be retried', { timeout: 60_000 }, async () => {
   const store = stores.ioredis?.() as Store
   await hold(store, claimOf('a'))
   const master = await set.master()
-  // As a master that learns late that it is one no more.
+  // Like a master that learns late that it was replaced.
   await master.call('REPLICAOF', host, (await set.replica()).port)
   const error = await failureOf(hold(store, claimOf('b')))
   expect(error).toMatchObject({ retryable: true })

@@ -65,7 +65,7 @@ describe.concurrent.each(Object.entries(clients))('%s', (_, create) => {
     })
   })
 
-  test('F10: says neither where a connection without TLS is served', async () => {
+  test('F10: reports neither if a connection without TLS works', async () => {
     await using store = storeOf(create(server.port, false))
     await hold(store, claimOf(crypto.randomUUID()))
   })

@@ -22,10 +22,10 @@ afterAll(async () => {
   await nodes[Symbol.asyncDispose]()
 })
 
-test('a command runs under a lease of a majority, and goes on when a node dies', async () => {
+test('a command runs under a lease of a majority, and continues when a node dies', async () => {
   const job = ['sh', '-c', 'echo ready $HOLDFAST_STORE; while [ ! -e done ]; do sleep 0.1; done; exit 5']
   const running = start(['run', 'job', '--ttl', '1500ms', '--', ...job], { env })
-  await running.says(`ready ${url}`)
+  await running.prints(`ready ${url}`)
   expect((await nodes.holders('job')).filter(id => id !== undefined).length).toBeGreaterThanOrEqual(2)
   await nodes.servers[1]?.kill()
   const busy = await holdfast(['run', 'job', '--', 'true'], { env })
@@ -41,7 +41,7 @@ test('a command runs under a lease of a majority, and goes on when a node dies',
   await nodes.servers[1]?.start()
 })
 
-test('--at-least keeps the name at a majority after the process has ended, and then it frees itself', async () => {
+test('--at-least holds the name at a majority after the process has ended, until it expires', async () => {
   const begun = performance.now()
   const job = ['run', 'brief', '--at-least', '4s', '--', 'true']
   expect(await holdfast(job, { env })).toMatchObject({ code: 0, err: '' })
@@ -53,13 +53,13 @@ test('--at-least keeps the name at a majority after the process has ended, and t
   expect(await nodes.holders('brief')).toEqual([undefined, undefined, undefined])
 })
 
-test('--at-least longer than a server keeps a lease alone keeps the process, which goes on renewing', async () => {
+test('--at-least longer than maxTtl keeps the process running, which continues to renew', async () => {
   const short = nodes.url(`maxTtl=2500&prefix=short&nodeTimeout=500&password=${encoded}`)
   await nodes.age('short')
   const running = start(['run', 'long', '--ttl', '2s', '--at-least', '1m', '--', 'echo', 'ran'], {
     env: { HOLDFAST_STORE: short },
   })
-  await running.says('ran')
+  await running.prints('ran')
   const rival = await connect(short)
   for (const end = performance.now() + 3_500; performance.now() < end; await new Promise(next => setTimeout(next, 50)))
     expect(await rival.tryAcquire('long', { ttl: 1_000 })).toBeUndefined()
@@ -72,11 +72,11 @@ test('--at-least longer than a server keeps a lease alone keeps the process, whi
   await rival.close()
 })
 
-test('whoever waits runs when the name is given back, or broken', async () => {
+test('a waiter runs when the name is released or broken', async () => {
   const first = start(['run', 'job', '--', 'sh', '-c', 'echo ready; exec sleep 60'], { env })
-  await first.says('ready')
+  await first.prints('ready')
   const second = start(['run', 'job', '--wait', 'forever', '--', 'echo', 'second'], { env })
-  await second.tells('waiting')
+  await second.reports('waiting')
   const broken = await holdfast(['break', 'job'], { env })
   expect(broken.code).toBe(0)
   expect(await second.ended).toMatchObject({ code: 0, out: 'second\n' })
@@ -102,7 +102,7 @@ test('no majority is one line that names each node and no password', async () =>
   await nodes.servers[2]?.kill()
   const { code, err } = await holdfast(['run', 'job', '--ttl', '1s', '--', 'true'], { env })
   expect(code).toBe(69)
-  expect(err).toMatch(/^holdfast: no majority of the 3 nodes could be had: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
+  expect(err).toMatch(/^holdfast: no majority of the 3 nodes is available: .*ECONNREFUSED.*ECONNREFUSED.*\n/)
   expect(err).not.toMatch(/s3cr|word/)
   await nodes.heal()
 })

@@ -23,7 +23,7 @@ test('a release ends when all nodes have answered, though most of them may have 
   expect(await store.release(claim, signal)).toBe('gone')
 })
 
-test('a node that is full and cannot write its note waits, and releases all the same', async () => {
+test('a node that is full and cannot write its start time grants nothing, and still releases', async () => {
   await using nodes = await startNodes(3)
   await nodes.age()
   const store = nodes.store(CAUTIOUS, nodes.servers)
@@ -40,7 +40,7 @@ test('a node that is full and cannot write its note waits, and releases all the 
   expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
 })
 
-test('a quarantine begins no earlier than the server, however late that says since when it runs', async () => {
+test("a quarantine begins no earlier than the server's start, however late that is known", async () => {
   await using nodes = await startNodes(1)
   const [server] = nodes.servers as [(typeof nodes.servers)[0]]
   await server.call('SET', NOTE, 'abc 0')
@@ -68,7 +68,7 @@ test('a quarantine begins no earlier than the server, however late that says sin
   client.disconnect()
 })
 
-test('who may not hear of releases waits, and fails no node by that', async () => {
+test('a client that may not subscribe polls, and fails no node by that', async () => {
   const users = ['app on >secret ~holdfast:* resetchannels +@all']
   await using nodes = await startNodes(3, () => ({ users }))
   using failed = heard('node_failed', () => true)

@@ -43,7 +43,7 @@ describe.concurrent('with one of five nodes', () => {
     await next.extend()
     await during.release()
     await next.release()
-    // What it was asked in vain and is carried out now leaves nothing.
+    // Requests that were given up and are carried out now leave nothing.
     await nodes.heal()
     await freeEverywhere(nodes, 'before')
     await freeEverywhere(nodes, 'during')
@@ -74,7 +74,7 @@ describe.concurrent('with three of five nodes', () => {
     )
     for (const { code } of outcomes) expect(code).toMatch(/^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/)
     expect(outcomes[0]).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes could be had: /)
+    expect(outcomes[0]?.message).toMatch(/^no majority of the 5 nodes is available: /)
     lease.assertHeld()
     await nodes.heal()
     const rival = createLocks(await nodes.connected())
@@ -101,7 +101,7 @@ describe.concurrent('with three of five nodes', () => {
   })
 })
 
-test('a holder is told in time that a majority is gone', async () => {
+test('a holder is notified in time that a majority is gone', async () => {
   await using nodes = await startNodes(5)
   const locks = createLocks(await nodes.connected(), { ttl: TTL })
   const lease = await locks.acquire('a')
@@ -125,7 +125,7 @@ const mixtures = kinds.flatMap((first, at) => [
     .flatMap((second, next) => [[first, second], ...kinds.slice(at + next).map(third => [first, second, third])]),
 ])
 
-test('any mixture of dead nodes is told node by node, and is over when they answer', { timeout: 60_000 }, async () => {
+test('any mixture of dead nodes is reported node by node, until they answer', { timeout: 60_000 }, async () => {
   const password = 's3cr@t'
   await using nodes = await startNodes(3, () => ({ password }))
   const locks = createLocks(await nodes.connected({ ...IMPATIENT, nodeTimeout: 200 }), { ttl: TTL })
@@ -145,7 +145,7 @@ test('any mixture of dead nodes is told node by node, and is over when they answ
       const dead = nodes.names.slice(0, mixture.length)
       // Two are enough to know; of those that have not said yet nothing is said.
       expect(errors.length).toBeGreaterThanOrEqual(2)
-      expect(error.message).toMatch(/^no majority of the 3 nodes could be had: /)
+      expect(error.message).toMatch(/^no majority of the 3 nodes is available: /)
       for (const { code, message, cause } of errors) {
         expect(cause).toBeUndefined()
         expect(code).toMatch(/^(OUTCOME_UNKNOWN|STORE_UNAVAILABLE)$/)
@@ -174,7 +174,7 @@ async function acquireAgain(locks: Locks, name: string): Promise<{ release(): Pr
   return locks.tryAcquire(name).catch(() => undefined)
 }
 
-test('a node that fails and answers again is told of once each', async () => {
+test('a node that fails and answers again is reported once each', async () => {
   await using nodes = await startNodes(3)
   using failed = heard('node_failed', event => nodes.names.includes(event.node))
   using restored = heard('node_restored', event => nodes.names.includes(event.node))
@@ -196,7 +196,7 @@ test('a node that fails and answers again is told of once each', async () => {
   await locks.close()
 })
 
-test('what is wrong with one name is nothing that others suffer from', async () => {
+test('a problem of one name does not affect other names', async () => {
   await using nodes = await startNodes(3)
   using failed = heard('node_failed', event => nodes.names.includes(event.node))
   const locks = createLocks(await nodes.connected())
@@ -214,7 +214,7 @@ test('what is wrong with one name is nothing that others suffer from', async () 
   await locks.close()
 })
 
-test('a silent node is noticed while waiters come: what hears of releases is another connection', async () => {
+test('an unresponsive node is noticed while waiters come, although subscriptions use another connection', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected({ trustRestarted: true, nodeTimeout: 300 })
   const locks = createLocks(store)

@@ -28,7 +28,7 @@ function tooLate(error: LeaseError): undefined {
 const uneven = [1n, 5n, 3n, 2n, 4n].map(n => BigInt(Date.now() + 3_600_000) * 1_000n + n)
 
 describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, lose) => {
-  test('a vote of one node is taken back by the release', async () => {
+  test('a release withdraws the vote of one node', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const lost = lose(nodes, 3, 'vote')
@@ -40,7 +40,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await locks.close()
   })
 
-  test('the votes of a majority are taken back by the rejection, or are the claim’s when it asks again', async () => {
+  test('the votes of a majority are withdrawn after the rejection, or belong to the claim when it asks again', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const voted = Promise.all([0, 2, 4].map(index => lose(nodes, index, 'vote')))
@@ -58,7 +58,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await locks.close()
   })
 
-  test('the store itself takes them back, whether anybody releases the claim or not', async () => {
+  test('the store itself withdraws them, even if the claim is not released', async () => {
     await using nodes = await startNodes(5)
     const store = await nodes.connected(IMPATIENT)
     const voted = Promise.all([0, 1, 4].map(index => lose(nodes, index, 'vote')))
@@ -68,7 +68,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await freeEverywhere(nodes, 'a')
   })
 
-  test('what is committed is taken back with the votes, also those that came meanwhile', async () => {
+  test('a commit is withdrawn with the votes, also with later ones', async () => {
     await using nodes = await startNodes(5)
     await spend(nodes, 'a', uneven)
     // Time for one attempt, and none for another.
@@ -83,7 +83,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await freeEverywhere(nodes, 'a')
   })
 
-  test('a release is confirmed all the same', async () => {
+  test('a release is still confirmed', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
     const lease = await locks.acquire('a')
@@ -94,7 +94,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
     await locks.close()
   })
 
-  test('a renewal is made again, and the lease is held', async () => {
+  test('a renewal is repeated, and the lease is held', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: 3_000 })
     const lease = await locks.acquire('a')
@@ -110,7 +110,7 @@ describe.concurrent.each(Object.entries(ways))('when it is done and %s', (_, los
   })
 })
 
-test.concurrent('what a majority that stood still is asked in vain leaves nothing when it goes on', async () => {
+test.concurrent('requests to a paused majority that were given up leave nothing behind when it continues', async () => {
   await using nodes = await startNodes(5)
   const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })
   for (const index of [1, 2, 3]) await nodes.servers[index]?.pause()
@@ -135,7 +135,7 @@ test.concurrent('a vote that arrives after its claim was withdrawn is refused', 
   expect(await nodes.holders('a')).toEqual([undefined, undefined, undefined])
 })
 
-test.concurrent('closing while votes are under way leaves nothing', async () => {
+test.concurrent('closing while votes are in flight leaves nothing behind', async () => {
   await using nodes = await startNodes(5)
   for (const delay of [0, 1, 3, 10, 30]) {
     const locks = createLocks(await nodes.connected(IMPATIENT), { ttl: TTL })

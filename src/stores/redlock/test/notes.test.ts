@@ -30,7 +30,7 @@ async function serving(store: Store): Promise<void> {
   await until('all serve', async () => (await nodesOf(store)).every(node => node.state === 'serving'))
 }
 
-test.concurrent('a note is written in its place, with a number that rises, and nothing else of the vote', async () => {
+test.concurrent('only the note of a vote is written, with a rising revision', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)
@@ -49,7 +49,7 @@ test.concurrent('a note is written in its place, with a number that rises, and n
   expect(await nodes.servers[0]?.call('PTTL', 'holdfast:redlock:{:a}')).toBeLessThanOrEqual(60_000)
 })
 
-test.concurrent('a node that missed a note shows an older one to nobody who hears of the newer', async () => {
+test.concurrent('a node that missed a note does not show an older one if another node has the newer', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected(IMPATIENT)
   const claim = await heldByAll(nodes, store)
@@ -65,7 +65,7 @@ test.concurrent('a node that missed a note shows an older one to nobody who hear
   expect(await acquire(store, claimOf('a'))).toMatchObject({ held: false, holder: { note: 'newer' } })
 })
 
-test.concurrent('a late copy of an older note does not take back a newer one', async () => {
+test.concurrent('a stale copy of an older note does not replace a newer one', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)
@@ -83,7 +83,7 @@ test.concurrent('a late copy of an older note does not take back a newer one', a
   expect(await lease(nodes, 2)).toBe(written)
 })
 
-test.concurrent('a note that arrives late is refused, and nobody says that the lease is lost', async () => {
+test.concurrent('a stale note is refused, and the lease is not reported as lost', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)
@@ -97,7 +97,7 @@ test.concurrent('a note that arrives late is refused, and nobody says that the l
   expect(await Promise.all([0, 1, 2].map(index => lease(nodes, index)))).toEqual(before)
 })
 
-test.concurrent('a node that forgot the lease is given its last note with it', async () => {
+test.concurrent('a node that lost the lease gets its latest note with it', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)
@@ -110,7 +110,7 @@ test.concurrent('a node that forgot the lease is given its last note with it', a
     return (await nodes.holders('a'))[2] === claim.id
   })
   expect(await lease(nodes, 2)).toMatch(/ \["test","newer",1\]$/)
-  // A renewal that is older than the note may restore an older one, of which nobody hears.
+  // A renewal that is older than the note may restore an older note, which must not be shown.
   await nodes.servers[2]?.call('FLUSHALL')
   await until('it is set again', async () => {
     await store.renew(claim, signal)
@@ -125,7 +125,7 @@ test.concurrent('a node that forgot the lease is given its last note with it', a
   })
 })
 
-test.concurrent('a majority that forgot the lease is not taken for a loss, as a renewal restores it', async () => {
+test.concurrent('a lease that a majority lost does not count as lost, because a renewal restores it', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = { ...(await heldByAll(nodes, store)), note: 'newer' }
@@ -137,7 +137,7 @@ test.concurrent('a majority that forgot the lease is not taken for a loss, as a 
   expect(await store.annotate(claim, signal)).toBe(true)
 })
 
-test.concurrent('a lease that ran out gets no note, although nobody took it', async () => {
+test.concurrent('an expired lease gets no note, even if nobody acquired the name', async () => {
   await using nodes = await startNodes(3)
   const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)

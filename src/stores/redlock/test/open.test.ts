@@ -30,7 +30,7 @@ afterAll(async () => {
 const unused = (): Redis => new Redis({ port: 1, lazyConnect: true })
 
 describe('a URL', () => {
-  test('names the servers, what they ask for, their database and the options', async () => {
+  test('has the servers, their credentials, their database and the options', async () => {
     const options = 'prefix=team%20a&trustRestarted=true&nodeTimeout=250&elapsedLimit=0.5&drift=0.1&maxTtl=20000'
     const claim = claimOf('a', { ttl: 10_000 })
     {
@@ -52,7 +52,7 @@ describe('a URL', () => {
     client.disconnect()
   })
 
-  test('has credentials for each server, and for all that have none of their own', async () => {
+  test('has credentials for each server, and common ones for the others', async () => {
     const [first, second, third] = addresses
     const options = 'trustRestarted=true&nodeTimeout=250'
     for (const url of [
@@ -94,29 +94,29 @@ describe('a URL', () => {
     await failureOf(hold(store, claimOf('a')))
     listener.close()
     const CLIENT_HELLO = 22
-    // A handshake that takes long is tried again, and a plain PING then asks whether the port speaks TLS at all.
+    // A slow handshake is retried, and a plain PING then checks whether the port speaks TLS.
     const others = heard.filter(byte => byte !== 'P'.charCodeAt(0))
     expect(others.length).toBeGreaterThanOrEqual(2)
     expect(new Set(others)).toEqual(new Set([CLIENT_HELLO]))
   })
 
   test.each<[string, RegExp]>([
-    ['redlock:', /names no host: write redlock:\/\//],
-    ['redlock://', /names no host/],
-    ['redlock:a,b,c', /names no host/],
-    ['redlock://?prefix=a', /names no host/],
-    ['redlock://a,b,c#d', /cannot be read/],
-    ['redlock://u:s3cret@a,,c', /a host in the URL .* cannot be read/],
+    ['redlock:', /has no host: write redlock:\/\//],
+    ['redlock://', /has no host/],
+    ['redlock:a,b,c', /has no host/],
+    ['redlock://?prefix=a', /has no host/],
+    ['redlock://a,b,c#d', /is invalid/],
+    ['redlock://u:s3cret@a,,c', /a host in the URL .* is invalid/],
     ['redlock://u:s3cret@a:99999,b,c', /port 99999/],
-    ['redlock://u:s3cret@a b,c,d', /a host in the URL .* cannot be read/],
+    ['redlock://u:s3cret@a b,c,d', /a host in the URL .* is invalid/],
     ['redlock://u:s3cret%@a,b,c', /a % that encodes nothing/],
     ['redlock://u:s3cret@a', /was given 1 client: use redis\(client\) for one server/],
-    ['redlock://u:s3cret@a,b,c/zero', /database of a Redlock store is a number/],
-    ['redlock://a,b,c/-1', /database of a Redlock store is a number/],
-    ['redlock://u:x/s3cret@a,b,c', /database of a Redlock store is a number/],
+    ['redlock://u:s3cret@a,b,c/zero', /database in the URL of the Redlock store must be a number/],
+    ['redlock://a,b,c/-1', /database in the URL of the Redlock store must be a number/],
+    ['redlock://u:x/s3cret@a,b,c', /database in the URL of the Redlock store must be a number/],
     ['redlock://u:x?s3cret@a,b,c', /has no such option, only prefix, /],
     ['redlock://u:x?s3cret=1@a,b,c', /has no such option, only prefix, /],
-    ['redlock://u:x#s3cret@a,b,c', /cannot be read/],
+    ['redlock://u:x#s3cret@a,b,c', /is invalid/],
     ['redlock://a,b,c?ttl=5', /has no option "ttl", only prefix, nodeTimeout/],
     ['redlock://a,b,c?prefix=a&prefix=b', /prefix is given twice/],
     ['redlock://a,b,c?password=s3cret&password=s3cret', /password is given twice/],
@@ -132,7 +132,7 @@ describe('a URL', () => {
     expect(inspect(error)).not.toMatch('s3cret')
   })
 
-  test('says that a password is wrong, and for which server; and serves once it is right', async () => {
+  test('reports a wrong password and its server, and serves once it is right', async () => {
     const [first, second, third] = addresses
     const own = `app:pw@${first},app:pw@${second},app:s3cret@${third}`
     const locks = await connect(`redlock://${own}?trustRestarted=true&nodeTimeout=250`)
@@ -157,7 +157,7 @@ test.each<[string, () => unknown, RedlockOptions | undefined, RegExp]>([
   ['holes', () => [unused(), undefined], undefined, /^redlock, as client 2, was given undefined: pass a client/],
   ['one twice', () => Array.from({ length: 3 }).fill(unused()), undefined, /the same client twice/],
   ['a cluster', () => [unused(), new Redis.Cluster([{ port: 1 }], { lazyConnect: true })], {}, /a cluster client/],
-  ['a pool', () => [unused(), createClientPool()], {}, /pool, .* connect again unnoticed/],
+  ['a pool', () => [unused(), createClientPool()], {}, /pool, .* reconnect silently/],
   ['a wrong option', () => [unused(), unused()], { ttl: 5 } as RedlockOptions, /no option "ttl", only prefix/],
   ['no prefix', () => [unused(), unused()], { prefix: '' }, /prefix is empty/],
   ['an odd prefix', () => [unused(), unused()], { prefix: 'a\n' }, /prefix has a control character/],
@@ -178,13 +178,13 @@ test.each<[string, () => unknown, RedlockOptions | undefined, RegExp]>([
   expect(attempt).toThrow(message)
 })
 
-test('a ttl longer than maxTtl is refused to whoever asks for it, and to whoever extends', async () => {
+test('a ttl longer than maxTtl is refused, for acquire and for extend', async () => {
   await using few = await startNodes(3)
   await few.age()
   const locks = createLocks(few.store({ maxTtl: 1_000, nodeTimeout: 250 }), { ttl: 1_000 })
   const refusal = {
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/ttl of 1001 ms is longer than .* maxTtl of 1000 ms/),
+    message: expect.stringMatching(/ttl of 1001 ms is longer than maxTtl of the store, 1000 ms/),
   }
   await expect(locks.acquire('a', { ttl: 1_001 })).rejects.toMatchObject(refusal)
   const lease = await locks.acquire('a')
@@ -195,7 +195,7 @@ test('a ttl longer than maxTtl is refused to whoever asks for it, and to whoever
   await locks.close()
 })
 
-test('opens nothing until it is asked, leaves the clients alone, and closes what it opened', async () => {
+test('opens nothing before the first request, leaves the clients alone, and closes what it opened', async () => {
   await using few = await startNodes(3)
   const connections = (): number => few.proxies.reduce((sum, proxy) => sum + proxy.connections, 0)
   const clients = few.proxies.map(({ port }) => new Redis({ port, lazyConnect: true }))
@@ -214,7 +214,7 @@ test('opens nothing until it is asked, leaves the clients alone, and closes what
   expect(listeners()).toEqual(before)
 })
 
-test('clients of several libraries make one majority; waiters poll if one of them hears nothing', async () => {
+test('clients of several libraries form one majority, and waiters poll if one of them cannot subscribe', async () => {
   await using few = await startNodes(3)
   const [one, two, three] = few.servers.map(({ port }) => port) as [number, number, number]
   const pool = createClientPool({ socket: { host, port: three } })

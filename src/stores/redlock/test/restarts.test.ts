@@ -23,18 +23,18 @@ async function restartCase(nodes: Nodes, options: object): Promise<{ granted: bi
   return { granted, next: hold(rival, claimOf('a', { ttl: MAX_TTL })) }
 }
 
-describe.concurrent('a majority holds, one of it restarts without its data, and another asks that one and the rest', () => {
-  test('it is refused, and told when to come', async () => {
+describe.concurrent('a majority holds, one of its nodes restarts without data, and another claim asks it and the rest', () => {
+  test('it is refused, and told when to ask again', async () => {
     await using nodes = await startNodes(5)
     await nodes.age()
     const { next } = await restartCase(nodes, CAUTIOUS)
     const error = await failureOf(next)
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-    expect(error.message).toMatch(/^no majority of the 5 nodes could be had: /)
+    expect(error.message).toMatch(/^no majority of the 5 nodes is available: /)
     expect(error.message).toMatch(QUARANTINED)
   })
 
-  test('if restarted nodes were trusted it would be granted: two hold, and only the token tells', async () => {
+  test('if restarted nodes were trusted it would be granted: two hold, and only the token distinguishes them', async () => {
     await using nodes = await startNodes(5)
     const { granted, next } = await restartCase(nodes, TRUSTED)
     expect(await next).toBeGreaterThan(granted)
@@ -56,7 +56,7 @@ test('F12: quarantined fresh nodes, and an even number of them, cause one warnin
   await locks.close()
 })
 
-test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits for so long is served', async () => {
+test.concurrent('a new set of nodes grants nothing for maxTtl, and waiters are served after it', async () => {
   await using nodes = await startNodes(3)
   const { names } = nodes
   using quarantined = heard('node_quarantined', event => names.includes(event.node))
@@ -84,7 +84,7 @@ test.concurrent('a fresh set of nodes gives nothing for maxTtl; whoever waits fo
   await expect(locks.acquire('fresh', { wait: 10 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   using acquired = heard('lease_acquired', event => event.lease.name === 'fresh')
   const lease = await locks.acquire('fresh', { wait: 20_000 })
-  // It came back when it was told to.
+  // It asked again when it was told to.
   expect(acquired[0]?.requests).toBeLessThan(5)
   await until('all serve', async () => (await nodesOf(locks.store)).every(node => node.state === 'serving'))
   expect(quarantined.map(({ node }) => node).sort()).toEqual([...names].sort())
@@ -157,7 +157,7 @@ test.concurrent('a restart with an append-only file keeps votes and tokens, and 
   await locks.close()
 })
 
-test.concurrent('nodes that are trusted serve at once after a restart with an append-only file, and know who holds', async () => {
+test.concurrent('trusted nodes serve at once after a restart with an append-only file, and know the holder', async () => {
   await using nodes = await startNodes(3, () => ({ appendonly: 'always' }))
   const locks = createLocks(await nodes.connected(), { ttl: 5_000 })
   const lease = await locks.acquire('a')
@@ -190,7 +190,7 @@ describe.concurrent('a lease that is renewed', () => {
     await rival.close()
   })
 
-  test('P4: is set again when a majority has forgotten it, and nobody took it', async () => {
+  test('P4: is restored when a majority has lost it and no other claim holds', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected())
     const lease = await locks.acquire('a')
@@ -204,7 +204,7 @@ describe.concurrent('a lease that is renewed', () => {
     await locks.close()
   })
 
-  test('is lost for certain when another took it of nodes that forgot, and what is left of it goes', async () => {
+  test('is certainly lost when another claim holds by nodes that lost it, and its remains are deleted', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected())
     const lease = await locks.acquire('a', { heartbeat: false })
@@ -223,7 +223,7 @@ describe.concurrent('a lease that is renewed', () => {
     await locks.close()
   })
 
-  test('is lost for certain when all nodes forgot it: it may have run out', async () => {
+  test('is certainly lost when all nodes lost it, because it may have expired', async () => {
     await using nodes = await startNodes(3)
     const locks = createLocks(await nodes.connected())
     const lease = await locks.acquire('a')
@@ -235,7 +235,7 @@ describe.concurrent('a lease that is renewed', () => {
     await locks.close()
   })
 
-  test('is lost where another was above it, although one node never heard of that', async () => {
+  test('is lost if another claim got a higher token, although one node does not know that', async () => {
     await using nodes = await startNodes(3)
     const store = nodes.store(TRUSTED, nodes.servers)
     const claim = claimOf('a')
@@ -249,7 +249,7 @@ describe.concurrent('a lease that is renewed', () => {
     await until('nothing is left', async () => (await nodes.holders('a')).every(id => id === undefined))
   })
 
-  test('is not set again by a renewal that comes after its release', async () => {
+  test('is not restored by a renewal that arrives after its release', async () => {
     await using nodes = await startNodes(3)
     const store = await nodes.connected()
     const claim = claimOf('a')

@@ -15,7 +15,7 @@ async function tokens(nodes: Nodes, name: string): Promise<(bigint | undefined)[
 }
 
 describe('a token', () => {
-  test('takes one round trip if a majority has it anyway: of fresh names, and again', async () => {
+  test('takes one round trip if a majority already has it, for new and used names', async () => {
     await using nodes = await startNodes(5)
     const store = await nodes.connected()
     using votes = heard('votes_counted', ({ name }) => name.startsWith('a'))
@@ -29,7 +29,7 @@ describe('a token', () => {
     )
   })
 
-  test('is written back to a majority when counters differ, and that has it then', async () => {
+  test('is written back to a majority when counters differ', async () => {
     await using nodes = await startNodes(3)
     const store = await nodes.connected()
     await spend(nodes, 'a', ahead(10, 30, 20))
@@ -80,7 +80,7 @@ describe('a token', () => {
     await using nodes = await startNodes(3)
     await spend(nodes, 'a', ahead(1, 2, 3))
     const store = await nodes.connected({ ...TRUSTED, nodeTimeout: 4_000 })
-    // Its votes are given, and not heard of before these nodes have forgotten them.
+    // Its votes are granted, and the answers arrive only after these nodes have lost them.
     const claim = claimOf('a', { ttl: 20_000 })
     for (const { down } of nodes.proxies) down.hold()
     const first = acquire(store, claim)
@@ -103,7 +103,7 @@ describe('a token', () => {
 })
 
 describe('break', () => {
-  test('answers a token above the old one and below the next, whatever the counters say', async () => {
+  test('returns a token above the old one and below the next, whatever the counters are', async () => {
     await using nodes = await startNodes(5)
     const locks = createLocks(await nodes.connected())
     await spend(nodes, 'a', ahead(5, 4, 3, 2, 1))
@@ -121,7 +121,7 @@ describe('break', () => {
     await locks.close()
   })
 
-  test('tells a majority its token, of which those that missed the grant have never heard', async () => {
+  test('writes its token to a majority, including nodes that missed the grant', async () => {
     await using nodes = await startNodes(5)
     const store = await nodes.connected()
     for (const index of [3, 4]) await nodes.servers[index]?.kill()
@@ -142,7 +142,7 @@ describe('break', () => {
     expect(next).toBeGreaterThan(token)
   })
 
-  test('of a name that a minority holds for a lost vote is of nobody', async () => {
+  test('of a name that only a minority holds breaks nothing', async () => {
     await using nodes = await startNodes(3)
     const store = await nodes.connected()
     await nodes.servers[0]?.call(
@@ -162,7 +162,7 @@ describe('break', () => {
     for (const index of [0, 1]) await nodes.servers[index]?.pause()
     expect((await failureOf(locks.break('a'))).code).toBe('STORE_UNAVAILABLE')
     for (const index of [0, 1]) nodes.servers[index]?.resume()
-    // It may have been carried out all the same, when they went on.
+    // It may still have been carried out when they continued.
     await until('it is free', async () => {
       await locks.break('a').catch(() => undefined)
       return (await nodes.holders('a')).every(id => id === undefined)
@@ -175,11 +175,11 @@ describe('break', () => {
   })
 })
 
-describe('what a lease is worth', () => {
-  test('is its ttl less the drift, which is 1 % and 2 ms unless set', async () => {
+describe('the ttl of a grant', () => {
+  test('is the requested ttl minus the drift, by default 1 % and 2 ms', async () => {
     await using nodes = await startNodes(3)
     for (const drift of [undefined, 0.01, 0.05, 0.5]) {
-      // Of what is granted, holders give up 1 % and 2 ms.
+      // Holders subtract 1 % and 2 ms from the granted ttl.
       const ttl = expect.closeTo((10_000 * (1 - (drift ?? 0.01))) / 0.99)
       const store = await nodes.connected({ ...TRUSTED, ...(drift && { drift }) })
       const claim = claimOf('a', { ttl: 10_000 })
@@ -209,7 +209,7 @@ describe('what a lease is worth', () => {
     else {
       const error = await failureOf(acquire(store, claim))
       expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
-      expect(error.message).toMatch(/^the votes took \d+ ms, and no more than 500 ms leave enough of the ttl$/)
+      expect(error.message).toMatch(/^the votes took \d+ ms: more than 500 ms leave too little of the ttl$/)
       // Sooner than by its ttl, which the slow answers have not used up.
       await until('they are given back', async () => (await nodes.holders('a')).every(id => id === undefined))
       expect((await nodes.kept('a')).every(kept => kept?.id === claim.id)).toBe(true)

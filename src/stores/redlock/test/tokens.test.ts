@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 const MAX_TTL = 1_000
 const CAUTIOUS = { maxTtl: MAX_TTL, nodeTimeout: 250 }
 
-/** Servers, each with a clock of its own. */
+/** Servers, each with its own clock. */
 async function startClocks(count: number): Promise<{ nodes: Nodes; clocks: ShiftedClock[] } & AsyncDisposable> {
   const clocks = Array.from({ length: count }, startClock)
   const nodes = await startNodes(count, index => ({ clock: clocks[index] }))
@@ -76,13 +76,13 @@ test('tokens rise although a different minority forgets them each time', async (
   for (let round = 0; round < 10; round += 1) {
     tokens.push(await grant(store))
     for (const index of [round % 5, (round + 1) % 5]) await nodes.servers[index]?.call('FLUSHALL')
-    // Whoever holds once tells those that forgot.
+    // One grant updates the servers that lost their counter.
     tokens.push(await grant(store))
   }
   expectRising(tokens)
 })
 
-test('tokens rise although the clocks of nodes are moved by an hour, each its own way', async () => {
+test('tokens rise although the clocks of nodes are set by an hour in different directions', async () => {
   await using set = await startClocks(5)
   using votes = heard('votes_counted', ({ name }) => name === 'a')
   const { nodes, clocks } = set
@@ -116,7 +116,7 @@ describe('with the clock of the client moved', () => {
     expect(tokens.at(-1)).toBeLessThan(BigInt(Date.now() + 60_000) * 1_000n)
   })
 
-  test('tokens rise over a loss of all data if it went back by less than the quarantine', async () => {
+  test('tokens rise across a loss of all data if it went back by less than the quarantine', async () => {
     await using nodes = await startNodes(3)
     await nodes.age()
     const first = await grant(nodes.store(CAUTIOUS))
@@ -133,7 +133,7 @@ describe('with the clock of the client moved', () => {
     await using nodes = await startNodes(3)
     await nodes.age()
     const first = await grant(nodes.store(CAUTIOUS))
-    // A release that comes after the loss would tell of the token.
+    // A release after the loss would reveal the token.
     await until('all know it', async () => (await nodes.kept('a')).every(kept => kept?.token === first + 1n))
     for (const server of nodes.servers) await server.call('FLUSHALL')
     shiftOwnClock(-HOUR)
@@ -145,7 +145,7 @@ describe('with the clock of the client moved', () => {
   })
 })
 
-test('two hold when the clocks of a majority jump, and the resource takes nothing of the old one', async () => {
+test('two hold when the clocks of a majority jump, and the resource refuses the old holder', async () => {
   await using set = await startClocks(5)
   const { nodes, clocks } = set
   const resource = new Resource()
@@ -170,7 +170,7 @@ test('two hold when the clocks of a majority jump, and the resource takes nothin
   await rival.close()
 })
 
-test('a lease that clocks set back have stretched ends after one more ttl', async () => {
+test('a lease that was extended by clocks set back ends after one more ttl', async () => {
   await using set = await startClocks(3)
   const { nodes, clocks } = set
   const store = await nodes.connected()
@@ -195,7 +195,7 @@ test('a node whose clock is set back waits no longer than maxTtl from then', asy
   await locks.close()
 })
 
-test('a client whose clock is a century ahead poisons no counter', async () => {
+test('a client whose clock is a century ahead corrupts no counter', async () => {
   await using nodes = await startNodes(3)
   shiftOwnClock(100 * 365 * 24 * HOUR)
   const ahead = await grant(nodes.store(TRUSTED))

@@ -10,7 +10,7 @@ import { acquire, claimOf, hold, look, nodesOf, signal } from '../../../../test/
 import { createLocks, type Locks } from '../../../index.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 
-/** Milliseconds: a third of it is longer than a test may take, so that who is served was woken. */
+/** Milliseconds. A third of it is longer than a test may take, so a served waiter was woken. */
 const LONG = 200_000
 
 const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url))
@@ -27,7 +27,7 @@ interface Client extends Disposable {
   readonly told: readonly Told[]
 }
 
-/** Another process that waits, and what it told so far. */
+/** Another process that waits, and its messages so far. */
 function startClient(nodes: Nodes, ...parameters: [name: string, count: number, hold: number, ttl: number]): Client {
   // Node 22.13 does not strip types by itself.
   const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
@@ -72,7 +72,7 @@ test.each([
   expect(count('won')).toBe(32)
   expect(count('unavailable')).toBe(0)
   expect(count('tie')).toBeLessThan(32)
-  // Twice each: once when it comes, and once more when it is heard.
+  // Twice each: once on arrival, and once when it is subscribed.
   expect(count('busy')).toBeLessThan(4 * 32)
   await locks.close()
 })
@@ -97,7 +97,7 @@ test.concurrent('L11: a long queue is read in pages of at most 1,000 waiters', a
   for (const monitor of monitors) monitor.disconnect()
 })
 
-test.concurrent('a waiter asks nothing until a release wakes it, and then holds', async () => {
+test.concurrent('a waiter sends no request until a release wakes it, and then holds', async () => {
   await using nodes = await startNodes(3)
   const holder = createLocks(await nodes.connected(), { ttl: LONG })
   const waiter = createLocks(await nodes.connected(), { ttl: LONG })
@@ -115,7 +115,7 @@ test.concurrent('a waiter asks nothing until a release wakes it, and then holds'
     await sleep(500)
     return votes.length === before
   })
-  // It asks twice when it comes, and keeps its place only after a third of the ttl.
+  // It asks twice on arrival, and renews its position only after a third of the ttl.
   expect(before).toBeLessThan(6)
   await lease.release()
   await (await waiting).release()
@@ -145,7 +145,7 @@ test.concurrent('a release wakes the waiter although a minority of the nodes is 
   await waiter.close()
 })
 
-test.concurrent('waiters that are killed, before and behind others, keep nobody from being served', async () => {
+test.concurrent('killed waiters, ahead of and behind others, do not block them', async () => {
   await using nodes = await startNodes(3)
   const locks = createLocks(await nodes.connected(), { ttl: 5_000 })
   const lease = await locks.acquire('a')
@@ -174,7 +174,7 @@ test.concurrent('a holder that is killed keeps a waiter no longer than its ttl',
   await locks.close()
 })
 
-test.concurrent('of five clients that try in the same moment exactly one holds', async () => {
+test.concurrent('of five clients that try at the same time exactly one holds', async () => {
   await using nodes = await startNodes(5)
   using votes = heard('votes_counted', ({ name }) => name.startsWith('job '))
   const clients = await Promise.all(Array.from({ length: 5 }, async () => createLocks(await nodes.connected())))
@@ -188,11 +188,11 @@ test.concurrent('of five clients that try in the same moment exactly one holds',
   await Promise.all(clients.map(locks => locks.close()))
 })
 
-test.concurrent('a tie of two and two is settled, among who waits and among who does not', async () => {
+test.concurrent('a tie of two and two is resolved, with and without waiting', async () => {
   await using nodes = await startNodes(4)
   const [p, q, r, s] = nodes.proxies
   const [a, b, c, d] = nodes.servers
-  // Each has half of the nodes nearer than the other has: in the same moment each gets two of four.
+  // Each is nearer to half of the nodes, so at the same time each gets two of four.
   for (const proxy of nodes.proxies) proxy.down.delay(0)
   for (const proxy of nodes.proxies) proxy.up.delay(20)
   type Port = { readonly port: number }
@@ -228,7 +228,7 @@ test.concurrent('two of four are no majority', async () => {
   await expect(store.renew({ ...claim, token }, signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
-test.concurrent('who gives up waiting leaves no place in any line', async () => {
+test.concurrent('a waiter that gives up leaves no position in any queue', async () => {
   await using nodes = await startNodes(3)
   const locks = createLocks(await nodes.connected(), { ttl: 10_000 })
   const lease = await locks.acquire('a')

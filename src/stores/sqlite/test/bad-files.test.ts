@@ -74,7 +74,7 @@ test('a folder is refused with the name of a file to use', async () => {
   expect(error.message).toContain(`${folder}/leases.db`)
 })
 
-test('a missing folder is named, and the store works once it is made', async () => {
+test('a missing folder is reported, and the store works once it exists', async () => {
   const store = newStore(join(folder, 'missing', 'leases.db'))
   const error = await failureOf(store)
   expect(error).toMatchObject({ code: 'INVALID_ARGUMENT' })
@@ -124,10 +124,10 @@ test('a file of a newer format is refused', async () => {
   edit('pragma user_version = 2')
   const error = await failureOf(newStore())
   expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
-  expect(error.message).toContain('has format 2 and this version of Holdfast knows 1')
+  expect(error.message).toContain('has format 2, and this version of Holdfast supports format 1')
 })
 
-test('an empty file is taken', async () => {
+test('an empty file is accepted', async () => {
   writeFileSync(path, '')
   expect(await newStore().acquire(newClaim('a'), never)).toMatchObject({ held: true })
 })
@@ -160,7 +160,7 @@ test('a read-only file system is refused', async () => {
   expect(outcome?.message).toContain('read-only file system')
 })
 
-test('a full disk fails what it must, loses nothing, and the store works again when there is room', () => {
+test('a full disk fails writes without losing data, and the store works again when there is space', () => {
   const mounts = `mount -t tmpfs -o size=256k none "${folder}"`
   const [first, full, again, left] = runWithMounts(mounts, path, join(folder, 'filler'))
   expect(first).toEqual({ held: 1 })
@@ -170,7 +170,7 @@ test('a full disk fails what it must, loses nothing, and the store works again w
   expect(left).toEqual({ records: 1 + (full?.held ?? 0) + 2 })
 })
 
-test('a limit on the size of files is an error that says so, and no crash', () => {
+test('a limit on the size of files is reported as an error, without a crash', () => {
   const command = ['sh', '-c', 'ulimit -f 100; exec "$@"', 'sh', ...node, script, path, join(folder, 'filler')]
   const [first, limited] = run(command)
   expect(first).toEqual({ held: 1 })
@@ -178,7 +178,7 @@ test('a limit on the size of files is an error that says so, and no crash', () =
   expect(limited?.message).toContain('cannot be read or written (disk I/O error')
 })
 
-test('a file that is deleted while in use is made anew: its leases are lost, its tokens are outranked', async () => {
+test('a file that is deleted while in use is created again: its leases are lost and its tokens outranked', async () => {
   const store = newStore()
   const other = newStore()
   const claim = newClaim('a')

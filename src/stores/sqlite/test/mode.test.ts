@@ -15,14 +15,14 @@ function modes(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map(name => [name, modeOf(join(folder, name))]))
 }
 
-test('M6: the file of a store and what SQLite makes beside it are for their user alone', async () => {
+test('M6: only their user can read the file of a store and the files that SQLite adds', async () => {
   const folder = newFolder('mode')
   await using store = sqlite(join(folder, 'leases.db'))
   await hold(store, claimOf('a'))
   expect(modes(folder)).toEqual({ 'leases.db': '600', 'leases.db-shm': '600', 'leases.db-wal': '600' })
 })
 
-test('M6: so is a file that a link names and that is not there yet', async () => {
+test('M6: so is a file that a dangling link leads to', async () => {
   const folder = newFolder('mode')
   symlinkSync('target.db', join(folder, 'leases.db'))
   await using store = sqlite(join(folder, 'leases.db'))
@@ -30,7 +30,7 @@ test('M6: so is a file that a link names and that is not there yet', async () =>
   expect(modeOf(join(folder, 'target.db'))).toBe('600')
 })
 
-test('M6: a file that was made beforehand, for a group, keeps its mode', async () => {
+test('M6: a file that already exists, for a group, keeps its mode', async () => {
   const folder = newFolder('mode')
   writeFileSync(join(folder, 'leases.db'), '')
   chmodSync(join(folder, 'leases.db'), 0o660)
@@ -39,13 +39,13 @@ test('M6: a file that was made beforehand, for a group, keeps its mode', async (
   expect(modes(folder)).toEqual({ 'leases.db': '660', 'leases.db-shm': '660', 'leases.db-wal': '660' })
 })
 
-test('M6: the marks of files are for their user alone', async () => {
+test('M6: only their user can read the marks of files', async () => {
   const folder = newFolder('mode')
   await fencedTouch(join(folder, 'file'), { name: 'a', token: 1n })
   expect(modes(folder)).toEqual({ '.holdfast-fence.db': '600' })
 })
 
-test('M6: the folder of the default store is made private if it is not', async () => {
+test('M6: the folder of the default store is made private', async () => {
   const folder = newFolder('mode')
   const state = join(folder, 'holdfast')
   mkdirSync(state)
@@ -58,7 +58,7 @@ test('M6: the folder of the default store is made private if it is not', async (
   expect(modeOf(join(state, 'leases.db'))).toBe('600')
 })
 
-test('L18: a file that only looks like a temporary one of a fence is left alone', async () => {
+test('L18: a file that only resembles a temporary file of a fence is kept', async () => {
   const folder = newFolder('stray')
   const path = join(folder, 'out.csv')
   const prefix = temporaryPrefix({ path } as Parameters<typeof temporaryPrefix>[0])

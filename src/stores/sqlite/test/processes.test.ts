@@ -38,21 +38,21 @@ async function waiters(store: Store, name: string): Promise<number> {
   return (await records(store, name)).filter(record => record.state === 'waiting').length
 }
 
-test('processes that find no file at the same moment make one together', async () => {
+test('processes that start at the same time without a file create one together', async () => {
   const all = Array.from({ length: 6 }, () => newProcess())
   const grants = await Promise.all(all.map((other, index) => other.ask('acquire', newClaim(`name ${index}`))))
   expect(new Set(grants.map(grant => grant.held && grant.token)).size).toBe(6)
   expect(await records(newStore(), 'name')).toHaveLength(6)
 })
 
-test('no process starves while all write as fast as they can', async () => {
+test('no process starves while all of them write at full speed', async () => {
   const all = Array.from({ length: 4 }, () => newProcess())
   const results = await Promise.all(all.map(other => other.ask('hammer', 2_000)))
   const pairs = results.map(result => result.pairs)
   expect(Math.min(...pairs)).toBeGreaterThan(Math.max(...pairs) / 10)
 }, 20_000)
 
-test('processes take turns: never two at once, and each with a higher token', async () => {
+test('of several processes one holds at a time, each with a higher token', async () => {
   const all = Array.from({ length: 4 }, () => newProcess())
   const perProcess = await Promise.all(all.map(other => other.ask('takeTurns', 'shared', 1_500)))
   const counts = perProcess.map(holdings => holdings.length)
@@ -66,7 +66,7 @@ test('processes take turns: never two at once, and each with a higher token', as
   }
 }, 20_000)
 
-test('a release wakes the waiter in another process, long before that would ask by itself', async () => {
+test('a release wakes the waiter in another process long before it would ask', async () => {
   const store = newStore()
   const claim = newClaim('a', { ttl: 60_000 })
   await store.acquire(claim, never)
@@ -111,7 +111,7 @@ test('the lease of a killed process ends with its ttl, and the next token is hig
   expect(before.held && after.token > before.token).toBe(true)
 })
 
-test('a waiter that was killed costs those behind it one turn, not its place in line', async () => {
+test('a killed waiter costs the next ones one grace period', async () => {
   const store = newStore()
   const claim = newClaim('a', { ttl: 60_000 })
   await store.acquire(claim, never)
@@ -125,7 +125,7 @@ test('a waiter that was killed costs those behind it one turn, not its place in 
   expect((await second).held).toBe(true)
 }, 10_000)
 
-test('while a process is stopped in a transaction others hear so in time, and nothing of theirs happens late', async () => {
+test('while a process is paused in a transaction, others get an error in time, and nothing of theirs is carried out late', async () => {
   const stopped = newProcess()
   const store = newStore()
   const held = newClaim('held', { ttl: 60_000 }) // outlasts the start of the other process
@@ -146,7 +146,7 @@ test('while a process is stopped in a transaction others hear so in time, and no
   expect(await store.acquire(newClaim('late'), never)).toMatchObject({ held: true })
 }, 10_000)
 
-test('a process killed in a transaction leaves nothing of it, and the file is free at once', async () => {
+test('a process killed in a transaction leaves nothing behind, and the file is free at once', async () => {
   const stopped = newProcess()
   const store = newStore()
   await store.acquire(newClaim('warm up'), never)
@@ -156,7 +156,7 @@ test('a process killed in a transaction leaves nothing of it, and the file is fr
   await until('the file is free', () => store.acquire(newClaim('its name'), never).then(answer => answer.held))
 }, 10_000)
 
-test('a process stopped past its ttl finds its lease gone, and releases nothing of the next holder', async () => {
+test('a process paused past its ttl finds its lease gone, and its release does not free the next holder', async () => {
   const other = newProcess()
   const claim = newClaim('a', { ttl: 300 })
   await other.ask('acquire', claim)

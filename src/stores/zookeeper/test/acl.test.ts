@@ -51,7 +51,7 @@ describe('M4: with auth', () => {
     lease.assertHeld()
   })
 
-  test('a name that was checked before is checked again after somebody replaced it', async () => {
+  test('a name that was checked is checked again after its node was replaced', async () => {
     await using store = storeOf(server, { chroot: '/replaced', auth })
     const claim = claimOf('a')
     await hold(store, claim)

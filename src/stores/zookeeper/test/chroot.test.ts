@@ -30,7 +30,7 @@ async function removeAll(connection: Connection, path: string): Promise<void> {
   }
 }
 
-test('many clients that find the chroot missing make it once, and one of them holds', async () => {
+test('many clients that find the chroot missing create it once, and one of them holds', async () => {
   for (let round = 0; round < 5; round += 1) {
     const chroot = `/missing/${round}/a/b/c`
     const stores = Array.from({ length: 20 }, () => storeOf(server, { chroot }))

@@ -51,15 +51,15 @@ test('a lease outlives its leader, with the same token, and waiters are served i
   lease.assertHeld()
   const { holder, waiters } = await until('it is seen', () => locks.inspect('leader').catch(() => undefined))
   expect([holder?.token, waiters.length]).toEqual([lease.token, 3])
-  // Who is not listening again yet may miss its turn. Each watches the one before it, the second also the holder; the
-  // server counts those of one session on one node as one, and so each has a session of its own.
+  // A waiter that has not reconnected yet may miss its grace period. Each watches the one before it, the second also the
+  // holder. The server counts watches of one session on one node as one, so each waiter has its own session.
   await until('all listen again', async () => (await watches()) === 4)
   await lease.release()
   await Promise.all(waits)
   expect(served).toEqual([0, 1, 2])
 })
 
-test('a holder whose server is killed goes on with another, in the same session', async () => {
+test('a holder whose server is killed continues over another, in the same session', async () => {
   const [one, two] = (await followers()) as [ZooKeeperServer, ZooKeeperServer]
   await using store = storeOf([one, two])
   const claim = claimOf('moves', { ttl: 10_000 })
@@ -78,7 +78,7 @@ test('a holder whose server is killed goes on with another, in the same session'
   expect(await store.release(claim, signal)).toBe('released')
 })
 
-test('a holder whose follower is cut off from the leader after it answered is told before another holds', {
+test('a holder whose follower is cut off from the leader after an answer is notified before another can hold', {
   timeout: 60_000,
 }, async () => {
   const ttl = 1_500
@@ -93,7 +93,7 @@ test('a holder whose follower is cut off from the leader after it answered is to
     lease.signal.addEventListener('abort', () => {
       told = performance.now()
     })
-    // By now its session is a while old, and what counts is what the leader heard of it last.
+    // By now its session is older, and what counts is when the leader last received a request of it.
     for (let turn = 0; turn < 3 + round; turn += 1) {
       await new Promise(resolve => setTimeout(resolve, ttl / 3))
       await lease.extend()
@@ -110,7 +110,7 @@ test('a holder whose follower is cut off from the leader after it answered is to
   }
 })
 
-test('a follower that lags behind is never taken for an answer that a lease is gone', async () => {
+test('a lagging follower never makes a lease count as gone', async () => {
   await using ensemble = await startEnsemble({ hasProxies: true })
   const [follower] = (await followers(ensemble)) as [ZooKeeperServer]
   const leader = await ensemble.leader()
@@ -136,7 +136,7 @@ test('a follower that lags behind is never taken for an answer that a lease is g
   expect(await Array.fromAsync(ahead.inspect({ name: 'lags' }, signal))).toMatchObject([{ note: 'new', token }])
 })
 
-test('a minority serves nobody, and says so in time', async () => {
+test('a minority grants nothing, and rejects in time', async () => {
   const [one] = (await followers()) as [ZooKeeperServer]
   const others = ensemble.servers.filter(server => server !== one)
   await using store = storeOf(one)
@@ -149,7 +149,7 @@ test('a minority serves nobody, and says so in time', async () => {
   await until('it serves again', () => hold(store, claimOf('minority-2')).catch(() => undefined))
 })
 
-test('endpoints that do not answer are passed over', async () => {
+test('unresponsive endpoints are skipped', async () => {
   await using silent = await startProxy(ensemble.servers[0] as ZooKeeperServer)
   silent.down.drop()
   await using refusing = await startProxy(ensemble.servers[0] as ZooKeeperServer)
@@ -160,7 +160,7 @@ test('endpoints that do not answer are passed over', async () => {
   }
 })
 
-test('tokens rise and stay apart while leaders die', { timeout: 60_000 }, async () => {
+test('tokens rise and stay unique while leaders die', { timeout: 60_000 }, async () => {
   const stores = ensemble.servers.map(server => storeOf([server, ...ensemble.servers]))
   const tokens: bigint[] = []
   let goes = true

@@ -27,7 +27,7 @@ function settingsWith(clock: Clock): Settings {
   }
 }
 
-test('a lease that is over by a step of the wall clock is told so before another can have its name', async () => {
+test('a lease that ends by a step of the wall clock is reported before another can hold the name', async () => {
   const real = systemClock()
   let slept = 0
   const store = new ZooKeeperStore(settingsWith({ ...real, now: () => real.now() + slept }), 0)
@@ -47,7 +47,7 @@ test('a lease that is over by a step of the wall clock is told so before another
   await store[Symbol.asyncDispose]()
 })
 
-test('a lease is told that it is over as soon as anything finds that its session is', async () => {
+test('a lease is reported as lost as soon as any request finds that its session is over', async () => {
   await using server = await startZooKeeper()
   await using store = storeOf(server)
   const claim = claimOf('ended', { ttl: 2_000 })
@@ -61,7 +61,7 @@ test('a lease is told that it is over as soon as anything finds that its session
   await lost
 })
 
-test('of the waiters of a node only those are told that it went who still wait', async () => {
+test('when a node is deleted, only current waiters are woken', async () => {
   await using others = storeOf(server)
   const holder = claimOf('held')
   await hold(others, holder)

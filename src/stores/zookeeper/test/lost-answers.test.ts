@@ -16,14 +16,14 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** As the server does by itself, some time after the last claim went. */
+/** As the server itself does some time after the last claim was deleted. */
 async function removeNode(path: string): Promise<void> {
   const connection = await connectionTo(server)
   await connection.send(remove(path))
   connection.end(new Disconnected('it is done'))
 }
 
-test('a claim whose answer was lost has one node, and the lease that it got by that', async () => {
+test('a claim whose answer was lost has one node, and its lease', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)
   await hold(store, claimOf('warm'))
@@ -61,7 +61,7 @@ test('S12: after a malformed answer to a write, its outcome is unknown', async (
   isSpoiling = true
   await expect(store.acquire(claim, signal)).rejects.toMatchObject({
     code: 'OUTCOME_UNKNOWN',
-    message: expect.stringContaining('makes no sense'),
+    message: expect.stringContaining('invalid data'),
   })
   isSpoiling = false
   await until(
@@ -74,7 +74,7 @@ test('S12: after a malformed answer to a write, its outcome is unknown', async (
   spoiling.close()
 })
 
-test('a claim that was put and answered by nobody is deleted once it was withdrawn, before anything else is served', async () => {
+test('an unanswered node of a withdrawn claim is deleted before any other request is served', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)
   await hold(store, claimOf('warm-2'))
@@ -89,7 +89,7 @@ test('a claim that was put and answered by nobody is deleted once it was withdra
   expect(await nodesOf(server, 'withdrawn')).toEqual([])
 })
 
-test('a claim that is put again after it was withdrawn, since its name had gone meanwhile, leaves no node', async () => {
+test('a withdrawn claim whose node is created again, because its name was deleted meanwhile, leaves no node', async () => {
   await using proxy = await startProxy(server)
   await using slow = storeOf(proxy)
   await using others = storeOf(server)
@@ -115,7 +115,7 @@ test('a claim that is put again after it was withdrawn, since its name had gone 
   expect((await nodesOf(server, 'again')).filter(node => !node.startsWith('x'))).toEqual([])
 })
 
-test('a claim that is withdrawn while it is put changes its place in line no more, which would leave a node', async () => {
+test('a claim that is withdrawn while its node is created no longer moves in the queue, and leaves no node', async () => {
   await using proxy = await startProxy(server)
   await using slow = storeOf(proxy)
   await using others = storeOf(server)
@@ -128,13 +128,13 @@ test('a claim that is withdrawn while it is put changes its place in line no mor
   await until('it is put', async () => (await nodesOf(server, 'aborted')).length === 2)
   controller.abort()
   const released = slow.release(claim, signal)
-  proxy.down.pass() // now it hears that it was put, and only then of the withdrawal that has left
+  proxy.down.pass() // now it gets the answer to the creation, and only then that to the withdrawal
   await Promise.all([acquired, released])
   await hold(slow, claimOf('after-5'))
   expect(await nodesOf(server, 'aborted')).toEqual([expect.stringMatching(`^h${holder.id}`)])
 })
 
-test('the node that refuses a withdrawn claim goes, although nobody heard that it was made, nor that it was deleted', async () => {
+test('a tombstone is deleted although the answers to its creation and deletion were lost', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)
   await hold(store, claimOf('tombstone'))
@@ -153,7 +153,7 @@ test('the node that refuses a withdrawn claim goes, although nobody heard that i
   await deleted
 })
 
-test('a claim that was put before others held gets a token above theirs', async () => {
+test('a claim whose node is older than later holders gets a token above theirs', async () => {
   await using proxy = await startProxy(server)
   await using cutOff = storeOf(proxy)
   await using others = storeOf(server)
@@ -161,7 +161,7 @@ test('a claim that was put before others held gets a token above theirs', async 
   await hold(cutOff, claimOf('warm-3'))
   await hold(others, first)
   expect((await others.acquire(second, signal)).held).toBe(false)
-  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
+  // It has never seen the name, so it tries to hold at once, and the refusal is lost.
   const cut = proxy.cutAfterRequest(third.id)
   await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
   await cut
@@ -171,7 +171,7 @@ test('a claim that was put before others held gets a token above theirs', async 
   expect((await hold(cutOff, third)).token).toBeGreaterThan(token)
 })
 
-test('a broken lease outranks a claim that was put before it was broken', async () => {
+test('a claim whose node is older than a break gets a token above the break', async () => {
   await using proxy = await startProxy(server)
   await using cutOff = storeOf(proxy)
   await using others = storeOf(server)

@@ -36,7 +36,7 @@ function holdBack(kind: { readonly op: number }): Promise<() => void> {
 const writes = setData('', '', 0)
 const transactions = multi([])
 
-test('a note changes neither the node of a claim, nor what it says beside it, nor who may renew and release it', async () => {
+test('a note changes neither the node of a claim, nor its other fields, nor who may renew and release it', async () => {
   await using store = storeOf(server)
   await using other = storeOf(server)
   const claim = claimOf('same', { note: 'old', owner: 'me' })
@@ -70,7 +70,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
   expect(await noteOf(one, 'moves')).toBe('new')
 })
 
-test('a note that is late does not replace a newer one', async () => {
+test('a stale note does not replace a newer one of the node', async () => {
   await using store = storeOf(server)
   await using other = storeOf(server)
   const claim = claimOf('late')
@@ -86,7 +86,7 @@ test('a note that is late does not replace a newer one', async () => {
   expect(await noteOf(other, 'late')).toBe('newer')
 })
 
-test('a note that finds the lease in another session than just before is written there', async () => {
+test('a note follows a lease that has just moved to another session', async () => {
   await using store = storeOf(server)
   const claim = claimOf('follows')
   await hold(store, claim)
@@ -99,7 +99,7 @@ test('a note that finds the lease in another session than just before is written
   expect(await noteOf(store, 'follows')).toBe('new')
 })
 
-test('a note that comes when another holds is not written', async () => {
+test('a note that arrives when another claim holds is not written', async () => {
   await using store = storeOf(server)
   const claim = claimOf('passed-on')
   await hold(store, claim)
@@ -113,7 +113,7 @@ test('a note that comes when another holds is not written', async () => {
   expect(await noteOf(store, 'passed-on')).toBe('next')
 })
 
-test('a lease that moves while its note is changed takes the new one along', async () => {
+test('a lease that moves while its note is changed keeps the new note', async () => {
   await using store = storeOf(server)
   await using other = storeOf(server)
   const claim = claimOf('taken-along', { note: 'old' })
@@ -127,7 +127,7 @@ test('a lease that moves while its note is changed takes the new one along', asy
   expect(await noteOf(other, 'taken-along')).toBe('new')
 })
 
-test('who waits is not told of a note, and is of the release after it', async () => {
+test('a note wakes no waiter in ZooKeeper, and the release after it does', async () => {
   await using holders = storeOf(server)
   await using waiters = storeOf(server)
   const [holder, waiter, neighbour] = [claimOf('quiet'), claimOf('quiet', { queue: true }), claimOf('neighbour')]
@@ -143,7 +143,7 @@ test('who waits is not told of a note, and is of the release after it', async ()
   }
   await waiters.watch?.(waiter, wake, controller.signal)
   for (const note of ['1', '2']) expect(await holders.annotate({ ...holder, note }, signal)).toBe(true)
-  await waiters.renew(neighbour, signal) // by a transaction in the session of the waiter, which hears of all before first
+  await waiters.renew(neighbour, signal) // a transaction in the session of the waiter, which first delivers all earlier events
   expect(wakes).toBe(0)
   await holders.release(holder, signal)
   await released.promise

@@ -26,9 +26,9 @@ describe('options', () => {
     [undefined, 'the options of zookeeper must be an object'],
     [{}, 'zookeeper needs servers'],
     [{ servers: [] }, 'zookeeper needs servers'],
-    [{ servers: 'a:2181,' }, 'a server is host:port'],
-    [{ servers: 'a:99999' }, 'a server is host:port'],
-    [{ servers: 'http://a:2181' }, 'a server is host:port'],
+    [{ servers: 'a:2181,' }, 'a server must be host:port'],
+    [{ servers: 'a:99999' }, 'a server must be host:port'],
+    [{ servers: 'http://a:2181' }, 'a server must be host:port'],
     [{ servers: 'a', chroot: 'apps' }, 'the chroot must be a path'],
     [{ servers: 'a', chroot: '/apps/' }, 'the chroot must be a path'],
     [{ servers: 'a', chroot: '/a/../b' }, 'the chroot must be a path'],
@@ -47,21 +47,21 @@ describe('options', () => {
   })
 
   test.each([
-    ['zookeeper:a:2181', 'cannot be read'],
-    ['zookeeper://', 'cannot be read'],
+    ['zookeeper:a:2181', 'is invalid'],
+    ['zookeeper://', 'is invalid'],
     ['zookeeper://a:2181/x#y', 'has a #'],
     ['zookeeper://a?tls=maybe', 'true or false'],
     ['zookeeper://a?prefix=x&prefix=y', 'given twice'],
     ['zookeeper://a?ttl=5', 'has no option "ttl"'],
     // A question mark, or a slash, that nobody encoded.
-    ['zookeeper://me:x?secret@a', 'cannot be read: encode what is special in a password'],
-    ['zookeeper://me:secret?prefix=x@a', 'cannot be read: encode what is special in a password'],
-    ['zookeeper://me:secret/x@a', 'cannot be read: encode what is special in a password'],
+    ['zookeeper://me:x?secret@a', 'is invalid: percent-encode special characters in a password'],
+    ['zookeeper://me:secret?prefix=x@a', 'is invalid: percent-encode special characters in a password'],
+    ['zookeeper://me:secret/x@a', 'is invalid: percent-encode special characters in a password'],
     ['zookeeper://me:1?secret@a', 'has no such option, only prefix'],
-    ['zookeeper://me@a', 'a user and no password'],
+    ['zookeeper://me@a', 'a user without a password'],
     ['zookeeper://me:secret%@a', 'encodes nothing'],
     ['zookeeper://a?sessionTimeout=soon', 'sessionTimeout must be a whole number'],
-    ['zookeeper://a,b:x', 'a server is host:port'],
+    ['zookeeper://a,b:x', 'a server must be host:port'],
     ['zookeeper://a?ca=own.pem', 'ca in the URL of the ZooKeeper store is for TLS'],
     ['zookeeper://a?tls=true&cert=own.pem', 'both cert and key'],
     ['zookeeper://a?tls=true&ca=/nowhere', 'the file of ca in the URL of the ZooKeeper store cannot be read'],
@@ -80,7 +80,7 @@ describe('options', () => {
   })
 })
 
-test('M10: a password that goes to another machine without TLS causes one warning for each host', async () => {
+test('M10: a password that is sent to another machine without TLS causes one warning per host', async () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (const tls of [true, false, false])
     await zookeeper({
@@ -93,7 +93,7 @@ test('M10: a password that goes to another machine without TLS causes one warnin
   emit.mockRestore()
 })
 
-test('leases of another chroot or prefix are others', async () => {
+test('leases with another chroot or prefix are separate', async () => {
   const claim = claimOf('apart')
   for (const options of [{}, { chroot: '/one' }, { chroot: '/one/two' }, { prefix: 'other' }]) {
     await using store = storeOf(server, options)
@@ -102,7 +102,7 @@ test('leases of another chroot or prefix are others', async () => {
   }
 })
 
-test('what is made with a user and password is refused to all others, in words that say so', async () => {
+test('nodes created with a user and password are refused to all others, with the reason', async () => {
   const own = { chroot: '/secured', auth: { user: 'app', password: 'right' } }
   await using store = storeOf(server, own)
   const claim = claimOf('a')
@@ -126,17 +126,17 @@ test('what is made with a user and password is refused to all others, in words t
   expect((await same.renew(claim, signal))?.token).toBe(token)
 })
 
-test('a ttl that the server has no session for is refused, and says which can be had', async () => {
+test('a ttl that is too long for the sessions of the server is refused with the longest', async () => {
   await using store = storeOf(server)
   await hold(store, claimOf('longest', { ttl: 24_000 }))
   const error = await failureOf(store.acquire(claimOf('longer', { ttl: 60_000 }), signal))
   expect(error).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/at most 40000 ms, so that ttl can be at most 24000 ms.*maxSessionTimeout/),
+    message: expect.stringMatching(/at most 40000 ms, so the ttl can be at most 24000 ms.*maxSessionTimeout/),
   })
 })
 
-test('a server that answers to nobody, is none or is another one is named within the time of a request', async () => {
+test('an unresponsive, missing or foreign server is reported within the limit of a request', async () => {
   const other = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
   await once(other, 'listening')
   await using silent = await startProxy(server)
@@ -144,7 +144,7 @@ test('a server that answers to nobody, is none or is another one is named within
   for (const [port, message] of [
     [1, /127\.0\.0\.1:1: .*ECONNREFUSED/],
     [silent.port, /(no|did not) answer within/],
-    [(other.address() as AddressInfo).port, /makes no sense.*is it ZooKeeper/],
+    [(other.address() as AddressInfo).port, /invalid data.*check that it is ZooKeeper/],
   ] as const) {
     await using locks = createLocks(storeOf({ port }), { ttl: 1_500 })
     const started = performance.now()
@@ -157,7 +157,7 @@ test('a server that answers to nobody, is none or is another one is named within
 
 test('a server that is too old says so', async () => {
   const hello = new Writer().int(0).int(20_000).long(7n).buffer(new Uint8Array(16)).bool(false).frame()
-  // As 3.4 does: it answers the first request that it does not know, and hears no more.
+  // As 3.4 does: it answers the first unknown request, and then stops responding.
   const old = createServer(socket => {
     socket.once('data', () => {
       socket.write(hello)
@@ -171,12 +171,12 @@ test('a server that is too old says so', async () => {
   await using store = storeOf(old.address() as AddressInfo)
   expect(await failureOf(store.acquire(claimOf('old'), signal))).toMatchObject({
     code: 'INVALID_ARGUMENT',
-    message: expect.stringContaining('ZooKeeper 3.6 or later is needed'),
+    message: expect.stringContaining('use ZooKeeper 3.6 or later'),
   })
   old.close()
 })
 
-test('a server that closes a connection at once is said to, with what it may be', async () => {
+test('a server that closes a connection at once is reported with the likely reasons', async () => {
   await using full = await startZooKeeper({ config: { maxClientCnxns: 1 } })
   await using one = storeOf(full)
   await hold(one, claimOf('one'))
@@ -188,7 +188,7 @@ test('a server that closes a connection at once is said to, with what it may be'
     })
 })
 
-test('it goes through TLS, shows a certificate, and refuses a server that nobody vouches for', async () => {
+test('it works over TLS, presents a certificate, and refuses an untrusted server', async () => {
   const secure = await reservePort()
   const keyStore = join(newFolder('tls'), 'server.pem')
   writeFileSync(keyStore, readFileSync(pem('server.key'), 'utf8') + readFileSync(pem('server.pem'), 'utf8'))

@@ -20,13 +20,13 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** What a second client is told of who waits. */
+/** The waiters that a second client sees. */
 async function waits(store: Store, name: string, count: number): Promise<void> {
   const locks = createLocks(store)
   await until(`${count} wait`, async () => (await locks.inspect(name)).waiters.length === count)
 }
 
-test('a lease and a line outlive a restart of the server', async () => {
+test('a lease and a queue survive a restart of the server', async () => {
   await using locks = createLocks(storeOf(server), { ttl: 10_000 })
   await using other = storeOf(server)
   const lease = await locks.acquire('restart')
@@ -41,7 +41,7 @@ test('a lease and a line outlive a restart of the server', async () => {
   await next.release()
 })
 
-test('a server that lost all its data serves those who knew it before, once their sessions are over', async () => {
+test('a server that lost all its data serves existing clients once their sessions are over', async () => {
   await using server = await startZooKeeper()
   await using locks = createLocks(storeOf(server), { ttl: 1_000 })
   const lease = await locks.acquire('wiped')
@@ -53,7 +53,7 @@ test('a server that lost all its data serves those who knew it before, once thei
   expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
 })
 
-test('a lease that moves to the session of another client, or of another ttl, keeps its token and its place', async () => {
+test('a lease that moves to the session of another client, or of another ttl, keeps its token and its position', async () => {
   await using one = storeOf(server)
   await using two = storeOf(server)
   const claim = claimOf('moves')
@@ -79,7 +79,7 @@ test('a lease that moves to the session of another client, or of another ttl, ke
   expect(await one.renew(claim, signal)).toBeUndefined()
 })
 
-test('a lease that went to another session and back lives with the one that renews it', async () => {
+test('a lease that moved to another session and back lasts with the one that renews it', async () => {
   await using one = storeOf(server)
   await using two = storeOf(server)
   const claim = claimOf('back', { ttl: 1_000 })
@@ -93,7 +93,7 @@ test('a lease that went to another session and back lives with the one that rene
   expect(await nodesOf(server, 'back')).toHaveLength(1)
 })
 
-test('waiters that could not ask while the server was away keep their places', async () => {
+test('waiters that could not ask while the server was down keep their positions', async () => {
   await using proxy = await startProxy(server)
   await using waiters = storeOf(proxy)
   await using holders = storeOf(server)
@@ -101,12 +101,12 @@ test('waiters that could not ask while the server was away keep their places', a
   const [first, second] = [1, 2].map(() => claimOf('away', { queue: true, ttl: 1_000 })) as [Claim, Claim]
   for (const waiter of [first, second]) expect((await waiters.acquire(waiter, signal)).held).toBe(false)
   proxy.reset()
-  await new Promise(resolve => setTimeout(resolve, 1_100)) // longer than a place lasts, shorter than its session
+  await new Promise(resolve => setTimeout(resolve, 1_100)) // longer than a position lasts, shorter than its session
   const answers = await Promise.all([waiters.acquire(second, signal), waiters.acquire(first, signal)])
   expect(answers).toMatchObject([{ ahead: 1 }, { ahead: 0 }])
 })
 
-test('a waiter that was passed over does not hold beside the one that passed it', async () => {
+test('a waiter that was skipped does not hold together with the next one', async () => {
   await using one = storeOf(server)
   await using two = storeOf(server)
   const holder = claimOf('passed')
@@ -124,7 +124,7 @@ test('a waiter that was passed over does not hold beside the one that passed it'
   expect((await hold(two, first)).token).toBeGreaterThan(token)
 })
 
-test('the monotonic clock of the server ends leases, and holders are told; its wall clock decides nothing', async () => {
+test('the monotonic clock of the server ends leases, and holders are notified; its wall clock decides nothing', async () => {
   using clock = startClock()
   await using shifted = await startZooKeeper({ clock })
   await using locks = createLocks(storeOf(shifted), { ttl: 3_000 })
@@ -145,7 +145,7 @@ test('the monotonic clock of the server ends leases, and holders are told; its w
   await (await again).release()
 })
 
-test('a claim that nobody renews ends, although its neighbours keep the session', async () => {
+test('a claim that is not renewed ends, although others keep the session alive', async () => {
   await using locks = createLocks(storeOf(server), { ttl: 1_000 })
   await using rival = createLocks(storeOf(server), { ttl: 1_000 })
   const kept = await locks.acquire('kept')
@@ -168,7 +168,7 @@ test('a lease that is acquired when its session was idle for a while lasts a who
   }
 })
 
-test('a store that is closed keeps what is held until its ttl, and leaves nothing else', async () => {
+test('a closed store keeps leases until their ttl ends, and leaves nothing else', async () => {
   const store = storeOf(server)
   const [held, waiting] = [claimOf('closed', { ttl: 2_000 }), claimOf('closed-2', { ttl: 20_000 })]
   await hold(store, held)
@@ -181,7 +181,7 @@ test('a store that is closed keeps what is held until its ttl, and leaves nothin
   await until('it runs out', async () => (await nodesOf(server, 'closed')).length === 0)
 })
 
-test('a release tells two of a hundred who wait, and no more', async () => {
+test('a release wakes two of a hundred waiters, and no more', async () => {
   await using proxy = await startProxy(server)
   await using holders = storeOf(server)
   await using waiters = createLocks(storeOf(proxy), { ttl: 30_000 })
@@ -199,7 +199,7 @@ test('a release tells two of a hundred who wait, and no more', async () => {
   await holders.release(holder, signal)
   await until('the first holds', () => served.length === 1)
   await new Promise(resolve => setTimeout(resolve, 300))
-  // Each question of a waiter is 300 bytes or more: the first asks and takes, the second asks and arms anew.
+  // Each request of a waiter is 300 bytes or more: the first waiter asks and holds, the second asks and watches again.
   expect(proxy.up.bytes - before).toBeLessThan(2_500)
   const all = Promise.allSettled(waits)
   controller.abort()
@@ -207,7 +207,7 @@ test('a release tells two of a hundred who wait, and no more', async () => {
   await served[0]?.release()
 })
 
-test('nothing stays of a name that nobody wants, and its tokens rise all the same', async () => {
+test('nothing remains of an unused name, and its tokens still rise', async () => {
   const properties = { 'znode.container.checkIntervalMs': 50, 'znode.container.maxPerMinute': 100_000 }
   await using server = await startZooKeeper({ properties })
   await using locks = createLocks(storeOf(server))
@@ -226,7 +226,7 @@ test('nothing stays of a name that nobody wants, and its tokens rise all the sam
   connection.end(new Disconnected('it is done'))
 })
 
-test('a name that goes from hand to hand leaves no watches at the server', async () => {
+test('a name that is handed over leaves no watches at the server', async () => {
   await using server = await startZooKeeper()
   const all = [1, 2].map(() => createLocks(storeOf(server)))
   let left = 300
@@ -238,7 +238,7 @@ test('a name that goes from hand to hand leaves no watches at the server', async
   await Promise.all(all.map(locks => locks.close()))
 })
 
-test('a heartbeat in a thread renews while the event loop stands still', async () => {
+test('a heartbeat in a thread renews while the event loop is blocked', async () => {
   const program = `
     import { connect } from '${ROOT}/src/index.ts'
     const locks = await connect('zookeeper://127.0.0.1:${server.port}', { ttl: 1_500, heartbeat: 'thread' })

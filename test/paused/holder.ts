@@ -1,7 +1,7 @@
 import { connect } from '../../src/index.ts'
 
-// A process that holds a lease and looks whether it does, again and again, without ever going back to its event loop.
-// It tells when it was last told so, by the clock that all processes of a machine share.
+// A process that holds a lease and checks it in a loop, which blocks its event loop. When the lease is lost it prints the
+// time of the last successful check, by the clock that all processes of a machine share.
 const [url = '', name = '', ttl = ''] = process.argv.slice(2)
 const locks = await connect(url)
 const lease = await locks.acquire(name, { ttl: Number(ttl) })

@@ -9,29 +9,29 @@ import { stateOf } from '../../lab/servers/process.ts'
 import { until } from '../../lab/servers/until.ts'
 import { connect } from '../../src/index.ts'
 
-const LOOKING = fileURLToPath(new URL('./looking.ts', import.meta.url))
+const HOLDER = fileURLToPath(new URL('./holder.ts', import.meta.url))
 const flags = process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
 
-test('a process that was stopped past its ttl is told so by its first look, not after another holds', async () => {
-  const url = `sqlite:${join(newFolder('stopped'), 'leases.db')}`
+test('after a pause longer than the ttl, the first check reports the loss, and no check succeeds after the next grant', async () => {
+  const url = `sqlite:${join(newFolder('paused'), 'leases.db')}`
   const ttl = 2_000
   await using locks = await connect(url)
-  const looking = spawn(process.execPath, [...flags, LOOKING, url, 'a', String(ttl)])
-  onTestFinished(() => void looking.kill('SIGKILL'))
-  const lines = on(createInterface({ input: looking.stdout }), 'line')
+  const holder = spawn(process.execPath, [...flags, HOLDER, url, 'a', String(ttl)])
+  onTestFinished(() => void holder.kill('SIGKILL'))
+  const lines = on(createInterface({ input: holder.stdout }), 'line')
   const { value } = await lines.next()
   expect(value).toEqual(['holds'])
 
-  looking.kill('SIGSTOP')
-  await until('it stands still', () => stateOf(looking.pid ?? 0) === 'T')
+  holder.kill('SIGSTOP')
+  await until('the holder is paused', () => stateOf(holder.pid ?? 0) === 'T')
   const next = await locks.acquire('a')
-  const passedOn = process.hrtime.bigint()
-  looking.kill('SIGCONT')
+  const granted = process.hrtime.bigint()
+  holder.kill('SIGCONT')
 
   const [text] = (await lines.next()).value
   const { last, code, aborted } = JSON.parse(text)
   expect({ code, aborted }).toEqual({ code: 'LEASE_LOST', aborted: true })
-  expect(BigInt(last)).toBeLessThan(passedOn)
+  expect(BigInt(last)).toBeLessThan(granted)
   await next.release()
-  await once(looking, 'close')
+  await once(holder, 'close')
 }, 60_000)

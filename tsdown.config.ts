@@ -6,9 +6,12 @@ const commandLine = { 'cli/main': 'src/cli/main.ts' }
 // Opened by its path, from both formats: a worker may be of another format than who starts it.
 const thread = { 'thread/worker': 'src/heartbeat-worker.ts' }
 
+// The processes of `holdfast demo`.
+const demo = { 'demo/demo': 'examples/invoices/demo.ts', 'demo/job': 'examples/invoices/job.ts' }
+
 const config: UserConfig = defineConfig({
   entry: ENTRIES,
-  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread } }, cjs: {} },
+  format: { esm: { entry: { ...ENTRIES, ...commandLine, ...thread, ...demo } }, cjs: {} },
   platform: 'node',
   target: 'node22.13',
   fixedExtension: false,

@@ -83,6 +83,18 @@ export const ENGINES: readonly Engine[] = [
     fenceSql: async (url, options) => (await import('./fencing/postgres/open.ts')).fenceSql(url, options),
   },
   {
+    name: 'mysql',
+    schemes: ['mysql:', 'mariadb:'],
+    example: 'mysql://app@localhost/app',
+    clients: ['mysql2'],
+    open: async url => (await import('./stores/mysql/open.ts')).openMysql(url),
+    forgetNames: async (url, names) => (await import('./stores/mysql/open.ts')).forgetNames(url, names),
+    migrate: async url => (await import('./stores/mysql/open.ts')).migrateUrl(url),
+    migration: async url => (await import('./stores/mysql/open.ts')).migrationOf(url),
+    openMarks: async url => (await import('./fencing/mysql/open.ts')).openMarks(url),
+    fenceSql: async (url, options) => (await import('./fencing/mysql/open.ts')).fenceSql(url, options),
+  },
+  {
     name: 'etcd',
     schemes: ['etcd:', 'etcds:'],
     example: 'etcd://localhost:2379',

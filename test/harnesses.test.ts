@@ -6,6 +6,7 @@ import { ENGINES } from '../src/engines.ts'
 import { etcdHarness } from './harnesses/etcd.ts'
 import type { StoreHarness } from './harnesses/harness.ts'
 import { memoryHarness } from './harnesses/memory.ts'
+import { mysqlHarness } from './harnesses/mysql.ts'
 import { advisoryHarness, postgresHarnesses } from './harnesses/postgres.ts'
 import { redisClientHarnesses, redisHarnesses, redisTopologyHarnesses } from './harnesses/redis.ts'
 import { redlockHarnesses } from './harnesses/redlock.ts'
@@ -21,6 +22,7 @@ const sources: readonly (() => StoreHarness | StoreHarness[])[] = [
   redlockHarnesses,
   postgresHarnesses,
   advisoryHarness,
+  mysqlHarness,
   etcdHarness,
   zookeeperHarness,
 ]

@@ -18,7 +18,12 @@ const NAME = 'nightly-invoices'
 const TTL = 3_000
 const NAMES = ['replica-1', 'replica-2', 'replica-3', 'replica-4', 'replica-5']
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
+/** `holdfast demo` of the package runs what was built from this file. */
+const isSource = import.meta.url.endsWith('.ts')
+/** The command that starts Node as this process was started. */
+const NODE = [process.execPath, ...process.execArgv]
+const COMMAND = isSource ? './script/holdfast' : 'npx holdfast'
+
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-demo-'))
 const store = `sqlite:${join(folder, 'leases.db')}`
 const total = readOrders().length
@@ -51,10 +56,9 @@ ${total} orders to invoice. Each replica is started with
     name =>
       new Replica(
         name,
-        [`${root}/script/holdfast`, 'run', NAME, '--ttl', '3s', '--wait', 'forever', '--owner', name].concat(
-          '--',
-          `${root}/script/node`,
-          fileURLToPath(new URL('job.ts', import.meta.url)),
+        [...NODE, at(isSource ? '../../src/cli/main.ts' : '../cli/main.js')].concat(
+          ['run', NAME, '--ttl', '3s', '--wait', 'forever', '--owner', name],
+          ['--', ...NODE, at(isSource ? 'job.ts' : 'job.js')],
         ),
         folder,
         { ...process.env, HOLDFAST_STORE: store },
@@ -209,8 +213,8 @@ function verdict(runs: readonly Holder[]): void {
   timeline.print(`  ${paint('green', 'Every order exactly once, despite a kill and a freeze.')}`)
   timeline.print(`
 ${paint('bold', 'Try next')}, in two terminals
-  ./script/holdfast run hello --wait forever -- sleep 20
-  ./script/holdfast ls
+  ${COMMAND} run hello --wait forever -- sleep 20
+  ${COMMAND} ls
 `)
 }
 
@@ -219,6 +223,10 @@ function shortener(first: bigint): (token: bigint) => string {
   const [start, end] = [`${first}`, `${first + 120_000_000n}`]
   const same = [...start].findIndex((digit, i) => digit !== end[i])
   return token => `…${`${token}`.slice(same)}`
+}
+
+function at(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url))
 }
 
 function seconds(ms: number): string {

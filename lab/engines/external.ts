@@ -8,6 +8,8 @@ const PORTS: Readonly<Record<string, number>> = {
   redlock: 6379,
   postgres: 5432,
   postgresql: 5432,
+  mysql: 3306,
+  mariadb: 3306,
   etcd: 2379,
   zookeeper: 2181,
 }

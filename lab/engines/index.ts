@@ -90,6 +90,16 @@ export const ENGINES: Readonly<Record<string, LabEngine>> = {
     },
     load: async () => (await import('./postgres.ts')).startPostgresAdvisory,
   },
+  mysql: {
+    what: 'a MariaDB server',
+    faults: [...DEFAULT, ...ONE_SERVER, 'session-end'],
+    others: CLOCKS,
+    known: {
+      what: 'the wall clock of the server jumps forward: live leases end there',
+      faults: ['server-clock'],
+    },
+    load: async () => (await import('./mysql.ts')).startMysql,
+  },
   etcd: {
     what: 'an etcd cluster of three',
     faults: [...DEFAULT, ...LEADER, 'leader-cut'],

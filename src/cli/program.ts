@@ -13,6 +13,7 @@ const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Prom
     migrate: async () => (await import('./show/migrate.ts')).migrate,
     ttl: async () => (await import('./show/ttl.ts')).ttl,
     fence: async () => (await import('./show/fence.ts')).fence,
+    demo: async () => (await import('./demo.ts')).demo,
     prove: async () => (await import('./prove.ts')).prove,
   }),
 )

@@ -48,6 +48,12 @@ test('it installs no other package', async () => {
   expect(stdout.trim().split('\n')).toHaveLength(2)
 })
 
+test('holdfast demo runs from the package', async () => {
+  const { stdout, stderr } = succeed(await project.run('node_modules/.bin/holdfast', ['demo']))
+  expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
+  expect(stderr).toBe('')
+}, 90_000)
+
 test('an ECMAScript module can import it', async () => {
   project.copy('esm.mjs')
   const { stdout, stderr } = succeed(await project.node('esm.mjs'))

@@ -21,6 +21,7 @@ export const STORE_URLS: readonly string[] = [
   'redis://host:6379, rediss://host:6379',
   'redlock://a:6379,b:6379,c:6379',
   'postgres://host/database',
+  'mysql://host/database',
   'etcd://host:2379,host:2379, etcds://host:2379',
   'zookeeper://host:2181,host:2181/chroot',
 ]

@@ -3,7 +3,7 @@ import { paint } from '../output.ts'
 import type { CommandHelp, Option } from './command-help.ts'
 import { COMMON, DURATION, STORE, STORE_URLS } from './common.ts'
 import { PROVE } from './prove.ts'
-import { ELECT, RUN } from './run.ts'
+import { DEMO, ELECT, RUN } from './run.ts'
 import { BREAK, FENCE, INSPECT, LS, MIGRATE, TTL } from './show.ts'
 
 /** Characters of a line. */
@@ -28,6 +28,7 @@ export const COMMANDS: ReadonlyMap<string, CommandHelp> = new Map(
     migrate: MIGRATE,
     ttl: TTL,
     fence: FENCE,
+    demo: DEMO,
     prove: PROVE,
   }),
 )

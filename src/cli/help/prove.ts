@@ -49,7 +49,7 @@ export const PROVE: CommandHelp = {
     {
       title: 'Engines',
       rows: [],
-      text: ['sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, etcd, zookeeper'],
+      text: ['sqlite, redis, redis-sentinel, redlock, postgres, postgres-advisory, mysql, etcd, zookeeper'],
     },
     {
       title: 'Faults',

@@ -179,3 +179,16 @@ export const ELECT: CommandHelp = {
     ['127', 'COMMAND does not exist'],
   ],
 }
+
+export const DEMO: CommandHelp = {
+  usage: 'demo',
+  entry: 'demo',
+  summary: 'Shows a takeover and a refused write, in half a minute',
+  text: [
+    'Starts five replicas of a job that writes 60 invoices to a ledger. One replica runs at a time. It kills one with SIGKILL and pauses another for longer than its ttl. The ledger refuses the late write. At the end each order has exactly one invoice.',
+    'Leases and ledger are files in a temporary folder, which it deletes.',
+  ],
+  examples: [['npx holdfast demo']],
+  options: [],
+  isStoreless: true,
+}

@@ -1,8 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { Redis } from 'ioredis'
+import { createPool, type RowDataPacket } from 'mysql2/promise'
 import { Pool } from 'pg'
 import postgresJs from 'postgres'
 import type { Holder } from '../mark.ts'
+import { mysqlFence } from '../mysql/index.ts'
 import { postgresFence } from '../postgres/index.ts'
 import { redisFence } from '../redis/index.ts'
 import { sqliteFence } from '../sqlite/index.ts'
@@ -44,6 +46,22 @@ export const accounts: Readonly<Record<string, (place: string) => Account>> = {
         return sql`update account set balance = ${balance}`
       },
       close: () => sql.end(),
+    }
+  },
+  mysql(uri) {
+    const pool = createPool({ uri })
+    const fence = mysqlFence(pool)
+    return {
+      async create() {
+        await fence.install()
+        for (const statement of CREATE.split(';')) await pool.query(statement)
+      },
+      read: async () => Number((await pool.query<RowDataPacket[]>('select balance from account'))[0][0]?.balance),
+      write: async (balance, lease) => {
+        const set = `update account set balance = ${balance}`
+        return lease ? fence.transaction(lease, connection => connection.query(set)) : pool.query(set)
+      },
+      close: () => pool.end(),
     }
   },
   sqlite(path) {

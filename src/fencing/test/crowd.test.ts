@@ -1,10 +1,13 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Redis } from 'ioredis'
+import { createPool, type RowDataPacket } from 'mysql2/promise'
 import { Pool } from 'pg'
 import { newFolder } from '../../../lab/servers/folder.ts'
+import { startMariaDb } from '../../../lab/servers/mariadb.ts'
 import { startPostgres } from '../../../lab/servers/postgres.ts'
 import { startRedis } from '../../../lab/servers/redis.ts'
+import { mysqlFence } from '../mysql/index.ts'
 import { postgresFence } from '../postgres/index.ts'
 import { redisFence } from '../redis/index.ts'
 import { sqliteFence } from '../sqlite/index.ts'
@@ -34,6 +37,41 @@ testCrowds({
       },
       async read(resource) {
         const { rows } = await pool.query('select line from log where resource = $1 order by id', [resource])
+        return rows.map(({ line }) => parse(line))
+      },
+      async restart() {
+        await server.kill()
+        await server.start()
+      },
+      async [Symbol.asyncDispose]() {
+        await pool.end()
+        await server.stop()
+      },
+    }
+  },
+  async mysql() {
+    const server = await startMariaDb({ config: { innodb_flush_log_at_trx_commit: 2 } })
+    const pool = createPool({ uri: server.url(), connectionLimit: 16 })
+    await mysqlFence(pool).install()
+    await pool.query('create table log (id int auto_increment primary key, resource varchar(99), line varchar(99))')
+    const text = 'insert into log (resource, line) values (?, ?)'
+    return {
+      pace: 0.2,
+      append: (resource, mark, pause) =>
+        mysqlFence(pool, { resource, epoch: mark.epoch }).transaction(
+          { name: 'any', token: mark.token },
+          async connection => {
+            await sleep(pause)
+            await connection.query(text, [resource, write(mark)])
+          },
+        ),
+      async naive(resource, mark, pause) {
+        await sleep(pause)
+        await pool.query(text, [resource, write(mark)])
+      },
+      async read(resource) {
+        const query = 'select line from log where resource = ? order by id'
+        const [rows] = await pool.query<RowDataPacket[]>(query, [resource])
         return rows.map(({ line }) => parse(line))
       },
       async restart() {

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../../../lab/servers/folder.ts'
+import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.ts'
 import { type PostgresServer, startPostgres } from '../../../lab/servers/postgres.ts'
 import { stateOf } from '../../../lab/servers/process.ts'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
@@ -16,11 +17,12 @@ const flags = process.features.typescript ? [] : ['--experimental-strip-types', 
 
 let postgres: PostgresServer
 let redis: RedisServer
+let mariaDb: MariaDbServer
 
 beforeAll(async () => {
-  ;[postgres, redis] = await Promise.all([startPostgres(), startRedis()])
+  ;[postgres, redis, mariaDb] = await Promise.all([startPostgres(), startRedis(), startMariaDb()])
 })
-afterAll(() => Promise.all([postgres.stop(), redis.stop()]))
+afterAll(() => Promise.all([postgres.stop(), redis.stop(), mariaDb.stop()]))
 
 class Depositor {
   readonly #child: ChildProcessWithoutNullStreams
@@ -63,7 +65,7 @@ describe.each(Object.keys(accounts))('over %s, a holder that is stopped past its
   ])('$how: $outcome', async ({ how, says }) => {
     const folder = newFolder('paused')
     const place = engine === 'redis' ? redis.url : join(folder, 'account.db')
-    const url = engine.startsWith('postgres') ? await database(`${engine.replace('.', '')}_${how}`) : place
+    const url = /^(postgres|mysql)/.test(engine) ? await database(engine, how) : place
     const account = accounts[engine]?.(url)
     await account?.create()
     const args = [engine, url, `sqlite:${join(folder, 'leases.db')}`, how]
@@ -84,7 +86,9 @@ describe.each(Object.keys(accounts))('over %s, a holder that is stopped past its
   })
 })
 
-async function database(name: string): Promise<string> {
-  await postgres.query(`create database ${name}`)
-  return postgres.url().replace(/postgres$/, name)
+async function database(engine: string, how: string): Promise<string> {
+  const name = `${engine.replace('.', '')}_${how}`
+  const server = engine === 'mysql' ? mariaDb : postgres
+  await server.query(`create database ${name}`)
+  return server.url().replace(/\w+$/, name)
 }

@@ -1,0 +1,52 @@
+import { invalid } from '../../contract/check.ts'
+import { driverOf, type MysqlClient } from '../../stores/mysql/connection.ts'
+
+/** What the work of a transaction is given: a connection of `mysql2/promise`. */
+export type TransactionOf<Client> = Client extends { promise(): infer Promised }
+  ? TransactionOf<Promised>
+  : Client extends { getConnection(): Promise<infer Connection> }
+    ? Connection
+    : Client
+
+/** A connection of mysql2 or mysql2/promise that is in a transaction. */
+export interface AnyTransaction {
+  query(...args: never[]): unknown
+}
+
+/** What the server reports of a statement without rows. */
+export interface Report {
+  readonly affectedRows: number
+  readonly serverStatus: number
+}
+
+/** A connection of `mysql2/promise`. */
+export interface Client {
+  query(query: { sql: string; rowsAsArray?: boolean }): Promise<[result: unknown, fields: unknown]>
+  destroy?(): void
+  release?(): void
+}
+
+/** A pool or a connection of `mysql2/promise`. */
+export interface PromisedClient extends Client {
+  getConnection?(): Promise<Client>
+}
+
+/** The client of the caller. Throws `INVALID_ARGUMENT` for what is no client of mysql2. */
+export function promised(client: MysqlClient): PromisedClient {
+  driverOf(client, 'mysqlFence(client)')
+  return inPromises(client)
+}
+
+/** Somebody's connection. Throws `INVALID_ARGUMENT` for a pool, and for what is no connection of mysql2. */
+export function connectionOf(transaction: unknown): Client {
+  if (typeof transaction !== 'object' || transaction === null || !('query' in transaction))
+    throw invalid('a fence needs a connection of mysql2 that is in a transaction')
+  if ('getConnection' in transaction)
+    throw invalid('a fence was given a pool: pass the one connection that is in a transaction')
+  return inPromises(transaction)
+}
+
+/** The same client with promises instead of callbacks. */
+function inPromises(client: object): PromisedClient {
+  return 'promise' in client ? (client as { promise(): PromisedClient }).promise() : (client as PromisedClient)
+}

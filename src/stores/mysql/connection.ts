@@ -1,0 +1,112 @@
+import { connect, type Socket } from 'node:net'
+import { invalid } from '../../contract/check.ts'
+import type { Connection, Driver } from '../shared/connection.ts'
+
+/** What this store needs of a pool or a connection of mysql2 >= 3, or of mysql2/promise. */
+export interface MysqlClient {
+  query(...args: never[]): unknown
+  escape(value: never): string
+}
+
+/** One connection. Every value is in the text of a statement, so that nothing is prepared at the server. */
+export interface MysqlConnection extends Connection {
+  /** The rows, each as a list of values. */
+  rows(sql: string): Promise<unknown[][]>
+  /** The number of rows that a statement changed. */
+  change(sql: string): Promise<number>
+}
+
+interface Core {
+  on(event: 'error', listener: () => void): unknown
+  query(query: object, answered: (error: Error | null, result: unknown) => void): unknown
+  connect(connected: (error: Error | null) => void): void
+  destroy(): void
+}
+
+type Opened = (error: Error | null, connection: Core) => void
+interface Config {
+  readonly host?: string
+  readonly port?: number
+  readonly socketPath?: string
+  readonly stream?: unknown
+  /** Of a connection that belongs to a pool. */
+  readonly pool?: { readonly constructor: unknown; readonly config: object }
+}
+
+/** Set over whatever the caller has. The store has time limits of its own. */
+const OWN = { connectTimeout: 0, rowsAsArray: true, typeCast: true, trace: false, nestTables: undefined }
+
+/** Opens connections like those of the client. Throws `INVALID_ARGUMENT` for what is no client of mysql2. */
+export function driverOf(client: unknown, what: string): Driver<MysqlConnection> {
+  // Those of mysql2/promise wrap the others.
+  const { pool, connection } = Object(client) as { pool?: unknown; connection?: unknown }
+  const core = Object(pool ?? connection ?? client) as { config?: Config & { connectionConfig?: Config } }
+  const config = core.config?.connectionConfig ?? core.config
+  if (!config || !('charsetNumber' in config)) throw invalid(`${what} needs a pool or a connection of mysql2`)
+  return { open: signal => open(core, config, signal) }
+}
+
+function open(core: object, config: Config, signal: AbortSignal): Promise<MysqlConnection> {
+  return new Promise((resolve, reject) => {
+    const { stream: given, socketPath, host, port } = config
+    let socket: Socket | undefined
+    const stream = (options: object): Socket => {
+      const to = socketPath ? { path: socketPath } : { host, port: Number(port) }
+      const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 }
+      socket = typeof given === 'function' ? (given(options) as Socket) : connect({ ...to, ...keepAlive })
+      return socket
+    }
+    const own = Object.assign(Object.create(Object.getPrototypeOf(config)), config, OWN, { stream })
+    const giveUp = (): void => {
+      socket?.destroy() // mysql2 would wait for the server
+      reject(signal.reason)
+    }
+    const opened: Opened = (error, connection) => {
+      signal.removeEventListener('abort', giveUp)
+      if (error) reject(error)
+      if (error || !socket) return giveUp()
+      socket.unref() // the core holds the process while somebody waits for an answer
+      resolve(wire(connection, socket))
+    }
+    signal.addEventListener('abort', giveUp)
+    if (config.pool) {
+      const Pool = config.pool.constructor as new (o: object) => { getConnection(opened: Opened): void }
+      const settings = { ...config.pool.config, connectionConfig: own, connectionLimit: 1, maxIdle: 1 }
+      new Pool({ config: settings }).getConnection(opened)
+    } else {
+      const connection = new (core.constructor as new (options: object) => Core)({ config: own })
+      connection.on('error', () => {})
+      connection.connect(error => opened(error, connection))
+    }
+  })
+}
+
+function wire(core: Core, socket: Socket): MysqlConnection {
+  core.on('error', () => {}) // else whoever kills the connection kills the process
+  // Statements in flight: mysql2 forgets them when it closes a connection itself.
+  const rejects = new Set<(error: Error) => void>()
+  const end = (): void => {
+    for (const reject of rejects) reject(new Error('the connection was closed'))
+  }
+  socket.once('close', end)
+  const query = <Result>(sql: string): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      rejects.add(reject)
+      if (socket.destroyed) return end()
+      core.query({ sql }, (error, result) => {
+        rejects.delete(reject)
+        if (error) reject(error)
+        else resolve(result as Result)
+      })
+    })
+  return {
+    rows: query,
+    change: async sql => (await query<{ affectedRows: number }>(sql)).affectedRows,
+    onEnd: ended => void socket.once('close', ended),
+    isOpen: () => !socket.destroyed,
+    close() {
+      core.destroy()
+      socket.destroy()
+    },
+  }
+}

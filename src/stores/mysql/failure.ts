@@ -1,0 +1,50 @@
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { causeOf, noAnswerFrom, textOf } from '../shared/failure.ts'
+
+const [LOCKED, READ_ONLY] = [
+  [1205, 1213, 3572],
+  [1290, 1792, 1836],
+]
+
+/** Nobody knows what was done: a commit that failed, a server that shut down, a session that was killed. */
+const UNKNOWN = [1030, 1053, 1180, 1317, 1927]
+
+/** Errors by number. Each says that nothing was done. https://mariadb.com/kb/en/mariadb-error-code-reference/ */
+const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseErrorCode, says: string])[] = [
+  [[1045, 1698, 1251, 1275], 'INVALID_ARGUMENT', 'the server refused the user name or password: correct them'],
+  [[1044, 1142, 1143, 1227], 'INVALID_ARGUMENT', 'grant the privileges listed in docs/stores/mysql.md'],
+  [[1046, 1049], 'INVALID_ARGUMENT', 'there is no such database: correct its name, or create it'],
+  [[1146, 1054], 'INVALID_ARGUMENT', 'the tables of leases are missing, or are others: holdfast migrate --store URL'],
+  [[1665], 'INVALID_ARGUMENT', 'leases need binlog_format ROW or MIXED'],
+  [READ_ONLY, 'STORE_UNAVAILABLE', 'the server is read-only, such as a replica: connect to the primary'],
+  [LOCKED, 'STORE_UNAVAILABLE', 'another transaction has locked a row or table of leases: nothing was done'],
+  [[1040, 1203, 1226], 'STORE_UNAVAILABLE', 'the server has no connection left: raise max_connections'],
+]
+
+/** The number of an error of the server; 0 for any other. */
+export function numberOf(error: unknown): number {
+  const { errno, sqlState } = Object(error) as { errno?: unknown; sqlState?: unknown }
+  return typeof errno === 'number' && sqlState !== undefined ? errno : 0
+}
+
+/** Did the server refuse a statement because of the lock of another? */
+export const isLocked = (error: unknown): boolean => LOCKED.includes(numberOf(error))
+
+/** What a replica reports. */
+export const readOnly = (): Error => Object.assign(new Error('read_only is set'), { errno: 1290, sqlState: 'HY000' })
+
+/** Did the server answer, only not as hoped, and would do so on another connection? */
+export function isReply(error: unknown): boolean {
+  const number = numberOf(error)
+  return LeaseError.is(error) || (number >= 1_000 && ![...READ_ONLY, ...UNKNOWN].includes(number))
+}
+
+/** The error that a caller sees. */
+export function failure(error: unknown, sent: boolean): LeaseError {
+  if (LeaseError.is(error)) return error
+  const number = numberOf(error)
+  if (number < 1_000 || UNKNOWN.includes(number)) return noAnswerFrom('MySQL', error, sent)
+  const [, code, says] = REFUSALS.find(([numbers]) => numbers.includes(number)) ?? []
+  const message = `${says ?? 'MySQL cannot serve now'} (${textOf(error)})`
+  return new LeaseError(code ?? 'STORE_UNAVAILABLE', message, { cause: causeOf(error) })
+}

@@ -1,0 +1,29 @@
+import { checkKeys, invalid, show } from '../../contract/check.ts'
+import type { Store } from '../../contract/store.ts'
+import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
+import { driverOf, type MysqlClient } from './connection.ts'
+import { type Place, tableOf } from './schema.ts'
+import { MysqlStore } from './store.ts'
+
+export type { MysqlClient } from './connection.ts'
+export { migrate, migration, type Place } from './schema.ts'
+
+export interface MysqlOptions extends Place, ShortestTtl {
+  /** May the store create its tables, if they are missing when it is first used? @default false */
+  readonly create?: boolean | undefined
+}
+
+const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'shortestTtl'])
+
+/**
+ * Leases as rows of MariaDB 10.6 or MySQL 8.0, or later, over a client that you have: a pool or a connection of mysql2, or
+ * of mysql2/promise. The client is neither configured nor closed: the store opens a connection of its own like it with the
+ * first request, and closes that. Throws `INVALID_ARGUMENT` for what is no such client.
+ */
+export function mysql(client: MysqlClient, options: MysqlOptions = {}): Store {
+  checkKeys(options, optionKeys, 'mysql')
+  const { create = false, shortestTtl } = options
+  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  const store = new MysqlStore(driverOf(client, 'mysql(client)'), tableOf(options), create)
+  return withShortestTtl(store, shortestTtl)
+}

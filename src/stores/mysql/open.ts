@@ -1,0 +1,69 @@
+import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import type { Store } from '../../contract/store.ts'
+import { warnOfClearPassword } from '../shared/clear-password.ts'
+import { load, WHERE } from '../shared/load.ts'
+import { optionsOf } from '../shared/options.ts'
+import { pemFiles, readPem } from '../shared/pem.ts'
+import { shortestTtlIn } from '../shared/shortest-ttl.ts'
+import type { MysqlClient } from './connection.ts'
+import { mysql } from './index.ts'
+import { change, migrate, migration, type Place, tableOf } from './schema.ts'
+import { hex } from './sql.ts'
+
+const SHAPE = 'write mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]'
+
+/**
+ * The store that a URL names, over mysql2.
+ * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ */
+export async function openMysql(url: string): Promise<Store> {
+  const { client, place, options } = clientAt(url)
+  return mysql(client, { ...place, create: options.get('create') === 'true', shortestTtl: shortestTtlIn(options) })
+}
+
+/** A client for what a URL names, and which tables it says. Nothing is connected yet. */
+export function clientAt(url: string): { client: MysqlClient; place: Place; options: URLSearchParams } {
+  const { hostname, port, username, password, pathname, search } = parse(url)
+  const options = optionsOf(search.slice(1), ['table', 'create', 'shortestTtl', 'tls', ...pemFiles], 'a MySQL store')
+  for (const name of ['create', 'tls'])
+    if (!/^(true|false)$/.test(options.get(name) ?? 'false')) throw invalid(`${name} in a URL is true or false`)
+  const place = { table: options.get('table') ?? undefined }
+  tableOf(place)
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  const isTls = options.get('tls') === 'true'
+  if (!isTls && password) warnOfClearPassword('MySQL', host)
+  const library = load('mysql2') as { createPool(config: object): MysqlClient } | undefined
+  if (!library) throw new LeaseError('DRIVER_MISSING', `a mysql: store needs its client: npm i mysql2 ${WHERE}`)
+  const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent)
+  const ssl = isTls ? { ...readPem(options, 'MySQL'), verifyIdentity: true } : undefined
+  const client = library.createPool({ host, port: Number(port || 3306), user, password: secret, database, ssl })
+  return { client, place, options }
+}
+
+/** Creates the tables that a URL names, and resolves to which. Rejects as `migrate` does. */
+export async function migrateUrl(url: string): Promise<string> {
+  const { client, place } = clientAt(url)
+  await migrate(client, place)
+  return tableOf(place)
+}
+
+/** The SQL for that. */
+export const migrationOf = (url: string): string => migration(clientAt(url).place)
+
+/** Deletes the rows of these names from the tables that a URL names. */
+export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
+  const { client, place } = clientAt(url)
+  const table = tableOf(place)
+  const those = `where name in (${names.map(hex).join(', ')})`
+  await change(client, [`delete from ${table}_line ${those}`, `delete from ${table} ${those}`])
+}
+
+/** No message repeats the URL: it may hold a password. */
+function parse(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  // With an @ in its path, the host may be the user and the port the beginning of a password.
+  if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname) || /%(?![0-9a-f]{2})/i.test(text))
+    throw invalid(`the URL of the MySQL store cannot be read: ${SHAPE}; encode what is special in a password`)
+  return url
+}

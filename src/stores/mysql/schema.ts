@@ -1,0 +1,74 @@
+import { checkText, invalid, show } from '../../contract/check.ts'
+import { openConnection } from '../shared/connection.ts'
+import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
+import { failure } from './failure.ts'
+
+/** Where leases are kept: in the database of the client. */
+export interface Place {
+  /** The table of leases. That of waiters has the same name and `_line`. @default 'holdfast_lease' */
+  readonly table?: string | undefined
+}
+
+/** Throws `INVALID_ARGUMENT` for a name that needs care in SQL. */
+export function tableOf({ table = 'holdfast_lease' }: Place): string {
+  checkText(table, 'the table')
+  if (/^[a-z_][a-z0-9_]{0,39}$/.test(table)) return table
+  throw invalid(`the table must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(table)}`)
+}
+
+/** Times are microseconds since 1970. Described in docs/format.md. */
+function statements(table: string): string[] {
+  const [bytes, text] = ['varbinary(255)', 'varchar(255) character set utf8mb4 collate utf8mb4_bin not null']
+  return [
+    `create table if not exists ${table} (name ${bytes} not null primary key, id ${bytes}, owner ${text}, note ${text},
+  token bigint not null, ttl bigint not null, expires bigint not null, stamp bigint not null)
+  engine = InnoDB comment = 'Holdfast leases, format 1'`,
+    `create table if not exists ${table}_line (name ${bytes} not null, id ${bytes} not null, owner ${text}, note ${text},
+  seq bigint not null, lapses bigint not null, gone boolean not null, primary key (name, id))
+  engine = InnoDB comment = 'Holdfast waiters, format 1'`,
+  ]
+}
+
+/** What `migrate` does, as SQL to read or to put into migrations of your own. It may be carried out again. */
+export function migration(place: Place = {}): string {
+  return statements(tableOf(place))
+    .map(statement => `${statement};\n`)
+    .join('\n')
+}
+
+/** Creates the tables that are missing. Rejects `INVALID_ARGUMENT` if the user may not; `STORE_UNAVAILABLE`. */
+export async function migrate(client: MysqlClient, place: Place = {}): Promise<void> {
+  await change(client, statements(tableOf(place)))
+}
+
+/** Carries out statements over a connection of its own, within 5 s. Rejects with a `LeaseError`. */
+export async function change(client: MysqlClient, all: readonly string[]): Promise<void> {
+  const work = async (connection: MysqlConnection): Promise<void> => {
+    for (const statement of all) await connection.change(statement)
+  }
+  const keepAlive = setInterval(() => {}, 60_000) // our connections and timers do not keep the process alive
+  try {
+    ;(await openConnection(driverOf(client, 'migrate(client)'), work, new AbortController().signal)).close()
+  } catch (error) {
+    throw failure(error, false)
+  } finally {
+    clearInterval(keepAlive)
+  }
+}
+
+/** Sets what the statements depend on. Rejects a server that cannot keep leases, and missing tables unless `create`. */
+export async function prepare(connection: MysqlConnection, table: string, create: boolean): Promise<void> {
+  const patience = "if(version() like '%MariaDB%', 0, 1)" // seconds; MySQL takes no 0
+  await connection.change(`set names utf8mb4, autocommit = 1, time_zone = '+00:00', sql_safe_updates = 0,
+    innodb_lock_wait_timeout = ${patience}, lock_wait_timeout = ${patience}`)
+  await connection.change('set session transaction isolation level read committed')
+  const [[sync, , moves, count] = []] = await connection.rows(`select @@global.innodb_flush_log_at_trx_commit,
+    sleep(0.001), sysdate(6) > now(6), (select count(*) from information_schema.tables
+      where table_schema = database() and table_name in ('${table}', '${table}_line'))`)
+  if (Number(sync) !== 1)
+    throw invalid('the server forgets commits in a crash: set global innodb_flush_log_at_trx_commit = 1')
+  if (Number(moves) !== 1) throw invalid('the server was started with sysdate-is-now: start it without')
+  if (Number(count) === 2) return
+  if (!create) throw invalid('the tables of leases are missing: holdfast migrate --store URL, or create: true')
+  for (const statement of statements(table)) await connection.change(statement)
+}

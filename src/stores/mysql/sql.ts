@@ -1,0 +1,163 @@
+import { randomInt } from 'node:crypto'
+import type { MysqlConnection } from './connection.ts'
+import { isLocked, readOnly } from './failure.ts'
+import { type Lease, Name, type Place } from './leases.ts'
+
+/** The server's time in microseconds at this point of a statement; `now()` is that of its start. */
+export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
+
+const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
+
+/** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
+const LONGEST_WRITE = 1_000
+
+/** How long a row outlives its last use, in microseconds. */
+const DAY = 86_400_000_000
+
+/** In hexadecimal digits a value means the same whatever the mode and the character set of the session. */
+export function hex(text: string): string {
+  return `x'${Buffer.from(text).toString('hex')}'`
+}
+
+const text = (value: string): string => `_utf8mb4 ${hex(value)}`
+const micros = (time: number): number => Math.min(Math.round(time * 1_000), Number.MAX_SAFE_INTEGER)
+
+/** The table `v` of these values. */
+function values(columns: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const selects = rows.map((row, i) => `select ${row.map((v, k) => (i ? v : `${v} as ${columns[k]}`)).join(', ')}`)
+  return `(${selects.join(' union all ')}) v`
+}
+
+/** The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. */
+export async function read(connection: MysqlConnection, table: string, names: readonly string[]): Promise<Name[]> {
+  const all = ['', ...names].map(hex).join(', ')
+  // The time comes last: by one from before the snapshot, a lease that was just renewed would look as if it lasted longer
+  // than its ttl, because the clock was set back. An earlier snapshot does no harm, since the write compares stamps.
+  const rows =
+    await connection.rows(`select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
+    union all select 2, name, id, owner, note, seq, gone, lapses, 0 from ${table}_line where name in (${all})
+    union all select 0, '', '', '', '', ${TIME}, @@global.read_only, 0, 0
+    order by 1, 6`)
+  const leases = new Map<string, Lease>()
+  const places = new Map<string, Place[]>(names.map(name => [name, []]))
+  let now = 0
+  for (const [kind, name, found, owner, note, ...rest] of rows) {
+    const [one = 0, two = 0, three = 0, stamp = 0] = rest.map(Number)
+    const [id, both] = [String(found), { owner: String(owner), note: String(note) }]
+    const lease = { ...both, id: found === null ? undefined : id, token: one, ttl: two, expires: three / 1_000, stamp }
+    if (Number(kind) === 1) leases.set(String(name), lease)
+    else if (Number(kind) === 2)
+      places.get(String(name))?.push({ ...both, id, seq: one, gone: two > 0, lapses: three / 1_000 })
+    else if (two > 0) throw readOnly()
+    else now = one / 1_000
+  }
+  const token = leases.get('')?.token ?? 0
+  const none: Lease = { id: undefined, owner: '', note: '', token, ttl: 0, expires: 0, stamp: 0 }
+  return names.map(name => new Name(name, now, leases.get(name) ?? none, places.get(name) ?? []))
+}
+
+/**
+ * Writes what is to change, and resolves to the names of which all was written. Names are in one order everywhere, so that
+ * of two writes at once one succeeds. With `alone`, a name that stays locked does not hold up the others.
+ */
+export async function write(
+  connection: MysqlConnection,
+  table: string,
+  names: readonly Name[],
+  alone: boolean,
+  until: number = performance.now() + LONGEST_WRITE,
+): Promise<Set<Name>> {
+  try {
+    return await attempt(connection, table, names)
+  } catch (error) {
+    if (!isLocked(error)) throw error
+  }
+  const done = new Set<Name>()
+  const middle = Math.ceil(names.length / 2)
+  for (const half of alone && names.length > 1 ? [names.slice(0, middle), names.slice(middle)] : [])
+    if (performance.now() < until) for (const name of await write(connection, table, half, alone, until)) done.add(name)
+  return done
+}
+
+async function attempt(connection: MysqlConnection, table: string, all: readonly Name[]): Promise<Set<Name>> {
+  const stamp = randomInt(1, 2 ** 48)
+  const joins = all.flatMap(({ name, joins }) =>
+    [...joins.values()].map(({ id, owner, note, seq, lapses, gone }) =>
+      [hex(name), hex(id), text(owner), text(note), seq, micros(lapses), gone].join(', '),
+    ),
+  )
+  if (joins.length > 0)
+    // a claim that was withdrawn stays so
+    await connection.change(`insert into ${table}_line (name, id, owner, note, seq, lapses, gone)
+      values (${joins.join('), (')}) on duplicate key update seq = values(seq),
+      lapses = if(gone > values(gone), lapses, values(lapses)), gone = gone or values(gone)`)
+
+  const changed = all.filter(({ isChanged }) => isChanged)
+  const valuesOf = (of: readonly Name[]): string => {
+    const rows = of.map(({ name, until, lease: { id, owner, note, token, ttl, expires, stamp } }) => {
+      const key = id === undefined ? 'null' : hex(id)
+      return [hex(name), key, text(owner), text(note), token, ttl, micros(expires), stamp, micros(until)]
+    })
+    return values([...COLUMNS, 'until'], rows)
+  }
+  const missing = changed.filter(({ lease }) => lease.stamp === 0)
+  const present = changed.filter(({ lease }) => lease.stamp !== 0)
+  let count = 0
+  if (missing.length > 0)
+    count += await connection.change(`insert ignore into ${table} (${COLUMNS.join(', ')})
+      select ${COLUMNS.slice(0, -1).join(', ')}, ${stamp} from ${valuesOf(missing)} where ${TIME} < v.until`)
+  if (present.length > 0)
+    // The first table locks the rows that nobody else has locked. Its limit keeps it a table of its own.
+    count += await connection.change(`update (select name from ${table}
+        where name in (${present.map(({ name }) => hex(name)).join(', ')}) limit ${present.length} for update skip locked) k
+      straight_join ${valuesOf(present)} on v.name = k.name straight_join ${table} l on l.name = k.name
+      set ${COLUMNS.slice(1, -1).map(column => `l.${column} = v.${column}`)}, l.stamp = ${stamp}
+      where l.stamp = v.stamp and ${TIME} < v.until`)
+  const done = new Set(all)
+  if (count < changed.length) {
+    const where = `name in (${changed.map(({ name }) => hex(name)).join(', ')}) and stamp = ${stamp}`
+    const written = new Set((await connection.rows(`select name from ${table} where ${where}`)).map(String))
+    for (const name of changed) if (!written.has(name.name)) done.delete(name)
+  }
+  const ended = changed.flatMap(name => {
+    const places = done.has(name) ? name.ended : []
+    return places.map(({ id, lapses }) => [hex(name.name), hex(id), micros(lapses)])
+  })
+  // Not what was written again since, such as a tombstone.
+  const remove = `delete w from ${values(['name', 'id', 'lapses'], ended)}
+    straight_join ${table}_line w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
+  // What is locked now lapses by itself. The leases are written, so this must not fail them.
+  if (ended.length > 0) await connection.change(remove).catch(error => isLocked(error) || Promise.reject(error))
+  return done
+}
+
+/** The next names after `last` that begin with `prefix` and have a holder or waiters. */
+export async function list(
+  connection: MysqlConnection,
+  table: string,
+  [prefix, last, most]: readonly [prefix: string, last: string, most: number],
+): Promise<string[]> {
+  const rows = await connection.rows(`select name from ${table} l where name >= ${hex(prefix)} and name > ${hex(last)}
+      and left(name, ${Buffer.byteLength(prefix)}) = ${hex(prefix)}
+      and (id is not null and expires > ${TIME} or exists (
+        select 1 from ${table}_line w where w.name = l.name and not gone and lapses > ${TIME}))
+    order by name limit ${most}`)
+  return rows.map(String)
+}
+
+/** Deletes idle rows among the next names, and resolves to the last of these. */
+export async function prune(connection: MysqlConnection, table: string, after: string, most: number): Promise<string> {
+  const page = `select name from ${table} where name > ${hex(after)} order by name limit ${most}`
+  const last = String((await connection.rows(page)).at(-1) ?? '')
+  const range = `name > ${hex(after)} and name <= ${hex(last)}`
+  await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME}`)
+  const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
+  const idle = `${range} and expires < ${Number(cutoff)} and name not in (select name from ${table}_line)`
+  // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
+  await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
+    select '', '', '', max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
+    on duplicate key update token = greatest(${table}.token, values(token))`)
+  const [[saved] = []] = await connection.rows(`select token from ${table} where name = ''`)
+  await connection.change(`delete from ${table} where ${idle} and token <= ${Number(saved ?? -1)}`)
+  return last
+}

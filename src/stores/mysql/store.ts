@@ -1,0 +1,177 @@
+import { LeaseError } from '../../contract/errors.ts'
+import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
+import { requestLimit } from '../../contract/time.ts'
+import { type Driver, openConnection } from '../shared/connection.ts'
+import { Connections } from '../shared/connections.ts'
+import { type Request as Batched, Requests, reportStale } from '../shared/requests.ts'
+import type { MysqlConnection } from './connection.ts'
+import { failure, isReply } from './failure.ts'
+import { guarantees } from './guarantees.ts'
+import { type Name, REFUSED } from './leases.ts'
+import { prepare } from './schema.ts'
+import { list, prune, read, write } from './sql.ts'
+
+interface Request extends Batched {
+  readonly name: string
+  readonly until: number
+  /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
+  readonly patientUntil: number
+  /** Was it asked before, and nothing written? */
+  isAgain: boolean
+  readonly decide: (name: Name) => unknown
+  readonly resolve: (answer: unknown) => void
+}
+
+/** What settles each request; `undefined`: nothing of it was written. */
+type Reply = readonly ((() => void) | undefined)[]
+
+/** Milliseconds for which a request is asked again whose row is locked, or that others forestalled. */
+const LOCK_PATIENCE = 3_000
+
+const [PAGE, PRUNED] = [200, 1_000]
+
+export class MysqlStore implements Store {
+  readonly kind = 'mysql'
+  readonly guarantees: Guarantees = guarantees
+  readonly #table: string
+  readonly #connections: Connections<MysqlConnection>
+  readonly #requests: Requests<MysqlConnection, Request, Reply>
+  #sincePruned = 0
+  #prunedTo = ''
+
+  constructor(driver: Driver<MysqlConnection>, table: string, create: boolean) {
+    this.#table = table
+    this.#connections = new Connections<MysqlConnection>({
+      open: closing => openConnection(driver, connection => prepare(connection, table, create), closing),
+      failure: (error, connection) => failure(error, connection !== undefined),
+      judge: error => (isReply(error) ? 'keep' : 'retire'),
+    })
+    this.#requests = new Requests<MysqlConnection, Request, Reply>({
+      store: 'mysql',
+      engine: 'MySQL',
+      connections: this.#connections,
+      largest: 256,
+      send: (connection, requests) => carryOut(connection, table, requests),
+      settle,
+    })
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const answer = await this.#put(claim.name, claim.ttl, signal, name => name.acquire(claim))
+    if (answer === REFUSED) reportStale('mysql', 'withdrawn')
+    if (answer.held) this.#prune()
+    return answer
+  }
+
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    return this.#put(claim.name, claim.ttl, signal, name => name.renew(claim))
+  }
+
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#put(claim.name, claim.ttl, signal, name => name.annotate(claim))
+  }
+
+  release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    return this.#put(key.name, undefined, signal, name => name.release(key))
+  }
+
+  async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
+    const table = this.#table
+    for (let last = ''; ; ) {
+      signal.throwIfAborted()
+      const found = await this.#connections.run(async connection => {
+        const page = 'prefix' in query ? await list(connection, table, [query.prefix, last, PAGE]) : [query.name]
+        return page.length > 0 ? read(connection, table, page) : []
+      })
+      for (const name of found) yield* name.records()
+      last = found.at(-1)?.name ?? ''
+      if ('name' in query || found.length < PAGE) return
+    }
+  }
+
+  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    let broken: { id: string; token: bigint } | undefined
+    return this.#put(name, Number.POSITIVE_INFINITY, signal, found => {
+      // Asked again: it ends no later lease, and may have ended the first one already.
+      const again = found.break(broken?.id)
+      if (!again && broken && found.lease.token >= broken.token) return broken.token
+      broken = again ?? broken
+      return again?.token
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#connections.close()
+  }
+
+  /** `ttl`: the request is stale after a third of it, at most 5 s. `undefined`: it never is. */
+  #put<Answer>(
+    name: string,
+    ttl: number | undefined,
+    signal: AbortSignal,
+    decide: (name: Name) => Answer,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
+      const now = performance.now()
+      const patientUntil = now + Math.min(LOCK_PATIENCE, 0.8 * limit)
+      const settle = resolve as Request['resolve']
+      const until = now + limit
+      this.#requests.add({ name, until, patientUntil, isAgain: false, signal, decide, resolve: settle, reject })
+    })
+  }
+
+  #prune(): void {
+    this.#sincePruned += 1
+    if (this.#sincePruned < PRUNED / 2) return
+    this.#sincePruned = 0
+    const work = this.#connections.run(connection => prune(connection, this.#table, this.#prunedTo, PRUNED))
+    work.then(
+      last => {
+        this.#prunedTo = last
+      },
+      () => {}, // the next one tries again
+    )
+  }
+}
+
+/**
+ * Reads the names, decides here, and writes what changes unless somebody else has changed it since. No lock lasts longer
+ * than a statement, so a process that is paused between two of them holds up nobody.
+ */
+async function carryOut(connection: MysqlConnection, table: string, requests: readonly Request[]): Promise<Reply> {
+  const found = await read(connection, table, [...new Set(requests.map(({ name }) => name))].sort())
+  const received = performance.now()
+  const byName = new Map(found.map(name => [name.name, name]))
+  const replies = requests.map(({ name, until, decide, resolve, reject }) => {
+    const state = byName.get(name) as Name
+    if (until <= received) return undefined
+    // The server read its clock before `received`, so its limit is not later than ours.
+    state.until = Math.min(state.until, state.now + until - received)
+    try {
+      const answer = decide(state)
+      return () => resolve(answer)
+    } catch (error) {
+      return () => reject(error)
+    }
+  })
+  const writes = found.filter(({ isChanged, joins }) => isChanged || joins.size > 0)
+  const isAgain = requests.some(request => request.isAgain)
+  const done = await write(connection, table, writes, isAgain)
+  const undone = new Set(writes.filter(name => !done.has(name)).map(({ name }) => name))
+  return requests.map(({ name }, index) => (undone.has(name) ? undefined : replies[index]))
+}
+
+function settle(request: Request, reply: Reply, index: number): 'stale' | 'locked' | undefined {
+  const now = performance.now()
+  const done = reply[index]
+  if (!done && now >= request.until) return 'stale'
+  request.isAgain = true
+  if (!done && now < request.patientUntil) return 'locked'
+  if (done) done()
+  else {
+    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction: nothing was done`
+    request.reject(new LeaseError('STORE_UNAVAILABLE', message))
+  }
+  return undefined
+}

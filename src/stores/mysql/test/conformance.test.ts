@@ -1,0 +1,4 @@
+import { conform } from '../../../../test/harnesses/conform.ts'
+import { mysqlHarness } from '../../../../test/harnesses/mysql.ts'
+
+conform(mysqlHarness())

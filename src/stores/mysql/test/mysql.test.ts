@@ -1,0 +1,286 @@
+import { execFile } from 'node:child_process'
+import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { createConnection, createPool } from 'mysql2'
+import { createConnection as createPromised, createPool as createPromisedPool } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newFolder } from '../../../../lab/servers/folder.ts'
+import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { createLocks, type Locks, migrate, openStore } from '../../../index.ts'
+import { type MysqlClient, mysql } from '../index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
+
+const SECRET = 'p@ss:w/rd#%'
+
+let server: MariaDbServer
+
+beforeAll(async () => {
+  // Nothing that a server may be set to matters.
+  server = await startMariaDb({
+    password: SECRET,
+    config: {
+      default_time_zone: '+05:30',
+      character_set_server: 'latin1',
+      sql_mode: 'ANSI,NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH',
+      transaction_isolation: 'SERIALIZABLE',
+      autocommit: 0,
+    },
+  })
+  await using store = storeAt(server.url())
+  await hold(store, claimOf('first'))
+})
+afterAll(() => server.stop())
+
+const clients: Record<string, () => MysqlClient | Promise<MysqlClient>> = {
+  'a pool': () => createPool({ uri: server.url(), charset: 'latin1', typeCast: () => 'x', dateStrings: true }),
+  'a pool with promises': () =>
+    createPromisedPool({ uri: server.url(), bigNumberStrings: true, supportBigNumbers: true }),
+  'a connection': () => createConnection({ uri: server.url(), rowsAsArray: false }),
+  'a connection with promises': () => createPromised(server.url()),
+}
+
+describe.each(Object.keys(clients))('over %s', kind => {
+  test('it keeps leases, over a connection of its own', async () => {
+    const client = (await clients[kind]?.()) as MysqlClient & { end(): unknown }
+    const store = mysql(client)
+    const claim = claimOf(`Ü ${kind} 'x"\\`, { note: 'täglich 🚀', owner: "o'" })
+    await hold(store, claim)
+    expect(await look(store, { name: claim.name })).toMatchObject([
+      { name: claim.name, note: 'täglich 🚀', owner: "o'", state: 'held' },
+    ])
+    expect(await store.release(claim, signal)).toBe('released')
+    await store[Symbol.asyncDispose]()
+    await client.end() // rejects if the store had closed it
+  })
+})
+
+test.each([[{}], [undefined], ['mysql://localhost'], [{ query() {}, escape: String, config: {} }]])(
+  'what is no client is refused: %o',
+  client => {
+    expect(() => mysql(client as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  },
+)
+
+test('names are compared byte by byte', async () => {
+  await using store = storeAt(server.url())
+  const names = [
+    'é',
+    'é'.normalize('NFD'),
+    'É',
+    'e',
+    'E',
+    'e ',
+    ' e',
+    'ß',
+    'ss',
+    'e\u00ad'.slice(0, 1).padEnd(255, 'x'),
+  ]
+  await Promise.all(names.map(name => hold(store, claimOf(`bytes/${name}`.slice(0, 255)))))
+  expect(await look(store, { prefix: 'bytes/' })).toHaveLength(names.length)
+})
+
+test('many stores that ask for the same new names at once: each has one holder, and nothing is rejected', async () => {
+  const stores = Array.from({ length: 12 }, () => storeAt(server.url()))
+  const names = Array.from({ length: 40 }, (_, index) => `crowd ${index}`)
+  const answers = await Promise.all(
+    stores.flatMap(store => names.map(name => acquire(store, claimOf(name, { queue: Math.random() < 0.5 })))),
+  )
+  expect(answers.filter(({ held }) => held)).toHaveLength(names.length)
+  for (const store of stores) await store[Symbol.asyncDispose]()
+})
+
+test.each([
+  [
+    'a row',
+    "insert into holdfast_lease (name, owner, note, token, ttl, expires, stamp) values ('new row', '', '', 0, 0, 0, 1)",
+    claimOf('new row', { ttl: 2_000 }),
+  ],
+  [
+    'the position of a waiter',
+    "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0)",
+    claimOf('queue', { id: 'waiter', queue: true, ttl: 2_000 }),
+  ],
+])('a transaction that has inserted %s holds up that name alone', async (what, statement, stuck) => {
+  await using store = storeAt(server.url())
+  await acquire(store, claimOf('queue'))
+  await using _foreign = await transaction(server, statement)
+  const began = performance.now()
+  const refused = failureOf(acquire(store, stuck))
+  await Promise.all(Array.from({ length: 20 }, (_, index) => hold(store, claimOf(`free ${index} of ${what}`))))
+  expect(performance.now() - began).toBeLessThan(500)
+  expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/is locked/) })
+})
+
+test('a row that somebody has locked is neither granted nor renewed, and nobody waits for it', async () => {
+  await using store = storeAt(server.url())
+  const claim = claimOf('locked', { ttl: 2_000 })
+  const token = await hold(store, claim)
+  {
+    await using _foreign = await transaction(server, "select * from holdfast_lease where name = 'locked' for update")
+    const renewal = failureOf(store.renew(claim, signal))
+    await hold(store, claimOf('not locked'))
+    expect(await renewal).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(await acquire(store, claimOf('locked'))).toMatchObject({ held: false })
+  }
+  expect(await store.renew({ ...claim, ttl: 10_000 }, signal)).toMatchObject({ token })
+  const taken = transaction(server, "select * from holdfast_lease where name = 'locked' for update")
+  const released = taken.then(async foreign => {
+    const release = store.release(claim, signal)
+    await hold(store, claimOf('meanwhile'))
+    await foreign[Symbol.asyncDispose]()
+    return release
+  })
+  expect(await released).toBe('released')
+})
+
+test('a claim that loses writes nothing', async () => {
+  await using quiet = await startMariaDb({ config: { innodb_stats_auto_recalc: 'off' } })
+  await using store = storeAt(quiet.url())
+  await hold(store, claimOf('hot'))
+  const written = async (): Promise<unknown> => {
+    const of = "show global status where variable_name in ('Com_insert', 'Com_update_multi', 'Com_delete_multi')"
+    return quiet.query(of)
+  }
+  const before = await written()
+  for (let tries = 0; tries < 20; tries += 1)
+    expect(await acquire(store, claimOf('hot'))).toMatchObject({ held: false })
+  expect(await written()).toEqual(before)
+})
+
+test('leases live, and waiters are served, while somebody ends all connections again and again', async () => {
+  const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 5_000 })) as [Locks, Locks]
+  const lease = await one.acquire('killed')
+  const waiting = two.acquire('killed')
+  for (let turn = 0; turn < 20; turn += 1) {
+    await server.query('kill user app').catch(() => {}) // it ends its own, too
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  lease.assertHeld()
+  await until('it is renewed', () => lease.extend().catch(() => undefined))
+  await lease.release()
+  const next = await waiting
+  expect(next.token).toBeGreaterThan(lease.token)
+  await next.release()
+  for (const locks of [one, two]) await locks.close()
+})
+
+test('a replica is refused, and so is a server that forgets commits in a crash', async () => {
+  await server.query("create user reader@'%' identified by 'x'")
+  await server.query("grant all on app.* to reader@'%'")
+  await using store = storeAt(server.url('reader', 'x'))
+  const claim = claimOf('replicated')
+  await hold(store, claim)
+  await server.query('set global read_only = 1')
+  for (const ask of [() => acquire(store, claimOf('replicated')), () => store.renew(claim, signal)])
+    expect(await failureOf(ask())).toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/read-only, such as a replica/),
+    })
+  await server.query('set global read_only = 0')
+  await hold(store, claimOf('after it'))
+  await server.query('set global innodb_flush_log_at_trx_commit = 0')
+  await using careless = storeAt(server.url())
+  expect(await failureOf(hold(careless, claimOf('careless')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/innodb_flush_log_at_trx_commit = 1/),
+  })
+  await server.query('set global innodb_flush_log_at_trx_commit = 1')
+})
+
+test('needs only the privileges that the documentation lists, and says what else is missing', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../../docs/stores/mysql.md'), 'utf8')
+  const [, least = ''] = /```sql\n(grant .*?)```/s.exec(page) ?? []
+  await server.query("create user least@'%' identified by 'x'")
+  for (const grant of least.trim().split(';').filter(Boolean))
+    await server.query(grant.replace(/to app$/, "to least@'%'"))
+  await using store = storeAt(server.url('least', 'x'), {})
+  const [first, second] = [claimOf('least'), claimOf('least', { queue: true })]
+  await hold(store, first)
+  expect(await acquire(store, second)).toMatchObject({ held: false, ahead: 0 })
+  expect(await store.renew(first, signal)).toMatchObject({ held: true })
+  expect(await store.annotate({ ...first, note: 'new' }, signal)).toBe(true)
+  expect(await store.release(first, signal)).toBe('released')
+  await hold(store, second)
+  expect(await store.break('least', 'test', signal)).toBeTypeOf('bigint')
+  expect(await store.release(claimOf('least'), signal)).toBe('gone')
+  await server.query("revoke insert on app.holdfast_lease_line from least@'%'")
+  await using revoked = storeAt(server.url('least', 'x'), {})
+  expect(await failureOf(revoked.release(claimOf('least'), signal))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/grant the privileges/),
+  })
+  expect(await failureOf(hold(storeAt(server.url('least', 'wrong')), claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/user name or password/),
+  })
+})
+
+test('a URL names the tables, which migrate creates, and no error has the password in it', async () => {
+  const url = `${server.url()}?table=of_url`
+  await using missing = await openStore(url)
+  const error = await failureOf(hold(missing, claimOf('a')))
+  expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', message: expect.stringMatching(/holdfast migrate/) })
+  await migrate(url)
+  await migrate(url)
+  await using store = await openStore(url.replace('mysql:', 'mariadb:'))
+  await hold(store, claimOf('a'))
+  for (const wrong of [
+    'mysql://localhost',
+    `mysql://app:${SECRET}@localhost/app`,
+    'mysql://localhost/a/b',
+    'mysql://localhost/app?create=yes',
+    'mysql://localhost/app?table=a-b',
+    'mysql://localhost/app?colour=red',
+  ]) {
+    const refusal = await failureOf(openStore(wrong))
+    expect(refusal).toMatchObject({ code: 'INVALID_ARGUMENT' })
+    expect(refusal.message).not.toContain(SECRET)
+  }
+})
+
+test('a process that gives up on a server that does not answer ends at once', async () => {
+  const hanging = createServer(() => {}).listen(0, '127.0.0.1')
+  await until('it listens', () => hanging.listening)
+  const { port } = hanging.address() as { port: number }
+  const script = `
+    import { connect } from ${JSON.stringify(join(import.meta.dirname, '../../../index.ts'))}
+    const locks = await connect('mysql://127.0.0.1:${port}/app')
+    await locks.acquire('a', { signal: AbortSignal.timeout(200) }).catch(() => {})
+    await locks.close()
+    console.log(performance.now())`
+  const flags = process.features.typescript
+    ? []
+    : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
+  const began = performance.now()
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--input-type=module', '-e', script])
+  const elapsed = performance.now() - began
+  expect(elapsed - Number(stdout)).toBeLessThan(1_500)
+  hanging.close()
+})
+
+test('by URL with TLS the certificate and the host name are verified', async () => {
+  const folder = newFolder('tls')
+  const given = join(import.meta.dirname, '../../../../test/certificates')
+  const [key, cert] = ['server.key', 'server.pem'].map(name => {
+    copyFileSync(join(given, name), join(folder, name))
+    chmodSync(join(folder, name), 0o644)
+    return join(folder, name)
+  })
+  chmodSync(folder, 0o755)
+  await using secured = await startMariaDb({ config: { ssl_key: `${key}`, ssl_cert: `${cert}` } })
+  const url = `${secured.url().replace('127.0.0.1', 'localhost')}?create=true&tls=true`
+  await using store = await openStore(`${url}&ca=${join(given, 'ca.pem')}`)
+  const claim = claimOf('a')
+  await hold(store, claim)
+  const [row] = await secured.query<{ n: bigint }>(
+    "select count(*) as n from information_schema.processlist where user = 'app'",
+  )
+  expect(Number(row?.n)).toBeGreaterThan(0)
+  await using unknown = await openStore(url)
+  expect(await failureOf(hold(unknown, claimOf('b')))).toMatchObject({ message: expect.stringMatching(/certificate/) })
+  await using elsewhere = await openStore(`${url.replace('localhost', '127.0.0.2')}&ca=${join(given, 'ca.pem')}`)
+  expect(await failureOf(hold(elsewhere, claimOf('c')))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})

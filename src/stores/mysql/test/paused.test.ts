@@ -1,0 +1,174 @@
+import { connect, type Socket } from 'node:net'
+import { createPool } from 'mysql2'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import type { Store } from '../../../contract/store.ts'
+import { mysql } from '../index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
+
+let server: MariaDbServer
+let other: Store
+
+beforeAll(async () => {
+  server = await startMariaDb()
+  other = storeAt(server.url())
+  await hold(other, claimOf('first'))
+})
+afterAll(async () => {
+  await other[Symbol.asyncDispose]()
+  await server.stop()
+})
+
+/** A store that pauses before its next write to a lease, or another statement, as if its process were stopped between the read and the write. */
+function pausing(at: RegExp = /skip locked|insert ignore/): {
+  store: Store
+  paused: () => Promise<unknown>
+  resume: () => void
+} {
+  let deliver: (() => void) | undefined
+  let isArmed = true
+  const stream = (): Socket => {
+    const socket = connect(server.port, server.host)
+    const write = socket.write.bind(socket) as (data: Buffer) => boolean
+    socket.write = (data: unknown) => {
+      if (!isArmed || !at.test(String(data))) return write(data as Buffer)
+      isArmed = false
+      deliver = () => void write(data as Buffer)
+      return true
+    }
+    return socket
+  }
+  return {
+    store: mysql(createPool({ uri: server.url(), stream })),
+    paused: () => until('it has read, and is about to write', () => deliver),
+    resume: () => deliver?.(),
+  }
+}
+
+test('a claim that is paused before its write holds up nobody, and takes nothing from those who came meanwhile', async () => {
+  for (const name of ['new', 'old']) {
+    if (name === 'old') await other.release(claimOf(name), signal) // a free row
+    const { store, paused, resume } = pausing()
+    const answer = acquire(store, claimOf(name))
+    await paused()
+    const [one, two] = [claimOf(name), claimOf(name, { owner: 'two' })]
+    const token = await hold(other, one)
+    expect(await other.release(one, signal)).toBe('released')
+    expect(await hold(other, two)).toBeGreaterThan(token)
+    resume()
+    expect(await answer).toMatchObject({ held: false, holder: { owner: 'two' } })
+    expect(await other.renew(two, signal)).toMatchObject({ held: true })
+    await store[Symbol.asyncDispose]()
+  }
+})
+
+test('a claim that is paused before its write is refused if it was withdrawn meanwhile', async () => {
+  for (const name of ['withdrawn new', 'withdrawn old']) {
+    if (name === 'withdrawn old') await other.release(claimOf(name), signal)
+    const { store, paused, resume } = pausing()
+    const claim = claimOf(name)
+    const answer = acquire(store, claim)
+    await paused()
+    expect(await other.release(claim, signal)).toBe('gone')
+    resume()
+    expect(await answer).toMatchObject({ held: false })
+    expect(await look(other, { name })).toEqual([])
+    await store[Symbol.asyncDispose]()
+  }
+})
+
+test('a request that is paused before its write for longer than its limit changes nothing', async () => {
+  const [renewed, free] = [claimOf('renewed late', { ttl: 900 }), claimOf('free', { ttl: 900 })]
+  await hold(other, renewed)
+  await other.release(claimOf(free.name), signal)
+  for (const [verb, claim] of [
+    ['renew', renewed],
+    ['acquire', free],
+  ] as const) {
+    const { store, paused, resume } = pausing()
+    const outcome = failureOf(store[verb](claim, signal))
+    await paused()
+    const [before] = await look(other, { name: claim.name })
+    await new Promise(resolve => setTimeout(resolve, 320)) // a third of the ttl
+    resume()
+    expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    const [after] = await look(other, { name: claim.name })
+    expect(after?.remaining ?? 0).toBeLessThanOrEqual(before?.remaining ?? 0)
+    await store[Symbol.asyncDispose]()
+  }
+})
+
+test('a lease that ends while its renewal is paused before the write is not revived', async () => {
+  const { store, paused, resume } = pausing()
+  const claim = claimOf('revived', { ttl: 2_000 })
+  await hold(other, claim)
+  const renewal = store.renew({ ...claim, ttl: 10_000 }, signal)
+  await paused()
+  await until('it has ended', async () => (await look(other, { name: claim.name })).length === 0)
+  resume()
+  expect(await renewal).toBeUndefined()
+  expect(await look(other, { name: claim.name })).toEqual([])
+  await store[Symbol.asyncDispose]()
+})
+
+test('a break that is paused before its write takes the name from no later holder', async () => {
+  const [first, next] = [claimOf('broken'), claimOf('broken')]
+  await hold(other, first)
+  const { store, paused, resume } = pausing()
+  const broken = store.break('broken', 'test', signal)
+  await paused()
+  await other.release(first, signal)
+  const token = await hold(other, next)
+  resume()
+  await broken
+  expect(await look(other, { name: 'broken' })).toMatchObject([{ token, state: 'held' }])
+  await store[Symbol.asyncDispose]()
+})
+
+test('a lease that is renewed in the middle of a read is not taken for one from before the clock was set back', async () => {
+  const claim = claimOf('renewed', { ttl: 1_000 })
+  await hold(other, claim)
+  let isArmed = true
+  const stream = (): Socket => {
+    const socket = connect(server.port, server.host)
+    const write = socket.write.bind(socket) as (data: Buffer) => boolean
+    socket.write = (data: unknown) => {
+      const text = (data as Buffer).subarray(5).toString('latin1')
+      if (!isArmed || !text.includes('union all')) return write(data as Buffer)
+      isArmed = false
+      // The server is slow after the first of its three parts.
+      const slow = text.replace('union all', "union all select 2, '', '', '', '', sleep(0.6), 0, 0, 0 union all")
+      const packet = Buffer.from(`12345${slow}`, 'latin1')
+      packet.writeUInt32LE(slow.length + 1)
+      packet[4] = 3 // COM_QUERY
+      return write(packet)
+    }
+    return socket
+  }
+  await using store = mysql(createPool({ uri: server.url(), stream }))
+  const asked = acquire(store, claimOf('renewed', { ttl: 10_000 }))
+  await until('it reads', () => !isArmed)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  const sent = performance.now()
+  await other.renew(claim, signal)
+  expect(await asked).toMatchObject({ held: false })
+  const [record] = await look(other, { name: 'renewed' })
+  expect((record?.remaining ?? 0) + performance.now() - sent).toBeGreaterThan(claim.ttl)
+})
+
+test('a tombstone that is written while a grant is about to delete a position stays', async () => {
+  const [holder, waiter] = [claimOf('line', { id: 'holder' }), claimOf('line', { id: 'waiter', queue: true })]
+  await hold(other, holder)
+  await acquire(other, waiter)
+  await other.release(holder, signal)
+  const { store, paused, resume } = pausing(/delete w from/)
+  const answer = acquire(store, waiter)
+  await paused()
+  while ((await other.release(waiter, signal)) !== 'gone');
+  resume()
+  await answer
+  expect(await acquire(other, waiter)).toMatchObject({ held: false })
+  expect(await look(other, { name: 'line' })).toEqual([])
+  await store[Symbol.asyncDispose]()
+})

@@ -41,7 +41,10 @@ test.each([
   [['--json'], 'a command is missing'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
-  [['help', 'start'], 'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, fence, demo, prove'],
+  [
+    ['help', 'start'],
+    'there is no command start: expected run, elect, ls, inspect, break, migrate, ttl, fence, demo, prove',
+  ],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],
   [['run', 'job'], 'the command is missing, as in: holdfast run job -- node job.js'],

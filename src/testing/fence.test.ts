@@ -27,7 +27,7 @@ test('work that throws leaves the mark as it was', async () => {
   await expect(failed).rejects.toThrow('disk full')
   expect(await fence.marks.list()).toEqual([])
   await fence.transaction(older, () => {})
-  await expect(fence.transaction(newer, () => Promise.reject(new Error('disk full')))).rejects.toThrow()
+  await expect(fence.transaction(newer, () => Promise.reject(new Error('disk full')))).rejects.toThrow('disk full')
   expect(await fence.marks.list()).toMatchObject([{ resource: 'ledger', epoch: 0, token: 5n }])
 })
 

@@ -4,7 +4,8 @@ import { number } from '../../lab/judge/format.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
 import { ENGINES } from '../../src/engines.ts'
 import { minutes, page, table, titleOf } from './page.ts'
-import { type Proof, proofs } from './results.ts'
+import type { Proof } from './proof.ts'
+import { proofs } from './results.ts'
 
 const BLOCK = /(?<=<!-- (?:guarantees|engines): begin -->\n).*?(?=<!-- (?:guarantees|engines): end -->)/s
 
@@ -37,7 +38,10 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   return [
     ['docs/proof/README.md', () => page(all)],
     ['docs/stores/README.md', text => withBlock(text, [openings()])],
-    ['README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), 'docs/proof/README.md')])],
+    [
+      'docs/reference/guarantees.md',
+      text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), '../proof/README.md')]),
+    ],
     ...Array.from(
       Map.groupBy(stores, ({ page }) => page),
       ([name, listed]): [string, (text: string) => string] => [

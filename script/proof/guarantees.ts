@@ -37,7 +37,10 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
   return [
     ['docs/proof/README.md', () => page(all)],
     ['docs/stores/README.md', text => withBlock(text, [openings()])],
-    ['README.md', text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), 'docs/proof/README.md')])],
+    [
+      'docs/reference/guarantees.md',
+      text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), '../proof/README.md')]),
+    ],
     ...Array.from(
       Map.groupBy(stores, ({ page }) => page),
       ([name, listed]): [string, (text: string) => string] => [

@@ -2,7 +2,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { installTools, type Outcome, Project, pack, succeed } from './project.ts'
+import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
 let tarball: string
@@ -53,6 +53,21 @@ test('holdfast demo runs from the package', async () => {
   expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
   expect(stderr).toBe('')
 }, 90_000)
+
+/** Complete programs of the documentation, as a reader pastes them. */
+const pasted: readonly [page: string, block: number, says: RegExp][] = [
+  ['README.md', 0, /^process \d+ holds reports, token \d+\n$/],
+  ['docs/start.md', 0, /^(process \d+, token \d+, step \d of 5\n){5}$/],
+  ['docs/start.md', 3, /^$/],
+]
+
+test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, block, says) => {
+  const blocks = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code)
+  project.write('pasted.mjs', blocks[block] ?? '')
+  const { stdout, stderr } = succeed(await project.node('pasted.mjs'))
+  expect(stdout).toMatch(says)
+  expect(stderr).toBe('')
+})
 
 test('an ECMAScript module can import it', async () => {
   project.copy('esm.mjs')

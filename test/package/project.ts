@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-const ROOT = join(import.meta.dirname, '../..')
+export const ROOT: string = join(import.meta.dirname, '../..')
 const FIXTURES = join(import.meta.dirname, 'fixtures')
 /** Jest and compilers, which are not in the lock file of the project. */
 const TOOLS = join(ROOT, '.tools/package-fixtures')

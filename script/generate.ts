@@ -1,7 +1,8 @@
 // Writes generated files and parts of files: `npm run generate`. With --check it reports stale ones and writes nothing.
-import { readFileSync, writeFileSync } from 'node:fs'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
+import { withExamples } from './examples.ts'
 import { manifestOf } from './manifest.ts'
 import { pages } from './proof/guarantees.ts'
 
@@ -12,6 +13,7 @@ const generated = new Map([
   ['package.json', manifestOf],
   ['docs/reference/cli.md', commandLinePage],
   ...(await pages()),
+  ...globSync('docs/guides/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [path, withExamples]),
 ])
 const stale = Array.from(generated).flatMap(([path, change]) => {
   const file = join(ROOT, path)

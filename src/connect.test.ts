@@ -21,9 +21,9 @@ test('all locks of a process with one memory URL share their leases', async () =
 test.each([
   [
     'localhost:6379',
-    'no store has the scheme localhost:: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: etcd: etcds: zookeeper:',
+    'no store has the scheme localhost:: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: mysql: mariadb: etcd: etcds: zookeeper:',
   ],
-  ['mysql://localhost', 'no store has the scheme mysql:: use one of sqlite: memory:'],
+  ['mongodb://localhost', 'no store has the scheme mongodb:: use one of sqlite: memory:'],
   ['__proto__:x', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['leases.db', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['', 'the URL of the store has no scheme: use one of sqlite: memory:'],
@@ -36,7 +36,7 @@ test.each([
   })
 })
 
-test.each(['redis', 'rediss', 'redlock', 'postgres', 'etcd', 'zookeeper'])(
+test.each(['redis', 'rediss', 'redlock', 'postgres', 'mysql', 'etcd', 'zookeeper'])(
   'F10: an invalid port in a URL of %s is reported, and no part of a password',
   async scheme => {
     for (const hosts of ['a:99999', 'user:77777@a:99999', 'a:1,b:99999', '[::1]:99999', 'a:99999/x?prefix=y'])

@@ -14,9 +14,14 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const outputs: Readonly<Record<string, RegExp>> = {
   'quick-start.ts': /^holding reports with token \d{16}\n3 reports sent\n$/,
+  'once-per-request.ts': /^the provider charges 900 cents for order-\d+\n3 requests, 1 receipt\n$/,
   'cron.ts': /^replica-\d runs daily-report \S+\nthree replicas, one run\n$/,
   'leader.ts': /^replica-1 leads\n(order [1-3] by replica-1\n){3}replica-2 leads\n(order [4-6] by replica-2\n){3}$/,
   'migration.ts': /^(replica-\d): create table .*\n\1: alter table .*\n1 of 3 replicas migrated\n$/,
+  'kubernetes.ts': /^leads with token \d{16}\nthe work has ended\n$/,
+  'long-job.ts':
+    /^(invoice [1-3] by version-1\n){3}(invoice [4-6] by version-2\n){3}finished: version-1 false, version-2 true\n$/,
+  'serverless.ts': /^answers: (200,409|409,200)\n$/,
   'fenced-ledger.ts': /^the next holder has booked the rent\n.* STALE_TOKEN.* true\nthe balance is -900\n$/,
   'fenced-http.ts': /^the next client gets 204\nthe first client gets 412\n.* STALE_TOKEN\na hammer costs 900\n$/,
   'fenced-export.ts': /^the next holder .*\n.* refused: STALE_TOKEN\nitem,cents\nhammer,900\nsaw,2400\n\n$/,

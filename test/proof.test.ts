@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { judge } from '../lab/judge/checker.ts'
 import { contest } from '../lab/judge/test/contest.ts'
 import { newFolder } from '../lab/servers/folder.ts'
-import { addProof, type Proof, proofOf, proofs } from '../script/proof/results.ts'
+import type { Proof } from '../script/proof/proof.ts'
+import { addProof, proofOf, proofs } from '../script/proof/results.ts'
 import { ROOT, scriptNode } from './script-node.ts'
 
 const about = { commit: 'abc', machine: 'two cores', command: 'holdfast prove --lab redis --seed 1' }

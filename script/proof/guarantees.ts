@@ -4,7 +4,8 @@ import { number } from '../../lab/judge/format.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
 import { ENGINES } from '../../src/engines.ts'
 import { minutes, page, table, titleOf } from './page.ts'
-import { type Proof, proofs } from './results.ts'
+import type { Proof } from './proof.ts'
+import { proofs } from './results.ts'
 
 const BLOCK = /(?<=<!-- (?:guarantees|engines): begin -->\n).*?(?=<!-- (?:guarantees|engines): end -->)/s
 

@@ -1,7 +1,7 @@
 import { ENGINES, type LabEngine } from '../../lab/engines/index.ts'
 import { ms, number } from '../../lab/judge/format.ts'
 import type { Verdict } from '../../lab/judge/verdict.ts'
-import { PROGRAMMES, type Proof } from './results.ts'
+import { PROGRAMMES, type Proof } from './proof.ts'
 
 const PROMISES: Readonly<Record<Proof['rows'][number]['promise'], string>> = {
   safety: 'safety',

@@ -94,7 +94,7 @@ test('a wait is valid exactly if it is a number from 0 to Infinity', () => {
   )
 })
 
-test('whatever is passed in, a check passes it or throws INVALID_ARGUMENT', () => {
+test('for any argument, a check passes or throws INVALID_ARGUMENT', () => {
   fc.assert(
     fc.property(anything, value => {
       if (passes(() => checkName(value))) expect(typeof value).toBe('string')
@@ -107,14 +107,14 @@ test('whatever is passed in, a check passes it or throws INVALID_ARGUMENT', () =
   )
 })
 
-test('a signal of another realm or of a polyfill is one', () => {
+test('a signal of another realm or of a polyfill is accepted', () => {
   const polyfill = { aborted: false, reason: undefined, addEventListener() {}, removeEventListener() {} }
   for (const signal of [undefined, AbortSignal.timeout(1), polyfill]) checkSignal(signal)
   for (const other of [null, {}, new AbortController(), { aborted: true }, 'x', new EventTarget()])
     expect(passes(() => checkSignal(other))).toBe(false)
 })
 
-test('an inherited option is one too, and any that nobody reads is refused', () => {
+test('an inherited option counts, and an unknown one is refused', () => {
   const known = new Set(['ttl'])
   expect(passes(() => checkKeys(Object.create({ ttl: 5 }), known, 'acquire'))).toBe(true)
   expect(passes(() => checkKeys(Object.create({ tll: 5 }), known, 'acquire'))).toBe(false)

@@ -30,7 +30,7 @@ test('a LeaseError is an Error with code, message and cause', () => {
   expect(new LeaseError('CLOSED', 'x', { cause: undefined })).toHaveProperty('cause', undefined)
 })
 
-test('LeaseError.is knows those of another copy of the package, and nothing else', async () => {
+test('LeaseError.is accepts errors of another copy of the package, and nothing else', async () => {
   const copy: typeof import('./errors.ts') = await import(`./errors.ts?${'copy'}`)
   expect(copy.LeaseError).not.toBe(LeaseError)
   const foreign = new copy.LeaseError('CLOSED', 'x')
@@ -41,7 +41,7 @@ test('LeaseError.is knows those of another copy of the package, and nothing else
     expect(LeaseError.is(other)).toBe(false)
 })
 
-test('LeaseError.is tells a code from the others', () => {
+test('LeaseError.is distinguishes codes', () => {
   const error = new LeaseError('MAX_HOLD', 'x')
   expect(LeaseError.is(error, 'MAX_HOLD')).toBe(true)
   expect(LeaseError.is(error, 'LEASE_LOST')).toBe(false)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { List } from './list.ts'
 
-test('keeps what was added, in that order, until it is removed once', () => {
+test('keeps entries in order until they are removed', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(20), { maxLength: 100 }), steps => {
       const list = new List<number>()
@@ -21,7 +21,7 @@ test('keeps what was added, in that order, until it is removed once', () => {
   )
 })
 
-test('an entry that was removed leads to no other, so that whoever keeps it keeps nothing else', () => {
+test('a removed entry references no other entry, so that keeping it leaks nothing', () => {
   const list = new List<string>()
   const [, middle] = [list.add('a'), list.add('b'), list.add('c')]
   list.remove(middle)

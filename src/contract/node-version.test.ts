@@ -28,7 +28,7 @@ describe.each(['../index.ts', '../stores/redis/index.ts', '../fencing/http/index
       expect(await importing(entry, { node })).toBe(message)
     })
 
-    test('can be imported by Node 22.13, and by what is not Node', async () => {
+    test('can be imported by Node 22.13, and by other runtimes', async () => {
       expect(await importing(entry, { node: '22.13.0' })).toBe('imported')
       expect(await importing(entry, { node: '20.11.1', deno: '2.0.0' })).toBe('imported')
     })

@@ -5,7 +5,7 @@ import type { LeaseRecord, NodeRecord } from './store.ts'
 const holder: LeaseRecord = { name: 'a', state: 'held', owner: 'o', note: 'n', token: 2n ** 63n, remaining: 12.6 }
 const waiter: LeaseRecord = { name: 'a', state: 'waiting', owner: 'w', note: '', remaining: 3, position: 0 }
 
-test('people see whole milliseconds, and none below zero', () => {
+test('shown milliseconds are whole and not negative', () => {
   expect(visible(holder).remaining).toBe(13)
   expect(visible({ ...holder, remaining: -0.4 }).remaining).toBe(0)
   expect(visible({ ...holder, remaining: -70 }).remaining).toBe(0)

@@ -13,7 +13,7 @@ describe('a request', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('that is not answered within its limit rejects OUTCOME_UNKNOWN, and only then is its signal aborted', async () => {
+  test('without an answer within its limit rejects OUTCOME_UNKNOWN, and only then aborts its signal', async () => {
     const clock = new VirtualClock()
     let signal: AbortSignal | undefined
     const asked = follow(
@@ -48,7 +48,7 @@ describe('a request', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('whose store rejects with what is no error says so in words', async () => {
+  test('whose store rejects with a value that is no error explains it', async () => {
     const { promise, reject } = Promise.withResolvers<never>()
     reject('NOAUTH')
     await expect(request(new VirtualClock(), 100, () => promise)).rejects.toMatchObject({
@@ -58,12 +58,12 @@ describe('a request', () => {
     })
   })
 
-  test('passes on a LeaseError of the store as it is', async () => {
+  test('passes on a LeaseError of the store unchanged', async () => {
     const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
     await expect(request(new VirtualClock(), 100, () => Promise.reject(error))).rejects.toBe(error)
   })
 
-  test('that is cancelled rejects at once with the reason, and a late answer changes nothing', async () => {
+  test('rejects at once with the reason when it is cancelled, and a late answer changes nothing', async () => {
     const clock = new VirtualClock()
     const cancel = new Cancel()
     const { promise, resolve } = Promise.withResolvers<string>()
@@ -79,7 +79,7 @@ describe('a request', () => {
     expect(asked).toMatchObject({ settled: true, value: undefined, error: 'enough' })
   })
 
-  test('is not sent when it was cancelled before', async () => {
+  test('is not sent if it was already cancelled', async () => {
     const cancel = new Cancel()
     cancel.cancel('enough')
     let sent = false
@@ -88,7 +88,7 @@ describe('a request', () => {
     expect(sent).toBe(false)
   })
 
-  test('whose answer comes late does not keep a later one from being cancelled', async () => {
+  test('with a late answer does not keep a later one from being cancelled', async () => {
     const clock = new VirtualClock()
     const cancel = new Cancel()
     const first = Promise.withResolvers<string>()
@@ -126,7 +126,7 @@ describe('a pause', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('that is cancelled, before or meanwhile, rejects with the reason', async () => {
+  test('rejects with the reason if it is cancelled before or meanwhile', async () => {
     const clock = new VirtualClock()
     const cancel = new Cancel()
     const meanwhile = follow(pause(clock, 50, { cancel }))
@@ -139,7 +139,7 @@ describe('a pause', () => {
   })
 })
 
-test('the pauses after failures double from 20 up to 1,000 ms, less up to a half by chance', () => {
+test('the pauses after failures double from 20 up to 1,000 ms, minus up to a random half', () => {
   const most = Array.from({ length: 10 }, (_, failures) => backoff(failures + 1, () => 1))
   expect(most).toEqual([20, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000])
   expect(backoff(1, () => 0)).toBe(10)

@@ -42,11 +42,11 @@ describe('elapsed time', () => {
     return clock.now() - before
   }
 
-  test('is that of the monotonic clock while both run alike', () => {
+  test('follows the monotonic clock while both clocks agree', () => {
     expect(elapsed(() => pass(5_000.5))).toBe(5_000.5)
   })
 
-  test('counts the time that a suspended machine slept, during which the monotonic clock stood still', () => {
+  test('counts the sleep of a suspended machine, during which the monotonic clock stops', () => {
     expect(elapsed(() => pass(3, 3_600_003))).toBeGreaterThanOrEqual(3_600_002)
   })
 
@@ -62,7 +62,7 @@ describe('elapsed time', () => {
     expect(passed).toBeLessThanOrEqual(60_030 + 1)
   })
 
-  test('is the same by all clocks, also if one was not read between a step back and one forward', () => {
+  test('is the same for all clocks, even if one was not read between a step back and one forward', () => {
     const [core, store] = [systemClock(), systemClock()]
     const before = [core.now(), store.now()]
     pass(10, -60_000)
@@ -72,11 +72,11 @@ describe('elapsed time', () => {
     expect(core.now() - (before[0] ?? 0)).toBe(store.now() - (before[1] ?? 0))
   })
 
-  test('neither stops nor goes back when the wall clock is set back', () => {
+  test('does not stop or go back when the wall clock is set back', () => {
     expect(elapsed(() => pass(10, -3_600_000))).toBe(10)
   })
 
-  test('counts a step forward after one back, even if together they are none', () => {
+  test('counts a step forward after a step back, even if they cancel out', () => {
     const passed = elapsed(now => {
       pass(10, -60_000)
       now()
@@ -85,7 +85,7 @@ describe('elapsed time', () => {
     expect(passed).toBeGreaterThanOrEqual(60_010)
   })
 
-  test('is not made longer by the wall clock having whole milliseconds only', () => {
+  test('is not extended by a wall clock with a resolution of 1 ms', () => {
     const passed = elapsed(now => {
       for (let i = 0; i < 100_000; i += 1) {
         pass(0.37)

@@ -19,7 +19,7 @@ describe('a timer', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('fires once, unless it was called off', async () => {
+  test('fires once, unless it was cancelled', async () => {
     const fired: string[] = []
     const clock = systemClock()
     clock.after(10, () => fired.push('kept'))
@@ -31,7 +31,7 @@ describe('a timer', () => {
     expect(fired).toEqual(['overdue', 'kept'])
   })
 
-  test('of equal duration share one of Node, each at its own time', async () => {
+  test('shares one timer of Node with others of equal duration, and fires at its own time', async () => {
     const fired: string[] = []
     const clock = systemClock()
     clock.after(100, () => fired.push('first'))
@@ -48,7 +48,7 @@ describe('a timer', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('can be called off by one that falls due with it', async () => {
+  test('can be cancelled by one that is due at the same time', async () => {
     const fired: string[] = []
     const clock = systemClock()
     clock.after(100, () => {
@@ -60,7 +60,7 @@ describe('a timer', () => {
     expect(fired).toEqual(['first'])
   })
 
-  test('still fires when fake timers came, or went, since another of that duration was set', async () => {
+  test('still fires if fake timers were installed or removed after another of the same duration', async () => {
     vi.useRealTimers()
     const clock = systemClock()
     clock.after(50, () => {})
@@ -76,7 +76,7 @@ describe('a timer', () => {
     await new Promise<void>(resolve => clock.after(50, resolve))
   })
 
-  test('of each duration goes within ten seconds after it was last needed, at once if it is longer', async () => {
+  test('of a duration that is no longer used is dropped within ten seconds, or at once if it is longer', async () => {
     const clock = systemClock()
     for (let delay = 1; delay <= 20_000; delay += 1) clock.after(delay, () => {})()
     expect(vi.getTimerCount()).toBe(10_000)
@@ -90,7 +90,7 @@ describe('on the timers of Node', () => {
     return process.getActiveResourcesInfo().filter(each => each === 'Timeout' || each === 'Immediate').length
   }
 
-  test('only what waits in the foreground keeps the process alive', () => {
+  test('only foreground timers keep the process alive', () => {
     const clock = systemClock()
     const before = awake()
     const stopBackground = clock.after(1_000, () => {}, true)
@@ -107,7 +107,7 @@ describe('on the timers of Node', () => {
     expect(awake()).toBe(before)
   })
 
-  test('without a delay it fires once what has come in was read', async () => {
+  test('without a delay it fires after pending input was read', async () => {
     const clock = systemClock()
     const fired: string[] = []
     clock.after(0, () => fired.push('called off'))()

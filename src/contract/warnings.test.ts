@@ -42,7 +42,7 @@ test('a thread does not repeat a warning that was given before it started', asyn
   expect(told).toEqual(['another'])
 })
 
-test('F4: a program that waits for itself under ever new names gets ten warnings', () => {
+test('F4: a program that waits for itself under many names gets ten warnings', () => {
   const emit = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
   for (let index = 0; index < 1_000; index++) warn('HOLDFAST_SELF_WAIT', 'it waits', `order ${index}`)
   expect(emit).toHaveBeenCalledTimes(10)

@@ -33,7 +33,7 @@ test('an abort between a busy answer and the sleep until the next request settle
   expect(store.calls).toEqual(['acquire', 'watch', 'acquire', 'release'])
 })
 
-/** Nothing of the claim is left: no place, no lease, no timer, no listener. */
+/** Nothing of the claim is left: no position, no lease, no timer, no listener. */
 async function expectNothingLeft({ clock, other, server }: Stage, signal: AbortSignal): Promise<void> {
   const { holder, waiters } = await other.inspect('a')
   expect(waiters).toEqual([])
@@ -104,7 +104,7 @@ test('a request that arrives after its wait was aborted and withdrawn is refused
   await expectNothingLeft(staged, signal)
 })
 
-test('a grant whose answer comes in the very turn of the abort, or after it, is withdrawn', async () => {
+test('a grant whose answer arrives in the same turn as the abort, or later, is withdrawn', async () => {
   const outcomes = new Set<string>()
   for (let turns = -1; turns < 20; turns += 1) {
     const staged = stage()
@@ -135,7 +135,7 @@ test('a grant whose answer comes in the very turn of the abort, or after it, is 
   ])
 })
 
-test('a request for a place in line that arrives after the wait was aborted gets none', async () => {
+test('a queue request that arrives after its wait was aborted gets no position', async () => {
   const staged = stage()
   const { locks, other, clock, store } = staged
   await other.acquire('a')
@@ -148,13 +148,13 @@ test('a request for a place in line that arrives after the wait was aborted gets
   abort('enough')
   await clock.advance(0)
   expect(wait.error).toBe('enough')
-  expect(store.count('release')).toBe(2) // it gave its place back, then left a mark that it is gone
+  expect(store.count('release')).toBe(2) // it left the queue, then got the answer gone
   deliver()
   await clock.advance(0)
   expect((await other.inspect('a')).waiters).toEqual([])
 })
 
-test('an abort after the lease was given changes nothing about it', async () => {
+test('an abort after the grant does not affect the lease', async () => {
   const { locks, clock } = stage()
   const { signal, abort } = controlled()
   const lease = await locks.acquire('a', { signal })
@@ -165,7 +165,7 @@ test('an abort after the lease was given changes nothing about it', async () => 
   lease.assertHeld()
 })
 
-test('the withdrawal of an aborted wait gives up in silence when the store is gone', async () => {
+test('the withdrawal of an aborted wait fails silently when the store is gone', async () => {
   const { locks, other, clock, store } = stage()
   await other.acquire('a')
   const failed: string[] = []
@@ -181,7 +181,7 @@ test('the withdrawal of an aborted wait gives up in silence when the store is go
   expect(failed).toEqual(['STORE_UNAVAILABLE'])
 })
 
-test('a store that hears of the abort in its request may throw in turn', async () => {
+test('a store may throw when its request is aborted', async () => {
   const { locks, clock, store } = stage()
   store.rule('acquire', (_, signal) => {
     const { promise, reject } = Promise.withResolvers<never>()

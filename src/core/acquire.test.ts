@@ -36,7 +36,7 @@ test.each([0, -5, Number.NaN])('a failing store that says retryAfter %s is asked
   expect(store.count('acquire')).toBeLessThan(20)
 })
 
-test('a store that does not answer is waited for no longer than the wait', async () => {
+test('an unresponsive store does not extend the wait', async () => {
   const { locks, clock, store } = stage()
   store.ruleAll(lost)
   const wait = follow(locks.acquire('a', { wait: 100 }))
@@ -46,7 +46,7 @@ test('a store that does not answer is waited for no longer than the wait', async
   expect(wait.error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
 })
 
-test('a store that fails until shortly before the end of the wait is still asked then', async () => {
+test('a store that fails until shortly before the end of the wait is still asked once more', async () => {
   const { locks, clock, store } = stage()
   store.ruleAll(refused)
   const wait = follow(locks.acquire('a', { wait: 1_000 }))
@@ -69,7 +69,7 @@ test.each([
   expect(wait.error).toMatchObject({ name: 'LeaseError', code: 'STORE_UNAVAILABLE' })
 })
 
-test('a lost reply that is recovered by asking again is the same lease with the same token', async () => {
+test('a retry after a lost reply gets the same lease with the same token', async () => {
   const { locks, other, clock, store } = stage({ ttl: 9_000 })
   store.rule('acquire', unanswered)
   const acquiring = follow(locks.acquire('a'))
@@ -87,7 +87,7 @@ test('a grant whose answer comes after its ttl is no lease: the claim asks again
   const acquiring = follow(locks.acquire('a'))
   await clock.advance(0)
   answer()
-  const blocked = clock.block(2_970) // the answer is there when the event loop goes on, and its time is over
+  const blocked = clock.block(2_970) // the answer is there when the event loop continues, after the deadline
   store.restore('acquire')
   await blocked
   expect(acquiring.settled).toBe(false)
@@ -96,7 +96,7 @@ test('a grant whose answer comes after its ttl is no lease: the claim asks again
   expect(acquiring.value?.remaining).toBeGreaterThan(2_900)
 })
 
-test('without a wait a late grant is told as an unavailable store, and withdrawn', async () => {
+test('without a wait a late grant is reported as an unavailable store, and withdrawn', async () => {
   const { locks, other, clock, store } = stage({ ttl: 3_000 })
   const answer = store.holdReplies('acquire')
   const attempt = follow(locks.tryAcquire('a'))
@@ -110,7 +110,7 @@ test('without a wait a late grant is told as an unavailable store, and withdrawn
   expect((await other.inspect('a')).holder).toBeUndefined()
 })
 
-test('a store that does not answer is asked for one ttl, then given up', async () => {
+test('an unresponsive store is retried for one ttl, then given up', async () => {
   const { locks, clock, store } = stage({ ttl: 3_000 })
   store.ruleAll(lost)
   const acquiring = follow(locks.acquire('a'))
@@ -137,7 +137,7 @@ test('a store that is back within one ttl is waited for', async () => {
   expect(acquiring.value?.name).toBe('a')
 })
 
-test('an error that asking again cannot mend ends the wait at once', async () => {
+test('a permanent error ends the wait at once', async () => {
   const { locks, store } = stage()
   const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
   store.rule('acquire', () => Promise.reject(error))
@@ -145,7 +145,7 @@ test('an error that asking again cannot mend ends the wait at once', async () =>
   expect(store.count('acquire')).toBe(1)
 })
 
-test('a store that says when it serves again is waited for if the wait is long enough, else not at all', async () => {
+test('a store that reports when it serves again is waited for only if the wait is long enough', async () => {
   const { locks, clock, store } = stage({ ttl: 3_000 })
   const error = new LeaseError('STORE_UNAVAILABLE', 'votes in 8 s', { retryAfter: 8_000 })
   store.rule('acquire', () => Promise.reject(error))
@@ -158,7 +158,7 @@ test('a store that says when it serves again is waited for if the wait is long e
   expect(patient.value?.name).toBe('a')
 })
 
-test('a wait that ends while the store fails names the last holder that was seen', async () => {
+test('a wait that ends while the store fails reports the last known holder', async () => {
   const { locks, other, clock, store } = stage()
   await other.acquire('a')
   const wait = follow(locks.acquire('a', { wait: 4_000 }))
@@ -168,7 +168,7 @@ test('a wait that ends while the store fails names the last holder that was seen
   expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', holder: { owner: 'other' } })
 })
 
-test('a wait that is over gives its place back, and says who holds and for how long', async () => {
+test('a wait that times out leaves the queue, and reports the holder and its remaining time', async () => {
   const { locks, other, clock } = stage()
   const { token } = await other.acquire('a', { ttl: 60_000, note: 'deploy' })
   const wait = follow(locks.acquire('a', { wait: 250 }))
@@ -194,7 +194,7 @@ test('time that jumps past the end of a wait ends it after one more request', as
   expect(store.count('acquire')).toBe(asked + 1)
 })
 
-test('the ttl for which a silent store is asked counts from its last answer', async () => {
+test('the ttl for which an unresponsive store is retried counts from its last answer', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')
   const wait = follow(locks.acquire('a'))
@@ -208,7 +208,7 @@ test('the ttl for which a silent store is asked counts from its last answer', as
   expect(wait.value?.name).toBe('a')
 })
 
-test('the last request of a wait has a moment to be answered', async () => {
+test('the last request of a wait has a short time to be answered', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')
   store.rule('watch', refused)

@@ -10,7 +10,7 @@ interface Ended {
 
 const index = pathToFileURL(`${import.meta.dirname}/../index.ts`)
 
-/** Runs a module in a process of its own, in which an unhandled rejection is an error, until it ends by itself. */
+/** Runs a module in its own process until it ends by itself. An unhandled rejection is an error. */
 function run(body: string): Promise<Ended> {
   const source = `
     import { createLocks, memory, subscribe } from ${JSON.stringify(index)}
@@ -27,7 +27,7 @@ function run(body: string): Promise<Ended> {
   })
 }
 
-test('a process that has nothing else to do ends, although it holds leases that are renewed', async () => {
+test('a process without other work ends, although it holds leases that are renewed', async () => {
   const ended = await run(`
     await locks.acquire('a')
     await locks.acquire('b', { heartbeat: false, maxHold: 50_000 })
@@ -36,7 +36,7 @@ test('a process that has nothing else to do ends, although it holds leases that 
   expect(ended).toEqual({ code: 0, out: 'done', err: '' })
 })
 
-test('a process that waits for a lease does not end, nor one that gives it up', async () => {
+test('a process that waits for a lease, or withdraws, stays alive', async () => {
   const ended = await run(`
     await locks.acquire('a')
     const started = performance.now()
@@ -47,7 +47,7 @@ test('a process that waits for a lease does not end, nor one that gives it up', 
   expect(ended).toEqual({ code: 0, out: 'ACQUIRE_TIMEOUT\ntrue', err: '' })
 })
 
-test('a process that releases to a store that never answers lives until the release is given up', async () => {
+test('a process that releases to an unresponsive store stays alive until the release is given up', async () => {
   const ended = await run(`
     const store = memory()
     store.release = () => never
@@ -72,7 +72,7 @@ test('S5: the process may end before a withdrawal in the background is given up'
   expect(ended).toEqual({ code: 0, out: 'lost', err: '' })
 })
 
-test('after the event loop was blocked for twice the ttl the first look at the lease is right', async () => {
+test('the first check of a lease is right after the event loop was blocked for twice the ttl', async () => {
   const ended = await run(`
     const lease = await locks.acquire('a', { ttl: 100 })
     const told = []
@@ -91,7 +91,7 @@ test('after the event loop was blocked for twice the ttl the first look at the l
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST 0 LEASE_LOST\nlost\nLEASE_LOST done', err: '' })
 })
 
-test('a lease is renewed on the real clocks, and its loss is told without anybody looking', async () => {
+test('a lease is renewed on the real clocks, and its loss is reported without a check', async () => {
   const ended = await run(`
     const lease = await locks.acquire('a', { ttl: 1_000 })
     const { signal } = lease
@@ -106,7 +106,7 @@ test('a lease is renewed on the real clocks, and its loss is told without anybod
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
 })
 
-test('no loss, failure or close that nobody looks at is an unhandled rejection', async () => {
+test('an unobserved loss, failure or close is no unhandled rejection', async () => {
   const ended = await run(`
     const server = setInterval(() => {}, 1_000) // leases alone keep no process alive
     const store = memory()
@@ -125,7 +125,7 @@ test('no loss, failure or close that nobody looks at is an unhandled rejection',
   expect(ended).toEqual({ code: 0, out: 'TimeoutError\nLEASE_LOST\nSTORE_UNAVAILABLE', err: '' })
 })
 
-test('a listener that throws is an uncaught exception, and the lease goes on', async () => {
+test('a listener that throws causes an uncaught exception, and the lease continues', async () => {
   const ended = await run(`
     process.on('uncaughtException', error => say('uncaught', error.message))
     const boom = at => { throw new Error(at) }
@@ -149,7 +149,7 @@ test('a listener that throws is an uncaught exception, and the lease goes on', a
   ])
 })
 
-test('a process whose work waits for nothing but the signal of its lease lives until that aborts', async () => {
+test('a process whose work waits only for the signal of its lease stays alive until it aborts', async () => {
   const ended = await run(`
     const work = lease => new Promise((_, reject) => lease.signal.addEventListener('abort', () => reject(lease.signal.reason)))
     await locks.using('a', work, { ttl: 300, heartbeat: false }).catch(error => say(error.code))
@@ -157,7 +157,7 @@ test('a process whose work waits for nothing but the signal of its lease lives u
   expect(ended).toEqual({ code: 0, out: 'LEASE_LOST', err: '' })
 })
 
-test('a process that releases while a renewal hangs lives until the release settles', async () => {
+test('a process that releases during a hanging renewal stays alive until the release settles', async () => {
   const ended = await run(`
     const store = memory()
     store.renew = () => never

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../../test/scripted-store.ts'
 
-test('a note is seen by all, and outlasts the renewals', async () => {
+test('a note is visible to all clients, and survives renewals', async () => {
   const { locks, other, clock } = stage({ note: 'begins' })
   const lease = await locks.acquire('a')
   const noteOf = async (): Promise<string | undefined> => (await other.inspect('a')).holder?.note
@@ -30,7 +30,7 @@ test('notes are written one after the other', async () => {
   expect((await other.inspect('a')).holder?.note).toBe('second')
 })
 
-test('after a note that may still arrive, the next is written when it cannot', async () => {
+test('after an unanswered note, the next is written once the first can no longer arrive', async () => {
   for (const rule of [lost, unanswered, refused]) {
     const { locks, other, clock, store } = stage({ ttl: 6_000 })
     const lease = await locks.acquire('a')
@@ -49,7 +49,7 @@ test('after a note that may still arrive, the next is written when it cannot', a
   }
 })
 
-test('the holder of a lease that is gone is told by a note', async () => {
+test('a note notifies the holder of a lease that is gone', async () => {
   const { locks, other, clock } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   await other.break('a')
@@ -63,7 +63,7 @@ test('the holder of a lease that is gone is told by a note', async () => {
   await expect(brief.annotate('late')).rejects.toMatchObject({ code: 'LEASE_LOST' })
 })
 
-test('a note is refused at once where it cannot be written', async () => {
+test('a note that cannot be written is refused at once', async () => {
   const { locks, store } = stage()
   const lease = await locks.acquire('a')
   for (const note of ['x'.repeat(256), 'a\nb', 5 as never, undefined as never])
@@ -73,7 +73,7 @@ test('a note is refused at once where it cannot be written', async () => {
   expect(store.count('annotate')).toBe(0)
 })
 
-test('a note under way when the lease is released is no loss', async () => {
+test('a note in flight at the release is no loss', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   const open = store.holdRequests('annotate')

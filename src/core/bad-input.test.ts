@@ -109,7 +109,7 @@ describe.each(named)('%s', (_, run) => {
   })
 })
 
-test('using rejects work that is no function, before it acquires', async () => {
+test('using rejects work that is not a function, before it acquires', async () => {
   const { locks, store } = stage()
   await expect((locks.using as Untyped)('a', { ttl: 1_000 })).rejects.toMatchObject({
     code: 'INVALID_ARGUMENT',
@@ -118,7 +118,7 @@ test('using rejects work that is no function, before it acquires', async () => {
   expect(store.calls).toEqual([])
 })
 
-test('list rejects a prefix that is no text, break a `by` that is none', async () => {
+test('list rejects an invalid prefix, and break an invalid `by`', async () => {
   const { locks } = stage()
   await expect((locks.break as Untyped)('a', 7)).rejects.toMatchObject({ message: 'by must be a string, not 7' })
   const list = (locks.list as unknown as (prefix: unknown) => AsyncGenerator)(7)
@@ -163,7 +163,7 @@ test('options that are explicitly undefined mean the defaults', async () => {
   await expect(locks.acquire('b', undefined)).resolves.toBeDefined()
 })
 
-test('defaults are those that were given, whatever becomes of their object', async () => {
+test('later changes to the object of the defaults have no effect', async () => {
   const defaults = { ttl: 3_000 }
   const { locks } = stage(defaults)
   defaults.ttl = Number.NaN

@@ -34,7 +34,7 @@ test('a grant that arrives in the turn of close is withdrawn before the store is
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('close in a listener of lease_acquired ends the lease that is being given', async () => {
+test('close in a listener of lease_acquired ends that lease', async () => {
   const { locks, clock } = stage()
   let closing: Promise<void> | undefined
   const stop = subscribe('lease_acquired', () => {
@@ -65,7 +65,7 @@ test('a listener of lease_acquired that blocks past the deadline finds the lease
   expect(closing.settled).toBe(true)
 })
 
-test('a listener of an abort by close cannot acquire anew, and its own close is the same', async () => {
+test('a listener of an abort by close cannot acquire, and its own close joins the first', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   let again: Promise<Lease> | undefined
@@ -83,7 +83,7 @@ test('a listener of an abort by close cannot acquire anew, and its own close is 
   expect(clock.pending).toBe(0)
 })
 
-test('close lets the work end within the grace, then releases, then closes the store', async () => {
+test('close waits for work within the grace, then releases, then closes the store', async () => {
   const { locks, other, clock, store } = stage()
   const job = follow(
     locks.using('a', async ({ signal }) => {
@@ -103,7 +103,7 @@ test('close lets the work end within the grace, then releases, then closes the s
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('work that goes on after the grace keeps its lease until the ttl ends, and no longer', async () => {
+test('work that continues after the grace keeps its lease until its ttl ends, and no longer', async () => {
   const { locks, other, clock, store } = stage()
   const work = Promise.withResolvers<string>()
   const leases: Lease[] = []
@@ -130,7 +130,7 @@ test('work that goes on after the grace keeps its lease until the ttl ends, and 
   expect(job.error).toMatchObject({ code: 'LEASE_LOST', result: 'late' })
 })
 
-test('work whose lease was lost is awaited all the same', async () => {
+test('work whose lease was lost is still awaited', async () => {
   const { locks, other, clock } = stage()
   const work = Promise.withResolvers<string>()
   const job = follow(locks.using('a', () => work.promise))
@@ -146,7 +146,7 @@ test('work whose lease was lost is awaited all the same', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('leases that were given are awaited until they are released', async () => {
+test('close waits until leases are released', async () => {
   const { locks, clock } = stage()
   const leases = await Promise.all(['a', 'b', 'c'].map(name => locks.acquire(name)))
   const closing = follow(locks.close())
@@ -162,7 +162,7 @@ test('leases that were given are awaited until they are released', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('close called by the work itself does not wait for itself for ever', async () => {
+test('close called by the work does not wait for itself for ever', async () => {
   const { locks, clock } = stage()
   const job = follow(
     locks.using('a', async () => {
@@ -174,7 +174,7 @@ test('close called by the work itself does not wait for itself for ever', async 
   expect(job.value).toBe('closed')
 })
 
-test('after close nothing is begun, and closing again is the same', async () => {
+test('after close all calls reject, and closing again has no effect', async () => {
   const { locks, store, clock } = stage()
   await Promise.all([locks.close(), locks.close({ grace: 0 }), locks[Symbol.asyncDispose]()])
   await locks.close()
@@ -217,7 +217,7 @@ test.each([
   expect(job.settled).toBe(true)
 })
 
-test('a store that has nothing to close, or throws, does not keep close from ending', async () => {
+test('close ends if the store has nothing to close, or throws', async () => {
   for (const value of [
     undefined,
     () => {

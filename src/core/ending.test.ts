@@ -13,7 +13,7 @@ const collect: () => void = runInNewContext('gc')
 const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
 afterEach(() => void warn.mockClear())
 
-test('P5: a lease whose renewals were stopped is held until its deadline, and no longer', async () => {
+test('P5: a lease without renewals is held until its deadline, and no longer', async () => {
   const { locks, other, clock, store } = stage()
   const lease = await locks.acquire('a')
   await clock.advance(5_000)
@@ -30,7 +30,7 @@ test('P5: a lease whose renewals were stopped is held until its deadline, and no
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('P5: a lease whose renewals were stopped can be extended, and released', async () => {
+test('P5: a lease without renewals can be extended and released', async () => {
   const { locks, other, clock } = stage()
   const lease = await locks.acquire('a')
   lease.stopRenewing()
@@ -90,7 +90,7 @@ test('S5: close waits for the withdrawal of a lease that was lost and released',
   expect([closing.settled, store.count('close')]).toEqual([true, 1])
 })
 
-test('S5: a try over a store that does not answer takes 2 s at most, as do inspect, list and break', async () => {
+test('S5: tryAcquire over an unresponsive store takes at most 2 s, as do inspect, list and break', async () => {
   const { locks, clock, store } = stage({ ttl: 60_000 })
   store.ruleAll(lost)
   store.rule('inspect', () => ({ [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => {}) }) }))
@@ -107,7 +107,7 @@ test('S5: a try over a store that does not answer takes 2 s at most, as do inspe
   expect(calls.map(({ settled }) => settled)).toEqual(calls.map(() => true))
 })
 
-/** Lets the leases be renewed, and what nobody refers to be collected. */
+/** Lets the leases be renewed, and unreferenced objects be collected. */
 async function renewedAndCollected(locks: Locks, leases: number): Promise<void> {
   const marker = new WeakRef({})
   await until('a renewal of each', () => locks.advice().heartbeats >= leases)

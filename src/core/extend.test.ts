@@ -7,7 +7,7 @@ import { StoreLocks } from '../create-locks.ts'
 import type { Renewer } from './renewer.ts'
 import { ThreadRenewals } from './thread/thread-renewals.ts'
 
-test('extend renews now, and resolves to what remains', async () => {
+test('extend renews at once, and resolves to the remaining time', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   await clock.advance(9_000)
@@ -20,7 +20,7 @@ test('extend renews now, and resolves to what remains', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('a ttl given to extend holds for later renewals too', async () => {
+test('a ttl given to extend applies to later renewals too', async () => {
   const { locks, clock, store, other } = stage()
   const lease = await locks.acquire('a')
   expect(await lease.extend(60_000)).toBe(59_398)
@@ -38,7 +38,7 @@ test('a ttl given to extend holds for later renewals too', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('a shorter term counts from when it was asked for, also if no answer came', async () => {
+test('a shorter ttl counts from its request, even without an answer', async () => {
   for (const rule of [lost, unanswered, refused]) {
     const { locks, other, clock, store } = stage({ heartbeat: false })
     const lease = await locks.acquire('a', { ttl: 60_000 })
@@ -56,7 +56,7 @@ test('a shorter term counts from when it was asked for, also if no answer came',
   }
 })
 
-test('a longer term counts only once it is granted', async () => {
+test('a longer ttl counts only once it is granted', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   store.rule('renew', lost)
@@ -105,7 +105,7 @@ test('extend of a lease that was broken rejects LEASE_LOST', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('an extension overlaps no other renewal of its lease, whoever asks for it', async () => {
+test('an extension never overlaps another renewal of its lease', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   let underWay = 0
@@ -128,7 +128,7 @@ test('an extension overlaps no other renewal of its lease, whoever asks for it',
   expect(lease.ttl).toBe(30_000)
 })
 
-test('an extension waits while a renewal is not answered, since a late one would set its shorter ttl', async () => {
+test('an extension waits for an unanswered renewal, which could set its shorter ttl', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', lost)
@@ -144,7 +144,7 @@ test('an extension waits while a renewal is not answered, since a late one would
   lease.assertHeld()
 })
 
-test('a longer extension waits until no copy of a renewal that failed can arrive, a shorter one does not', async () => {
+test('a longer extension waits until a failed renewal can no longer arrive, and a shorter one does not', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', refused)
@@ -164,7 +164,7 @@ test('a longer extension waits until no copy of a renewal that failed can arrive
   expect(never.error).toMatchObject({ code: 'CLOSED' })
 })
 
-test('an extension during a release rejects CLOSED, and the release goes on', async () => {
+test('an extension during a release rejects CLOSED, and the release continues', async () => {
   const { locks, other, clock, store } = stage()
   const lease = await locks.acquire('a')
   const answer = store.holdReplies('renew')

@@ -33,7 +33,7 @@ function setUp(random = 1): { clock: VirtualClock; heartbeat: Heartbeat } {
   return { clock, heartbeat: new Heartbeat(clock, () => random) }
 }
 
-test('a lease is renewed at every third of its ttl, the first time a little sooner by chance', async () => {
+test('a lease is renewed at every third of its ttl, the first time a random bit sooner', async () => {
   for (const [random, first] of [
     [0, 2_250],
     [1, 3_000],
@@ -48,7 +48,7 @@ test('a lease is renewed at every third of its ttl, the first time a little soon
   }
 })
 
-test('leases of one ttl are renewed in one turn by one timer, those of another apart', async () => {
+test('leases of one ttl are renewed in one turn by one timer, those of another separately', async () => {
   const { clock, heartbeat } = setUp()
   const leases = [0, 1, 2].map(() => new Beaten(clock, 9_000))
   const other = new Beaten(clock, 12_000)
@@ -65,7 +65,7 @@ test('leases of one ttl are renewed in one turn by one timer, those of another a
   expect(other.at).toEqual([4_000])
 })
 
-test('a lease that is younger than half a beat waits for the next, and costs nothing if it ends before', async () => {
+test('a lease younger than half an interval waits for the next heartbeat, and costs nothing if it ends before', async () => {
   const { clock, heartbeat } = setUp()
   const old = new Beaten(clock, 9_000)
   heartbeat.join(old)
@@ -98,7 +98,7 @@ test.each([
   expect(clock.pending).toBe(1)
 })
 
-test('thousands that fail together are tried again together, and go on to beat together', async () => {
+test('thousands of renewals that fail together are retried together, and stay together', async () => {
   const { clock, heartbeat } = setUp(0.5)
   const leases = Array.from({ length: 5_000 }, () => new Beaten(clock, 9_000))
   for (const lease of leases) {
@@ -113,7 +113,7 @@ test('thousands that fail together are tried again together, and go on to beat t
   for (const lease of leases) expect(lease.at).toEqual([2_625, 3_075, 3_525, 5_625])
 })
 
-test('those that fail alone leave the others on their beat', async () => {
+test('renewals that fail alone do not delay the others', async () => {
   const { clock, heartbeat } = setUp(0.5)
   const [well, ill] = [new Beaten(clock, 9_000), new Beaten(clock, 9_000)]
   heartbeat.join(well)
@@ -124,7 +124,7 @@ test('those that fail alone leave the others on their beat', async () => {
   expect(ill.at).toHaveLength(1 + Math.floor(12_000 / 450))
 })
 
-test('a retry does not renew those that are well', async () => {
+test('a retry renews only leases whose renewal failed', async () => {
   const { clock, heartbeat } = setUp(0.5)
   const [well, ill] = [new Beaten(clock, 9_000), new Beaten(clock, 9_000)]
   ill.well = false
@@ -134,7 +134,7 @@ test('a retry does not renew those that are well', async () => {
   expect([well.at.length, ill.at.length]).toEqual([1, 2])
 })
 
-test('a lease that leaves while its renewal is under way sets no timer when that fails', async () => {
+test('a lease that leaves during its renewal sets no timer when that fails', async () => {
   const { clock, heartbeat } = setUp()
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const lease: Renewable = { ttl: 9_000, renewedAt: 0, renew: () => promise }
@@ -157,7 +157,7 @@ test('leaving twice does nothing', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('whatever joins, leaves and fails when, no lease gets older than half its ttl while renewals succeed', async () => {
+test('in any order of joins, leaves and failures, no lease gets older than half its ttl while renewals succeed', async () => {
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.record({ wait: fc.integer({ min: 1, max: 4_000 }) }) },
     { weight: 2, arbitrary: fc.record({ join: fc.constantFrom(900, 9_000, 30_000) }) },
@@ -201,7 +201,7 @@ test('whatever joins, leaves and fails when, no lease gets older than half its t
   )
 })
 
-test('a renewal that is not answered is tried again after 15 % of the ttl, until one is', async () => {
+test('an unanswered renewal is retried after 15 % of the ttl, until one is answered', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', lost)
@@ -217,7 +217,7 @@ test('a renewal that is not answered is tried again after 15 % of the ttl, until
   lease.assertHeld()
 })
 
-test('a lease whose renewals are all lost is told so at its deadline, after four tries or more', async () => {
+test('a lease whose renewals are all lost ends at its deadline, after four attempts or more', async () => {
   for (const ttl of [100, 1_000, 10_000, 100_000]) {
     const { locks, clock, store } = stage({ ttl })
     const { signal } = await locks.acquire('a')
@@ -234,7 +234,7 @@ test('a lease whose renewals are all lost is told so at its deadline, after four
   }
 })
 
-test('thousands of leases that a silent store is asked for beat together when it answers again', async () => {
+test('thousands of leases are renewed together when an unresponsive store answers again', async () => {
   const { locks, clock, store } = stage()
   const leases: Lease[] = []
   for (let i = 0; i < 2_000; i += 1) leases.push(await locks.acquire(`${i}`))
@@ -252,7 +252,7 @@ test('thousands of leases that a silent store is asked for beat together when it
   for (const lease of leases) lease.assertHeld()
 })
 
-test('of a thousand leases 256 are asked for at once, and the others as these are answered', async () => {
+test('of a thousand leases 256 are renewed at once, and the others as these are answered', async () => {
   const { locks, clock, store } = stage()
   for (let i = 0; i < 1_000; i += 1) await locks.acquire(`${i}`)
   const answer = store.holdReplies('renew')
@@ -263,7 +263,7 @@ test('of a thousand leases 256 are asked for at once, and the others as these ar
   expect(store.count('renew')).toBe(1_000)
 })
 
-test('answers that wait behind a blocked event loop are not asked for again', async () => {
+test('renewals whose answers wait behind a blocked event loop are not repeated', async () => {
   const { locks, clock, store } = stage()
   const leases: Lease[] = []
   for (let i = 0; i < 100; i += 1) leases.push(await locks.acquire(`${i}`))
@@ -279,7 +279,7 @@ test('answers that wait behind a blocked event loop are not asked for again', as
   for (const lease of leases) lease.assertHeld()
 })
 
-test('a failing store is asked for many leases at most some twenty times each before they end', async () => {
+test('a failing store gets at most about twenty requests for each of many leases before they end', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   for (let i = 0; i < 50; i += 1) await locks.acquire(`a${i}`)
   store.rule('renew', refused)
@@ -289,7 +289,7 @@ test('a failing store is asked for many leases at most some twenty times each be
   expect(clock.pending).toBe(0)
 })
 
-test('a lease that was just extended is not renewed at the next beat', async () => {
+test('a lease that was just extended is not renewed at the next heartbeat', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   await clock.advance(2_000)
@@ -300,7 +300,7 @@ test('a lease that was just extended is not renewed at the next beat', async () 
   expect(store.count('renew')).toBe(2)
 })
 
-test('an answer that takes longer than the patience of a try counts all the same', async () => {
+test('an answer after the retry was sent still counts', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   const failures: unknown[] = []
@@ -316,7 +316,7 @@ test('an answer that takes longer than the patience of a try counts all the same
   lease.assertHeld()
 })
 
-test('a try that fails after a later one was answered is no failure', async () => {
+test('an attempt that fails after a later one was answered is no failure', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   const failures: unknown[] = []

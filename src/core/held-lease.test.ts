@@ -26,7 +26,7 @@ test('a heartbeat that is late past the deadline does not renew what is lost', a
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('what is still held after close is renewed no more, also when it is extended to another ttl', async () => {
+test('a lease still held after close is no longer renewed, even if it is extended to another ttl', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   const closing = locks.close({ grace: 0 })
@@ -38,7 +38,7 @@ test('what is still held after close is renewed no more, also when it is extende
   expect(() => lease.assertHeld()).toThrow('not renewed in time')
 })
 
-test('a loss that the store knows of by itself is told at once, and once; of what was released or lost it tells nobody', async () => {
+test('a loss reported by the store ends the lease at once, and once, but not a released or lost one', async () => {
   const { locks, store } = stage()
   const seen: string[] = []
   const stop = subscribe('lease_lost', ({ lease }) => seen.push(lease.name))
@@ -57,7 +57,7 @@ test('a loss that the store knows of by itself is told at once, and once; of wha
   stop()
 })
 
-test('the holder is told before anybody else can hold, however the store is cut off', async () => {
+test('the holder is notified before another can hold, however the store is cut off', async () => {
   const rules: Rule[] = [lost, unanswered, refused]
   const cuts = fc.record({
     ttl: fc.oneof(fc.integer({ min: 10, max: 200 }), fc.integer({ min: 200, max: 100_000 })),
@@ -98,7 +98,7 @@ test('the holder is told before anybody else can hold, however the store is cut 
   )
 })
 
-test('the first look after the event loop was blocked is right, whichever it is', async () => {
+test('the first check after the event loop was blocked is right, whichever it is', async () => {
   const looks = {
     assertHeld: (lease: { assertHeld(): void }) => expect(() => lease.assertHeld()).toThrow('not renewed in time'),
     signal: ({ signal }: { signal: AbortSignal }) => expect(signal.aborted).toBe(true),
@@ -114,7 +114,7 @@ test('the first look after the event loop was blocked is right, whichever it is'
   }
 })
 
-test('a block that is shorter than what remained loses nothing', async () => {
+test('a block shorter than the remaining time loses nothing', async () => {
   const { locks, clock } = stage()
   const lease = await locks.acquire('a')
   await clock.block(9_800)
@@ -123,7 +123,7 @@ test('a block that is shorter than what remained loses nothing', async () => {
   lease.assertHeld()
 })
 
-test('what remains counts from the moment before the request left, less 1 % and 2 ms', async () => {
+test('the remaining time counts from before the request was sent, minus 1 % and 2 ms', async () => {
   const { locks, clock, store } = stage()
   const answer = store.holdReplies('acquire')
   const acquiring = locks.acquire('a')
@@ -168,7 +168,7 @@ test('a renewal that answers with another token ends the lease', async () => {
   expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
 })
 
-test('an error of a renewal is no loss, not even one that is said to be final', async () => {
+test('an error of a renewal is no loss, even if it is permanent', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   store.rule('renew', () => Promise.reject(new LeaseError('INVALID_ARGUMENT', 'no')))
@@ -198,7 +198,7 @@ test('a renewal that is answered after the deadline revives nothing', async () =
   expect(clock.pending).toBe(0)
 })
 
-test('a renewal that says so after the deadline passed is no second loss', async () => {
+test('a renewal that reports the loss after the deadline is no second loss', async () => {
   const { locks, clock, store, other } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   const { signal } = lease
@@ -219,7 +219,7 @@ test('a renewal that says so after the deadline passed is no second loss', async
   expect(() => lease.assertHeld()).toThrow(reason)
 })
 
-test('the end of a term that was made shorter is told without anybody looking', async () => {
+test('the end of a shortened ttl is reported without a check', async () => {
   const { locks, clock } = stage({ heartbeat: false })
   const lease = await locks.acquire('a', { ttl: 60_000 })
   const { signal } = lease
@@ -249,7 +249,7 @@ test('maxHold ends a lease that is renewed, at its time and with its own code', 
   expect(clock.pending).toBeGreaterThan(0) // the other's
 })
 
-test('a loss is one error, told by every look at the lease', async () => {
+test('a loss is one error, thrown by every check', async () => {
   const { locks, clock } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   await clock.advance(10_000)
@@ -283,7 +283,7 @@ test('F12: a copy by spread has name, token, owner and ttl, and nothing that act
   expect(copy.remaining).toBeUndefined()
 })
 
-test('a lease that is printed shows what it is, in whole milliseconds', async () => {
+test('a printed lease shows its state, in whole milliseconds', async () => {
   const { locks } = stage({ ttl: 1_000 })
   const lease = await locks.acquire('a', { owner: 'me' })
   expect(inspect(lease, { breakLength: 200 })).toBe(

@@ -56,7 +56,7 @@ test('ten thousand acquire/release cycles leave no timer, no listener and no obj
   expect(getEventListeners(signal, 'abort')).toEqual([])
 })
 
-test('ten thousand claims that are refused, aborted or time out leave nothing either', async () => {
+test('ten thousand claims that are refused, aborted or time out leave nothing behind', async () => {
   const staged = stage()
   const { locks, other, clock } = staged
   const held = await other.acquire('a')
@@ -79,7 +79,7 @@ test('ten thousand claims that are refused, aborted or time out leave nothing ei
   await held.release()
 })
 
-test('a thousand waits under one signal take one listener, raise no warning and end together', async () => {
+test('a thousand waits with one signal use one listener, cause no warning and end together', async () => {
   const { locks, other, clock } = stage()
   const held = await other.acquire('a')
   const controller = new AbortController()
@@ -96,7 +96,7 @@ test('a thousand waits under one signal take one listener, raise no warning and 
   await held.release()
 })
 
-test('a lease that is renewed ten thousand times grows nothing', async () => {
+test('ten thousand renewals of a lease leak nothing', async () => {
   const staged = stage()
   const { locks, clock } = staged
   const lease = await locks.acquire('a')
@@ -107,13 +107,13 @@ test('a lease that is renewed ten thousand times grows nothing', async () => {
   expect(clock.pending).toBe(timers)
 })
 
-test('on the clocks of the process, timers are gone with the leases', async () => {
+test('with the clocks of the process, timers end with the leases', async () => {
   const locks = createLocks(memory())
   const timers = (): number => process.getActiveResourcesInfo().filter(each => each === 'Timeout').length
   const before = timers()
   await Promise.all(Array.from({ length: 1_000 }, (_, i) => locks.using(`${i % 10}`, async () => {})))
   await locks.close()
-  // Vitest has one of its own now and then.
+  // Vitest sometimes has one too.
   await until('no timer is left', () => timers() <= before, { limit: 2_000 })
 })
 

@@ -4,7 +4,7 @@ import { follow, lost, stage } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
 import { StoreLocks } from '../create-locks.ts'
 
-test('a time-out for a name that these locks hold says so', async () => {
+test('a timeout for a name that these locks hold says so', async () => {
   const { locks, clock } = stage({ ttl: 5_000 })
   const outer = await locks.acquire('a')
   const inner = follow(locks.acquire('a', { wait: 1_000 }))
@@ -19,7 +19,7 @@ test('a time-out for a name that these locks hold says so', async () => {
   })
 })
 
-test('another process of the same owner is not taken for this one', async () => {
+test('another process of the same owner does not count as this one', async () => {
   const { locks, server, clock } = stage({ owner: 'billing' })
   const twin = new StoreLocks(server, { owner: 'billing' }, { clock, random: () => 0.5 })
   await twin.acquire('a', { ttl: 5_000 })
@@ -30,7 +30,7 @@ test('another process of the same owner is not taken for this one', async () => 
   })
 })
 
-test('nor is another process of the same owner that took over what was broken here', async () => {
+test('nor does another process of the same owner that took over after a break', async () => {
   const { locks, server, clock } = stage({ owner: 'billing' })
   const twin = new StoreLocks(server, { owner: 'billing' }, { clock, random: () => 0.5 })
   const lease = await locks.acquire('a')
@@ -40,7 +40,7 @@ test('nor is another process of the same owner that took over what was broken he
   await expect(locks.acquire('a', { wait: 0 })).rejects.toThrow('"a" is held by billing, for another')
 })
 
-test('two Locks in one process exclude each other, and by default say which process they are', async () => {
+test('two Locks in one process exclude each other, and by default name their process', async () => {
   const { locks, server, clock } = stage()
   const second = new StoreLocks(server, {}, { clock, random: () => 0.5 })
   const lease = await locks.acquire('a')
@@ -63,7 +63,7 @@ test("tryAcquire that was aborted rejects with the reason, even if that is anoth
   expect(attempt.error).toBe(reason)
 })
 
-test('tryAcquire asks once, joins no line and never overtakes those who wait', async () => {
+test('tryAcquire sends one request, joins no queue and never overtakes waiters', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')
   expect(await locks.tryAcquire('a')).toBeUndefined()
@@ -80,7 +80,7 @@ test('tryAcquire asks once, joins no line and never overtakes those who wait', a
   expect(wait.value).toBeDefined()
 })
 
-test('what a claim says comes from the call, then from the defaults, then from the design', async () => {
+test('the parameters of a claim come from the call, then from the defaults, then from Holdfast', async () => {
   const plain = stage()
   await plain.locks.acquire('a')
   expect(plain.store.claim).toMatchObject({ name: 'a', ttl: 10_000, note: '', queue: true })
@@ -106,7 +106,7 @@ test('no two claims have one id, and each is 128 bits in hexadecimal', async () 
   expect(ids.size).toBe(2_000)
 })
 
-test('tokens rise from holder to holder, across release, expiry and break', async () => {
+test('tokens rise from holder to holder, through release, expiry and break', async () => {
   const { locks, other, clock } = stage({ heartbeat: false })
   let last = 0n
   for (let i = 0; i < 20; i += 1) {
@@ -123,12 +123,12 @@ test('tokens rise from holder to holder, across release, expiry and break', asyn
   }
 })
 
-test('break of a name that nobody holds answers undefined', async () => {
+test('break of a free name resolves to undefined', async () => {
   const { locks } = stage()
   expect(await locks.break('a')).toBeUndefined()
 })
 
-test('break wakes who waits', async () => {
+test('break wakes waiters', async () => {
   const { locks, other, clock } = stage()
   await other.acquire('a')
   const wait = follow(locks.acquire('a'))
@@ -148,7 +148,7 @@ test('break and inspect of a store that does not answer reject within the limit 
   expect(clock.pending).toBe(0)
 })
 
-test('a thousand waiters are served in the order in which they came', async () => {
+test('a thousand waiters are served in order of arrival', async () => {
   const { locks, other, clock } = stage()
   const held = await other.acquire('a')
   const served: number[] = []

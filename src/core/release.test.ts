@@ -22,7 +22,7 @@ test.each([
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('S5: after maxHold the store may still hold the name: release waits for the withdrawal, for 1 s at most', async () => {
+test('S5: after maxHold the name may still be held: release waits for the withdrawal, for 1 s at most', async () => {
   const { locks, clock, store, other } = stage({ maxHold: 5_000 })
   const freed = await locks.acquire('a')
   const unreachable = await locks.acquire('b')
@@ -37,7 +37,7 @@ test('S5: after maxHold the store may still hold the name: release waits for the
   expect(release.value).toBe('lost')
 })
 
-test('S5: after a clock that jumped the store may still hold the name: release waits for the withdrawal', async () => {
+test('S5: after a clock jump the name may still be held: release waits for the withdrawal', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   const answer = store.holdReplies('release')
@@ -50,7 +50,7 @@ test('S5: after a clock that jumped the store may still hold the name: release w
   expect(release.value).toBe('lost')
 })
 
-test('a listener that releases when the lease is lost joins the release that found it out', async () => {
+test('a listener that releases when the lease is lost joins the release that detected it', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a', { heartbeat: false })
   const { signal } = lease
@@ -65,7 +65,7 @@ test('a listener that releases when the lease is lost joins the release that fou
   expect(store.count('release')).toBe(1)
 })
 
-test('F1: a release frees the name at once and says so, aborts no signal and closes the lease', async () => {
+test('F1: a release frees the name at once and reports it, aborts no signal and closes the lease', async () => {
   const { locks, other, clock, store } = stage()
   const lease = await locks.acquire('a')
   expect(await lease.release()).toBe('released')
@@ -82,7 +82,7 @@ test('F1: a release frees the name at once and says so, aborts no signal and clo
   expect(lease.signal.aborted).toBe(false)
 })
 
-test('F1: a lease that runs out while it is released is not called lost, since the work had ended before', async () => {
+test('F1: a lease that expires during its release is not lost, because the work had ended before', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
   const { promise: work, resolve } = Promise.withResolvers<string>()
   const using = follow(locks.using('a', () => work))
@@ -95,7 +95,7 @@ test('F1: a lease that runs out while it is released is not called lost, since t
   expect(using).toMatchObject({ value: 'done', error: undefined })
 })
 
-test('releasing again answers the same and asks nothing, nor does disposal', async () => {
+test('a second release or disposal resolves to the same and sends no request', async () => {
   const { locks, other, store } = stage()
   const lease = await locks.acquire('a')
   const first = lease.release()
@@ -109,7 +109,7 @@ test('releasing again answers the same and asks nothing, nor does disposal', asy
   expect((await other.inspect('a')).holder?.token).toBe(next.token)
 })
 
-test('a late release never frees the next holder', async () => {
+test('a stale release never frees the next holder', async () => {
   const { locks, other, clock, store } = stage({ heartbeat: false })
   const lease = await locks.acquire('a')
   const deliver = store.holdRequests('release')
@@ -153,7 +153,7 @@ test('a renewal that arrives after the release leaves nothing behind', async () 
   expect((await other.inspect('a')).holder).toBeUndefined()
 })
 
-test('an acquire that arrives after the release of the lease that its repetition got leaves nothing behind', async () => {
+test('an acquire that arrives after its repetition was granted and released leaves nothing behind', async () => {
   const { locks, other, clock, store } = stage({ ttl: 9_000 })
   const deliver = store.holdRequests('acquire')
   const acquiring = locks.acquire('a')
@@ -201,7 +201,7 @@ test('F1: a release that finds nothing after one that failed is unknown: the lea
   expect(lease.signal.aborted).toBe(false)
 })
 
-test('F1: a release that the store confirms after 2 s was unknown to the caller, and is still reported', async () => {
+test('F1: a release that the store confirms after 2 s is unknown to the caller, and is still reported', async () => {
   const { locks, clock, store, other } = stage()
   const reported: string[] = []
   const stop = subscribe('lease_released', ({ lease }) => reported.push(lease.name))
@@ -273,7 +273,7 @@ test('a lease ends with the block that uses it', async () => {
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('a renewal that is answered with less during the release leaves no timer', async () => {
+test('a renewal that is granted a shorter ttl during the release leaves no timer', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   store.rule('renew', async forward => ({ ...((await forward()) as object), ttl: 1_000 }))

@@ -22,7 +22,7 @@ test('F9: such a ttl in the defaults is refused when the locks are made', async 
   expect(await failureOf(connect('sqlite:/never/opened.db', { ttl: 10 }))).toMatchObject({ ...refusal, message })
 })
 
-test('F9: extend refuses it as well, and the lease goes on', async () => {
+test('F9: extend refuses it as well, and the lease continues', async () => {
   await using locks = createLocks(memory({ shortestTtl: 1_000 }))
   await using lease = await locks.acquire('a')
   const message = 'ttl is 500 ms; memory needs at least 1000. Durations are milliseconds'

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Signals } from './signals.ts'
 
-test('any number of actions take one listener, which goes with the last of them', () => {
+test('any number of actions use one listener, which is removed with the last of them', () => {
   const signals = new Signals()
   const { signal } = new AbortController()
   const stops = Array.from({ length: 1_000 }, () => signals.onAbort(signal, () => {}))
@@ -28,7 +28,7 @@ test('an abort runs all actions once, in order, with the reason', () => {
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
 })
 
-test('a signal that has aborted runs the action at once, and none is no signal', () => {
+test('a signal that has aborted runs the action at once, and without a signal nothing runs', () => {
   const signals = new Signals()
   const ran: unknown[] = []
   signals.onAbort(AbortSignal.abort('before'), reason => ran.push(reason))()
@@ -53,7 +53,7 @@ test('an action may stop itself and others, and add one, while they run', () => 
   expect(ran).toEqual(['first', 'added', 'third'])
 })
 
-test('one of ours stopping late does not take the listener of those who came since', () => {
+test('an action that stops late does not remove the listener of later ones', () => {
   const signals = new Signals()
   const controller = new AbortController()
   const ran: string[] = []
@@ -65,7 +65,7 @@ test('one of ours stopping late does not take the listener of those who came sin
   expect(ran).toEqual(['new'])
 })
 
-test('whatever is added and stopped, an abort runs exactly what is left', () => {
+test('an abort runs exactly the remaining actions', () => {
   const commands = fc.array(fc.tuple(fc.nat(2), fc.oneof(fc.constant('add' as const), fc.nat(20))), { maxLength: 40 })
   fc.assert(
     fc.property(commands, steps => {

@@ -3,7 +3,7 @@ import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 
-/** Work that goes on until its lease says stop, then fails as many functions do. */
+/** Work that continues until its signal aborts, then fails as many functions do. */
 function untilAborted(fail: (reason: unknown) => unknown) {
   return ({ signal }: Lease): Promise<never> =>
     new Promise((_, reject) => signal.addEventListener('abort', () => reject(fail(signal.reason) as Error)))
@@ -64,7 +64,7 @@ describe('when the lease is lost', () => {
     expect(clock.pending).toBe(0)
   })
 
-  test('work that fails for a reason of its own rejects with that', async () => {
+  test('work that fails for another reason rejects with that', async () => {
     const { locks, other, clock } = stage()
     const job = follow(
       locks.using(
@@ -78,7 +78,7 @@ describe('when the lease is lost', () => {
     expect(job.error).toMatchObject({ message: 'disk full' })
   })
 
-  test('work that returns all the same rejects LEASE_LOST with the result, told by the release at the latest', async () => {
+  test('work that still returns rejects LEASE_LOST with the result, at the latest at the release', async () => {
     const { locks, other } = stage()
     const work = async (): Promise<string> => {
       await other.break('a')
@@ -168,7 +168,7 @@ test('the signal of the caller aborts the signal of the work, and its reason is 
   expect(await other.tryAcquire('a')).toBeDefined()
 })
 
-test('work that ends well although the caller aborted has its result', async () => {
+test('work that succeeds although the caller aborted resolves to its result', async () => {
   const { locks, clock } = stage()
   const controller = new AbortController()
   const job = follow(

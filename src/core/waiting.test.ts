@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import type { Busy, Wake } from '../contract/store.ts'
 
-test('a watch that cannot be armed does not make the wait longer', async () => {
+test('a watch that cannot be armed does not extend the wait', async () => {
   const { locks, other, clock, store } = stage()
   await other.acquire('a')
   store.rule('watch', lost)
@@ -11,7 +11,7 @@ test('a watch that cannot be armed does not make the wait longer', async () => {
   expect(wait.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
 })
 
-test('a watch that failed is ended before the next is tried', async () => {
+test('a failed watch is ended before the next attempt', async () => {
   const { locks, other, clock, store } = stage()
   await other.acquire('a')
   const signals: AbortSignal[] = []
@@ -39,7 +39,7 @@ test('a waiter is woken by the release, before its own time to ask', async () =>
   expect(clock.pending).toBe(1) // the heartbeat
 })
 
-test('a name that falls free while the watch is being armed is asked for right after', async () => {
+test('a name that is freed while the watch is being armed is requested right after', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')
   const arm = store.holdRequests('watch')
@@ -59,7 +59,7 @@ test('a wake during a request is not lost', async () => {
   const wait = follow(locks.acquire('a'))
   await clock.advance(0)
   const answer = store.holdReplies('acquire')
-  await clock.advance(3_400) // it asks again to keep its place, and is told that the name is held
+  await clock.advance(3_400) // it asks again to keep its position, and the name is still held
   expect(store.count('acquire')).toBe(3)
   store.restore('acquire')
   await held.release()
@@ -68,7 +68,7 @@ test('a wake during a request is not lost', async () => {
   expect(wait.settled).toBe(true)
 })
 
-test('a holder that died is succeeded when its ttl ends, wake or no wake', async () => {
+test('a holder that died is followed when its ttl ends, with or without a wake', async () => {
   for (const watch of [true, false]) {
     const { locks, other, clock, store } = stage()
     if (!watch) Object.defineProperty(store, 'watch', { value: undefined })
@@ -96,7 +96,7 @@ test('a waiter whose watch cannot be armed asks every second, and arms it when i
   expect(wait.settled).toBe(true)
 })
 
-test('a wait beyond 2^31 ms is one', async () => {
+test('a wait longer than 2^31 ms works', async () => {
   const { locks, other, clock, store } = stage()
   // A waiter so far back asks rarely, else the test would take long.
   store.rule('acquire', async forward => Object.assign((await forward()) as object, { ahead: 1e6 }))
@@ -108,7 +108,7 @@ test('a wait beyond 2^31 ms is one', async () => {
   expect(wait.settled).toBe(true)
 })
 
-test('a wake that was none costs one request', async () => {
+test('a superfluous wake costs one request', async () => {
   const { locks, other, clock, store } = stage()
   await other.acquire('a')
   let wake = (): void => {}
@@ -153,7 +153,7 @@ test('a wake with a delay makes the wait shorter, never longer', async () => {
   expect(wait.settled).toBe(false)
 })
 
-test('a waiter that the store listens for from the start is asked once', async () => {
+test('a waiter that is subscribed from the start asks once', async () => {
   const { locks, other, clock, store } = stage()
   const held = await other.acquire('a')
   store.rule('acquire', async forward => ({ ...((await forward()) as Busy), listens: true }))

@@ -43,7 +43,7 @@ test('a claim that holds is released by one request', async () => {
   expect(await withdraw(core(staged), claim, false)).toBe('gone')
 })
 
-test('a claim whose release was asked again, and was gone by then, is withdrawn', async () => {
+test('a claim whose repeated release is answered with gone is withdrawn', async () => {
   const staged = await held()
   staged.store.rule('release', unanswered)
   const withdrawal = follow(withdraw(core(staged), claim, false))
@@ -96,7 +96,7 @@ test.each([
   expect(staged.clock.pending).toBe(0)
 })
 
-test('a store that refuses is asked ever less often, and its error is told', async () => {
+test('a store that refuses is asked ever less often, and its error is reported', async () => {
   const staged = stage()
   staged.store.ruleAll(refused)
   const withdrawal = follow(withdraw(core(staged), claim, false))
@@ -107,7 +107,7 @@ test('a store that refuses is asked ever less often, and its error is told', asy
   expect(staged.store.count('release')).toBeLessThan(15)
 })
 
-test('a withdrawal whose time passed while the event loop was blocked asks once more, for a moment', async () => {
+test('a withdrawal whose time passed while the event loop was blocked tries once more, briefly', async () => {
   for (const rule of [lost, undefined]) {
     const staged = await held()
     staged.store.rule('release', refused)
@@ -123,7 +123,7 @@ test('a withdrawal whose time passed while the event loop was blocked asks once 
   }
 })
 
-test('an error that asking again cannot mend ends the withdrawal at once', async () => {
+test('a permanent error ends the withdrawal at once', async () => {
   const staged = await held()
   const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')
   staged.store.rule('release', () => Promise.reject(error))

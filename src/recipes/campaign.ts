@@ -27,7 +27,8 @@ export function checkCampaign(verb: string, name: string, options: CampaignOptio
   const { pause, longestPause } = pausesOf(options)
   checkDuration(pause, 'pause')
   checkDuration(longestPause, 'longestPause')
-  if (longestPause < pause) throw invalid(`longestPause (${longestPause} ms) is shorter than pause (${pause} ms)`)
+  if (longestPause < pause)
+    throw invalid(`longestPause (${longestPause} ms) is shorter than pause (${pause} ms): make it at least as long`)
 }
 
 function pausesOf({ pause = 1_000, longestPause }: CampaignOptions): { pause: number; longestPause: number } {

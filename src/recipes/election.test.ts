@@ -5,7 +5,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
 import { testLocks } from '../testing/index.ts'
 
-/** Work that ends when it is told to. */
+/** Work that ends when the test says so. */
 function untilTold({ signal }: Lease): Promise<void> {
   return new Promise(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())))
 }
@@ -35,7 +35,7 @@ test('runs the work of one candidate at a time, and hands over when that is stop
   expect(await second.leader()).toMatchObject({ note: 'two', owner: 'other' })
 })
 
-test('stops the work when the lease is lost, and leads again only when that has ended', async () => {
+test('stops the work when the lease is lost, and leads again only after it has ended', async () => {
   const locks = testLocks()
   const tokens: bigint[] = []
   let running = 0
@@ -56,7 +56,7 @@ test('stops the work when the lease is lost, and leads again only when that has 
   expect(election.health()).toEqual({ ok: true, state: 'idle', endingFor: 0 })
 })
 
-test('work that throws is begun again after a pause that doubles, others may lead meanwhile, and each is told', async () => {
+test('work that throws is restarted after a pause that doubles, others may lead meanwhile, and each failure is reported', async () => {
   const { locks, other, clock } = stage()
   const events: unknown[] = []
   const stop = subscribe('leadership_delayed', event => events.push(event))
@@ -76,7 +76,7 @@ test('work that throws is begun again after a pause that doubles, others may lea
   stop()
 })
 
-test('work that returns by itself gives the name back, and is begun again after the pause', async () => {
+test('work that returns by itself releases the name, and is restarted after the pause', async () => {
   const { locks, other, clock } = stage()
   const starts: number[] = []
   void locks.election('a', { pause: 500 }).run(() => starts.push(clock.now()))
@@ -86,7 +86,7 @@ test('work that returns by itself gives the name back, and is begun again after 
   expect(starts).toEqual([0, 500, 1_000])
 })
 
-test('resign ends the term, lets the next in line lead, and campaigns again', async () => {
+test('resign ends the term, lets the next waiter lead, and campaigns again', async () => {
   const { locks, other, clock } = stage()
   const reasons: unknown[] = []
   const election = locks.election('a')
@@ -109,7 +109,7 @@ test('resign ends the term, lets the next in line lead, and campaigns again', as
   expect(election.health().state).toBe('leading')
 })
 
-test('resign waits until the name is given back, also when the work has just ended by itself', async () => {
+test('resign waits until the name is released, also when the work has just ended by itself', async () => {
   const { locks, clock, store } = stage()
   const election = locks.election('a')
   const release = store.holdRequests('release')
@@ -124,7 +124,7 @@ test('resign waits until the name is given back, also when the work has just end
   expect(await election.leader()).toBeUndefined()
 })
 
-test('health says that the process should be ended when work goes on for longer than the grace', async () => {
+test('health reports that the process should be ended when work continues for longer than the grace', async () => {
   const locks = testLocks()
   const election = locks.election('a', { grace: 3_000 })
   expect(election.health()).toEqual({ ok: true, state: 'idle', endingFor: 0 })
@@ -168,7 +168,7 @@ test('run rejects with what the work threw after it was stopped, but not with th
   }
 })
 
-test('a candidate runs once at a time, and refuses what cannot be right', async () => {
+test('a candidate runs once at a time, and refuses invalid arguments', async () => {
   const locks = testLocks()
   const election = locks.election('a')
   void election.run(untilTold)
@@ -181,7 +181,7 @@ test('a candidate runs once at a time, and refuses what cannot be right', async 
   expect(() => election.observe()).toThrow(expect.objectContaining({ code: 'CLOSED' }))
 })
 
-test('observe shows who leads at first and at each change, in the order of tokens, through failures of the store', async () => {
+test('observe yields the leader at first and at each change, in the order of tokens, through failures of the store', async () => {
   const { locks, other, clock, store } = stage()
   const seen: (LeaseRecord | undefined)[] = []
   const stop = new AbortController()
@@ -217,7 +217,7 @@ test('observe shows who leads at first and at each change, in the order of token
   expect(clock.pending).toBe(0)
 })
 
-test('a pause that is longer than 30 s needs no longest pause beside it', async () => {
+test('a pause that is longer than 30 s needs no longest pause', async () => {
   const { locks, clock } = stage()
   const starts: number[] = []
   void locks.election('a', { pause: 60_000 }).run(() => starts.push(clock.now()))
@@ -225,7 +225,7 @@ test('a pause that is longer than 30 s needs no longest pause beside it', async 
   expect(starts).toEqual([0, 60_000])
 })
 
-test('what the leader proclaims is seen by all, until the next term begins with the note of the election', async () => {
+test('the value of proclaim is visible to all, until the next term begins with the note of the election', async () => {
   const { locks, other, clock } = stage()
   const election = locks.election('a', { note: 'starting', pause: 1_000 })
   const seen: (string | undefined)[] = []

@@ -4,12 +4,12 @@ import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { testLocks } from '../testing/index.ts'
 
-/** Resolves when the lease tells its work to end. */
+/** Resolves when the signal of the lease aborts. */
 function told({ signal }: Lease): Promise<void> {
   return new Promise(resolve => (signal.aborted ? resolve() : signal.addEventListener('abort', () => resolve())))
 }
 
-test('leads while the body runs, and gives the name back when it is left', async () => {
+test('leads while the body runs, and releases the name when it is left', async () => {
   for (const leave of ['break', 'return', 'throw'] as const) {
     const locks = testLocks()
     let token = 0n
@@ -32,7 +32,7 @@ test('leads while the body runs, and gives the name back when it is left', async
   }
 })
 
-test('a body that ends by itself is followed by another turn, after those who wait', async () => {
+test('a body that ends by itself is followed by another term, after the waiters', async () => {
   const { locks, other, clock } = stage()
   const order: string[] = []
   const stop = new AbortController()
@@ -56,7 +56,7 @@ test('a body that ends by itself is followed by another turn, after those who wa
   expect(clock.pending).toBe(0)
 })
 
-test('when the lease is lost the body is told, and the next turn begins only after its end', async () => {
+test('when the lease is lost the signal aborts, and the next term begins only after the body has ended', async () => {
   const locks = testLocks()
   const log: string[] = []
   const { promise: over, resolve: end } = Promise.withResolvers<void>()
@@ -109,7 +109,7 @@ test('an abort while it waits, and during the body, ends the loop without an err
   }
 })
 
-test('close tells the body to end, waits for it, and ends the loop', async () => {
+test('close aborts the signal, waits for the body, and ends the loop', async () => {
   const { locks, clock } = stage()
   let ended = false
   const loop = follow(
@@ -130,7 +130,7 @@ test('close tells the body to end, waits for it, and ends the loop', async () =>
   expect(() => locks.lead('a')).toThrow(expect.objectContaining({ code: 'CLOSED' }))
 })
 
-test('who leaves by return() while it waits is let go, and leaves nothing behind', async () => {
+test('return() during the wait ends it and leaves nothing behind', async () => {
   const { locks, other, clock } = stage()
   const rival = await other.acquire('a')
   const terms = locks.lead('a')[Symbol.asyncIterator]()
@@ -150,7 +150,7 @@ test('who leaves by return() while it waits is let go, and leaves nothing behind
   expect(clock.pending).toBe(0)
 })
 
-test('a store that fails is asked again after pauses that double, up to a limit, and leads once it is mended', async () => {
+test('a failing store is retried after pauses that double, up to a limit, and the candidate leads once it works again', async () => {
   const { locks, clock, store } = stage({ ttl: 1_000 })
   const delays: number[] = []
   const stop = subscribe('leadership_delayed', ({ name, delay, failures, error }) => {
@@ -181,7 +181,7 @@ test('close ends a pause', async () => {
   expect(loop.value).toEqual({ done: true, value: undefined })
 })
 
-test('what cannot be right is refused at once, or at the first turn', async () => {
+test('invalid arguments are refused at once, or at the first term', async () => {
   const locks = testLocks()
   const code = expect.objectContaining({ code: 'INVALID_ARGUMENT' })
   expect(() => locks.lead('')).toThrow(code)

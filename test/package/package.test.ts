@@ -48,12 +48,6 @@ test('it installs no other package', async () => {
   expect(stdout.trim().split('\n')).toHaveLength(2)
 })
 
-test('holdfast demo runs from the package', async () => {
-  const { stdout, stderr } = succeed(await project.run('node_modules/.bin/holdfast', ['demo']))
-  expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
-  expect(stderr).toBe('')
-}, 90_000)
-
 /** Complete programs of the documentation, as a reader pastes them. */
 const pasted: readonly [page: string, block: number, says: RegExp][] = [
   ['README.md', 0, /^process \d+ holds reports, token \d+\n$/],
@@ -68,6 +62,12 @@ test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, bl
   expect(stdout).toMatch(says)
   expect(stderr).toBe('')
 })
+
+test('holdfast demo runs from the package', async () => {
+  const { stdout, stderr } = succeed(await project.run('node_modules/.bin/holdfast', ['demo']))
+  expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')
+  expect(stderr).toBe('')
+}, 90_000)
 
 test('an ECMAScript module can import it', async () => {
   project.copy('esm.mjs')

@@ -16,7 +16,7 @@ function shared() {
   return { clock, proof, seen: new Liveness(liveness.memory, now), forget }
 }
 
-test('while it is wanted it is proven ten times within the limit', async () => {
+test('while it is needed it is proven ten times within the limit', async () => {
   const { clock, proof, seen } = shared()
   proof.keep(1_000)
   for (let i = 0; i < 50; i += 1) {
@@ -46,7 +46,7 @@ test('a blocked event loop proves nothing', async () => {
   expect(seen.sinceProof).toBe(3_050)
 })
 
-test('when nothing wants it no timer is left', async () => {
+test('when it is not needed no timer is left', async () => {
   const { clock, proof, forget } = shared()
   proof.keep(1_000)
   forget()
@@ -54,7 +54,7 @@ test('when nothing wants it no timer is left', async () => {
   expect(clock.pending).toBe(0)
 })
 
-test('it says which events somebody listens to', () => {
+test('it reports which events have subscribers', () => {
   const { proof, seen } = shared()
   proof.give()
   expect([seen.isSubscribed('heartbeat'), seen.isSubscribed('heartbeat_failed')]).toEqual([false, false])

@@ -97,7 +97,7 @@ test('it renews, writes what remains, and notifies subscribers', async () => {
   expect(store.calls).toEqual(['renew', 'renew', 'renew'])
 })
 
-test('it renews with the note that the main thread wrote last, for a store that restores it', async () => {
+test('it renews with the latest note of the main thread, for a store that restores it', async () => {
   const { live, store, execute } = await thread()
   await execute({ kind: 'annotated', id: 'a1', note: 'new' })
   await live(TTL / 2)
@@ -111,13 +111,13 @@ test('it stops renewing while the main thread is blocked for longer than its lim
   expect(store.count('renew')).toBe(0)
   expect(notifications[0]).toMatchObject({ kind: 'failed', error: { code: 'STORE_UNAVAILABLE', retryable: true } })
   expect(notifications[0]).toMatchObject({
-    error: { message: 'not renewed: the event loop did not turn for 17500 ms, and may for 10000 ms' },
+    error: { message: 'not renewed: the event loop was blocked for 17500 ms, and livenessLimit allows 10000 ms' },
   })
   await live(1_000)
   expect(store.count('renew')).toBe(1)
 })
 
-test('a blocked main thread loses its lease within its limit and the ttl, for good', async () => {
+test('a blocked main thread loses its lease within its limit and the ttl, permanently', async () => {
   const { term, live, notifications, store, clock } = await thread({ livenessLimit: 30_000 })
   await clock.advance(30_000 + TTL - MARGIN)
   expect(store.count('renew')).toBe(1)
@@ -156,7 +156,7 @@ test('it is not renewed after its maxHold', async () => {
   expect(store.count('renew')).toBe(1)
 })
 
-test('a stop is confirmed when no renewal is under way, and none follows', async () => {
+test('a stop is confirmed when no renewal is in flight, and none follows', async () => {
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
@@ -171,11 +171,11 @@ test('a stop is confirmed when no renewal is under way, and none follows', async
   expect(store.count('renew')).toBe(1)
   expect(store.count('release')).toBe(0)
   expect(clock.pending).toBe(0)
-  // To the main thread, which may have given up only the renewals, the lease goes on until its deadline.
+  // For the main thread, which may have stopped only the renewals, the lease lasts until its deadline.
   expect(term.read()).toBe(TTL - MARGIN - 19_000 - 2 * TTL)
 })
 
-test('a stop says whether a renewal went unanswered', async () => {
+test('a stop reports whether a renewal was unanswered', async () => {
   const { live, notifications, store, execute, clock } = await thread()
   store.rule('renew', unanswered)
   await live(18_000)
@@ -185,13 +185,13 @@ test('a stop says whether a renewal went unanswered', async () => {
   expect(notifications.at(-1)).toEqual({ kind: 'stopped', id: 'a1', unsettled: true })
 })
 
-test('what was stopped before, or is not known, is confirmed as well', async () => {
+test('the stop of a stopped or unknown lease is confirmed as well', async () => {
   const { notifications, execute } = await thread()
   await execute({ kind: 'stop', id: 'other' })
   expect(notifications).toEqual([{ kind: 'stopped', id: 'other', unsettled: false }])
 })
 
-test('a shorter ttl counts from before it is asked for', async () => {
+test('a shorter ttl counts from before its request', async () => {
   const { term, notifications, store, execute, clock } = await thread()
   term.read()
   store.holdRequests('renew')
@@ -203,7 +203,7 @@ test('a shorter ttl counts from before it is asked for', async () => {
   expect(notifications.at(-1)).toMatchObject({ kind: 'extended', call: 1, error: { code: 'OUTCOME_UNKNOWN' } })
 })
 
-test('an extension waits for the renewal under way, so that its own ttl is the one that counts', async () => {
+test('an extension waits for the renewal in flight, so that its own ttl counts', async () => {
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
@@ -219,7 +219,7 @@ test('an extension waits for the renewal under way, so that its own ttl is the o
   expect(store.count('renew')).toBe(2 + 3)
 })
 
-test('a stop waits for the extension under way, which is answered', async () => {
+test('a stop waits for the extension in flight, which is answered', async () => {
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   const extended = execute({ kind: 'extend', id: 'a1', ttl: TTL, call: 7 })
@@ -242,7 +242,7 @@ test('a loss that the store reports can be read at once', async () => {
   expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
 })
 
-test('what its renewals show is in the advice of the main thread at once', async () => {
+test('its renewals count in the advice of the main thread at once', async () => {
   const { statistics, live, store, clock } = await thread()
   store.rule('renew', async forward => {
     const grant = await forward()

@@ -171,7 +171,7 @@ export class ManagedLeases {
     const blocked = this.#liveness.sinceProof
     const limit = livenessLimit ?? ttl
     if (!(blocked <= limit)) {
-      const message = `not renewed: the event loop did not turn for ${Math.round(blocked)} ms, and may for ${limit} ms`
+      const message = `not renewed: the event loop was blocked for ${Math.round(blocked)} ms, and livenessLimit allows ${limit} ms`
       throw new LeaseError('STORE_UNAVAILABLE', message)
     }
     if (this.#core.clock.now() >= endsAt) throw new LeaseError('MAX_HOLD', 'not renewed: maxHold is over')

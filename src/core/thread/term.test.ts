@@ -15,7 +15,7 @@ function shared() {
   return { writer, reader, pass }
 }
 
-test('what was written is told once, until more is written', () => {
+test('a written record is reported once, until the next write', () => {
   const { writer, reader } = shared()
   expect(reader.read()).toBeUndefined()
   writer.write(() => 1_000.25)
@@ -25,14 +25,14 @@ test('what was written is told once, until more is written', () => {
   expect([reader.read(), reader.read()]).toEqual([400, undefined])
 })
 
-test('less remains by the time that has passed since it was written', () => {
+test('the time since the write reduces the remaining time', () => {
   const { writer, reader, pass } = shared()
   writer.write(() => 1_000)
   pass(300)
   expect(reader.read()).toBe(700)
 })
 
-test('the sleep of the machine, and a forward step of its wall clock, have passed; a step back has not', () => {
+test('the sleep of the machine and a forward step of its wall clock count as elapsed, a step back does not', () => {
   const { writer, reader, pass } = shared()
   writer.write(() => 1_000)
   pass(10, 5_010)
@@ -42,7 +42,7 @@ test('the sleep of the machine, and a forward step of its wall clock, have passe
   expect(reader.read()).toBe(990)
 })
 
-test('what passes while it is written has passed', () => {
+test('time that passes during the write counts as elapsed', () => {
   const { writer, reader, pass } = shared()
   writer.write(() => {
     pass(50) // the thread was not scheduled just then
@@ -51,7 +51,7 @@ test('what passes while it is written has passed', () => {
   expect(reader.read()).toBe(900)
 })
 
-test('a lease that is gone stays gone, whatever is written after', () => {
+test('a lease that is gone stays gone, whatever is written later', () => {
   const { writer, reader } = shared()
   writer.write(() => 1_000)
   writer.end()
@@ -59,7 +59,7 @@ test('a lease that is gone stays gone, whatever is written after', () => {
   expect([reader.read(), reader.read()]).toEqual([GONE, undefined])
 })
 
-test('a write that its thread did not live to finish changes nothing', () => {
+test('a write of a thread that ended before finishing it changes nothing', () => {
   const { writer, reader } = shared()
   writer.write(() => 1_000)
   expect(() =>

@@ -12,7 +12,7 @@ import { postgresFence } from '../postgres/index.ts'
 import { redisFence } from '../redis/index.ts'
 import { holder, stale } from './support.ts'
 
-test('in a Redis Cluster the mark is beside the keys, on whichever node they are', async () => {
+test('in a Redis Cluster the mark is in the slot of the keys', async () => {
   const cluster = await startCluster()
   const client = new Cluster(
     cluster.nodes.map(({ host, port }) => ({ host, port })),
@@ -33,7 +33,7 @@ test('in a Redis Cluster the mark is beside the keys, on whichever node they are
   await cluster.stop()
 }, 60_000)
 
-test('a user of Redis with the permissions that the page lists can fence, list and prune', async () => {
+test('a user of Redis with the documented permissions can fence, list and prune', async () => {
   const commands = '+eval +evalsha +get +set +time'
   const users = [
     `writer on >secret ~holdfast:fence:* ~holdfast:mark:* ~app:* ${commands}`,
@@ -77,7 +77,7 @@ test('through pgbouncer, in transaction mode, twenty transactions share two conn
   await pool.end()
 })
 
-test('a user of PostgreSQL with the permissions that the page lists can fence and prune', async () => {
+test('a user of PostgreSQL with the documented permissions can fence and prune', async () => {
   await using server = await startPostgres()
   const owner = new Pool({ connectionString: server.url() })
   await createLocks(postgres(owner, { create: true })).using('app', async () => {})

@@ -14,7 +14,7 @@ export interface Account {
   /** Makes it, with nothing in it. */
   create(): Promise<unknown>
   read(): Promise<number>
-  /** Sets it; whoever shows a lease is fenced. */
+  /** Sets it. Writers with a lease are fenced. */
   write(balance: number, lease?: Holder): Promise<unknown>
   close(): Promise<unknown>
 }

@@ -34,7 +34,7 @@ async function printed(...args: string[]): Promise<string> {
 }
 
 describe('holdfast fence sql', () => {
-  test('prints the SQL of the marks and a trigger that checks all writers of a table', async () => {
+  test('prints the SQL of the marks and of a trigger for the writers of a table', async () => {
     await server.query(await printed())
     await server.query(await printed('--url', 'postgres://x?schema=app&table=marks', '--leases'))
     await server.query('create table app.invoices (id int primary key)')
@@ -118,7 +118,7 @@ describe('the marks', () => {
   })
 })
 
-test('wrong usage is refused with what was expected', async () => {
+test('invalid arguments are refused', async () => {
   for (const [args, says] of [
     [[], /fence needs a command: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
@@ -138,7 +138,10 @@ test('wrong usage is refused with what was expected', async () => {
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['sql', '--column', 'version'], /--epoch need --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /epoch must be a whole number/],
-    [['sql', '--url', 'redis://x'], /only marks at URLs of sqlite: postgres: postgresql: need SQL: elsewhere/],
+    [
+      ['sql', '--url', 'redis://x'],
+      /only marks at URLs of sqlite: postgres: postgresql: mysql: mariadb: need SQL: elsewhere/,
+    ],
     [['sql', '--table', 'a', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
     [['sql', '--leases', '--url', 'sqlite:x'], /SQLite has neither row triggers nor a check of leases/],
     [['sql', '--leases', '--table', 'a'], /--leases and --table exclude each other/],
@@ -148,7 +151,7 @@ test('wrong usage is refused with what was expected', async () => {
   }
 })
 
-test('a database without marks, or without a server, is said', async () => {
+test('missing marks and a missing server are reported', async () => {
   const missing = await holdfast(['fence', 'ls', '--url', `${server.url()}?table=none`])
   expect(missing).toMatchObject({
     code: 64,
@@ -159,7 +162,7 @@ test('a database without marks, or without a server, is said', async () => {
   expect(gone.err).not.toContain('secret')
 })
 
-test('a server that stands still is not waited for without end', async () => {
+test('a hanging server is not waited for for ever', async () => {
   const own = await startPostgres()
   await own.pause()
   const { code, err } = await holdfast(['fence', 'ls', '--url', own.url()])

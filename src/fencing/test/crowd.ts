@@ -8,9 +8,9 @@ const WRITERS = 1_000
 
 type Append = (resource: string, mark: Mark, pause: number) => Promise<unknown>
 
-/** Lists that writers append what they show to, one for each resource. */
+/** Lists to which writers append their marks, one for each resource. */
 export interface Logs extends AsyncDisposable {
-  /** Shows the mark, and appends it unless it is refused; pauses for so many milliseconds where that is worst. */
+  /** Presents the mark, and appends it unless it is refused. Pauses for this many milliseconds at the worst place. */
   readonly append: Append
   /** The same as one would without a fence. */
   readonly naive: Append
@@ -48,7 +48,7 @@ function markOf(turn: number): Mark {
   return { epoch: Math.floor(holder / 15), token: 2n ** 53n - 7n + BigInt(holder % 15) }
 }
 
-/** What a thousand writers were told. */
+/** The results of a thousand writers. */
 class Crowd {
   readonly written: Mark[] = []
   refused = 0
@@ -75,7 +75,7 @@ const sorted = (marks: readonly Mark[]): Mark[] => marks.toSorted(compareMarks)
 
 export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>): void {
   describe.each(Object.entries(places))('a thousand writers that pause wherever they like, over %s', (_name, open) => {
-    test('write in the order of their marks, nobody after one that is newer, and nothing is lost', async () => {
+    test('write in the order of their marks, never after a newer one, and nothing is lost', async () => {
       await using logs = await open()
       let runs = 0
       const property = fc.asyncProperty(schedule, async writers => {

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline'
 import { connect, LeaseError } from '../../index.ts'
 import { accounts } from './accounts.ts'
 
-// A process that pays 100 in: reads the balance under a lease, looks that it holds, and sets the sum when it is told to.
+// A process that deposits 100: reads the balance under a lease, checks the lease, and writes the sum when it gets a line.
 const [engine = '', place = '', leases = '', how = ''] = process.argv.slice(2)
 const account = accounts[engine]?.(place)
 if (!account) throw new Error(`there is no account of ${engine}`)

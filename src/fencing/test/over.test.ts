@@ -70,7 +70,7 @@ describe.each(overs)('F2: a lease that is %s', (_, end, code) => {
     expect(await failureOf(objectFence(objects).put('key', 'x', lease))).toMatchObject({ code })
   })
 
-  test('after a write of an object that nobody answered leaves the outcome unknown', async () => {
+  test('after an unanswered write of an object leaves the outcome unknown', async () => {
     const lease = await acquire()
     const objects: Objects = {
       read: async () => undefined,

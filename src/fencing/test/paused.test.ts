@@ -53,7 +53,7 @@ class Depositor {
   }
 }
 
-describe.each(Object.keys(accounts))('over %s, a holder that is stopped past its ttl and then writes', engine => {
+describe.each(Object.keys(accounts))('over %s, a holder that is paused past its ttl and then writes', engine => {
   // What each of them says to have paid in is 100.
   test.each([
     {

@@ -41,7 +41,7 @@ test.each(['repeatable read', 'serializable'])(
   },
 )
 
-test('a fence that looks at leases too lets nobody else be granted the name until the transaction ends, and refuses a lease that is over', async () => {
+test('a fence that also checks leases blocks other grants until the transaction ends, and refuses a lease that is over', async () => {
   await using locks = createLocks(postgres(pool, { create: true }), { ttl: 2_000, heartbeat: false })
   const fence = postgresFence(pool, { leases: true })
   await fence.install()

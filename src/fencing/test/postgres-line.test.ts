@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A transaction that is open until it is told to end. */
+/** A transaction that stays open until the test ends it. */
 async function open(name: string, token: number): Promise<() => Promise<void>> {
   const begun = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
@@ -42,7 +42,7 @@ async function waiting(count: number): Promise<void> {
   })
 }
 
-test('a newer holder is not kept out by transactions of an older one that overlap without end', async () => {
+test('overlapping transactions of an older holder do not keep a newer one out', async () => {
   const end = await open('overlapping', 5)
   const newer = postgresFence(pool).touch(holder('overlapping', 6))
   await waiting(1)

@@ -19,7 +19,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('makes a trigger that refuses an update of a row by an older writer', async () => {
+test('creates a trigger that refuses an update of a row by an older writer', async () => {
   await server.query('create table invoices (id int primary key, cents int)')
   await server.query('insert into invoices values (1, 100)')
   await server.query(rowFenceSql({ table: 'invoices' }))
@@ -35,7 +35,7 @@ test('makes a trigger that refuses an update of a row by an older writer', async
   expect(await server.query('select cents from invoices')).toEqual([{ cents: 300 }])
 })
 
-test('holds all rows to one mark where a resource is given', async () => {
+test('checks all rows against one mark if a resource is given', async () => {
   await server.query('create schema billing; create table billing.rows (id int primary key)')
   await server.query(rowFenceSql({ table: 'billing.rows', column: 'version', resource: "o'rows" }))
   await server.query('insert into billing.rows values (1, 7)')
@@ -44,7 +44,7 @@ test('holds all rows to one mark where a resource is given', async () => {
   expect(await postgresFence(pool).marks.list("o'")).toMatchObject([{ resource: "o'rows", token: 7n }])
 })
 
-test('holds whatever names a table and its resource may have', async () => {
+test('works for any names of a table and its resource', async () => {
   await server.query(`create table "it's 5%" (id int primary key)`)
   const resource = String.raw`$holdfast$ 'and' \\n`
   await server.query(rowFenceSql({ table: "it's 5%", column: "ver'sion", resource }))
@@ -54,7 +54,7 @@ test('holds whatever names a table and its resource may have', async () => {
   expect(await postgresFence(pool).marks.list('$')).toMatchObject([{ resource, token: 7n }])
 })
 
-test('of the marks may be carried out again and again', async () => {
+test('of the marks may run repeatedly', async () => {
   await server.query(fenceSql())
   await server.query(fenceSql({ schema: 'other', table: 'marks', leases: true }))
   const fence = postgresFence(pool, { schema: 'other', table: 'marks' })
@@ -62,7 +62,7 @@ test('of the marks may be carried out again and again', async () => {
   expect(await fence.marks.list()).toMatchObject([{ resource: 'elsewhere', epoch: 0, token: 1n }])
 })
 
-test('is refused for names that PostgreSQL would cut off', () => {
+test('is refused for names that PostgreSQL would truncate', () => {
   for (const table of ['', 'a.b.c', 'x'.repeat(60), 'a$holdfast$b'])
     expect(() => rowFenceSql({ table })).toThrow(LeaseError)
 })

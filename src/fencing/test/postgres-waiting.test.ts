@@ -21,7 +21,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A transaction that has begun its work, and commits when it is told to. */
+/** A transaction that has begun its work, and commits when the test says so. */
 async function opened(token: number): Promise<() => Promise<void>> {
   const begun = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
@@ -36,7 +36,7 @@ async function opened(token: number): Promise<() => Promise<void>> {
   }
 }
 
-test('transactions of a holder that wait while the next one raises the mark are refused together, without a deadlock', async () => {
+test('transactions that wait while the next holder raises the mark are refused together, without a deadlock', async () => {
   await fence.touch(holder('a', 5))
   const commit = await opened(6)
   const older = [1, 2, 3].map(() => failureOf(fence.transaction(holder('a', 5), () => {})))
@@ -47,7 +47,7 @@ test('transactions of a holder that wait while the next one raises the mark are 
   expect(await Promise.all(older)).toEqual([stale(5n, 6n), stale(5n, 6n), stale(5n, 6n)])
 })
 
-test('a holder that is not the newest is refused at once, while the newest is at work', async () => {
+test('an older holder is refused at once, while the newest is at work', async () => {
   await fence.touch(holder('a', 7))
   const commit = await opened(7)
   await expect(fence.touch(holder('a', 6))).rejects.toEqual(stale(6n, 7n))

@@ -30,7 +30,7 @@ async function entries(): Promise<number> {
 }
 
 describe('a transaction', () => {
-  test('of a Pool is committed, unless a newer holder was seen: then it never begins its work', async () => {
+  test('of a Pool is committed, and its work never begins if a newer holder was seen', async () => {
     const fence = postgresFence(pool)
     const result = await fence.transaction(holder('pool', 7), async client => {
       await client.query(INSERT)
@@ -80,7 +80,7 @@ describe('a transaction', () => {
     await sql.end()
   })
 
-  test('sends the token along with begin, so that it costs no round trip', async () => {
+  test('sends the token together with begin, so that it costs no round trip', async () => {
     const fence = postgresFence(pool)
     const from = server.output.length
     await fence.transaction(holder('trips', 5), client => client.query(INSERT))
@@ -107,7 +107,7 @@ describe('a transaction', () => {
     expect(pool.idleCount).toBe(pool.totalCount)
   })
 
-  test('says so when PostgreSQL rolled back what the work believes to have written', async () => {
+  test('reports that PostgreSQL rolled back after an ignored error', async () => {
     const fence = postgresFence(pool)
     const swallowing = fence.transaction(holder('swallowing', 5), async client => {
       await client.query(INSERT)
@@ -116,7 +116,7 @@ describe('a transaction', () => {
     expect(await failureOf(swallowing)).toMatchObject({ message: expect.stringMatching(/PostgreSQL rolled back/) })
   })
 
-  test('tells that nobody knows what became of it when its connection ends while it commits', async () => {
+  test('rejects OUTCOME_UNKNOWN if its connection ends during the commit', async () => {
     await pool.query(`create function slow() returns trigger language plpgsql as 'begin perform pg_sleep(30); return null; end';
       create table delayed (id int);
       create constraint trigger slow after insert on delayed deferrable initially deferred for each row execute function slow()`)
@@ -136,7 +136,7 @@ describe('a transaction', () => {
     expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
   })
 
-  test('of the same holder goes on beside another, and a newer holder waits for both', async () => {
+  test('of one holder runs concurrently with another, and a newer holder waits for both', async () => {
     const fence = postgresFence(pool)
     await fence.touch(holder('beside', 5))
     const gate = Promise.withResolvers<void>()
@@ -164,8 +164,8 @@ describe('a transaction', () => {
   })
 })
 
-describe('a holder that stands still in the middle of its transaction', () => {
-  test('makes the next one fail in time, and say why', async () => {
+describe('a holder that hangs in its transaction', () => {
+  test('makes the next one fail in time, with the reason', async () => {
     const fence = postgresFence(pool)
     const gate = Promise.withResolvers<void>()
     const begun = Promise.withResolvers<void>()
@@ -187,7 +187,7 @@ describe('a holder that stands still in the middle of its transaction', () => {
     await fence.touch(holder('stuck', 6))
   })
 
-  test('loses its session where idle says so', async () => {
+  test('loses its session after the option idle', async () => {
     const fence = postgresFence(pool, { idle: 200 })
     const gate = Promise.withResolvers<void>()
     const begun = Promise.withResolvers<void>()
@@ -257,7 +257,7 @@ test('marks can be listed, advanced to another epoch, and pruned', async () => {
   expect(await next.marks.list('moved')).toEqual([])
 })
 
-test('marks live on when the server restarts', async () => {
+test('marks survive a restart of the server', async () => {
   const own = await startPostgres()
   const survivor = new Pool({ connectionString: own.url() })
   survivor.on('error', () => {})
@@ -275,7 +275,7 @@ test('marks live on when the server restarts', async () => {
   await own.stop()
 })
 
-test('a server that stands still is given up, and the connection with it', async () => {
+test('a hanging server is given up, and its connection is closed', async () => {
   const own = await startPostgres()
   const patient = new Pool({ connectionString: own.url() })
   patient.on('error', () => {})
@@ -294,7 +294,7 @@ test('a server that stands still is given up, and the connection with it', async
   await own.stop()
 })
 
-test('a Client whose server stood still is in no transaction after it', async () => {
+test('a Client whose server hung is in no transaction afterwards', async () => {
   const own = await startPostgres()
   const client = new Client({ connectionString: own.url() })
   await client.connect()
@@ -309,7 +309,7 @@ test('a Client whose server stood still is in no transaction after it', async ()
   await own.stop()
 })
 
-test('what is missing, forbidden or wrong is said, with what to do', async () => {
+test('missing, forbidden and invalid things are refused with what to do', async () => {
   const missing = postgresFence(pool, { table: 'nowhere' })
   const uses: (() => Promise<unknown>)[] = [
     () => missing.touch(holder('a', 1)),

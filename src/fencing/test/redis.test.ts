@@ -48,7 +48,7 @@ const clients: readonly [string, () => Promise<{ client: RedisClient; close: () 
   ],
 ]
 
-test.each(clients)('writes over %s are let in until a newer holder was seen', async (name, open) => {
+test.each(clients)('writes over %s are accepted until a newer holder was seen', async (name, open) => {
   const { client: own, close } = await open()
   const fence = redisFence(own)
   await fence.fencedSet(holder(name, 7), `{${name}}:a`, 'first')
@@ -70,7 +70,7 @@ test.each(clients)('writes over %s are let in until a newer holder was seen', as
 })
 
 test('a write is one command, and the script is sent once', async () => {
-  // ioredis takes what others send just then for its own answer, and a client that connects asks for `info`.
+  // ioredis mistakes commands of other clients for its own answer, and a connecting client sends `info`.
   await client.ping()
   const monitor = await new Redis(server.port, { lazyConnect: true }).monitor()
   const commands: string[] = []
@@ -86,7 +86,7 @@ test('a write is one command, and the script is sent once', async () => {
   monitor.disconnect()
 })
 
-test('tokens are compared to the last digit, beyond what a number of Lua holds', async () => {
+test('tokens are compared to the last digit, above the integers of Lua', async () => {
   await using fence = redisFence(client)
   const high = 2n ** 62n
   await fence.fencedSet(holder('digits', high + 1n), 'digits', 'kept')
@@ -97,7 +97,7 @@ test('tokens are compared to the last digit, beyond what a number of Lua holds',
 })
 
 describe('a script', () => {
-  test('sees its own keys and arguments, and its answer comes back as it is', async () => {
+  test('gets its own keys and arguments, and its answer is returned unchanged', async () => {
     await using fence = redisFence(client)
     const run = (script: string, ...args: string[]): Promise<unknown> =>
       fence.fencedEval(holder('script', 5), { script, keys: ['{s}1', '{s}2'], args })
@@ -107,7 +107,7 @@ describe('a script', () => {
     expect(await run('return {1, {2, false, 3}}')).toEqual([1, [2, null, 3]])
   })
 
-  test('that fails says what Redis said, and the connection lives on', async () => {
+  test('that fails rejects with the text of Redis, and the connection stays usable', async () => {
     await using fence = redisFence(client)
     const run = (script: string): Promise<unknown> => fence.fencedEval(holder('script', 5), { script, keys: ['bad'] })
     await client.rpush('bad', 'a list')
@@ -126,7 +126,7 @@ describe('a script', () => {
   })
 })
 
-test('marks are kept for fences elsewhere too; they can be listed, advanced and pruned', async () => {
+test('marks of other fences are kept too, and can be listed, advanced and pruned', async () => {
   await using fence = redisFence(client, { prefix: 'own*' })
   await fence.marks.raise('api', { epoch: 0, token: 5n })
   await expect(fence.marks.raise('api', { epoch: 0, token: 4n })).rejects.toEqual(stale(4n, 5n))
@@ -145,7 +145,7 @@ test('marks are kept for fences elsewhere too; they can be listed, advanced and 
   await until('the clock has moved', async () => (await next.marks.prune(0)) > 0)
 })
 
-test('marks live on when the server restarts, where it keeps what it acknowledged', async () => {
+test('marks survive a restart of a server that keeps its data', async () => {
   await using own = await startRedis({ appendonly: 'always' })
   const ownClient = new Redis(own.port, { lazyConnect: true })
   await using fence = redisFence(ownClient)
@@ -170,7 +170,7 @@ test('an abort rejects at once, with its reason', async () => {
   own.resume()
 })
 
-test('what cannot be right is said', async () => {
+test('invalid arguments are refused', async () => {
   await using fence = redisFence(client)
   const a = holder('a', 1)
   for (const [what, use] of [

@@ -46,7 +46,7 @@ describe('Redis', () => {
   })
   afterAll(() => stop())
 
-  test('a fenced command or script takes no round trip more than without a fence', async () => {
+  test('a fenced command or script takes no additional round trip', async () => {
     await using fence = redisFence(client)
     const script = "return redis.call('rpush', KEYS[1], ARGV[1])"
     await expectTrips(
@@ -62,7 +62,7 @@ describe('Redis', () => {
   })
 
   describe('an HTTP service that writes there', () => {
-    /** Takes requests to a path, each of which does its part of them. */
+    /** Serves requests by path. */
     async function tripsTo(
       services: Record<string, (request: IncomingMessage, response: ServerResponse) => Promise<unknown>>,
     ): Promise<Record<string, number>> {
@@ -83,7 +83,7 @@ describe('Redis', () => {
       return trips
     }
 
-    test('takes one more to ask the marks, at the door or in turn, and none in the step of the write', async () => {
+    test('takes one round trip for separate marks, and none for the check in the write', async () => {
       await using fence = redisFence(client)
       const { marks } = fence
       const set = (): Promise<unknown> => client.set('a', '1')
@@ -116,7 +116,7 @@ describe('PostgreSQL', () => {
   })
   afterAll(() => stop())
 
-  test('a fenced transaction of pg takes no round trip more', async () => {
+  test('a fenced transaction of pg takes no additional round trip', async () => {
     const pool = new Pool({ connectionString: url })
     const plain = async (): Promise<void> => {
       const client = await pool.connect()

@@ -28,7 +28,7 @@ const entries = (): number => Number(database.prepare('select count(*) as n from
 const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' })
 
 describe('a transaction', () => {
-  test('is committed, unless a newer holder was seen: then it never begins its work', () => {
+  test('is committed, and its work never begins if a newer holder was seen', () => {
     const fence = sqliteFence(database)
     const result = fence.transaction(holder('a', 7), () => {
       insert()
@@ -45,7 +45,7 @@ describe('a transaction', () => {
     expect(entries()).toBe(3)
   })
 
-  test('is rolled back when its work fails, or goes on after it', () => {
+  test('is rolled back when its work fails, or is asynchronous', () => {
     const fence = sqliteFence(database)
     const error = new Error('mine')
     const failing = (): void => {
@@ -58,7 +58,7 @@ describe('a transaction', () => {
     expect(database.isTransaction).toBe(false)
   })
 
-  test('leaves an error of the data that shows at the commit as it is', () => {
+  test('rejects with the unchanged error of a commit that fails because of the data', () => {
     database.exec(`pragma foreign_keys = on; create table parent (id integer primary key);
       create table child (parent integer references parent deferrable initially deferred)`)
     const fence = sqliteFence(database)
@@ -67,7 +67,7 @@ describe('a transaction', () => {
     expect(database.isTransaction).toBe(false)
   })
 
-  test('inside another is refused, and check is what is wanted there', () => {
+  test('inside another is refused, and the error names check', () => {
     const fence = sqliteFence(database)
     expect(() => fence.check(holder('a', 5))).toThrow(refused)
     database.exec('begin')
@@ -75,11 +75,11 @@ describe('a transaction', () => {
     expect(() => fence.transaction(holder('a', 5), insert)).toThrow(refused)
     expect(() => fence.check(holder('a', 4))).toThrow(stale(4n, 5n))
     database.exec('rollback')
-    fence.touch(holder('a', 4)) // what was rolled back was never seen
+    fence.touch(holder('a', 4)) // a mark that was rolled back does not count
   })
 })
 
-test('a file that another connection has locked is said, and marks for others wait for it', async () => {
+test('a file locked by another connection is reported, and marks of other fences wait for it', async () => {
   const other = new DatabaseSync(path)
   const fence = sqliteFence(database)
   other.exec('begin immediate')
@@ -102,7 +102,7 @@ test('a file that another connection has locked is said, and marks for others wa
   other.close()
 })
 
-test('marks can be listed, advanced to another epoch, and pruned, and live on in the file', async () => {
+test('marks can be listed, advanced to another epoch and pruned, and are kept in the file', async () => {
   sqliteFence(database, { resource: 'moved' }).touch(holder('any', 900))
   database.close()
   database = new DatabaseSync(path)
@@ -122,7 +122,7 @@ test('marks can be listed, advanced to another epoch, and pruned, and live on in
   expect(await next.marks.prune(3_600_000, 'moved')).toBe(1)
 })
 
-test('a database that takes plain numbers only for what is small, as better-sqlite3, serves as well', async () => {
+test('a database that returns small integers as numbers, such as better-sqlite3, works too', async () => {
   // What better-sqlite3 has and node:sqlite has not: `inTransaction`, and codes by name. No ?1, nor has Node < 24.7.
   const like: SqliteDatabase & { readonly inTransaction: boolean } = {
     exec(sql) {
@@ -154,7 +154,7 @@ test('a database that takes plain numbers only for what is small, as better-sqli
   expect(await fence.marks.prune(0, 'b')).toBe(0)
 })
 
-test('what is missing or cannot be right is said, with what to do', () => {
+test('missing tables and invalid arguments are refused with what to do', () => {
   const missing = sqliteFence(database, { table: 'no "such' })
   expect(() => missing.touch(holder('a', 1))).toThrow(/the table "no ""such" is missing.*fence\.install\(\)/)
   expect(sqliteFenceSql({ table: 'no "such' })).toContain('"no ""such"')

@@ -4,7 +4,7 @@ import { Ledger } from './ledger.ts'
 
 /**
  * One process that wants to lead, and then writes to the ledger all the time. SIGTERM: it hands over and ends. SIGUSR2: it
- * stops itself right before its next write, as a paused container does, and tries that write when it goes on.
+ * pauses itself right before its next write, like a paused container, and tries that write when it continues.
  */
 const [url = '', path = '', ttl = ''] = process.argv.slice(2)
 const ledger = new Ledger(path)
@@ -23,7 +23,7 @@ async function work({ signal, token }: Lease): Promise<void> {
       if (stops) {
         stops = false
         ledger.tell('stops', token)
-        process.kill(process.pid, 'SIGSTOP') // no look at the lease between this and the write
+        process.kill(process.pid, 'SIGSTOP') // no check of the lease between this and the write
       }
       ledger.write(token)
       await sleep(2, undefined, { signal }).catch(() => {})

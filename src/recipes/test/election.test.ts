@@ -38,7 +38,7 @@ function candidate(url: string): ChildProcess {
   return child
 }
 
-/** Resolves once there is such an entry after so many. */
+/** Resolves once there is such an entry after this many. */
 async function entry(what: Entry['what'], matches: (entry: Entry) => boolean, after = 0): Promise<Entry> {
   let found: Entry | undefined
   await until(
@@ -64,7 +64,7 @@ const engines: Readonly<Record<string, () => Promise<{ url: string } & AsyncDisp
 }
 
 describe.each(Object.keys(engines))('processes that compete over %s', engine => {
-  test('lead one at a time, through stops, kills and hand-overs, and no fenced write is out of turn', async () => {
+  test('lead one at a time, through stops, kills and handovers, and fenced writes stay in order', async () => {
     await using server = await (engines[engine] as (typeof engines)[string])()
     for (let count = 0; count < 3; count += 1) candidate(server.url)
 
@@ -89,7 +89,7 @@ describe.each(Object.keys(engines))('processes that compete over %s', engine => 
       expect(third.at - killedAt).toBeLessThan(TTL + 1_000)
       candidate(server.url)
 
-      // The leader is told to hand over: it ends its work first, then the next begins, before the ttl would be over.
+      // The leader hands over: it ends its work, and the next one begins before the ttl would have ended.
       const leader = childOf(third)
       await entry('write', ({ token }) => token === third.token)
       leader.kill('SIGTERM')

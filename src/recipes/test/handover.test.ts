@@ -45,7 +45,7 @@ function stand(locks: Locks): { readonly leads: Promise<void>; resign(): Promise
   return { leads: leads.promise, resign }
 }
 
-/** Until whoever waits has been told so, and listens. */
+/** Until the waiter knows that it waits, and is subscribed. */
 async function stillness(): Promise<void> {
   let before: number | undefined
   const isStill = (): boolean => {

@@ -44,7 +44,7 @@ test.each(Object.keys(engines))('what a run leaves behind in %s outlives its pro
   })
 })
 
-test('where the store would not keep it for so long, holdfast stays, until a signal', async () => {
+test('holdfast keeps running, until a signal, if the store would not keep the lease that long', async () => {
   await using server = await (engines.zookeeper as (typeof engines)[string])()
   const env = { HOLDFAST_STORE: server.url }
   const running = start(['run', 'job', '--at-least', '10m', '--ttl', '3s', '--', 'sh', '-c', 'echo done; exit 3'], {

@@ -33,13 +33,13 @@ interface Candidate {
   linger: number
 }
 
-test('whatever happens to candidates, bodies of one do not overlap, one believes at a time, tokens rise, and one leads in the end', async () => {
+test('whatever happens to candidates, their bodies do not overlap, one leads at a time, tokens rise, and one leads in the end', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (plan, seed) => {
       const clock = new VirtualClock()
       const store = memory({ clock })
       const random = new Random(seed).next
-      const wrong: string[] = [] // an error of the work would be taken for its failure
+      const wrong: string[] = [] // an error of a check would count as a failure of the work
       let last = 0n
       let brokenAt = Number.NEGATIVE_INFINITY
 
@@ -85,7 +85,7 @@ test('whatever happens to candidates, bodies of one do not overlap, one believes
         if (deed === 'resign') void candidate.election.resign()
         if (deed === 'break') {
           await store.break('a', 'the test', signal)
-          brokenAt = clock.now() // the old leader hears of it at its next renewal
+          brokenAt = clock.now() // the old leader notices at its next renewal
         }
         if (deed === 'fail') candidate.fail(new Error('the work failed'))
         if (deed === 'return') candidate.fail()

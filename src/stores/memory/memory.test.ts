@@ -106,7 +106,7 @@ test('the waiter that may hold is woken at once, and the next after the grace pe
   await put(claim('a', '1'))
   for (const id of ['2', '3', '4', '5']) {
     await put(claim('a', id))
-    if (id === '3') continue // it cannot be woken, but has its turn
+    if (id === '3') continue // it cannot be woken, but has its grace period
     await store.watch?.({ name: 'a', id }, (delay = 0) => woken.push(`${id} after ${delay}`), signal)
   }
   await store.release({ name: 'a', id: '1' }, signal)

@@ -71,7 +71,7 @@ test('an unresponsive node is probed now and then, and all other requests fail a
   const count = member.asked.length
   expect(await failure(node.ask(release))).toMatchObject({ code: 'STORE_UNAVAILABLE' }) // it was not sent
   expect(member.asked.length).toBe(count)
-  // What is owed is sent all the same, though nobody waits for it.
+  // A withdrawal is still sent, although its result is not awaited.
   expect(await failure(node.ask(release, { owed: true }))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(member.asked.length).toBe(count + 1)
 

@@ -12,7 +12,7 @@ import { RedisMember } from './member.ts'
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../redis/client.ts'
 
 export interface RedlockOptions extends ShortestTtl {
-  /** The prefix of all keys and channels, as of `redis`. Use the same value wherever these names are used. @default 'holdfast' */
+  /** The prefix of all keys and channels. Use the same value wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
   /** Milliseconds after which a node counts as unresponsive. The first request has another second to connect. @default 50 */
   readonly nodeTimeout?: number | undefined

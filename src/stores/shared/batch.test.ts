@@ -15,7 +15,7 @@ interface Entry {
 
 interface Stage {
   readonly batch: Batch<Entry>
-  /** What was sent, in the order in which it was. */
+  /** What was sent, in order. */
   readonly sent: number[][]
   /** Lets the next leave after the first of those that are under way. */
   answer(): void

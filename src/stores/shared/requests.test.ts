@@ -13,7 +13,7 @@ interface Named extends Request {
 
 const connection: Connection = { onEnd: () => {}, isOpen: () => true, close: () => {} }
 
-/** Requests that a server answers by its script: for each round trip, what it answers to all of it. */
+/** Requests to a server with scripted answers: one entry for each round trip. */
 function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: string[][] = []) {
   const connections = new Connections({
     open: async () => connection,

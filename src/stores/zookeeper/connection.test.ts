@@ -17,7 +17,7 @@ const stat = (to: Writer): Writer =>
 let server: Server | undefined
 afterEach(() => void server?.close())
 
-/** A server that says these bytes to everything that it is told: first to the handshake, then to each request. */
+/** A server that sends these bytes in answer to everything: first to the handshake, then to each request. */
 async function opened(...answers: Buffer[]): Promise<Connection> {
   const say = (socket: Socket): void => {
     const left = [...answers]

@@ -13,7 +13,10 @@ export interface ZooKeeperOptions extends ShortestTtl {
   readonly servers: string | readonly string[]
   /** The path above all others. It is created if it is missing. @default '' */
   readonly chroot?: string | undefined
-  /** The node under `chroot` that contains all others. Leases with the same chroot and prefix exclude each other. @default 'holdfast' */
+  /**
+   * The node under `chroot` that contains all others. Leases with the same chroot and prefix exclude each other.
+   * @default 'holdfast'
+   */
   readonly prefix?: string | undefined
   /** Digest authentication: only this user can read or change the nodes. Nodes that others may change are refused. */
   readonly auth?: { readonly user: string; readonly password: string } | undefined

@@ -13,7 +13,7 @@ const listener = { recover: async () => {}, onEvent: () => {}, onDisconnect: () 
 
 /** Says yes to everything, for one session after the other. */
 let server: Server
-/** What the next connection is told. */
+/** The answer to the next connection. */
 let granted: { id: bigint; timeout: number }
 let sockets: Socket[]
 let now: number

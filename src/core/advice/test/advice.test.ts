@@ -9,7 +9,7 @@ import { type Advice, connect, type LeaseEvents, subscribe } from '../../../inde
 const LEASES = 20
 const TIMES = 6
 
-/** What is advised after 121 renewals of leases of this ttl. */
+/** The advice after 121 renewals of leases with this ttl. */
 async function adviceOver(url: string, ttl: number, heartbeat: true | 'thread' = true): Promise<Advice> {
   await using locks = await connect(url, { ttl, heartbeat })
   await using first = await locks.acquire('first', { ttl: 60_000 })

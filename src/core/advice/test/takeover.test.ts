@@ -29,14 +29,14 @@ async function takeover(url: string, ttl: number): Promise<{ took: number; most:
   return { took: performance.now() - died, most: takeoverTime(ttl, locks.store.guarantees.takeover) }
 }
 
-test('a holder over etcd is followed within the time that the store says', async () => {
+test('a dead holder over etcd is followed within the declared time', async () => {
   await using server = await startEtcd()
   const { took, most } = await takeover(`etcd://${server.host}:${server.port}`, 1_000)
   expect(took).toBeLessThan(most + SLACK)
   expect(most).toBe(3_000)
 })
 
-test('a holder over ZooKeeper is followed within the time that the store says, which is more than its ttl', async () => {
+test('a dead holder over ZooKeeper is followed within the declared time, which is longer than its ttl', async () => {
   await using server = await startZooKeeper()
   const { took, most } = await takeover(`zookeeper://${server.host}:${server.port}`, 3_000)
   expect(took).toBeGreaterThan(3_000)

@@ -47,7 +47,7 @@ describe('over SQLite', () => {
     expect(histogram.reduce((sum, { count }) => sum + count, 0)).toBe(heartbeats)
     expect(heartbeats).toBeLessThanOrEqual(51)
     expect(latency?.p50).toBeLessThanOrEqual(latency?.p99 ?? 0)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over SQLite
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over SQLite
     for (const { ttl, tolerates, takeover } of advice?.choices ?? []) {
       expect(ttl).toBeGreaterThanOrEqual(advice?.leastTtl ?? 0)
       expect(tolerates).toBeGreaterThan(0)
@@ -148,7 +148,7 @@ describe('over Redis', () => {
     expect(advice?.choices[0]?.takeover).toBeGreaterThanOrEqual(2_000 + 2 * 199)
   })
 
-  test('a paused server shows as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
+  test('a paused server is measured as unresponsiveness, and as the heartbeats that would have waited for it', async () => {
     const running = start(['ttl', '--store', url, '--for', '6s', '--json'])
     await running.reports('measuring')
     await answers()
@@ -202,7 +202,7 @@ describe('over the five servers of a Redlock', () => {
     )
     expect({ store, failed }).toEqual({ store: 'redlock of 5', failed: 0 })
     expect(heartbeats).toBeGreaterThanOrEqual(20)
-    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // what is sensible over Redlock
+    expect(advice?.leastTtl).toBeGreaterThanOrEqual(200) // the shortest ttl over Redlock
     const [choice] = advice?.choices ?? []
     expect(choice?.takeover).toBeGreaterThan(choice?.ttl ?? 0)
     expect((await holdfast(['ls', '--json', '--store', url])).out).toBe('[]\n')

@@ -55,7 +55,7 @@ test('S6: over SQLite the thread has the file open only while it renews', async 
   lease.assertHeld()
 })
 
-test('S6: stopping the thread again and again while it renews loses no lease', async () => {
+test('S6: repeatedly stopping the thread while it renews loses no lease', async () => {
   const locks = await open(newPath())
   const [renewed, lost] = [listen('heartbeat'), listen('lease_lost')]
   const leases: Lease[] = []

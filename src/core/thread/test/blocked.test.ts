@@ -13,7 +13,7 @@ import type { Told } from './holder.ts'
 
 const HOLDER = fileURLToPath(new URL('./holder.ts', import.meta.url))
 const TTL = 1_000
-/** Milliseconds that a machine with other things to do may add to what is bounded. */
+/** Milliseconds that a busy machine may add to a bound. */
 const SLACK = 3_000
 
 let server: RedisServer
@@ -32,7 +32,7 @@ interface Holder {
   /** When it began to block. */
   readonly since: bigint
   readonly token: string
-  /** The next that it tells. */
+  /** Its next message. */
   next(): Promise<Told>
 }
 
@@ -62,7 +62,7 @@ const now = (): bigint => process.hrtime.bigint()
 const ms = (from: bigint, to: bigint | string | undefined): number => Number(BigInt(to ?? 0) - from) / 1e6
 
 describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
-  test('a process that is blocked for three ttls keeps its lease, knows it at once, and gives it back', async () => {
+  test('a process that is blocked for three ttls keeps its lease, knows it at once, and releases it', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const holder = await hold([url, 'a', 'sleeps', 3 * TTL], { livenessLimit: 60_000 })
@@ -78,7 +78,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     await lease.release()
   }, 60_000)
 
-  test('one that is blocked for longer than its limit loses it in time, and is told by its first look', async () => {
+  test('a process that is blocked for longer than its limit loses the lease in time, and its first check throws', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const livenessLimit = 700
@@ -89,7 +89,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     expect(lease.token).toBeGreaterThan(BigInt(holder.token))
   }, 60_000)
 
-  test('what it loses passes on after it could know, and within its limit and the ttl', async () => {
+  test('a lost lease passes on after its holder could know, and within its limit and the ttl', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const livenessLimit = 2 * TTL
@@ -99,13 +99,13 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     const ranOn = await holder.next()
     expect(ranOn).toMatchObject({ code: 'LEASE_LOST', message: 'the lease "a" was not renewed in time', aborted: true })
     expect(BigInt(ranOn.last ?? 0)).toBeLessThan(passedOn)
-    // Nine tenths of the limit are ridden out, and what was left of the lease then.
+    // It survives nine tenths of the limit, and then the rest of the lease.
     expect(ms(holder.since, ranOn.last)).toBeGreaterThan(0.9 * livenessLimit)
     expect(ms(holder.since, passedOn)).toBeLessThan(livenessLimit + TTL + SLACK)
     expect(lease.token).toBeGreaterThan(BigInt(holder.token))
   }, 60_000)
 
-  test('a lease that another process breaks is told while it is blocked', async () => {
+  test('a break by another process is noticed while the holder is blocked', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
@@ -116,7 +116,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     })
   }, 60_000)
 
-  test('a process that is stuck for good loses its lease, and a killed one by its ttl whatever its limit', async () => {
+  test('a process that hangs for ever loses its lease, and a killed one by its ttl whatever its limit', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const stuck = await hold([url, 'a', 'is stuck', 0], { livenessLimit: TTL })
@@ -131,7 +131,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     expect([freed.name, left.name]).toEqual(['b', 'a'])
   }, 60_000)
 
-  test('a process that is stopped with all its threads is told by its first look', async () => {
+  test('the first check of a process that was paused with all its threads throws', async () => {
     const url = urlOf()
     const locks = await rival(url)
     const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
@@ -148,7 +148,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
   }, 60_000)
 })
 
-test('a server that stops while the holder is blocked is told at the deadline', async () => {
+test('a server that dies while the holder is blocked ends the lease at the deadline', async () => {
   await using redis = await startRedis()
   const holder = await hold([redis.url, 'a', 'looks', 60_000], { livenessLimit: 60_000 })
   await redis.pause()

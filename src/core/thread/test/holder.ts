@@ -1,13 +1,13 @@
 import { writeSync } from 'node:fs'
 import { connect, type LocksDefaults } from '../../../index.ts'
 
-/** What a holder tells when it can. Times are of the clock that all processes of a machine share, in nanoseconds. */
+/** The messages of a holder. Times are nanoseconds of the clock that all processes of a machine share. */
 export interface Told {
   readonly state: 'holds' | 'ran on' | 'released'
   readonly token?: string
   /** When it last looked and was held, if it looked. */
   readonly last?: string
-  /** The code and the message that it is told by the first look after it was over, if it is. */
+  /** The code and the message of the first check after the lease ended, if it did. */
   readonly code?: string
   readonly message?: string
   readonly aborted?: boolean

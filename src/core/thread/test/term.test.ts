@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
 import { SharedTerm } from '../term.ts'
 
-test('what two threads write and read at the same time is never mixed, nor when the writer is killed', async () => {
+test('concurrent writes and reads of two threads are never mixed, even if the writer is killed', async () => {
   const epoch = { monotonic: 0n, wall: 0 }
   const read = new Set<number | undefined>()
   for (let round = 0; round < 3; round += 1) {

@@ -61,7 +61,7 @@ describe('is refused', () => {
   })
 })
 
-test('no thread is started before a lease wants it, and one serves them all', async () => {
+test('no thread is started before a lease needs it, and one serves all leases', async () => {
   const locks = await open(undefined, { heartbeat: true })
   await using first = await locks.acquire('a')
   expect(workers).toHaveLength(0)
@@ -73,7 +73,7 @@ test('no thread is started before a lease wants it, and one serves them all', as
   second.assertHeld()
 })
 
-test('advice is of its renewals, also of those while the event loop was blocked', async () => {
+test('the advice includes its renewals, also those while the event loop was blocked', async () => {
   const locks = await open()
   const lease = await locks.acquire('a')
   await lease.extend()
@@ -104,7 +104,7 @@ test('over Redis its batches are counted, and so is a late renewal that the serv
   await lease.release()
 })
 
-test('what happened while the event loop was blocked is told when it runs again', async () => {
+test('events of the time while the event loop was blocked are reported when it runs again', async () => {
   const locks = await open()
   const [renewed, lost] = [listen('heartbeat'), listen('lease_lost')]
   const lease = await locks.acquire('a')
@@ -115,7 +115,7 @@ test('what happened while the event loop was blocked is told when it runs again'
   await lease.release()
 })
 
-test('a loss aborts the signal and is told, although nobody looks', async () => {
+test('a loss aborts the signal and is reported without a check', async () => {
   const url = newUrl()
   const [locks, other] = [await open(url), await open(url, { heartbeat: true })]
   const lost = listen('lease_lost')
@@ -143,7 +143,7 @@ test('P5: renewals by the thread can be stopped; the lease is held until its dea
   expect(await next.release()).toBe('released')
 })
 
-test('an extension holds for the renewals in the thread, and a shorter one counts at once', async () => {
+test('an extension applies to the renewals in the thread, and a shorter one counts at once', async () => {
   const locks = await open()
   const lease = await locks.acquire('a')
   expect(await lease.extend(60_000)).toBeGreaterThan(50_000)
@@ -190,7 +190,7 @@ test('a thousand leases come and go, and the thread has none left to renew', asy
 }, 60_000)
 
 describe('a thread that ends', () => {
-  test('leaves its leases to the main thread, which says so, and the next lease starts another', async () => {
+  test('leaves its leases to the main thread, which warns, and the next lease starts another', async () => {
     const locks = await open()
     const [failed, renewed] = [listen('heartbeat_failed'), listen('heartbeat')]
     const lease = await locks.acquire('a')
@@ -220,7 +220,7 @@ describe('a thread that ends', () => {
     expect(workers).toHaveLength(2)
   })
 
-  test('while an extension is under way fails that, and the lease is held', async () => {
+  test('during an extension fails that, and the lease is held', async () => {
     const locks = await open()
     const lease = await locks.acquire('a', { ttl: 5 * TTL })
     const extended = lease.extend()
@@ -231,7 +231,7 @@ describe('a thread that ends', () => {
   })
 })
 
-test('close ends the thread, with leases that are held and without', async () => {
+test('close ends the thread, with and without held leases', async () => {
   for (const held of [true, false]) {
     const locks = await open()
     const lease = await locks.acquire('a')
@@ -271,13 +271,13 @@ describe('a process', () => {
     return promisify(execFile)(process.execPath, args, { timeout: 25_000 })
   }
 
-  test('ends by itself although its thread renews a lease, and when it has none left', async () => {
+  test('ends by itself although its thread renews a lease, and also without leases', async () => {
     expect(await run(`await locks.acquire('a'); console.log('done')`)).toEqual({ stdout: 'done\n', stderr: '' })
     const released = `await (await locks.acquire('a')).release(); console.log('done')`
     expect(await run(released)).toEqual({ stdout: 'done\n', stderr: '' })
   })
 
-  test('goes on while using works, and sees extensions and releases settle', async () => {
+  test('stays alive during using, and until extensions and releases settle', async () => {
     const body = `
       await locks.using('a', lease => new Promise(resolve => setTimeout(resolve, ${2 * TTL}).unref())).catch(e => console.log(e.code))
       console.log('done')`
@@ -297,13 +297,13 @@ describe('a process', () => {
     expect(await run(body)).toEqual({ stdout: 'done\n', stderr: '' })
   })
 
-  test('may be started with what is not for threads', async () => {
+  test('may be started with options that threads do not accept', async () => {
     const flags = ['--import', 'data:text/javascript,console.log("imported")', '--max-old-space-size=200', '--title=x']
     const body = `await locks.using('a', lease => lease.assertHeld()); console.log('done')`
     expect(await run(body, flags)).toEqual({ stdout: 'imported\ndone\n', stderr: '' })
   })
 
-  test('that may start no thread is told which flag it needs', async () => {
+  test('that may not start threads gets the name of the required flag', async () => {
     const flags = ['--permission', '--allow-fs-read=*', '--allow-fs-write=*']
     const body = `await locks.acquire('a').catch(({ code, message }) => console.log(code, message))`
     const { stdout } = await run(body, flags)
@@ -313,7 +313,7 @@ describe('a process', () => {
   })
 })
 
-test('a worker of the program may have locks with a thread of its own', async () => {
+test('a worker of the program may have locks with their own thread', async () => {
   const { Worker } = await import('node:worker_threads')
   const index = JSON.stringify(pathToFileURL(join(import.meta.dirname, '../../../index.ts')))
   const source = `

@@ -7,7 +7,7 @@ import { until } from '../../../../lab/servers/until.ts'
 
 const flags = process.features.typescript ? [] : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
 
-/** Another process, which tells what it does by lines. */
+/** Another process, which reports by lines. */
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess
   readonly #lines: AsyncIterator<string>
@@ -21,7 +21,7 @@ export class Child implements AsyncDisposable {
     this.#lines = lines[Symbol.asyncIterator]()
   }
 
-  /** What it tells next. */
+  /** Its next line. */
   async line(): Promise<string> {
     const { value, done } = await this.#lines.next()
     if (done) throw new Error('the process ended')

@@ -22,7 +22,7 @@ const text = (): string => readFileSync(path, 'utf8')
 const stale = (token: bigint, highest: bigint): object =>
   expect.objectContaining({ code: 'STALE_TOKEN', token, highest })
 
-test('the newest holder writes as often as it likes, an older one never again', async () => {
+test('the newest holder writes any number of times, an older one never again', async () => {
   await fencedWrite(path, 'seven', lease(7))
   await fencedWrite(path, Buffer.from('seven again'), lease(7))
   await expect(fencedWrite(path, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
@@ -32,7 +32,7 @@ test('the newest holder writes as often as it likes, an older one never again', 
   expect(readdirSync(folder).toSorted()).toEqual(['.holdfast-fence.db', 'ledger'])
 })
 
-test('after a touch nobody older writes, also before the first write', async () => {
+test('after a touch no older holder writes, even before the first write', async () => {
   await fencedWrite(path, 'six', lease(6))
   await fencedTouch(path, lease(7))
   await expect(fencedWrite(path, 'six again', lease(6))).rejects.toEqual(stale(6n, 7n))
@@ -48,13 +48,13 @@ test('an epoch counts before the token', async () => {
   expect(text()).toBe('of the new store')
 })
 
-test('tokens beyond what a number can count are told apart', async () => {
+test('tokens above the exact integers are distinguished', async () => {
   const [one, other] = [2n ** 53n, 2n ** 53n + 1n].map(token => ({ name: 'a', token }))
   await fencedWrite(path, 'newer', other as typeof one & object)
   await expect(fencedWrite(path, 'older', one as typeof one & object)).rejects.toEqual(stale(2n ** 53n, 2n ** 53n + 1n))
 })
 
-test('what a holder wrote halfway when it was killed is removed by the next, and nobody has seen it', async () => {
+test('a partial write of a killed holder is removed by the next, and was never visible', async () => {
   await fencedWrite(path, 'whole', lease(1))
   const child = new Child(new URL('half-written.ts', import.meta.url), path, '2')
   expect(await child.line()).toBe('half')
@@ -66,7 +66,7 @@ test('what a holder wrote halfway when it was killed is removed by the next, and
   expect(temporary()).toEqual([])
 })
 
-test('a holder that was stopped in the middle of its write is refused once the next has written', async () => {
+test('a holder that was paused during its write is refused once the next has written', async () => {
   await fencedWrite(path, 'whole', lease(1))
   await using child = new Child(new URL('half-written.ts', import.meta.url), path, '2')
   expect(await child.line()).toBe('half')
@@ -79,7 +79,7 @@ test('a holder that was stopped in the middle of its write is refused once the n
   expect(readdirSync(folder)).toHaveLength(2)
 })
 
-test('a write that is aborted leaves the file as it was, and rejects with the reason', async () => {
+test('an aborted write leaves the file unchanged, and rejects with the reason', async () => {
   await fencedWrite(path, 'whole', lease(1))
   const controller = new AbortController()
   async function* endless(): AsyncGenerator<string> {
@@ -95,7 +95,7 @@ test('a write that is aborted leaves the file as it was, and rejects with the re
   expect(readdirSync(folder)).toHaveLength(2)
 })
 
-test('the mode of a file stays as it was, also while what replaces it is written', async () => {
+test('the mode of a file does not change, and its temporary file has it too', async () => {
   writeFileSync(path, 'before')
   chmodSync(path, 0o600)
   async function* parts(): AsyncGenerator<string> {
@@ -106,7 +106,7 @@ test('the mode of a file stays as it was, also while what replaces it is written
   expect([text(), statSync(path).mode & 0o777]).toEqual(['600', 0o600])
 })
 
-test('one folder under two names has one mark for a file', async () => {
+test('a folder with two names has one mark for a file', async () => {
   const link = `${folder}-link`
   symlinkSync(folder, link)
   await fencedWrite(path, 'seven', lease(7))
@@ -125,7 +125,7 @@ test('marks may be kept elsewhere, for files of several folders', async () => {
   await expect(fencedWrite(join(folder, 'a/ledger'), 'seven', lease(7), { marks })).rejects.toEqual(stale(7n, 8n))
 })
 
-test('while another process stands still in its rename nobody writes, and is told so within wait', async () => {
+test('while another process is paused in its rename, writes are refused within wait', async () => {
   await fencedTouch(path, lease(1))
   const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   other.exec('begin immediate')
@@ -137,7 +137,7 @@ test('while another process stands still in its rename nobody writes, and is tol
   expect(text()).toBe('two')
 })
 
-test('a write is done once, and said to be done, while somebody reads the marks', async () => {
+test('a write succeeds once while another process reads the marks', async () => {
   await fencedWrite(path, 'one', lease(1))
   const reader = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   reader.exec('begin')
@@ -200,7 +200,7 @@ describe('marks', () => {
     await fencedWrite(path, 'of whom nobody knows that it is old', lease(6))
   })
 
-  test('are not raised again by a holder that writes again', async () => {
+  test('are not raised again by a second write of the same holder', async () => {
     await fencedWrite(path, 'one', lease(1))
     const before = await fileMarks(folder).list()
     await sleep(2)
@@ -208,7 +208,7 @@ describe('marks', () => {
     expect(await fileMarks(folder).list()).toEqual(before)
   })
 
-  test('that are kept elsewhere are those of their database, and may be raised for others', async () => {
+  test('in another place are those of their database, and other fences can raise them', async () => {
     const elsewhere = join(folder, 'marks.db')
     await fencedTouch(path, lease(7), { marks: elsewhere })
     const marks = fileMarks(elsewhere)
@@ -217,7 +217,7 @@ describe('marks', () => {
     await expect(fencedTouch(path, lease(7), { marks: elsewhere })).rejects.toEqual(stale(7n, 8n))
   })
 
-  test('wait for a process that has them locked', async () => {
+  test('wait for a process that has locked them', async () => {
     await fencedTouch(path, lease(1))
     const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
     other.exec('begin immediate')
@@ -257,7 +257,7 @@ const schedule = fc.array(fc.record({ token: fc.integer({ min: 1, max: 20 }), pa
   maxLength: 50,
 })
 
-test('of many writers that pause wherever, what is seen never falls back to an older one', async () => {
+test('with many pausing writers, readers never see an older write after a newer one', async () => {
   let run = 0
   await fc.assert(
     fc.asyncProperty(schedule, async writers => {
@@ -288,7 +288,7 @@ test('of many writers that pause wherever, what is seen never falls back to an o
   )
 })
 
-test('of processes that write at once none is refused but as stale, nothing falls back, and one may be killed', async () => {
+test('concurrent processes are refused only as stale, nothing falls back, and one may be killed', async () => {
   await fencedWrite(path, '0', lease(0))
   const children = Array.from(
     { length: 4 },

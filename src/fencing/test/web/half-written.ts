@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { fencedWrite } from '../../files/index.ts'
 
-// A process that is in the middle of a write, and ends it when it is told to.
+// A process that has begun a write, and ends it when it gets a line.
 const [path = '', token = ''] = process.argv.slice(2)
 async function* half(): AsyncGenerator<string> {
   yield 'half'

@@ -6,7 +6,7 @@ import { checkFence, fenceHeaders, type Holder, type Mark, memoryMarks, throwIfS
 
 const lease = { name: 'invoices', token: 1763700000000001n }
 
-test('a lease is shown by its token in decimal and its name as a string', () => {
+test('a lease is presented by its token in decimal and its name as a string', () => {
   expect(fenceHeaders(lease)).toEqual({ 'Fencing-Token': '1763700000000001', 'Fencing-Resource': '"invoices"' })
   expect(fenceHeaders(lease, { resource: 'Büro "7" 100%', epoch: 2 })).toEqual({
     'Fencing-Token': '1763700000000001',
@@ -24,7 +24,7 @@ function isName(text: string): boolean {
   }
 }
 
-test('whatever name a lease may have arrives as it was, also as Fetch and as Node send headers', async () => {
+test('any name of a lease arrives unchanged, with the headers of Fetch and of Node', async () => {
   const names = fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }).filter(isName)
   await fc.assert(
     fc.asyncProperty(names, fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), fc.nat(9), async (name, token, epoch) => {
@@ -68,7 +68,7 @@ test.each<[string, Record<string, string | string[]>, RegExp]>([
   expect(problem).toMatchObject({ status: 400, code: 'INVALID_ARGUMENT', detail: expect.stringMatching(detail) })
 })
 
-test('a token for another resource than the request is about is refused, since the two cannot be compared', async () => {
+test('a token for another resource is refused, because the two cannot be compared', async () => {
   const { problem } = await checkFence(good, memoryMarks(), { resource: 'b' })
   expect(problem).toMatchObject({ status: 400, detail: expect.stringContaining('"b"') })
   expect(await checkFence({ 'fencing-token': '7' }, memoryMarks(), { resource: 'b' })).toMatchObject({
@@ -76,7 +76,7 @@ test('a token for another resource than the request is about is refused, since t
   })
 })
 
-test('a request that shows nothing is refused only if it has to show something', async () => {
+test('a request without a token is refused only if one is required', async () => {
   expect(await checkFence({}, memoryMarks())).toMatchObject({ problem: { status: 428 } })
   expect(await checkFence({}, memoryMarks(), { required: false })).toEqual({})
 })
@@ -89,7 +89,7 @@ test('a mark never falls: neither by a lower token nor by a lower epoch with a h
   expect([await check(3n, 1), await check(99n, 0), await check(3n, 1)]).toEqual([undefined, 412, undefined])
 })
 
-test('what the marks reject with is not taken for an answer to the client', async () => {
+test('other rejections of the marks are not answers to the client', async () => {
   const marks = { raise: () => Promise.reject(new Error('the disk is gone')) }
   await expect(checkFence(good, marks)).rejects.toThrow('the disk is gone')
 })
@@ -108,7 +108,7 @@ test.each<[string, unknown, object]>([
   expect(() => fenceHeaders(holder as Holder, options)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })
 
-test('another 412, and any other response, is left to the caller with its body unread', async () => {
+test('throwIfStale leaves any other response, including another 412, unread', async () => {
   const json = { 'content-type': 'application/problem+json' }
   const responses = [
     new Response('precondition', { status: 412 }),
@@ -122,7 +122,7 @@ test('another 412, and any other response, is left to the caller with its body u
   }
 })
 
-test('a refusal becomes STALE_TOKEN with both tokens, also beyond what JSON can count', async () => {
+test('a refusal becomes STALE_TOKEN with both tokens, also above the integers of JSON', async () => {
   const body = JSON.stringify({
     code: 'STALE_TOKEN',
     detail: 'stop',

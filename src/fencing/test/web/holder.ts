@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from '../../../index.ts'
 import { type Kind, writes } from './writes.ts'
 
-// A process that holds a lease, looks whether it does, and is about to write when it is told to.
+// A process that holds a lease, checks it, and writes when it gets a line.
 const [store = '', kind = '', how = '', target = ''] = process.argv.slice(2)
 const locks = await connect(store)
 const lease = await locks.acquire('ledger', { ttl: 400 })
@@ -11,7 +11,7 @@ process.stdout.write('about to write\n')
 await once(process.stdin, 'data')
 let answer = 'written'
 try {
-  // The token alone: the lease is known to be over here, and is refused before the resource is asked.
+  // Only the token: this process knows that the lease is over, and would refuse it before it asks the resource.
   const { name, token } = lease
   await writes[kind as Kind][how as 'fenced' | 'naive'](target, 'by the first', { name, token })
 } catch (error) {

@@ -42,7 +42,7 @@ describe.each(Object.entries(services))('behind %s', (kind, start) => {
     headers: fenceHeaders({ name, token }),
   })
 
-  test('the handler gets what was shown', async () => {
+  test('the handler gets what the request presented', async () => {
     const ask = await open()
     const response = await ask('/things/one', show(7n))
     expect([response.status, await response.text()]).toEqual([200, '7'])
@@ -97,14 +97,14 @@ describe.each(Object.entries(services))('behind %s', (kind, start) => {
     expect(seen).toEqual(['parsed', 'handled'])
   })
 
-  test('what a request is about is for the server to say', async () => {
+  test('the server decides which resource a request is for', async () => {
     const ask = await open()
     expect((await ask('/things/two', show(7n))).status).toBe(400)
     const bare = { method: 'PUT', headers: { 'Fencing-Token': '7' } }
     expect((await ask('/things/two', bare)).status).toBe(200)
   })
 
-  test('what the fence of the handler itself refuses is 412 too', async () => {
+  test('a refusal by the fence of the handler is a 412 too', async () => {
     const ask = await open(null)
     const name = `things/${kind}`
     expect((await ask(`/${name}`, show(7n, name))).status).toBe(200)
@@ -112,20 +112,20 @@ describe.each(Object.entries(services))('behind %s', (kind, start) => {
     expect(await failureOf(throwIfStale(response))).toMatchObject({ code: 'STALE_TOKEN', token: 6n, highest: 7n })
   })
 
-  test('marks that cannot be reached are an error of the service', async () => {
+  test('unreachable marks are an error of the service', async () => {
     const ask = await open({ raise: () => Promise.reject(new Error('the disk is gone')) })
     expect((await ask('/things/one', show(7n))).status).toBe(500)
   })
 })
 
-test('a resource that the service cannot name is an error of the service, and not for the client to say', async () => {
+test('a missing resource name is an error of the service, and the client cannot replace it', async () => {
   const mayGoOn = nodeFence(memoryMarks(), { resource: (({ params }: { params?: string }) => params) as () => string })
   const headers = { 'fencing-token': '7', 'fencing-resource': '"whatever"' }
   const response = { writeHead: () => {}, end: () => {} }
   expect(await failureOf(mayGoOn({ headers }, response))).toMatchObject({ code: 'INVALID_ARGUMENT' })
 })
 
-test('a handler that no request went through a check to is told so', () => {
+test('a handler of an unchecked request gets an error', () => {
   expect(() => fenceOf({})).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
 })
 

@@ -54,7 +54,7 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
     },
   ],
 ])('over %s', (_, open) => {
-  test('the newest holder puts as often as it likes, an older one never again', async () => {
+  test('the newest holder puts any number of times, an older one never again', async () => {
     const { objects, key } = await open()
     const fenced = objectFence(objects)
     expect(await fenced.get(key)).toBeUndefined()
@@ -66,7 +66,7 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
     expect(await fenced.get(key)).toEqual({ body: new Uint8Array(), mark: { epoch: 0, token: 8n } })
   })
 
-  test('who has read an older object does not replace a newer one', async () => {
+  test('a holder that has read an older object does not replace a newer one', async () => {
     const { objects, key } = await open()
     expect(await objects.write(key, Buffer.from('one'), undefined)).toBe(true)
     const old = await objects.read(key)
@@ -76,7 +76,7 @@ describe.each<[string, () => Promise<{ objects: Objects; key: string }>]>([
   })
 })
 
-test('after a touch nobody older puts, and the object is as it was, if there is one', async () => {
+test('after a touch no older holder puts, and the object is unchanged', async () => {
   await fence.touch(url, lease(7))
   await expect(fence.put(url, 'six', lease(6))).rejects.toEqual(stale(6n, 7n))
   expect(await fence.get(url)).toBeUndefined()
@@ -87,7 +87,7 @@ test('after a touch nobody older puts, and the object is as it was, if there is 
   expect(await textOf(url)).toBe('seven')
 })
 
-test('a newer holder that puts what was there already shuts out who has read it before', async () => {
+test('a newer holder that puts the same body excludes older holders that have read it', async () => {
   await fence.put(url, 'the same', lease(6))
   const slow = objectFence({
     ...httpObjects(),
@@ -101,7 +101,7 @@ test('a newer holder that puts what was there already shuts out who has read it 
   expect(await textOf(url)).toBe('the same')
 })
 
-test('an object that was never fenced is read as it is, and fenced by the first put', async () => {
+test('an object that was never fenced is read unchanged, and fenced by the first put', async () => {
   await fetch(url, { method: 'PUT', body: 'plain' })
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: undefined })
   await fence.touch(url, lease(7))
@@ -117,7 +117,7 @@ test('an epoch counts before the token', async () => {
 })
 
 describe('marks', () => {
-  test('can be looked at, also of an object that was touched and not written', async () => {
+  test('can be read, also of an object that was touched and not written', async () => {
     expect(await fence.marks.get(url)).toBeUndefined()
     await fence.touch(url, lease(7))
     expect(await fence.marks.get(url)).toEqual({ epoch: 0, token: 7n })
@@ -125,7 +125,7 @@ describe('marks', () => {
     expect(await fence.marks.get(url)).toBeUndefined()
   })
 
-  test('can be advanced to another epoch, and what was put stays', async () => {
+  test('can be advanced to another epoch without changing the body', async () => {
     expect(await fence.marks.advance(url)).toBeUndefined()
     expect(await fence.get(url)).toBeUndefined()
     await fence.put(url, 'of the old store', lease(900))
@@ -136,7 +136,7 @@ describe('marks', () => {
     expect(await fence.marks.advance(url)).toBe(2)
   })
 
-  test('are advanced by one, whoever puts meanwhile', async () => {
+  test('are advanced by one, even during other puts', async () => {
     await fence.put(url, 'before', lease(6))
     const slow = objectFence({
       ...httpObjects(),
@@ -154,7 +154,7 @@ describe('marks', () => {
   })
 })
 
-test('any bytes come back as they were', async () => {
+test('any bytes are read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), async body => {
       await fence.put(url, body, lease(7))
@@ -169,7 +169,7 @@ const schedule = fc.array(fc.record({ token: fc.integer({ min: 1, max: 20 }), fi
   maxLength: 40,
 })
 
-test('of many writers that pause wherever, what is seen never falls back to an older one', async () => {
+test('with many pausing writers, readers never see an older write after a newer one', async () => {
   await fc.assert(
     fc.asyncProperty(schedule, async writers => {
       const key = server.url(`property-${++count}`)
@@ -202,7 +202,7 @@ test('of many writers that pause wherever, what is seen never falls back to an o
   )
 }, 60_000)
 
-test('a server that was killed and started again remembers its marks', async () => {
+test('a server that was killed and restarted keeps its marks', async () => {
   await fence.put(url, 'seven', lease(7))
   await server.kill()
   expect(await failureOf(fence.put(url, 'six', lease(6)))).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
@@ -211,7 +211,7 @@ test('a server that was killed and started again remembers its marks', async () 
   await fence.put(url, 'eight', lease(8))
 })
 
-describe('told at once', () => {
+describe('is reported at once', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['a path for a URL', () => fence.put('/object', 'x', lease(1))],
     ['no body', () => fence.put(url, undefined as never, lease(1))],
@@ -237,13 +237,13 @@ describe('told at once', () => {
     },
   )
 
-  test('a folder that does not exist, since trying again does not help', async () => {
+  test('a folder that does not exist, because a retry does not help', async () => {
     const error = await failureOf(fence.put(server.url('no/such/object'), 'x', lease(1)))
     expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
     expect(error.message).toContain('was answered 409')
   })
 
-  test('a write that is led away, also to what answers 200, such as a page to log in', async () => {
+  test('a write that is redirected, even to a page that answers 200', async () => {
     const service = createServer((request, response) => {
       if (request.url === '/login') response.writeHead(200, { etag: '"page"' }).end('who are you?')
       else if (request.method === 'GET') response.writeHead(404).end()
@@ -257,7 +257,7 @@ describe('told at once', () => {
     expect(error.message).toContain('was answered 303')
   })
 
-  test('the reason of its signal to who gives up, before and during a request', async () => {
+  test('the reason of the signal, before and during a request', async () => {
     const reason = new Error('enough')
     const signal = AbortSignal.abort(reason)
     expect(await failureOf(fence.put(url, 'x', lease(1), { signal }))).toBe(reason)
@@ -273,7 +273,7 @@ describe('told at once', () => {
     expect(await failureOf(hanging.put(url, 'x', lease(1), { signal: controller.signal }))).toBe(reason)
   })
 
-  test('a server that does not answer in time, and that nobody knows what became of the write', async () => {
+  test('a server that does not answer in time, with OUTCOME_UNKNOWN for a write', async () => {
     const paused = objectFence(httpObjects({ limit: 200 }))
     await server.pause()
     try {

@@ -29,7 +29,7 @@ const resources: Record<Kind, () => Promise<{ target: string; read: (how: 'fence
   },
 }
 
-/** The first holds and is stopped past its ttl, the next one writes, the first goes on. */
+/** The first holder is paused past its ttl, the next one writes, and the first continues. */
 async function story(kind: Kind, how: 'fenced' | 'naive'): Promise<{ answer: string; text: string }> {
   const { target, read } = await resources[kind]()
   const store = `sqlite:${join(newFolder('leases'), 'leases.db')}`
@@ -46,7 +46,7 @@ async function story(kind: Kind, how: 'fenced' | 'naive'): Promise<{ answer: str
 }
 
 test.each(['http', 'objects', 'files'] as const)(
-  'with %s a holder that was stopped past its ttl is refused once the next has written',
+  'with %s a holder that was paused past its ttl is refused once the next has written',
   async kind => {
     const { answer, text } = await story(kind, 'fenced')
     expect(JSON.parse(answer)).toEqual({ code: 'STALE_TOKEN', older: true })
@@ -54,8 +54,11 @@ test.each(['http', 'objects', 'files'] as const)(
   },
 )
 
-test.each(['http', 'objects', 'files'] as const)('with %s and no fence what the next wrote is lost', async kind => {
-  const { answer, text } = await story(kind, 'naive')
-  expect(answer).toBe('written')
-  expect(text).toBe('by the first')
-})
+test.each(['http', 'objects', 'files'] as const)(
+  'with %s and no fence the write of the next holder is lost',
+  async kind => {
+    const { answer, text } = await story(kind, 'naive')
+    expect(answer).toBe('written')
+    expect(text).toBe('by the first')
+  },
+)

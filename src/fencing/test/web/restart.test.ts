@@ -6,7 +6,7 @@ import { writes } from './writes.ts'
 const write = writes.http.fenced
 const lease = (token: bigint): { name: string; token: bigint } => ({ name: 'ledger', token })
 
-test('a service that was killed and started again refuses whom it refused before, if its marks outlive it', async () => {
+test('a service that was killed and restarted refuses the same holders if its marks survive it', async () => {
   const folder = newFolder('service')
   await using before = new Child(new URL('service.ts', import.meta.url), folder)
   const port = await before.line()

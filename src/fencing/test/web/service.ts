@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { fenceOf, inTurn, nodeFence, staleAnswer } from '../../http/index.ts'
 import { sqliteFence } from '../../sqlite/index.ts'
 
-// A service of texts in files, which anybody may set, or append to after ?pause=MS, at /naive/NAME, and only the newest
+// A service of texts in files. Anybody may set them, or append to them after ?pause=MS, at /naive/NAME, and only the newest
 // holder at /fenced/NAME. Its marks are in a file too, so that it may be killed.
 const [folder = '', port = '0'] = process.argv.slice(2)
 const fence = sqliteFence(new DatabaseSync(join(folder, 'marks.db')))

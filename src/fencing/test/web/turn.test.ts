@@ -31,7 +31,7 @@ async function compete(
 
 const sorted = (tokens: readonly number[]): number[] => tokens.toSorted((one, other) => one - other)
 
-test('however many writers pause wherever, no older one writes after a newer one', async () => {
+test('with any number of pausing writers, no older one writes after a newer one', async () => {
   await fc.assert(
     fc.asyncProperty(writers, async all => {
       const marks = memoryMarks()
@@ -43,7 +43,7 @@ test('however many writers pause wherever, no older one writes after a newer one
   )
 })
 
-test('nor does one of a thousand that come at once', async () => {
+test('nor does it for a thousand simultaneous transactions', async () => {
   const thousand = Array.from({ length: 1_000 }, () => {
     const first = Math.random() * 200 // newer ones come later, by and large
     return { token: 1 + Math.floor(first * 5 + Math.random() * 50), first, second: Math.random() < 0.1 ? 5 : 0 }
@@ -54,7 +54,7 @@ test('nor does one of a thousand that come at once', async () => {
   expect(written.at(-1)).toBe(Math.max(...thousand.map(({ token }) => token)))
 })
 
-test('with a check that is a step of its own before the write, an older one does', async () => {
+test('with a separate check before the write, an older holder writes', async () => {
   const all = [
     { token: 1, first: 0, second: 50 },
     { token: 2, first: 5, second: 0 },
@@ -75,7 +75,7 @@ test('turns of different resources, and of different marks, do not wait for each
   void never
 })
 
-test('who gives up waiting lets nobody pass, and who waits behind it gets a turn', async () => {
+test('a caller that stops waiting lets no later call overtake, and the next ones get their turn', async () => {
   const marks = memoryMarks()
   const first = Promise.withResolvers<void>()
   const order: string[] = []
@@ -90,7 +90,7 @@ test('who gives up waiting lets nobody pass, and who waits behind it gets a turn
   expect(order).toEqual(['one', 'three'])
 })
 
-test('a turn ends also with work that throws, and its error is the answer', async () => {
+test('a turn also ends when its work throws, and rejects with that error', async () => {
   const marks = memoryMarks()
   const failing = inTurn(marks, fence(1), () => Promise.reject(new Error('the disk is full')))
   expect((await failureOf(failing)).message).toBe('the disk is full')

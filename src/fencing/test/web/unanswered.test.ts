@@ -49,7 +49,7 @@ test.each([
   expect((await fence.marks.get(url))?.epoch).toBe(isCarriedOut ? epoch + 1 : epoch)
 })
 
-describe('a holder stopped in the middle of its request', () => {
+describe('a holder paused during its request', () => {
   /** A put of which only half has been sent; `finish` sends the rest, and answers the status. */
   async function half(from: Apache, key: string): Promise<() => Promise<string>> {
     const { tag } = (await httpObjects().read(key)) ?? {}
@@ -67,7 +67,7 @@ describe('a holder stopped in the middle of its request', () => {
     }
   }
 
-  test('overwrites what is newer, if its server compares first and writes later, as Apache does', async () => {
+  test('overwrites a newer object if its server compares first and writes later, as Apache does', async () => {
     const many = await startApache({ workers: 'many' })
     onTestFinished(() => many.stop())
     const key = many.url('object')
@@ -78,7 +78,7 @@ describe('a holder stopped in the middle of its request', () => {
     expect(await (await fetch(key)).text()).toBe('olderolder')
   })
 
-  test('keeps others waiting, if its server does one request after the other', async () => {
+  test('delays other writers if its server handles one request at a time', async () => {
     await fence.put(url, 'before', holder('ledger', 6))
     const finish = await half(server, url)
     const newer = fence.put(url, 'newer', holder('ledger', 7))

@@ -172,7 +172,7 @@ test('a client with three endpoints uses the one that is left', async () => {
     [second, claimOf('third')],
   ] as const) {
     await victim.kill()
-    // Of a leader that is replaced meanwhile nobody knows what it did; the core asks again, too.
+    // What a replaced leader did is unknown. The core retries, too.
     await until('another serves', () => hold(store, next).catch(() => undefined))
     await victim.start()
   }

@@ -58,7 +58,7 @@ test('an unresponsive server is replaced by the next one, and a release that it 
   const lost = relay.holdBack(/request_delete_range/)
   const again = both.release(another, signal)
   await lost
-  await carryOutLast() // as the silent one did
+  await carryOutLast() // as the unresponsive one did
   expect(await again).toBe('released')
 })
 
@@ -72,7 +72,7 @@ test.each(['break', 'release'] as const)(
     const lost = relay.holdBack(/request_delete_range/)
     const ended = verb === 'break' ? both.break(claim.name, 'test', signal) : both.release(claim, signal)
     await lost
-    await carryOutLast() // as the silent one did
+    await carryOutLast() // as the unresponsive one did
     if (verb === 'release') return expect(await ended).toBe('released')
     expect(await ended).toBeGreaterThan(token)
     expect(await hold(other, claimOf(claim.name))).toBeGreaterThan((await ended) as bigint)

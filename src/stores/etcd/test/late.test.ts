@@ -99,7 +99,7 @@ describe('a stale request', () => {
 })
 
 describe('an answer of a leader that was replaced', () => {
-  /** As if the keepalive had been answered in the term before. */
+  /** Makes the keepalive look answered in the term before. */
   function ageKeepalives(): void {
     relay.onAnswer = (request, answer) =>
       request.startsWith('/v3/lease/keepalive')

@@ -129,7 +129,7 @@ test('a release during the keepalive of a grant leaves the lease to only one nex
   await new Promise(resolve => setTimeout(resolve, 1_100)) // more than a tenth of the ttl: it is kept alive again
   const claim = claimOf(name())
   const held = relay.holdBack(/lease\/keepalive/)
-  const asked = store.acquire(claim, signal).catch(() => undefined) // it may hear of the release first
+  const asked = store.acquire(claim, signal).catch(() => undefined) // it may learn of the release first
   const pass = await held
   await until('it holds', async () => (await leaseOf(claim.name)) !== undefined)
   await store.release(claim, signal)

@@ -145,7 +145,7 @@ test('a note wakes no waiter, and the release after it does', async () => {
   expect(place).toMatchObject({ state: 'waiting', position: 0 })
   const before = relay.requests.length
   await other.release(holder, signal)
-  await until('it is woken', () => wakes > 0) // the watch tells in the order in which things came to be
+  await until('it is woken', () => wakes > 0) // the watch reports events in order
   expect([wakes, relay.requests.length]).toEqual([1, before])
   expect(await store.acquire(waiting, signal)).toMatchObject({ held: true })
   controller.abort()

@@ -32,7 +32,7 @@ afterEach(async () => {
 let count = 0
 const name = (): string => `name ${count++}`
 
-/** Counts, and is told when it changes. */
+/** Counts, and notifies of changes. */
 async function watched(store: Store, claim: Claim): Promise<{ readonly wakes: number; stop(): void }> {
   const controller = new AbortController()
   const watch = { wakes: 0, stop: () => controller.abort() }
@@ -57,7 +57,7 @@ test('a waiter is woken although the revisions of its watch were compacted', asy
   await store.acquire(waiter, signal)
   const watching = watched(store, waiter)
   const pass = await held
-  await other.release(holder, signal) // between the reading of the line and the watch
+  await other.release(holder, signal) // between reading the queue and the watch
   await server.call('kv/put', { key: base64('something') })
   await compact()
   pass()

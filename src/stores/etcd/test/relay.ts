@@ -18,7 +18,7 @@ export class HttpRelay implements AsyncDisposable {
   readonly port: number
   /** Path and body of each request, as they came. */
   readonly requests: string[] = []
-  /** May change what is answered to a request. */
+  /** May change the answer to a request. */
   onAnswer: (request: string, answer: string) => string = (_, answer) => answer
   readonly #target: { readonly port: number }
   readonly #reservation: Port

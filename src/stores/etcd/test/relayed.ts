@@ -1,4 +1,4 @@
-// One server for all tests of a file, and for each test a relay to it and two stores: whoever imports this has them.
+// One server for all tests of a file, and for each test a relay to it and two stores. Importing this module provides them.
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import type { Store } from '../../../contract/store.ts'

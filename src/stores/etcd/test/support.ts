@@ -18,7 +18,7 @@ interface Found {
   readonly header: { readonly revision: string }
 }
 
-/** What is at a key, past the store. */
+/** The value of a key, read without the store. */
 export function read(server: EtcdServer, key: string): Promise<Found> {
   return server.call('kv/range', { key: base64(key) })
 }

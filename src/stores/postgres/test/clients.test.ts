@@ -115,10 +115,10 @@ test.each(['pg', 'postgres'])(
     const { createLocks } = await import('${ROOT}/src/index.ts')
     const { migrate, postgres } = await import('${ROOT}/src/stores/postgres/index.ts')
     const client = ${make}
-    for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // of which the server says much
+    for (let turn = 0; turn < 2; turn += 1) await migrate(client, { schema: 'quiet' }) // the server reports many notices
     const locks = createLocks(postgres(client, { schema: 'quiet' }))
     await locks.acquire('alive ${name}')
-    await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // which opens the connection that hears
+    await locks.acquire('alive ${name}', { wait: 200 }).catch(() => {}) // opens the connection for notifications
     console.log('done')`
     const { code, stdout, stderr } = await scriptNode(['--input-type=module', '-e', program], { folder: ROOT })
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'done\n', stderr: '' })

@@ -36,7 +36,7 @@ test('a claim that loses, or a waiter that keeps its position, writes nothing to
   const late = claimOf('late')
   await store.release(late, signal)
   await acquire(store, waiter)
-  await acquire(store, waiter) // whoever reads a page first tidies it
+  await acquire(store, waiter) // the first read of a page prunes it
   const before = await log()
   for (let tries = 0; tries < 50; tries += 1) {
     expect(await acquire(store, claimOf('hot'))).toMatchObject({ held: false })

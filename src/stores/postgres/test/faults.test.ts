@@ -237,7 +237,7 @@ test('a request that was delayed while others were carried out shortens no lease
     const call = `select holdfast.lease_${verb}_1($1${verb === 'acquire' ? ", 'channel'" : ''})`
     const late = server.query(call, [JSON.stringify([{ i: 0, ...order }])])
     await oneWaits()
-    await new Promise(resolve => setTimeout(resolve, 100)) // for which it stands still, having looked at the clock
+    await new Promise(resolve => setTimeout(resolve, 100)) // it is paused after it read the clock
     const renewed = `update holdfast.lease set expires_at = clock_timestamp() + interval '60 s' where name = 'stood still'`
     const [row] = (await others.query(`${renewed} returning expires_at::text`)) as { expires_at: string }[]
     await others.end()

@@ -59,7 +59,7 @@ describe.each(['repeated', 'missing'] satisfies Mistake[])('S2: an answer that i
     const wrong = [...(await first), second].filter(({ status }) => status === 'rejected')
     expect(wrong).toHaveLength(mistake === 'repeated' ? 1 : 2)
     for (const outcome of wrong) expect(outcome).toMatchObject({ reason: { code: 'OUTCOME_UNKNOWN' } })
-    // What is asked next goes over another connection.
+    // The next request uses another connection.
     await until('it serves', () =>
       hold(store, claimOf(randomBytes(8).toString('hex'))).then(
         () => true,

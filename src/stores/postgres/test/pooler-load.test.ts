@@ -17,7 +17,7 @@ const [ROUNDS, NAMES, NOTE] = [40, 150, 'n'.repeat(200)]
 
 const TITLE = 'S2: six processes over $name, through one pooler ($generation), get their own answers'
 
-// pgbouncer 1.18 mixes up requests that overlap and of which one is longer than 20 KB.
+// pgbouncer 1.18 mixes up overlapping requests if one is longer than 20 KB.
 test.each(CASES)(TITLE, async ({ create, generation }) => {
   await using server = await startPostgres({ config: { fsync: 'off' } })
   await using pooler = await startPgBouncer(server, { size: 2, generation })

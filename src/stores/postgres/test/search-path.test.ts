@@ -140,7 +140,7 @@ test.each(both)('H1: no statement over %s runs the functions and operators of ot
 
 const fenced: Readonly<Record<string, (url: string) => Owned>> = {
   'pg Pool': clients['pg Pool'] as (url: string) => Owned,
-  // It would read the types of the server first, by a statement of its own that trusts the path.
+  // It would read the types of the server first, by its own statement, which trusts the search path.
   'postgres.js'(url) {
     const client = postgresJs(url, { fetch_types: false })
     return { client, close: () => client.end({ timeout: 0 }) }

@@ -4,9 +4,9 @@ import type { PostgresServer } from '../../../../lab/servers/postgres.ts'
 
 /** How the answer to the next request goes wrong. */
 export type Mistake =
-  /** It comes again when the next request does, and so is taken for the answer to that. */
+  /** It is repeated when the next request arrives, and so looks like the answer to that. */
   | 'repeated'
-  /** It is lost, so that the next answer comes in its place. */
+  /** It is lost, so that the next answer takes its place. */
   | 'missing'
 
 /**

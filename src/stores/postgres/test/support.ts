@@ -5,7 +5,7 @@ import { type PostgresOptions, postgres } from '../index.ts'
 
 export { acquire, claimOf, failureOf, hold, look, signal } from '../../../../test/support.ts'
 
-/** A store of its own, which makes its tables. */
+/** A separate store, which creates its tables. */
 export function storeAt(url: string, options: PostgresOptions = { create: true }): Store {
   return postgres(new Pool({ connectionString: url }), options)
 }

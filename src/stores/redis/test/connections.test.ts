@@ -41,7 +41,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     await server[Symbol.asyncDispose]()
   })
 
-  /** The connections that are there now say nothing any more. */
+  /** The current connections stop responding. */
   const silence = (): void => {
     for (const pipe of pipes()) pipe.deafen()
   }
@@ -52,7 +52,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
     await until('it serves again', () => look(store, { name: 'warm' }).catch(() => undefined))
   }
 
-  /** One request is lost on a silent connection, until it gives up after 5 s. Others must be served before. */
+  /** One request is lost on an unresponsive connection, and gives up after 5 s. Others must be served before. */
   const servesAfterSilence = async (): Promise<void> => {
     silence()
     let [isServed, hasGivenUp] = [false, false]

@@ -25,7 +25,7 @@ afterEach(async () => {
   client.disconnect()
 })
 
-/** Milliseconds that each key lives on, by what follows the name. */
+/** Milliseconds until each key expires, by its suffix. */
 async function lives(name: string): Promise<Record<string, number>> {
   const keys = await client.keys('*')
   const lease = `holdfast:{:${name}}`
@@ -33,7 +33,7 @@ async function lives(name: string): Promise<Record<string, number>> {
   return Object.fromEntries(await Promise.all(own.map(async kind => [kind, await client.pttl(lease + kind)])))
 }
 
-/** What the key of a lease says, without the moment. */
+/** The value of the key of a lease, without the time. */
 async function value(name: string): Promise<string | undefined> {
   const text = await client.get(`holdfast:{:${name}}`)
   return text?.replace(/^1 \d{13} /, '')

@@ -162,7 +162,7 @@ test('rejects requests to a server that accepts connections but does not respond
   const { port } = mute.address() as AddressInfo
   await Promise.all(
     Object.entries(clients).map(async ([name, create]) => {
-      if (name === 'glide') return // which does not make such a client at all
+      if (name === 'glide') return // it cannot create such a client
       const { client, close } = await create(port)
       const silent = storeOf(client)
       expect(await failureOf(acquire(silent, claimOf('a')))).toMatchObject({

@@ -44,7 +44,7 @@ test('a waiter with a subscription sends no request until it is woken', async ()
   await sleep(100)
   const before = await commands()
   await sleep(500)
-  // Each look at the count is a few commands itself.
+  // Each check of the count sends a few commands itself.
   expect((await commands()) - before).toBeLessThan(10)
   await lease.release()
   await (await waiting).release()

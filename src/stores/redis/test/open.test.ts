@@ -104,7 +104,7 @@ test('reports a wrong password in a URL, and a server that does not respond', as
 })
 
 describe('the client library', () => {
-  // The package in a place from which none is to be seen, as a linked or a global one.
+  // The package in a place from which no client can be resolved, as if linked or global.
   const home = newFolder('alone')
   const project = join(home, 'project')
 

@@ -86,7 +86,7 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
 
   test('says that the password is wrong, and never which it was', async () => {
     if (name === 'glide') {
-      // Its client is not made at all.
+      // Its client cannot be created.
       await expect(as('least', 'wrong')).rejects.toThrow(/AuthenticationFailed|WRONGPASS/)
       return
     }

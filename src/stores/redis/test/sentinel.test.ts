@@ -107,7 +107,7 @@ test('a request that is refused during a failover can be retried', { timeout: 60
   const store = stores.ioredis?.() as Store
   await hold(store, claimOf('a'))
   const master = await set.master()
-  // As a master that learns late that it is one no more.
+  // Like a master that learns late that it was replaced.
   await master.call('REPLICAOF', host, (await set.replica()).port)
   const error = await failureOf(hold(store, claimOf('b')))
   expect(error).toMatchObject({ retryable: true })

@@ -1,7 +1,7 @@
 import { connect, subscribe } from '../../../index.ts'
 
 /**
- * Another process that waits for a name so many times at once, and holds each time for a moment. It tells of each
+ * Another process that waits for a name several times at once, and holds it briefly each time. It reports each
  * holding as a line, and of the votes that were counted at its end.
  */
 const [url = '', name = '', count = '', hold = '', ttl = ''] = process.argv.slice(2)

@@ -43,7 +43,7 @@ describe.concurrent('with one of five nodes', () => {
     await next.extend()
     await during.release()
     await next.release()
-    // What it was asked in vain and is carried out now leaves nothing.
+    // Requests that were given up and are carried out now leave nothing.
     await nodes.heal()
     await freeEverywhere(nodes, 'before')
     await freeEverywhere(nodes, 'during')

@@ -110,7 +110,7 @@ test.concurrent('a node that lost the lease gets its latest note with it', async
     return (await nodes.holders('a'))[2] === claim.id
   })
   expect(await lease(nodes, 2)).toMatch(/ \["test","newer",1\]$/)
-  // A renewal that is older than the note may restore an older one, of which nobody hears.
+  // A renewal that is older than the note may restore an older note, which must not be shown.
   await nodes.servers[2]?.call('FLUSHALL')
   await until('it is set again', async () => {
     await store.renew(claim, signal)

@@ -94,7 +94,7 @@ describe('a URL', () => {
     await failureOf(hold(store, claimOf('a')))
     listener.close()
     const CLIENT_HELLO = 22
-    // A handshake that takes long is tried again, and a plain PING then asks whether the port speaks TLS at all.
+    // A slow handshake is retried, and a plain PING then checks whether the port speaks TLS.
     const others = heard.filter(byte => byte !== 'P'.charCodeAt(0))
     expect(others.length).toBeGreaterThanOrEqual(2)
     expect(new Set(others)).toEqual(new Set([CLIENT_HELLO]))

@@ -84,7 +84,7 @@ test.concurrent('a new set of nodes grants nothing for maxTtl, and waiters are s
   await expect(locks.acquire('fresh', { wait: 10 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   using acquired = heard('lease_acquired', event => event.lease.name === 'fresh')
   const lease = await locks.acquire('fresh', { wait: 20_000 })
-  // It came back when it was told to.
+  // It asked again when it was told to.
   expect(acquired[0]?.requests).toBeLessThan(5)
   await until('all serve', async () => (await nodesOf(locks.store)).every(node => node.state === 'serving'))
   expect(quarantined.map(({ node }) => node).sort()).toEqual([...names].sort())

@@ -80,7 +80,7 @@ describe('a token', () => {
     await using nodes = await startNodes(3)
     await spend(nodes, 'a', ahead(1, 2, 3))
     const store = await nodes.connected({ ...TRUSTED, nodeTimeout: 4_000 })
-    // Its votes are given, and not heard of before these nodes have forgotten them.
+    // Its votes are granted, and the answers arrive only after these nodes have lost them.
     const claim = claimOf('a', { ttl: 20_000 })
     for (const { down } of nodes.proxies) down.hold()
     const first = acquire(store, claim)
@@ -162,7 +162,7 @@ describe('break', () => {
     for (const index of [0, 1]) await nodes.servers[index]?.pause()
     expect((await failureOf(locks.break('a'))).code).toBe('STORE_UNAVAILABLE')
     for (const index of [0, 1]) nodes.servers[index]?.resume()
-    // It may have been carried out all the same, when they went on.
+    // It may still have been carried out when they continued.
     await until('it is free', async () => {
       await locks.break('a').catch(() => undefined)
       return (await nodes.holders('a')).every(id => id === undefined)
@@ -179,7 +179,7 @@ describe('the ttl of a grant', () => {
   test('is the requested ttl minus the drift, by default 1 % and 2 ms', async () => {
     await using nodes = await startNodes(3)
     for (const drift of [undefined, 0.01, 0.05, 0.5]) {
-      // Of what is granted, holders give up 1 % and 2 ms.
+      // Holders subtract 1 % and 2 ms from the granted ttl.
       const ttl = expect.closeTo((10_000 * (1 - (drift ?? 0.01))) / 0.99)
       const store = await nodes.connected({ ...TRUSTED, ...(drift && { drift }) })
       const claim = claimOf('a', { ttl: 10_000 })

@@ -10,7 +10,7 @@ import { type RedlockOptions, redlock } from '../index.ts'
 /** Milliseconds: what quarantines last in these tests. */
 export const MAX_TTL = 2_000
 
-/** A machine that does much else may be silent for much longer than the 50 ms that a node has. */
+/** A busy machine may be unresponsive for much longer than the 50 ms of a node. */
 export const TRUSTED: RedlockOptions = { trustRestarted: true, nodeTimeout: 1_000 }
 export const CAUTIOUS: RedlockOptions = { maxTtl: MAX_TTL, nodeTimeout: 1_000 }
 /** Where all waits for nodes that are dead. */
@@ -23,7 +23,7 @@ export interface Kept {
   readonly id: string
 }
 
-/** Independent servers, each with a network between it and those who ask for `proxies`. */
+/** Independent servers, each behind a proxy if `proxies` is set. */
 export async function startNodes(count: number, options: (index: number) => RedisOptions = () => ({})): Promise<Nodes> {
   const indexes = Array.from({ length: count }, (_, index) => index)
   const servers = await Promise.all(indexes.map(index => startRedis(options(index))))
@@ -90,12 +90,12 @@ export class Nodes implements AsyncDisposable {
     )
   }
 
-  /** Who holds the name at each, if anybody. */
+  /** The holder of the name at each server, if any. */
   async holders(name: string): Promise<(string | undefined)[]> {
     return (await this.kept(name)).map(kept => (kept?.state === 'held' ? kept.id : undefined))
   }
 
-  /** A server that was killed starts, one that was stopped goes on, and the network is well again. */
+  /** Starts killed servers, resumes paused ones, and restores the network. */
   async heal(): Promise<void> {
     for (const { up, down } of this.proxies) for (const way of [up, down]) way.pass()
     await Promise.all(

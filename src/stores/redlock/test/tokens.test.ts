@@ -10,7 +10,7 @@ const HOUR = 3_600_000
 const MAX_TTL = 1_000
 const CAUTIOUS = { maxTtl: MAX_TTL, nodeTimeout: 250 }
 
-/** Servers, each with a clock of its own. */
+/** Servers, each with its own clock. */
 async function startClocks(count: number): Promise<{ nodes: Nodes; clocks: ShiftedClock[] } & AsyncDisposable> {
   const clocks = Array.from({ length: count }, startClock)
   const nodes = await startNodes(count, index => ({ clock: clocks[index] }))
@@ -76,7 +76,7 @@ test('tokens rise although a different minority forgets them each time', async (
   for (let round = 0; round < 10; round += 1) {
     tokens.push(await grant(store))
     for (const index of [round % 5, (round + 1) % 5]) await nodes.servers[index]?.call('FLUSHALL')
-    // Whoever holds once tells those that forgot.
+    // One grant updates the servers that lost their counter.
     tokens.push(await grant(store))
   }
   expectRising(tokens)
@@ -133,7 +133,7 @@ describe('with the clock of the client moved', () => {
     await using nodes = await startNodes(3)
     await nodes.age()
     const first = await grant(nodes.store(CAUTIOUS))
-    // A release that comes after the loss would tell of the token.
+    // A release after the loss would reveal the token.
     await until('all know it', async () => (await nodes.kept('a')).every(kept => kept?.token === first + 1n))
     for (const server of nodes.servers) await server.call('FLUSHALL')
     shiftOwnClock(-HOUR)

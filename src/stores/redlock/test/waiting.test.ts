@@ -10,7 +10,7 @@ import { acquire, claimOf, hold, look, nodesOf, signal } from '../../../../test/
 import { createLocks, type Locks } from '../../../index.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
 
-/** Milliseconds: a third of it is longer than a test may take, so that who is served was woken. */
+/** Milliseconds. A third of it is longer than a test may take, so a served waiter was woken. */
 const LONG = 200_000
 
 const CLIENT = fileURLToPath(new URL('./client.ts', import.meta.url))
@@ -27,7 +27,7 @@ interface Client extends Disposable {
   readonly told: readonly Told[]
 }
 
-/** Another process that waits, and what it told so far. */
+/** Another process that waits, and its messages so far. */
 function startClient(nodes: Nodes, ...parameters: [name: string, count: number, hold: number, ttl: number]): Client {
   // Node 22.13 does not strip types by itself.
   const flags = ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']
@@ -72,7 +72,7 @@ test.each([
   expect(count('won')).toBe(32)
   expect(count('unavailable')).toBe(0)
   expect(count('tie')).toBeLessThan(32)
-  // Twice each: once when it comes, and once more when it is heard.
+  // Twice each: once on arrival, and once when it is subscribed.
   expect(count('busy')).toBeLessThan(4 * 32)
   await locks.close()
 })
@@ -115,7 +115,7 @@ test.concurrent('a waiter sends no request until a release wakes it, and then ho
     await sleep(500)
     return votes.length === before
   })
-  // It asks twice when it comes, and keeps its place only after a third of the ttl.
+  // It asks twice on arrival, and renews its position only after a third of the ttl.
   expect(before).toBeLessThan(6)
   await lease.release()
   await (await waiting).release()
@@ -192,7 +192,7 @@ test.concurrent('a tie of two and two is resolved, with and without waiting', as
   await using nodes = await startNodes(4)
   const [p, q, r, s] = nodes.proxies
   const [a, b, c, d] = nodes.servers
-  // Each has half of the nodes nearer than the other has: in the same moment each gets two of four.
+  // Each is nearer to half of the nodes, so at the same time each gets two of four.
   for (const proxy of nodes.proxies) proxy.down.delay(0)
   for (const proxy of nodes.proxies) proxy.up.delay(20)
   type Port = { readonly port: number }

@@ -5,18 +5,18 @@ import { systemClock } from '../../../contract/time.ts'
 import { sqlite } from '../index.ts'
 import { newClaim } from './claim.ts'
 
-/** What one process of a test can be asked to do, on a store of its own. Times are of the clock all processes share. */
+/** The commands of one process of a test, on its own store. Times are of the clock that all processes share. */
 export interface Deeds {
   acquire: Store['acquire']
   renew: Store['renew']
   release: Store['release']
-  /** Waits in line as the core does. */
+  /** Waits in the queue as the core does. */
   acquireInTurn(claim: Claim): Promise<Grant>
-  /** Acquires and releases names of its own for `duration` ms. */
+  /** Acquires and releases its own names for `duration` ms. */
   hammer(duration: number): Promise<{ pairs: number; worst: number }>
-  /** Acquires in turn, holds for a moment and releases, for `duration` ms. */
+  /** Repeatedly acquires, holds briefly and releases, for `duration` ms. */
   takeTurns(name: string, duration: number): Promise<Holding[]>
-  /** Asks for `name`, and stops this whole process while the file is locked for that; a file `…-stopped` tells. */
+  /** Acquires `name`, and pauses this process while the file is locked for that. Then a file `…-stopped` exists. */
   stopInTransaction(name: string): Promise<void>
 }
 
@@ -99,7 +99,7 @@ const deeds: Deeds = {
   },
   async stopInTransaction(name) {
     await deeds.acquire(newClaim(`${name}, before`), never)
-    stopAfter = 2 // the first look at the clock is for what can be answered without the lock
+    stopAfter = 2 // the clock is first read for requests that need no lock
     await deeds.acquire(newClaim(name), never)
   },
 }

@@ -51,8 +51,8 @@ test('a lease outlives its leader, with the same token, and waiters are served i
   lease.assertHeld()
   const { holder, waiters } = await until('it is seen', () => locks.inspect('leader').catch(() => undefined))
   expect([holder?.token, waiters.length]).toEqual([lease.token, 3])
-  // Who is not listening again yet may miss its turn. Each watches the one before it, the second also the holder; the
-  // server counts those of one session on one node as one, and so each has a session of its own.
+  // A waiter that has not reconnected yet may miss its grace period. Each watches the one before it, the second also the
+  // holder. The server counts watches of one session on one node as one, so each waiter has its own session.
   await until('all listen again', async () => (await watches()) === 4)
   await lease.release()
   await Promise.all(waits)
@@ -93,7 +93,7 @@ test('a holder whose follower is cut off from the leader after an answer is noti
     lease.signal.addEventListener('abort', () => {
       told = performance.now()
     })
-    // By now its session is a while old, and what counts is what the leader heard of it last.
+    // By now its session is older, and what counts is when the leader last received a request of it.
     for (let turn = 0; turn < 3 + round; turn += 1) {
       await new Promise(resolve => setTimeout(resolve, ttl / 3))
       await lease.extend()

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** As the server does by itself, some time after the last claim went. */
+/** As the server itself does some time after the last claim was deleted. */
 async function removeNode(path: string): Promise<void> {
   const connection = await connectionTo(server)
   await connection.send(remove(path))
@@ -128,7 +128,7 @@ test('a claim that is withdrawn while its node is created no longer moves in the
   await until('it is put', async () => (await nodesOf(server, 'aborted')).length === 2)
   controller.abort()
   const released = slow.release(claim, signal)
-  proxy.down.pass() // now it hears that it was put, and only then of the withdrawal that has left
+  proxy.down.pass() // now it gets the answer to the creation, and only then that to the withdrawal
   await Promise.all([acquired, released])
   await hold(slow, claimOf('after-5'))
   expect(await nodesOf(server, 'aborted')).toEqual([expect.stringMatching(`^h${holder.id}`)])
@@ -161,7 +161,7 @@ test('a claim whose node is older than later holders gets a token above theirs',
   await hold(cutOff, claimOf('warm-3'))
   await hold(others, first)
   expect((await others.acquire(second, signal)).held).toBe(false)
-  // It has never seen the name, so it hopes to hold at once, and nobody tells it that it does not.
+  // It has never seen the name, so it tries to hold at once, and the refusal is lost.
   const cut = proxy.cutAfterRequest(third.id)
   await expect(cutOff.acquire(third, signal)).rejects.toThrow('no answer came')
   await cut

@@ -143,7 +143,7 @@ test('a note wakes no waiter in ZooKeeper, and the release after it does', async
   }
   await waiters.watch?.(waiter, wake, controller.signal)
   for (const note of ['1', '2']) expect(await holders.annotate({ ...holder, note }, signal)).toBe(true)
-  await waiters.renew(neighbour, signal) // by a transaction in the session of the waiter, which hears of all before first
+  await waiters.renew(neighbour, signal) // a transaction in the session of the waiter, which first delivers all earlier events
   expect(wakes).toBe(0)
   await holders.release(holder, signal)
   await released.promise

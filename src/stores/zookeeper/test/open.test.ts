@@ -157,7 +157,7 @@ test('an unresponsive, missing or foreign server is reported within the limit of
 
 test('a server that is too old says so', async () => {
   const hello = new Writer().int(0).int(20_000).long(7n).buffer(new Uint8Array(16)).bool(false).frame()
-  // As 3.4 does: it answers the first request that it does not know, and hears no more.
+  // As 3.4 does: it answers the first unknown request, and then stops responding.
   const old = createServer(socket => {
     socket.once('data', () => {
       socket.write(hello)

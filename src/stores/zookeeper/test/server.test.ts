@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** What a second client is told of who waits. */
+/** The waiters that a second client sees. */
 async function waits(store: Store, name: string, count: number): Promise<void> {
   const locks = createLocks(store)
   await until(`${count} wait`, async () => (await locks.inspect(name)).waiters.length === count)
@@ -101,7 +101,7 @@ test('waiters that could not ask while the server was down keep their positions'
   const [first, second] = [1, 2].map(() => claimOf('away', { queue: true, ttl: 1_000 })) as [Claim, Claim]
   for (const waiter of [first, second]) expect((await waiters.acquire(waiter, signal)).held).toBe(false)
   proxy.reset()
-  await new Promise(resolve => setTimeout(resolve, 1_100)) // longer than a place lasts, shorter than its session
+  await new Promise(resolve => setTimeout(resolve, 1_100)) // longer than a position lasts, shorter than its session
   const answers = await Promise.all([waiters.acquire(second, signal), waiters.acquire(first, signal)])
   expect(answers).toMatchObject([{ ahead: 1 }, { ahead: 0 }])
 })
@@ -199,7 +199,7 @@ test('a release wakes two of a hundred waiters, and no more', async () => {
   await holders.release(holder, signal)
   await until('the first holds', () => served.length === 1)
   await new Promise(resolve => setTimeout(resolve, 300))
-  // Each question of a waiter is 300 bytes or more: the first asks and takes, the second asks and arms anew.
+  // Each request of a waiter is 300 bytes or more: the first waiter asks and holds, the second asks and watches again.
   expect(proxy.up.bytes - before).toBeLessThan(2_500)
   const all = Promise.allSettled(waits)
   controller.abort()

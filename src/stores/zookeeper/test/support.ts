@@ -8,7 +8,7 @@ import type { Request } from '../protocol.ts'
 
 export { claimOf, failureOf, signal } from '../../../../test/support.ts'
 
-/** What must be had. */
+/** Throws unless the claim holds. */
 export async function hold(store: Store, claim: Claim): Promise<Grant> {
   const answer = await store.acquire(claim, signal)
   if (!answer.held) throw new Error(`${claim.name} is held by ${answer.holder?.owner}`)
@@ -39,13 +39,13 @@ export async function watchesOf(server: ZooKeeperServer): Promise<number> {
   return Number(count) // NaN while it does not serve
 }
 
-/** A session of its own, to see or do what a store does not. */
+/** A separate session, for what a store cannot read or do. */
 export function connectionTo(server: ZooKeeperServer, auth?: ZooKeeperOptions['auth']): Promise<Connection> {
   const session = { timeout: 20_000, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
   return Connection.open(server, { tls: undefined, auth }, session, 2_000)
 }
 
-/** As `setAcl` of zkCli.sh. `auth`: for who is logged in. */
+/** Like `setAcl` of zkCli.sh. `auth`: for the authenticated user. */
 export function setAcl(path: string, scheme: 'world' | 'auth', permissions = 31): Request<void> {
   const id = scheme === 'world' ? 'anyone' : ''
   const write = (to: Writer): unknown => to.string(path).int(1).int(permissions).string(scheme).string(id).int(-1)

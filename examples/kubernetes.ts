@@ -1,0 +1,36 @@
+/**
+ * A service of which one replica leads, with what Kubernetes needs: a liveness probe, and an end in time at SIGTERM.
+ *
+ *     ./script/node examples/kubernetes.ts
+ */
+import { createServer } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, type Lease } from '../src/index.ts' // in your project: 'holdfast'
+
+const { HOLDFAST_STORE = 'sqlite:leases.db', HOSTNAME = 'local', PORT } = process.env
+const locks = await connect(HOLDFAST_STORE, { ttl: 10_000, owner: HOSTNAME }) // HOSTNAME is the name of the pod
+const election = locks.election('scheduler', { note: HOSTNAME, grace: 5_000 })
+
+const probes = createServer((_request, response) => {
+  const { ok, state } = election.health() // 'idle', 'waiting', 'leading' or 'ending'
+  response.writeHead(ok ? 200 : 503).end(state)
+})
+probes.listen(Number(PORT ?? 0))
+
+/** The work of the leader. It returns soon after the signal aborts. */
+async function schedule(lease: Lease): Promise<void> {
+  console.log(`leads with token ${lease.token}`)
+  while (!lease.signal.aborted) {
+    // Write with fence.transaction(lease, ...): a paused leader may believe that it still leads.
+    await sleep(1_000, undefined, { signal: lease.signal }).catch(() => {})
+  }
+  console.log('the work has ended')
+}
+
+const stop = new AbortController()
+process.once('SIGTERM', () => stop.abort())
+if (!PORT) setTimeout(() => process.kill(process.pid, 'SIGTERM'), 500) // a trial run without a port ends by itself
+
+await election.run(schedule, { signal: stop.signal }) // resolves when the work has ended and the name is released
+probes.close()
+await locks.close()

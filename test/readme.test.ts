@@ -102,6 +102,15 @@ test('the commands of the README have only options that exist', () => {
   expect(unknown).toEqual([])
 })
 
+test('every message of the troubleshooting page is in the sources', () => {
+  const messages = [...read('docs/troubleshooting.md').matchAll(/^\| `(.+?)` \|/gm)].map(([, text]) => text as string)
+  expect(messages.length).toBeGreaterThan(15)
+  const sources = globSync('src/**/*.ts', { cwd: ROOT, exclude: path => path.endsWith('.test.ts') })
+    .map(read)
+    .join('\n')
+  expect(messages.filter(message => !sources.includes(message))).toEqual([])
+})
+
 test('links lead to files that exist', () => {
   const pages = globSync(['*.md', 'docs/**/*.md'], { cwd: ROOT })
   const broken = pages.flatMap(page =>

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
 import { withExamples } from './examples.ts'
 import { manifestOf } from './manifest.ts'
+import { optionsPage } from './options.ts'
 import { pages } from './proof/guarantees.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -12,6 +13,7 @@ const isCheck = process.argv[2] === '--check'
 const generated = new Map([
   ['package.json', manifestOf],
   ['docs/reference/cli.md', commandLinePage],
+  ['docs/reference/options.md', optionsPage],
   ...(await pages()),
   ...globSync('docs/guides/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [path, withExamples]),
 ])

@@ -13,6 +13,7 @@ export interface FileFenceOptions {
   readonly epoch?: number | undefined
   /** How long to wait while another process writes, in milliseconds. @default 5_000 */
   readonly wait?: number | undefined
+  /** Ends the wait for the mark. */
   readonly signal?: AbortSignal | undefined
 }
 

@@ -17,6 +17,7 @@ export interface EtcdOptions extends ShortestTtl {
   readonly tls?: EtcdTls | undefined
   /** A user of etcd, if authentication is on. The store logs in, and again when the auth token has expired. */
   readonly user?: string | undefined
+  /** Of that user. Give both, or none. */
   readonly password?: string | undefined
   /** The prefix of all keys. Leases with the same prefix exclude each other. @default 'holdfast' */
   readonly prefix?: string | undefined

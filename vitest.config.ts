@@ -17,7 +17,7 @@ class LongestFirst extends BaseSequencer {
 
 const config: ViteUserConfig = defineConfig({
   test: {
-    include: ['{src,lab,test}/**/*.test.ts'],
+    include: ['{src,lab,test,examples}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**'],
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.

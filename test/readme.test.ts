@@ -56,7 +56,7 @@ function samplesOf(page: string): Sample[] {
       title: `TypeScript block ${index + 1} of ${page}`,
       file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
       text: `${program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)}\n${STAND_INS}`,
-      needsServer: /redis|valkey|postgres|mysql|\bs3\b|https:/i.test(block),
+      needsServer: /redis|valkey|postgres|mysql|\bs3\b|https:|from 'vitest'/i.test(block),
     }
   })
 }

@@ -6,6 +6,9 @@ import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 
+export type { FenceOptions, Holder, KeptMarks, Mark, MarkRecord, Marks, TestFence, TestFenceOptions } from './fence.ts'
+export { testFence } from './fence.ts'
+
 /** `Locks` for unit tests: in memory, with a clock that moves only when it is advanced, and with losses on demand. */
 export interface TestLocks extends Locks {
   /**

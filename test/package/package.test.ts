@@ -93,8 +93,18 @@ test('CommonJS can require it, and recognises errors of an imported copy', async
 
 test('it works in Jest, with real and with fake timers', async () => {
   project.copy('jest.test.js')
-  const { stderr } = succeed(await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci'))
+  const { stderr } = succeed(
+    await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci', 'jest.test.js'),
+  )
   expect(stderr).toMatch(/^Tests: +5 passed, 5 total$/m)
+})
+
+test('the example for Jest runs', async () => {
+  project.write('example.test.cjs', readFileSync(join(import.meta.dirname, '../../examples/jest.test.cjs'), 'utf8'))
+  const { stderr } = succeed(
+    await project.tool('jest/bin/jest.js', '--rootDir', project.folder, '--ci', 'example.test.cjs'),
+  )
+  expect(stderr).toMatch(/^Tests: +2 passed, 2 total$/m)
 })
 
 // Like projects of users: without skipLibCheck and without a Redis client.

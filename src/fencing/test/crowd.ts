@@ -120,7 +120,7 @@ export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>
           }
         }
       })
-      await until('a third was answered', () => crowd.written.length + crowd.refused > WRITERS / 3)
+      await until('a third was answered', () => crowd.written.length + crowd.refused > WRITERS / 3, { limit: 50_000 })
       await logs.restart?.()
       await done
       const kept = await logs.read('restarted')
@@ -129,6 +129,6 @@ export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>
       expect(kept.map(write)).toEqual(expect.arrayContaining(crowd.written.map(write)))
       expect(kept.at(-1)).toEqual(markOf(WRITERS - 1))
     },
-    60_000,
+    120_000,
   )
 }

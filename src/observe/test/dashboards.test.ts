@@ -124,7 +124,9 @@ test('every metric is on the dashboard', () => {
 })
 
 test('every metric is in the documentation, with both names', () => {
-  const [page, cli] = ['metrics.md', 'cli.md'].map(name => readFileSync(join(folder, '../docs', name), 'utf8'))
+  const [page, cli] = ['operations/metrics.md', 'reference/cli.md'].map(name =>
+    readFileSync(join(folder, '../docs', name), 'utf8'),
+  )
   for (const { prometheus, otel, labels = {} } of Object.values(METRICS)) {
     const own = Object.keys(labels).length > 0 ? `{${Object.keys(labels)}}` : ''
     expect(page).toContain(`\n| \`${prometheus}${own}\` | \`${otel}\` |`)

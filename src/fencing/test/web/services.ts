@@ -98,6 +98,7 @@ export const services: Readonly<Record<string, Start>> = {
 }
 
 async function served(server: Server): Promise<string> {
+  server.keepAliveTimeout = 60_000 // a busy machine would send a request just as an idle connection is closed
   onTestFinished(() => void server.close())
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -90,7 +90,7 @@ test('a full database is reported, and leases are still released', async () => {
   }
   await failureOf(fill())
   const error = await failureOf(hold(leases, claimOf('b')))
-  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/database is full/) })
+  expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/database of etcd is full/) })
   expect(await leases.renew(claim, signal)).toBeDefined()
   expect(await leases.release(claim, signal)).toBe('released')
   await until('it shows', async () => (await look(leases, { name: 'a' })).length === 0)

@@ -1,0 +1,85 @@
+import { expect, expectTypeOf, test } from 'vitest'
+import type { PgPool, PostgresFence, TransactionOf } from '../fencing/postgres/index.ts'
+import { type TestFence, testFence, testLocks } from './index.ts'
+
+const older = { name: 'ledger', token: 5n }
+const newer = { name: 'ledger', token: 6n }
+
+test('work runs with the transaction of the options, and its result is returned', async () => {
+  const client = { query: async (_text: string) => 1 }
+  const fence = testFence({ transaction: client })
+  expect(await fence.transaction(older, db => db.query('insert'))).toBe(1)
+  expect(await fence.transaction(older, () => 2)).toBe(2)
+})
+
+test('a lower token is refused with both tokens, and its work does not run', async () => {
+  const fence = testFence()
+  await fence.transaction(newer, () => {})
+  const refused = fence.transaction(older, () => expect.fail('it ran'))
+  await expect(refused).rejects.toMatchObject({ code: 'STALE_TOKEN', token: 5n, highest: 6n })
+  await expect(fence.check(undefined, older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+  await expect(fence.touch(older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+})
+
+test('work that throws leaves the mark as it was', async () => {
+  const fence = testFence()
+  const failed = fence.transaction(newer, () => Promise.reject(new Error('disk full')))
+  await expect(failed).rejects.toThrow('disk full')
+  expect(await fence.marks.list()).toEqual([])
+  await fence.transaction(older, () => {})
+  await expect(fence.transaction(newer, () => Promise.reject(new Error('disk full')))).rejects.toThrow('disk full')
+  expect(await fence.marks.list()).toMatchObject([{ resource: 'ledger', epoch: 0, token: 5n }])
+})
+
+test('transactions of one resource run one after the other', async () => {
+  const fence = testFence()
+  const done: string[] = []
+  const first = Promise.withResolvers<void>()
+  const transactions = [
+    fence.transaction(older, async () => {
+      await first.promise
+      done.push('older')
+    }),
+    fence.transaction(newer, () => done.push('newer')),
+    fence.transaction({ name: 'other', token: 1n }, () => done.push('other')),
+  ]
+  await transactions[2]
+  first.resolve()
+  await Promise.all(transactions)
+  expect(done).toEqual(['other', 'older', 'newer'])
+})
+
+test('a lease that is lost during the work is refused after it', async () => {
+  const locks = testLocks()
+  const fence = testFence()
+  const lease = await locks.acquire('ledger')
+  await expect(fence.transaction(lease, () => locks.lose('ledger'))).rejects.toMatchObject({ code: 'LEASE_LOST' })
+  expect(await fence.marks.list()).toEqual([])
+})
+
+test('a signal ends the wait for a transaction in progress', async () => {
+  const fence = testFence()
+  const first = Promise.withResolvers<void>()
+  const running = fence.transaction(older, () => first.promise)
+  const stop = new AbortController()
+  const waiting = fence.transaction(newer, () => expect.fail('it ran'), { signal: stop.signal })
+  stop.abort(new Error('enough'))
+  await expect(waiting).rejects.toThrow('enough')
+  first.resolve()
+  await running
+})
+
+test('the next epoch refuses every fence of the epoch before', async () => {
+  const fence = testFence({ resource: 'books' })
+  await fence.touch(newer)
+  expect(await fence.marks.advance('books')).toBe(1)
+  expect(await fence.marks.advance('unknown')).toBeUndefined()
+  await expect(fence.touch({ name: 'ledger', token: 7n })).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+  expect(await fence.marks.prune(60_000)).toBe(0)
+})
+
+test('it has the calls of a fence for PostgreSQL that do not give SQL', () => {
+  type Shared = Omit<PostgresFence<TransactionOf<PgPool>>, 'statement'>
+  expectTypeOf<TestFence<TransactionOf<PgPool>>>().toExtend<Shared>()
+  expect(() => testFence({ resource: '' })).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+})

@@ -1,0 +1,151 @@
+import { checkKeys, checkSignal, checkText, invalid } from '../contract/check.ts'
+import {
+  abortable,
+  assertNotEnded,
+  checkAge,
+  checkFence,
+  checkMark,
+  checkResource,
+  type FenceOptions,
+  type KeptMarks,
+  type MarkRecord,
+  type Presented,
+  presentedBy,
+} from '../fencing/fence.ts'
+import { compareMarks, type Holder, type Mark, staleToken } from '../fencing/mark.ts'
+
+export type { FenceOptions, KeptMarks, MarkRecord } from '../fencing/fence.ts'
+export type { Holder, Mark, Marks } from '../fencing/mark.ts'
+
+export interface TestFenceOptions<Transaction> extends FenceOptions {
+  /** What `work` gets as its transaction, such as a stub of a client. @default undefined */
+  readonly transaction?: Transaction | undefined
+}
+
+/** A fence for unit tests, in memory. It decides as `PostgresFence` does. */
+export interface TestFence<Transaction> {
+  /**
+   * Checks the token of the lease and runs `work`. Transactions of one resource run one after the other. If `work`
+   * throws, the mark is as before; what `work` changed is not undone. It rejects with the error of `work`, or with:
+   *
+   * - `STALE_TOKEN`: a newer holder was seen.
+   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also after `work`.
+   */
+  transaction<Result>(
+    lease: Holder,
+    work: (transaction: Transaction) => Promise<Result> | Result,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Result>
+  /** The check for a transaction that you began. The mark stays raised if you roll that back. Rejects as `transaction`. */
+  check(transaction: unknown, lease: Holder): Promise<void>
+  /** Refuses every older holder from now on. Rejects as `transaction` does. */
+  touch(lease: Holder, signal?: AbortSignal): Promise<void>
+  /** The marks. `marks.raise(name, { epoch: 0, token })` does what a newer holder with this token would do. */
+  readonly marks: KeptMarks
+  /** Does nothing. */
+  install(): Promise<void>
+}
+
+/** A fence for one test. It has seen no token. Throws `INVALID_ARGUMENT`. */
+export function testFence<Transaction = undefined>(
+  options: TestFenceOptions<Transaction> = {},
+): TestFence<Transaction> {
+  checkFence(options, ['transaction'], 'testFence')
+  const marks = new TestMarks()
+  return {
+    async transaction(lease, work, { signal, ...rest } = {}) {
+      checkKeys(rest, new Set(['signal']), 'transaction')
+      checkSignal(signal)
+      if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
+      const presented = presentedBy(lease, options)
+      let isWorking = false
+      const carriedOut = marks.inTurn(presented.resource, async () => {
+        signal?.throwIfAborted()
+        const restore = marks.raiseNow(presented)
+        try {
+          isWorking = true
+          const result = await work(options.transaction as Transaction)
+          signal?.throwIfAborted()
+          assertNotEnded(lease)
+          return result
+        } catch (error) {
+          restore()
+          throw error
+        }
+      })
+      return abortable(carriedOut, signal, () => isWorking)
+    },
+    async check(_transaction, lease) {
+      marks.raiseNow(presentedBy(lease, options))
+    },
+    async touch(lease, signal) {
+      const { resource, mark } = presentedBy(lease, options)
+      await marks.raise(resource, mark, signal)
+    },
+    marks,
+    async install() {},
+  }
+}
+
+class TestMarks implements KeptMarks {
+  readonly #records = new Map<string, MarkRecord>()
+  /** By resource: settles when the last transaction that was begun has ended. */
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  /** Runs `work` after the transactions of this resource that were begun before. */
+  inTurn<Result>(resource: string, work: () => Promise<Result> | Result): Promise<Result> {
+    const before = this.#last.get(resource) ?? Promise.resolve()
+    const turn = before.then(work)
+    this.#last.set(
+      resource,
+      turn.catch(() => {}),
+    )
+    return turn
+  }
+
+  /** Raises the mark or throws `STALE_TOKEN`. Returns a function that restores the earlier mark. */
+  raiseNow({ resource, mark }: Presented): () => void {
+    const seen = this.#records.get(resource)
+    if (seen && compareMarks(mark, seen) < 0) throw staleToken(resource, mark, seen)
+    const { epoch, token } = mark
+    const isSame = seen?.token === token
+    this.#records.set(resource, { resource, epoch, token, raisedAt: isSame ? seen.raisedAt : Date.now() })
+    return () => {
+      if (seen) this.#records.set(resource, seen)
+      else this.#records.delete(resource)
+    }
+  }
+
+  async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
+    checkResource(resource)
+    checkMark(mark)
+    const raised = this.inTurn(resource, () => {
+      signal?.throwIfAborted()
+      this.raiseNow({ resource, mark })
+    })
+    await abortable(raised, signal)
+  }
+
+  async list(prefix = ''): Promise<readonly MarkRecord[]> {
+    checkText(prefix, 'the prefix')
+    const listed = [...this.#records.values()].filter(({ resource }) => resource.startsWith(prefix))
+    return listed.sort((a, b) => (a.resource < b.resource ? -1 : 1))
+  }
+
+  async advance(resource: string): Promise<number | undefined> {
+    checkResource(resource)
+    return this.inTurn(resource, () => {
+      const seen = this.#records.get(resource)
+      if (!seen) return undefined
+      this.#records.set(resource, { resource, epoch: seen.epoch + 1, token: 0n, raisedAt: Date.now() })
+      return seen.epoch + 1
+    })
+  }
+
+  async prune(olderThan: number, prefix = ''): Promise<number> {
+    checkAge(olderThan)
+    const old = (await this.list(prefix)).filter(({ raisedAt }) => raisedAt < Date.now() - olderThan)
+    for (const { resource } of old) this.#records.delete(resource)
+    return old.length
+  }
+}

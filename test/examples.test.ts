@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { ROOT, scriptNode } from './script-node.ts'
+import { ROOT, scriptNode, UNCACHED } from './script-node.ts'
 
 let folder: string
 beforeEach(() => {
@@ -43,7 +43,10 @@ test('the example await-using.ts runs when it is compiled for older versions of 
     options.push('--module', 'nodenext', '--rewriteRelativeImportExtensions', '--skipLibCheck')
     options.push('--rootDir', ROOT, '--outDir', compiled, join(ROOT, 'examples/await-using.ts'))
     await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), options)
-    const { code, stdout, stderr } = await scriptNode([join(compiled, 'examples/await-using.js')], { folder })
+    const { code, stdout, stderr } = await scriptNode([join(compiled, 'examples/await-using.js')], {
+      folder,
+      env: UNCACHED,
+    })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const lines = [/holding reports with token \d{16}/, /tryAcquire resolves to undefined/, /released at the end/, /^$/]
     expect(stdout.split('\n')).toEqual(lines.map(line => expect.stringMatching(line)))

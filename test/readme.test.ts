@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sourceOf } from '../script/entries.ts'
 import { helpFor } from '../src/cli/help/help.ts'
-import { ROOT, scriptNode } from './script-node.ts'
+import { ROOT, scriptNode, UNCACHED } from './script-node.ts'
 
 const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]
 const readme = read('README.md')
@@ -34,7 +34,7 @@ describe('the samples in the documentation', () => {
 
   test.each(samples.filter(({ needsServer }) => !needsServer))('$title runs, and ends by itself', async sample => {
     const path = join(compiled, 'out', compiled.slice(ROOT.length), sample.file.replace(/ts$/, 'js'))
-    const { code, stderr } = await scriptNode([path], { folder })
+    const { code, stderr } = await scriptNode([path], { folder, env: UNCACHED })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   })
 })

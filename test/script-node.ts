@@ -4,6 +4,9 @@ import { join } from 'node:path'
 /** The root folder of this checkout. */
 export const ROOT: string = join(import.meta.dirname, '..')
 
+/** For programs in a folder that only this run has: what they leave in the cache of compiled code is never read again. */
+export const UNCACHED: NodeJS.ProcessEnv = { NODE_DISABLE_COMPILE_CACHE: '1' }
+
 export interface Outcome {
   readonly code: number | null
   readonly stdout: string

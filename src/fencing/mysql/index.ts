@@ -79,6 +79,9 @@ const busy = new WeakSet<object>()
 /** Connections that did not answer in time. */
 const hung = new WeakSet<object>()
 
+/** Connections that had autocommit before a transaction of ours, and do not have it again yet. */
+const altered = new WeakSet<object>()
+
 /**
  * A fence before the tables of MariaDB 10.6 or MySQL 8.0, or later, over the client that writes to them: a pool or a
  * connection of mysql2 >= 3, or of mysql2/promise. Its own table must exist: `fence.install()`, or what
@@ -130,6 +133,7 @@ export function mysqlFence<Of extends MysqlClient>(
   ): Promise<Result> {
     const connection = own.getConnection ? await lend() : own
     const until = performance.now() + LONGEST_REQUEST
+    const wasAltered = altered.has(connection)
     const { serverStatus } = await opening(connection, ask(connection, 'do 0')).catch(error => {
       giveBack(connection)
       throw error
@@ -153,7 +157,7 @@ export function mysqlFence<Of extends MysqlClient>(
       isCommitted = true
       return result
     } finally {
-      const ended = end(connection, isCommitted, serverStatus)
+      const ended = end(connection, isCommitted, wasAltered ? serverStatus | AUTOCOMMIT : serverStatus)
       // A connection that hangs waits for its rollback: not the caller.
       if (!hung.has(connection)) await ended
     }
@@ -190,12 +194,19 @@ export function mysqlFence<Of extends MysqlClient>(
   async function end(connection: Client, isCommitted: boolean, before: number): Promise<void> {
     try {
       if (hung.has(connection) && own.getConnection) return giveBack(connection)
-      if (!isCommitted) await ask(connection, 'rollback')
-      if (before & AUTOCOMMIT) await ask(connection, 'set autocommit = 1')
+      await within(restore(connection, isCommitted, before))
     } catch {
       hung.add(connection)
     }
     giveBack(connection)
+  }
+
+  /** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
+  async function restore(connection: Client, isCommitted: boolean, before: number): Promise<void> {
+    if (before & AUTOCOMMIT) altered.add(connection)
+    if (!isCommitted) await connection.query({ sql: 'rollback' })
+    if (before & AUTOCOMMIT) await connection.query({ sql: 'set autocommit = 1' })
+    altered.delete(connection)
   }
 
   /** One that hangs is closed instead, if it is of the pool. */

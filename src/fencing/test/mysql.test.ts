@@ -263,3 +263,23 @@ test('a server that does not respond is given up after 5 s', async () => {
   server.resume()
   await fence.transaction(holder('paused', 6), () => {})
 })
+
+test('a connection whose rollback was answered late commits each statement by itself again', async () => {
+  using connection = await single()
+  const fence = mysqlFence(connection)
+  const outcome = failureOf(
+    fence.transaction(holder('late', 5), async own => {
+      await own.query(INSERT)
+      await server.pause()
+      throw new Error('mine')
+    }),
+  )
+  onTestFinished(() => server.resume())
+  await outcome
+  server.resume()
+  const autocommit = async (): Promise<unknown> =>
+    (await connection.query<RowDataPacket[]>('select @@autocommit as autocommit'))[0][0]?.['autocommit']
+  await vi.waitFor(async () => expect(await autocommit()).toBe(1), 3_000)
+  await connection.query(INSERT)
+  expect(await entries()).toBe(1)
+})

@@ -237,8 +237,10 @@ export const clockCases: Case[] = casesOf(
       let last = (await client.hold(claim)).token
       for (const jump of [-3_600_000, -3_600_000, 3_600_000, 3_600_000]) {
         await space.jump(jump)
-        if (jump < 0) assert.equal((await client.renew(claim))?.token, last)
-        if (jump < 0) assert.equal((await client.hold(claim)).token, last)
+        // With its token, as the core asks: a server that was late for the grant may have another one.
+        const held = { ...claim, token: last }
+        if (jump < 0) assert.equal((await client.renew(held))?.token, last)
+        if (jump < 0) assert.equal((await client.hold(held)).token, last)
         for (let grants = 0; grants < 3; grants += 1) {
           await client.release(claim)
           claim = space.claim({ name: claim.name })

@@ -158,7 +158,7 @@ test('a process killed in a transaction leaves nothing behind, and the file is f
 
 test('a process paused past its ttl finds its lease gone, and its release does not free the next holder', async () => {
   const other = newProcess()
-  const claim = newClaim('a', { ttl: 300 })
+  const claim = newClaim('a', { ttl: 1_000 })
   await other.ask('acquire', claim)
   other.kill('SIGSTOP')
   const store = newStore()

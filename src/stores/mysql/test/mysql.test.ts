@@ -241,6 +241,19 @@ test('a URL names the tables, which migrate creates, and no error has the passwo
   }
 })
 
+test.each(['Holdfast leases, format 2', ''])(
+  'a table with the comment %j is refused, and stays as it is',
+  async comment => {
+    await using store = storeAt(server.url(), { table: 'theirs', create: true })
+    await server.query(`create or replace table theirs (name int) comment = '${comment}'`)
+    expect(await failureOf(acquire(store, claimOf('a')))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/^the table theirs belongs to another application, .*: choose another name/),
+    })
+    expect(await server.query("show tables like 'theirs%'")).toHaveLength(1)
+  },
+)
+
 test('a process that gives up on a server that does not answer ends at once', async () => {
   const hanging = createServer(() => {}).listen(0, '127.0.0.1')
   await until('it listens', () => hanging.listening)

@@ -3,15 +3,16 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
 import { withExamples } from './examples.ts'
-import { manifestOf } from './manifest.ts'
+import { labManifestOf, manifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
 import { pages } from './proof/guarantees.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
 const isCheck = process.argv[2] === '--check'
-const generated = new Map([
+const generated = new Map<string, (text: string) => string>([
   ['package.json', manifestOf],
+  ['lab/package.json', text => labManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'))],
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
   ...(await pages()),

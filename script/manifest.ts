@@ -1,8 +1,13 @@
 import { ENTRIES } from './entries.ts'
 
-/** The text of package.json, with `exports` and `typesVersions` for all entry points. */
+interface Manifest {
+  readonly version?: string
+  readonly repository?: { readonly type: string; readonly url: string; readonly directory?: string }
+}
+
+/** The text of package.json, with `exports` and `typesVersions` for all entry points, and the addresses. */
 export function manifestOf(text: string): string {
-  const manifest = JSON.parse(text) as object
+  const manifest = JSON.parse(text) as Manifest
   const names = Object.keys(ENTRIES)
   const exports = {
     ...Object.fromEntries(names.map(name => [name === 'index' ? '.' : `./${name}`, conditions(name)])),
@@ -11,7 +16,32 @@ export function manifestOf(text: string): string {
   // For TypeScript with `moduleResolution: node10`, which ignores `exports`.
   const types = names.filter(name => name !== 'index').map(name => [name, [`./dist/${name}.d.cts`]])
   const typesVersions = { '*': Object.fromEntries(types) }
-  return `${JSON.stringify({ ...manifest, exports, typesVersions }, null, 2)}\n`
+  return `${JSON.stringify({ ...manifest, ...addressesOf(manifest), exports, typesVersions }, null, 2)}\n`
+}
+
+/** The text of lab/package.json, with the addresses of package.json. */
+export function labManifestOf(text: string, root: string): string {
+  const { repository } = JSON.parse(root) as Manifest
+  const addresses = repository ? addressesOf({ repository: { ...repository, directory: 'lab' } }) : {}
+  return `${JSON.stringify({ ...(JSON.parse(text) as object), ...addresses }, null, 2)}\n`
+}
+
+/** README.md for the npm page, where relative links lead nowhere. */
+export function npmReadme(readme: string, root: string): string {
+  const { repository, version } = JSON.parse(root) as Manifest
+  if (!repository) throw new Error('package.json has no repository: fill it first')
+  return readme.replaceAll(/\]\((?![a-z]+:|#)([^)]+)\)/g, `](${baseOf(repository)}/blob/v${version}/$1)`)
+}
+
+/** Everything follows from `repository`, which a maintainer fills. */
+function addressesOf({ repository }: Manifest): object {
+  if (!repository) return {}
+  const base = baseOf(repository)
+  return { repository, homepage: `${base}#readme`, bugs: { url: `${base}/issues` } }
+}
+
+function baseOf({ url }: { readonly url: string }): string {
+  return url.replace(/^git\+/, '').replace(/\.git$/, '')
 }
 
 function conditions(name: string): object {

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { labManifestOf, manifestOf, npmReadme } from '../script/manifest.ts'
+
+const URL = 'https://forge.example/team/holdfast'
+const ROOT = JSON.stringify({ version: '1.2.3', repository: { type: 'git', url: `git+${URL}.git` } })
+
+test('homepage and bugs of both packages follow from the repository', () => {
+  const addresses = { homepage: `${URL}#readme`, bugs: { url: `${URL}/issues` } }
+  expect(JSON.parse(manifestOf(ROOT))).toMatchObject(addresses)
+  expect(JSON.parse(labManifestOf('{}', ROOT))).toMatchObject({ ...addresses, repository: { directory: 'lab' } })
+  expect(JSON.parse(labManifestOf('{}', '{}'))).toEqual({})
+})
+
+test('the links of the npm page are absolute', () => {
+  const readme = '[a](docs/a.md#b), [c](#c) and [d](https://d.example)'
+  expect(npmReadme(readme, ROOT)).toBe(`[a](${URL}/blob/v1.2.3/docs/a.md#b), [c](#c) and [d](https://d.example)`)
+  expect(() => npmReadme(readme, '{}')).toThrow('package.json has no repository')
+})

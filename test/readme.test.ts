@@ -6,9 +6,9 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sourceOf } from '../script/entries.ts'
 import { helpFor } from '../src/cli/help/help.ts'
+import { blocks, samplesOfPages } from './samples.ts'
 import { ROOT, scriptNode, UNCACHED } from './script-node.ts'
 
-const PAGES = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]
 const readme = read('README.md')
 
 describe('the samples in the documentation', () => {
@@ -16,13 +16,13 @@ describe('the samples in the documentation', () => {
   mkdirSync(join(ROOT, '.tools'), { recursive: true })
   const compiled = mkdtempSync(join(ROOT, '.tools/samples-'))
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-samples-'))
-  const samples = PAGES.flatMap(samplesOf)
+  const samples = samplesOfPages()
   afterAll(() => {
     for (const path of [compiled, folder]) rmSync(path, { recursive: true, force: true })
   })
 
   beforeAll(async () => {
-    for (const { file, text } of samples) writeFileSync(join(compiled, file), text)
+    for (const { file, text } of samples) writeFileSync(join(compiled, file), overSources(text))
     const options = ['--ignoreConfig', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', '--types', 'node']
     options.push('--target', 'es2022', '--lib', 'es2024,esnext.disposable', '--module', 'nodenext')
     options.push('--rewriteRelativeImportExtensions', '--rootDir', ROOT, '--outDir', join(compiled, 'out'))
@@ -39,35 +39,10 @@ describe('the samples in the documentation', () => {
   })
 })
 
-interface Sample {
-  readonly title: string
-  readonly file: string
-  readonly text: string
-  readonly needsServer: boolean
+/** The same program, with the sources of this checkout. */
+function overSources(program: string): string {
+  return program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
 }
-
-/** Each block of TypeScript as a program of its own; those without imports go on from the first of the README. */
-function samplesOf(page: string): Sample[] {
-  const [first = ''] = blocks(readme, 'ts')
-  const start = first.slice(0, first.indexOf('\n\nawait locks.using'))
-  return blocks(read(page), 'ts').map((block, index) => {
-    const program = /^import /m.test(block) ? block : `${start}\n${block}`
-    return {
-      title: `TypeScript block ${index + 1} of ${page}`,
-      file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
-      text: `${program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)}\n${STAND_INS}`,
-      needsServer: /redis|valkey|postgres|mysql|\bs3\b|https:|from 'vitest'/i.test(block),
-    }
-  })
-}
-
-/** What the samples take for granted. */
-const STAND_INS = `
-async function sendReports(signal: AbortSignal): Promise<number> {
-  signal.throwIfAborted()
-  return 3
-}
-export {}`
 
 test('package.json and the tables of the documentation are as generated', async () => {
   const check = await scriptNode([join(ROOT, 'script/generate.ts'), '--check'], { folder: ROOT })
@@ -130,12 +105,6 @@ test('files that are named exist', () => {
 })
 
 /** The contents of the code blocks of one language. */
-function blocks(markdown: string, language: string): string[] {
-  return [...markdown.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
-    ([, code]) => code as string,
-  )
-}
-
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }

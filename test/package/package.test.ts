@@ -2,6 +2,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { samplesOfPages } from '../samples.ts'
 import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
@@ -139,6 +140,28 @@ describe.each(['typescript-oldest', 'typescript-current'])('%s accepts its decla
     60_000,
   )
 })
+
+test.each(['typescript-oldest', 'typescript-current'])(
+  '%s accepts the samples of the documentation',
+  async compiler => {
+    const user = await Project.withPackages(tarball)
+    try {
+      user.write('package.json', '{ "type": "module" }')
+      user.link('@types/node')
+      user.linkDependencies()
+      const samples = samplesOfPages()
+      for (const { file, text } of samples) user.write(file, text)
+      const options = { ...strict, skipLibCheck: true, module: 'nodenext', target: 'es2022', ...node }
+      options.lib = [...node.lib, 'esnext.disposable']
+      const files = samples.map(({ file }) => file)
+      user.write('tsconfig.json', JSON.stringify({ compilerOptions: options, files }))
+      expect(await compile(user, compiler)).toMatchObject({ stdout: '', code: 0 })
+    } finally {
+      user.remove()
+    }
+  },
+  120_000,
+)
 
 function compile(user: Project, compiler: string): Promise<Outcome> {
   return user.tool(`${compiler}/bin/tsc`, '--project', user.folder)

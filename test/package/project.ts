@@ -51,6 +51,17 @@ export class Project {
     symlinkSync(join(TOOLS, 'node_modules', name), target)
   }
 
+  /** Installs the packages of this checkout. Those that are there already stay. */
+  linkDependencies(): void {
+    const modules = join(ROOT, 'node_modules')
+    for (const path of globSync(['[!.@]*', '@*/*'], { cwd: modules })) {
+      const target = join(this.folder, 'node_modules', path)
+      if (existsSync(target)) continue
+      mkdirSync(dirname(target), { recursive: true })
+      symlinkSync(join(modules, path), target)
+    }
+  }
+
   run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
     return run(command, args, this.folder, env)
   }

@@ -1,0 +1,48 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ROOT } from './script-node.ts'
+
+const PAGES: readonly string[] = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).sort()]
+
+/** A block of TypeScript in the documentation, as a program. */
+interface Sample {
+  readonly title: string
+  readonly file: string
+  readonly text: string
+  readonly needsServer: boolean
+}
+
+/** Blocks without imports continue the first one of the README. */
+export function samplesOfPages(): Sample[] {
+  const [first = ''] = blocks(read('README.md'), 'ts')
+  const start = first.slice(0, first.indexOf('\n\nawait locks.using'))
+  return PAGES.flatMap(page =>
+    blocks(read(page), 'ts').map((block, index) => {
+      const program = /^import /m.test(block) ? block : `${start}\n${block}`
+      return {
+        title: `TypeScript block ${index + 1} of ${page}`,
+        file: `${page.replaceAll(/\W/g, '-')}-${index + 1}.ts`,
+        text: `${program}\n${STAND_INS}`,
+        needsServer: /redis|valkey|postgres|mysql|\bs3\b|https:|from 'vitest'/i.test(block),
+      }
+    }),
+  )
+}
+
+/** What the samples take for granted. */
+const STAND_INS = `
+async function sendReports(signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted()
+  return 3
+}
+export {}`
+
+export function blocks(markdown: string, language: string): string[] {
+  return [...markdown.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(
+    ([, code]) => code as string,
+  )
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}

@@ -1,5 +1,5 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { LeaseEvents } from '../src/contract/events.ts'
+import type { LeaseEvents } from '../src/contract/lease-events.ts'
 
 /** How Holdfast's claims fared with the nodes of a quorum, as far as it has told since this was made. */
 export class Votes {

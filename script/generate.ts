@@ -2,6 +2,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
+import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
 import { labManifestOf, manifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
@@ -15,6 +16,7 @@ const generated = new Map<string, (text: string) => string>([
   ['lab/package.json', text => labManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'))],
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
+  ['docs/reference/events.md', eventsPage],
   ...(await pages()),
   ...globSync('docs/guides/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [path, withExamples]),
 ])

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { between, type Member, membersIn } from './members.ts'
 import { table } from './proof/page.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const BEGIN = '<!-- options: begin -->'
-const END = '<!-- options: end -->'
 
 /** A public interface of options, and where users meet it. */
 type Listed = readonly [title: string, path: string, name: string]
@@ -41,13 +40,6 @@ const LISTED: readonly Listed[] = [
   ['`leaseTelemetry`', 'src/observe/otel.ts', 'LeaseTelemetryOptions'],
 ]
 
-interface Member {
-  readonly name: string
-  readonly type: string
-  readonly text: string
-  readonly default: string
-}
-
 /** docs/reference/options.md, with a table for each interface of options, from its doc comments. */
 export function optionsPage(page: string): string {
   const sections = LISTED.flatMap(([title, path, name]) => {
@@ -56,9 +48,7 @@ export function optionsPage(page: string): string {
     const rows = members.map(({ name, type, text, default: fallback }) => [`\`${name}\``, type, text, fallback])
     return [`## ${title}\n\n${table(['option', 'type', 'meaning', 'default'], rows)}`]
   })
-  const [before, after] = [page.indexOf(BEGIN), page.indexOf(END)]
-  if (before < 0 || after < 0) throw new Error('docs/reference/options.md lacks the comments around its tables')
-  return `${page.slice(0, before + BEGIN.length)}\n\n${sections.join('\n\n')}\n\n${page.slice(after)}`
+  return between(page, 'options', sections.join('\n\n'))
 }
 
 /** Throws if a member has no doc comment. */
@@ -66,27 +56,5 @@ function membersOf(path: string, name: string): Member[] {
   const source = readFileSync(join(ROOT, path), 'utf8')
   const [, body] = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n(.*?)^\\}`, 'ms').exec(source) ?? []
   if (body === undefined) throw new Error(`${path} has no interface ${name}`)
-  const members = [...body.matchAll(/(?:^ {2}\/\*\*(.*?)\*\/\n)?^ {2}readonly (\w+)(\??): ([^\n]*)$/gms)]
-  return members.map(([, comment, member = '', optional, type = '']) => {
-    if (comment === undefined) throw new Error(`${path}: ${name}.${member} has no doc comment`)
-    const [text = '', fallback] = plain(comment).split(/ ?@default /)
-    const none = optional ? 'none' : 'required'
-    return { name: member, type: typeOf(type), text: cell(text), default: cell(fallback ?? none) }
-  })
-}
-
-function plain(comment: string): string {
-  return comment
-    .replaceAll(/^\s*\*? ?/gm, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-}
-
-function typeOf(type: string): string {
-  const known = type.replace(/ \| undefined$/, '').replace(/ \{$/, '')
-  return `\`${cell(known)}\``
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|')
+  return membersIn(body, 2, `${path}: ${name}`)
 }

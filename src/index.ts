@@ -7,8 +7,9 @@ export {
   type LeaseErrorOf,
   type LeaseErrorOptions,
 } from './contract/errors.ts'
-export { type LeaseEvents, subscribe } from './contract/events.ts'
+export { subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd } from './contract/lease.ts'
+export type { LeaseEvents } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
 export type {
   Busy,

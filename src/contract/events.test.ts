@@ -1,7 +1,8 @@
 import { channel } from 'node:diagnostics_channel'
 import { expect, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
-import { type LeaseEvents, subscribe } from './events.ts'
+import { subscribe } from './events.ts'
+import type { LeaseEvents } from './lease-events.ts'
 
 test('subscribe refuses an unknown event and an invalid listener', () => {
   const untyped = subscribe as (...given: unknown[]) => unknown

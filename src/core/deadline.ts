@@ -1,4 +1,4 @@
-import type { LossReason } from '../contract/events.ts'
+import type { LossReason } from '../contract/lease-events.ts'
 import type { Grant } from '../contract/store.ts'
 import { type Clock, margin } from '../contract/time.ts'
 import type { HoldOptions } from './core.ts'

@@ -1,6 +1,7 @@
 import { checkTtl } from '../contract/check.ts'
 import type { LeaseError } from '../contract/errors.ts'
-import { events, type LossReason } from '../contract/events.ts'
+import { events } from '../contract/events.ts'
+import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
 import { request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
-import { type LeaseEvents, subscribe } from '../contract/events.ts'
+import { subscribe } from '../contract/events.ts'
+import type { LeaseEvents } from '../contract/lease-events.ts'
 
 const warnings = vi.spyOn(process, 'emitWarning')
 let reported: LeaseEvents['self_wait'][]

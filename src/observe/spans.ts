@@ -1,7 +1,8 @@
 import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { LeaseError } from '../contract/errors.ts'
-import { type LeaseEvents, subscribe } from '../contract/events.ts'
+import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { LeaseEvents } from '../contract/lease-events.ts'
 
 interface Acquiring {
   readonly span: Span

@@ -1,6 +1,7 @@
 import { LeaseError } from '../contract/errors.ts'
-import { type LeaseEvents, subscribe } from '../contract/events.ts'
+import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { LeaseEvents } from '../contract/lease-events.ts'
 import { Labelling, type LabelMapper, type Labels } from './labels.ts'
 import type { MetricName } from './metrics.ts'
 

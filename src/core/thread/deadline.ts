@@ -1,4 +1,4 @@
-import type { LossReason } from '../../contract/events.ts'
+import type { LossReason } from '../../contract/lease-events.ts'
 import { Deadline } from '../deadline.ts'
 import type { SharedTerm } from './term.ts'
 

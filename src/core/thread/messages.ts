@@ -1,5 +1,5 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import type { LeaseEvents } from '../../contract/events.ts'
+import type { LeaseEvents } from '../../contract/lease-events.ts'
 import type { Claim } from '../../contract/store.ts'
 import type { SharedStatistics } from './disruptions.ts'
 

@@ -1,5 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
-import { events, type LeaseEvents } from '../../contract/events.ts'
+import { events } from '../../contract/events.ts'
+import type { LeaseEvents } from '../../contract/lease-events.ts'
 import { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 import type { Connections } from './connections.ts'

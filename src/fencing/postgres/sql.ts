@@ -39,7 +39,7 @@ create table if not exists ${marks} (
 ) with (fillfactor = 50);
 comment on table ${marks} is 'Holdfast marks, format 1: the highest token that each resource was shown';
 
--- Call it first of all in the transaction that writes. It raises the SQLSTATE ${STALE} if a higher token was shown.
+-- Call it first in the transaction that writes. It raises the SQLSTATE ${STALE} if a higher token was shown.
 create or replace function ${raise}(_resource text, _lineage integer, _token bigint) returns void
 ${FUNCTION}
 declare
@@ -55,7 +55,7 @@ begin
   elsif (_seen.lineage, _seen.token) > (_lineage, _token) is not true then
     perform pg_advisory_xact_lock(hashtext('${marks}'), hashtext(_resource));
   end if;
-  -- Who is late needs no lock of the row, and would wait with it for all that the newest holder does.
+  -- A late holder needs no row lock. With one, it would wait for the transaction of the newest holder.
   select lineage, token into _seen from ${marks} where resource = _resource;
   if not found or (_seen.lineage, _seen.token) <= (_lineage, _token) then
     insert into ${marks} as mark (resource, lineage, token) values (_resource, _lineage, _token)

@@ -115,10 +115,10 @@ local function write(key, value, token, life, state, rest)
   remember(key, token, life)
 end
 
--- Writes the state of a name in place, at a fixed width: when it falls free, and whether there is a queue.
+-- Writes the state of a name in place, at a fixed width: when its lease ends, and whether there is a queue.
 local function mark(key, state) put(key, 'SETRANGE', key, '2', state) end
 
--- The value of a name, and another. MGET shows a key of another type as missing, which GET refuses.
+-- The values of a name and of another key. MGET reads a key of another type as missing. GET refuses it.
 local function read(key, other)
   local found = call('MGET', key, other)
   return found[1] or call('GET', key), found[2]
@@ -133,7 +133,7 @@ local function parse(key, value)
   local held = state == 'held'
   local most = held and tonumber(ttl) or 0
   ends = tonumber(ends)
-  -- Only a clock that was set back makes more remain than the ttl, which is then enough.
+  -- More than the ttl remains only after the clock was set back. The lease is then shortened to its ttl.
   if ends - now > most then
     ends = now + most
     mark(key, format('%013.0f %s %s', ends, state, line))
@@ -182,8 +182,8 @@ local function queue(key, id, isNew, ttl, details)
   end
 end
 
--- Wakes the first waiter whose process is subscribed. If it has not asked recently it may be paused: so the first waiter
--- of another process is told to ask after the grace periods before it. A cluster counts receivers on one node only.
+-- Wakes the first waiter whose process is subscribed. A waiter that has not asked recently may be paused. So the first
+-- waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers on one node only.
 local function wake(key)
   lapse(key)
   local ids = call('ZRANGE', key .. ':line', 0, 9)

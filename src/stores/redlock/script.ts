@@ -4,10 +4,10 @@ import { GONE, LINE, type Script, scriptOf } from '../redis/script.ts'
 export const PAGE = 1_000
 
 /**
- * What one node does. Before the requests stand the channel, '0', the `run_id` of the server, when it started and how
- * long nobody votes who may have forgotten; the last key is where a node notes since when it remembers.
+ * The script of one node. `ARGV` begins with the channel, '0', the `run_id` of the server, the time when it started, and
+ * `maxTtl`. The last key is the note of the node: since when it remembers.
  *
- * Of a claim that is renewed, annotated or released, the id is followed by 16 digits of its token, or zeros.
+ * In renew, annotate and release, 16 digits of the token follow the id, or zeros.
  */
 export const script: Script = scriptOf({
   touches: { vote: [...LINE, GONE], release: [...LINE, GONE], concede: [GONE], break: LINE, look: LINE },
@@ -16,17 +16,17 @@ export const script: Script = scriptOf({
   verbs: `
 local runId, startedAt, maxTtl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
--- Of one machine whose clock is ahead by a century the counters must not take over that century.
+-- A client whose clock is a century ahead must not move the tokens by a century.
 local highest = floor + 10000000
 local function capped(attempt) return tonumber(attempt) <= highest and attempt or format('%.0f', highest) end
 
--- A node that may have forgotten a vote gives none while a lease of then may live: after a restart, whatever it kept, and
--- when the note is gone, and with it perhaps all else. Uptime has whole seconds.
+-- A node that may have forgotten a vote does not vote while a lease of that time may last: after a restart, whatever it
+-- kept, and when the note is gone, because all other keys may be gone too. Uptime has whole seconds.
 local votesIn = 0
 if maxTtl > 0 then
   local note = call('GET', KEYS[#KEYS])
   local of, since = match(note or '', '^(%x+) (%d+)$')
-  -- A clock that was set back makes a moment of before one to come: then all begins anew.
+  -- After the clock was set back, an earlier time is in the future. Then the quarantine begins again.
   if of ~= runId or since - now > 1000 then
     local afterStart = math.min(startedAt, now) + 1000
     since = (note and afterStart + maxTtl > now) and afterStart or now
@@ -35,14 +35,14 @@ if maxTtl > 0 then
   votesIn = math.min(math.max(since + maxTtl - now, 0), maxTtl)
 end
 
--- Stands for the attempt once a vote was renewed: it is part of a lease then, and no attempt that was given up earlier,
--- and whose withdrawal comes late, may take it away.
+-- The attempt of a renewed vote. Such a vote is part of a lease, and the late withdrawal of an earlier attempt must not
+-- free it.
 local RENEWED = '9007199254740991'
 local LAST_TOKEN = '9007199254740991'
 
--- Of what a value says of a claim: which attempt got the vote, and the details.
+-- The attempt that got the vote, and the details of the claim.
 local function attemptOf(value, start) return match(value, ' (%d+) (.*)$', start) end
--- Which note of the claim these are; those of its votes have no number.
+-- The revision of the note. The note of a vote has none.
 local function revisionOf(details) return tonumber(match(details, ',(%d+)%] *$') or 0) end
 local function idOf(value, start) return match(value, '^[^ ]+', start) end
 
@@ -53,7 +53,7 @@ local function higher(token, least)
   return format('%.0f', new)
 end
 
--- The same for a name that is freed, which a token at its end must not prevent.
+-- The same for a release, which must also work with the last token.
 local function freed(token, least)
   return tonumber(token) >= tonumber(LAST_TOKEN) and LAST_TOKEN or higher(token, least)
 end
@@ -62,15 +62,15 @@ local function hold(key, value, token, ends, line, ttl, life, rest)
   write(key, value, token, life, ends .. ' held ' .. line, ttl .. ' ' .. rest)
 end
 
--- Frees a name that was held, and so is remembered for long enough; its token never falls. Unless the new one has a
--- digit more, what follows it stays as it is.
+-- Frees a held name. Its key lives long enough, and its token never falls. A new token of the same length is written in
+-- place.
 local function free(key, value, line, token, new, ttl, start)
   local state = endOf('0') .. ' free ' .. line
   if #new ~= #token then return write(key, value, new, MEMORY, state, ttl .. ' ' .. sub(value, start)) end
   mark(key, state .. ' ' .. new)
 end
 
--- Raises the token of a name that is free, and perhaps unknown.
+-- Raises the token of a free name, which may be unknown.
 local function remind(key, value, line, token, new, ttl, start)
   if not value then return write(key, value, new, MEMORY, endOf('0') .. ' free 0', '0 - 0 []') end
   free(key, value, line, token, new, ttl, start)
@@ -86,7 +86,7 @@ local function vote(key, id, ttl, life, queues, rest)
   if held and isOf(id, value, start) then
     local before, kept = attemptOf(value, start)
     if tonumber(before) > tonumber(attempt) then attempt = before end
-    -- A late copy of the request must not shorten what was renewed for longer since.
+    -- A stale copy of the request must not shorten a lease that was renewed for longer since.
     if ends - now > tonumber(ttl) then ttl, ends = granted, format('%013.0f', ends) else ends = endOf(ttl) end
     hold(key, value, token, ends, line, ttl, life, id .. ' ' .. attempt .. ' ' .. kept)
     return '+' .. token
@@ -147,7 +147,7 @@ local function annotate(key, key2, _, _, _, details)
   if not held then return tonumber(token) > known and '0' or 'f' end
   if not isOf(id, value, start) then return '0' end
   local from = match(value, ' %d+ ()', start)
-  -- A later note may have come by another connection.
+  -- A later note may have arrived over another connection.
   if revisionOf(details) > revisionOf(sub(value, from)) then describe(key, value, from, details) end
   return '+' .. token
 end
@@ -158,7 +158,7 @@ local function release(key, key2, memory)
   local held, _, line, token, ttl, start = parse(key, value)
   local own = held and isOf(id, value, start)
   local waited = line == '1' and leave(key, { id })
-  -- A renewal that comes late must not bring it back.
+  -- A late renewal must not restore it.
   local new = known > 0 and freed(known, token) or token
   if own then free(key, value, line, token, new, ttl, start)
   elseif not held and new ~= token then remind(key, value, line, token, new, ttl, start) end
@@ -187,7 +187,7 @@ local function breakLease(key, _, _, _, _, least)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
-  -- Without a higher token the lease is ended all the same.
+  -- The lease ends even if no higher token is left.
   local fine, new = pcall(higher, token, capped(least))
   free(key, value, line, token, fine and new or token, ttl, start)
   if line == '1' then wake(key) end
@@ -204,7 +204,7 @@ local function raise(key, _, _, _, _, least)
   return '1'
 end
 
--- The queue comes in pages, since a script holds up the whole server.
+-- The queue is read in pages, because a script blocks the whole server.
 local function look(key, _, _, _, _, from)
   local value = call('GET', key)
   local held, ends, line, token, _, start = parse(key, value)

@@ -93,9 +93,9 @@ function wire(client: Client): Wire {
       const result = Array.isArray(results) ? results.at(-1) : results
       return result?.rows[0]
     },
-    async listen(channel, heard) {
+    async listen(channel, notify) {
       client.on('notification', (message: { channel: string; payload?: string }) => {
-        if (message.channel === channel) heard(message.payload ?? '')
+        if (message.channel === channel) notify(message.payload ?? '')
       })
       await query({ text: `listen "${channel}"` })
     },

@@ -37,7 +37,7 @@ export class Quorum {
   /** Any two sets of this many nodes overlap. */
   readonly majority: number
   readonly environment: Environment
-  readonly #told = new Set<Promise<unknown>>()
+  readonly #owed = new Set<Promise<unknown>>()
 
   constructor(members: readonly Member[], nodeTimeout: number, environment: Environment) {
     this.nodes = members.map(member => new Node(member, environment.clock, nodeTimeout))
@@ -105,17 +105,17 @@ export class Quorum {
 
   /** Sends a request that must reach the node even if it is unresponsive. Resolves when it answers, or after the timeout. */
   tell(node: Node, put: (member: Member) => Promise<Answer<unknown>>): Promise<unknown> {
-    const told: Promise<unknown> = node.ask(put, { owed: true }).then(
-      () => this.#told.delete(told),
-      () => this.#told.delete(told),
+    const request: Promise<unknown> = node.ask(put, { owed: true }).then(
+      () => this.#owed.delete(request),
+      () => this.#owed.delete(request),
     )
-    this.#told.add(told)
-    return told
+    this.#owed.add(request)
+    return request
   }
 
   /** Resolves when no such request is in flight. */
   async settled(): Promise<void> {
-    await Promise.all(this.#told)
+    await Promise.all(this.#owed)
   }
 
   /** The error for too few answers that count. It names the reason of each node; the cause has an error of each. */

@@ -127,11 +127,11 @@ export class QuorumStore implements Store {
   async #watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
     this.#begin(signal)
     const { nodes, majority, size } = this.#quorum
-    const heard = new Set<Member>()
+    const notified = new Set<Member>()
     const hear = (member: Member, delay: number): void => {
-      heard.add(member)
-      const isMajority = heard.size >= majority
-      if (isMajority) heard.clear()
+      notified.add(member)
+      const isMajority = notified.size >= majority
+      if (isMajority) notified.clear()
       wake(isMajority ? delay : Math.max(delay, WAKES_TOGETHER))
     }
     // Subscriptions have their own connection, whose failures say nothing about the node.

@@ -183,7 +183,8 @@ local function queue(key, id, isNew, ttl, details)
 end
 
 -- Wakes the first waiter whose process is subscribed. A waiter that has not asked recently may be paused. So the first
--- waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers on one node only.
+-- waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers on one
+-- node only.
 local function wake(key)
   lapse(key)
   local ids = call('ZRANGE', key .. ':line', 0, 9)
@@ -192,9 +193,9 @@ local function wake(key)
   for place, waiter in ipairs(call('HMGET', key .. ':waiter', unpack(ids))) do
     local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
     if target ~= '-' and target ~= first then
-      local heard = redis.pcall('PUBLISH', target, ids[place] .. (first and ' ' .. (place - 1) * TURN or ''))
-      if type(heard) ~= 'number' then refused = heard.err end
-      if cluster or type(heard) ~= 'number' or heard > 0 then
+      local receivers = redis.pcall('PUBLISH', target, ids[place] .. (first and ' ' .. (place - 1) * TURN or ''))
+      if type(receivers) ~= 'number' then refused = receivers.err end
+      if cluster or type(receivers) ~= 'number' or receivers > 0 then
         if first or now - asked < TURN then return end
         first = target
       end

@@ -8,7 +8,7 @@ import { heldBy, recordsOf } from './inspection.ts'
 import type { Node, Queue } from './nodes.ts'
 import { Ownership } from './ownership.ts'
 import type { Asked, Held, Place, Settings } from './place.ts'
-import { MOST_TRIES, tooManyChanges } from './retries.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** How claims acquire names, or join their queues. */
 export class Acquisition {
@@ -41,7 +41,7 @@ export class Acquisition {
     let queue: Queue | undefined
     if (place?.node?.kind === 'h') queue = await group.queues.lookAtNewest(connection, name)
     else if (place || this.#gracePeriods.isBusy(name)) queue = await group.queues.look(connection, name)
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       signal.throwIfAborted()
       let mine = queue?.of(id)[0]
       if (!queue || !mine) {

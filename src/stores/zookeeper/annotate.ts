@@ -5,12 +5,12 @@ import { leaseOf } from './inspection.ts'
 import type { Paths } from './paths.ts'
 import { code, setData } from './protocol.ts'
 import { dataOf } from './record.ts'
-import { MOST_TRIES, tooManyChanges } from './retries.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** Writes the note of the claim. False if it no longer holds. `group`: one whose session keeps no lease alive. */
 export async function annotate(group: Group, paths: Paths, claim: Claim, signal: AbortSignal): Promise<boolean> {
   const { name, note } = claim
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const connection = await group.connection(0)
     const held = await leaseOf(group, connection, paths, claim)
     if (!held) return false

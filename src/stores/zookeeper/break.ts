@@ -2,12 +2,12 @@ import { Refused } from './failure.ts'
 import type { Group } from './group.ts'
 import type { Paths } from './paths.ts'
 import { code, deleteStep, multi, setDataStep } from './protocol.ts'
-import { MOST_TRIES, tooManyChanges } from './retries.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** Deletes the node that holds. The id of that transaction is the token that outranks it, and is stored with the name. */
 export async function breakLease(group: Group, paths: Paths, name: string, by: string): Promise<bigint | undefined> {
   const mark = setDataStep(paths.name(name), JSON.stringify([1, by]))
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const connection = await group.connection(0)
     const { holder } = await group.queues.lookAtNewest(connection, name)
     if (!holder) return undefined

@@ -7,7 +7,7 @@ import { decode, type Paths } from './paths.ts'
 import type { Held } from './place.ts'
 import { code, getChildren, getData, type Stat, sync } from './protocol.ts'
 import { detailsOf, recordOf } from './record.ts'
-import { MOST_TRIES, tooManyChanges } from './retries.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** All names with the prefix that have or recently had claims, sorted. */
 export async function namesFrom(group: Group, { root }: Paths, prefix: string): Promise<string[]> {
@@ -30,7 +30,7 @@ export async function lookAt(group: Group, paths: Paths, names: readonly string[
   const connection = await group.connection(0)
   const synced = group.send(connection, sync(paths.root))
   const looks = names.map(async name => {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const { nodes, holder } = await group.queues.look(connection, name)
       const records = await recordsOf(group, connection, paths, name, nodes)
       // The node was gone, perhaps because the lease moved to another session.
@@ -65,7 +65,7 @@ export async function leaseOf(
   paths: Paths,
   { name, id }: ClaimKey,
 ): Promise<Held | undefined> {
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const { holder, mark } = await group.queues.lookAtNewest(connection, name)
     if (holder?.id !== id) return undefined
     const held = await heldBy(group, connection, paths, name, holder)

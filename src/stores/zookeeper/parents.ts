@@ -31,14 +31,14 @@ export class Parents {
     request: Request<Made>,
     alongside: () => Promise<Also>,
   ): Promise<[PromiseSettledResult<Made>, Also]> {
-    for (let tries = 0; ; tries++) {
+    for (let attempt = 0; ; attempt++) {
       const making = this.#makeName(connection, name)
       const creating = this.#send(connection, request) as Promise<Made>
       const [made, created, also] = await Promise.allSettled([making, creating, alongside()])
       const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
       // A server without container nodes reports this, and closes the connection before it answers the other requests.
       if (made.status === 'rejected' && isRefused(made.reason, code.unimplemented)) throw made.reason
-      if (!isMissing || tries > 1) {
+      if (!isMissing || attempt > 1) {
         if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason
         return [created, also.value]
       }

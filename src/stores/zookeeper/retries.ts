@@ -1,11 +1,11 @@
 import { LeaseError } from '../../contract/errors.ts'
 
 /** How often a request starts again because others changed the queue meanwhile. */
-export const MOST_TRIES = 10
+export const MAX_ATTEMPTS = 10
 
 export function tooManyChanges(name: string): LeaseError {
   return new LeaseError(
     'STORE_UNAVAILABLE',
-    `the queue of ${JSON.stringify(name)} changed during each of ${MOST_TRIES} attempts`,
+    `the queue of ${JSON.stringify(name)} changed during each of ${MAX_ATTEMPTS} attempts`,
   )
 }

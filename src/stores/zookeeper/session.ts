@@ -132,7 +132,7 @@ export class Session {
     this.#connection?.end(new Disconnected('it was replaced'))
     const { servers } = this.#ensemble
     const failures: string[] = []
-    for (let tries = 0; tries < servers.length; tries++) {
+    for (let attempt = 0; attempt < servers.length; attempt++) {
       const server = servers[this.#next % servers.length] as Server
       try {
         return await this.#attach(server)

@@ -10,7 +10,7 @@ import { Groups } from './groups.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
 import type { Asked, Settings } from './place.ts'
-import { MOST_TRIES, tooManyChanges } from './retries.ts'
+import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** Parents read by one request of `inspect`. */
 const PAGE = 500
@@ -100,7 +100,7 @@ export class ZooKeeperStore implements Store {
       group.forget(known)
     }
     let before = this.#groups.of(id)?.places.get(id)
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const connection = await group.connection(least, ttl)
       signal.throwIfAborted()
       const { paths } = this.#settings
@@ -141,7 +141,7 @@ export class ZooKeeperStore implements Store {
   /** The claims of a session end with it. A request that finds it ended is retried once with a new session. */
   async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
     signal.throwIfAborted()
-    for (let tries = 0; ; tries++) {
+    for (let attempt = 0; ; attempt++) {
       if (this.#isClosed) throw closed()
       try {
         return await ask()
@@ -149,7 +149,7 @@ export class ZooKeeperStore implements Store {
         if (signal.aborted && error === signal.reason) throw error
         if (this.#isClosed) throw closed()
         this.#groups.drop()
-        if (!(error instanceof Expired) || tries > 0) throw failure(error, true)
+        if (!(error instanceof Expired) || attempt > 0) throw failure(error, true)
       }
     }
   }

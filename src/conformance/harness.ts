@@ -11,6 +11,8 @@ export type Need =
   | 'watch'
   /** A lease is independent of the client that acquired it: others can renew and release it, and it outlives that client. */
   | 'apart'
+  /** Simultaneous acquires of one claim through two clients are granted one token. A majority of servers cannot. */
+  | 'one token'
   /** A lease can be broken. */
   | 'break'
   /** Each open store has its own resources to close. */

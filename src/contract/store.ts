@@ -6,7 +6,8 @@
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
  *     keeps its token, and its lease lasts at least `ttl` from then on. A waiter that asks again keeps its position.
  *     Copies of a request may arrive together, and many claims may have the same owner. This holds through any client of
- *     the same server, unless `guarantees.longestUnattended` is 0.
+ *     the same server, unless `guarantees.longestUnattended` is 0. Over a quorum, simultaneous acquires of one claim
+ *     through two clients may be granted different tokens. The core acquires a claim through one client only.
  *
  * R2. No request waits for a name. `acquire` answers `Busy` at once. The answer says when to ask again, and who holds the
  *     name if the store can tell. A claim that does not queue leaves nothing behind.

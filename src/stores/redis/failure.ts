@@ -57,7 +57,7 @@ const refusals: readonly Refusal[] = [
 ]
 
 const format = /\bFORMAT (\S*)/
-const exhausted = /\bTOKEN (\d.*)/
+const exhausted = /\b(TOKEN|COUNTER) (.*)/
 const otherType = /\bWRONGTYPE\b/
 
 /** Classifies failed requests to one server or cluster. */
@@ -125,11 +125,11 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
       `another version of Holdfast wrote the lease in format ${other}, this one knows format 1: use the same version ` +
       'everywhere'
     )
-  const last = exhausted.exec(text)?.[1]
-  if (last !== undefined)
+  const [, of, last] = exhausted.exec(text) ?? []
+  if (of)
     return (
-      `the name has used up its tokens (the last is ${last}): to start again delete the key ${key}, see ` +
-      'docs/stores/redis.md'
+      `the ${of === 'TOKEN' ? 'name' : 'server'} has used up its tokens (the last is ${last}): to start again delete the ` +
+      `key ${of === 'TOKEN' ? key : 'PREFIX:token'}, see docs/stores/redis.md`
     )
   if (otherType.test(text))
     return `the key ${key}, or one that begins with it, is of another type (${text}): choose another prefix, or delete it`

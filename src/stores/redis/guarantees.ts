@@ -8,7 +8,10 @@ export function guaranteesOf(driver: RedisDriver): Guarantees {
     exclusion:
       'while the server keeps what it acknowledged, and its clock is not set forward; fencing decides otherwise',
     token:
-      'a counter per name, kept for 24 hours, never below the clock of the server in microseconds; after a loss of data it rises unless that clock went back by more than the outage',
+      (driver.isCluster
+        ? 'a counter per name, kept for 24 hours; '
+        : 'one counter of all names, so it rises whatever the clock does; ') +
+      'never below the clock of the server in microseconds; after a loss of data it rises unless that clock went back by more than the outage',
     order: 'first come, first served',
     waiting: driver.canListen ? 'pushed' : 'polled',
     shortestTtl: 100,

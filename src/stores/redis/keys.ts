@@ -20,6 +20,11 @@ export class Keys {
     return this.prefix + OPEN + name + CLOSE
   }
 
+  /** The key of the highest token that a server gave to any name. */
+  get counter(): string {
+    return `${this.prefix}:token`
+  }
+
   /** The name that a key belongs to, or `undefined` if it is not one of this store's. */
   nameOf(key: string): string | undefined {
     const start = this.prefix.length + OPEN.length

@@ -3,7 +3,7 @@ import { TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Wire } from './client.ts'
 
-/** Milliseconds for which an unused name keeps its last token. */
+/** Milliseconds for which an unused name keeps its last token where no counter of the server covers it. */
 export const MEMORY = 86_400_000
 
 /** A program that a server runs as one step. */
@@ -30,6 +30,10 @@ export interface Parts {
   readonly first?: number
   /** Lua for the first answer, which begins with the time. @default 'now' */
   readonly head?: string
+  /** Lua that comes before the functions, and may return the answers. It has what `clock` below declares. */
+  readonly fastPath?: string
+  /** Lua that comes after all requests. */
+  readonly last?: string
 }
 
 /**
@@ -40,8 +44,8 @@ export interface Parts {
  * number made into text 0.3, and matching `%S+` twice as long as `[^ ]+`. `SET` with `PX` takes longer than `SET` and
  * `PEXPIRE`, and `SETRANGE` less than either. Tokens are written with `%.0f`: Lua itself prints 1.7e15 as `1.7e+15`.
  */
-export function scriptOf({ verbs, touches, first = 3, head = 'now' }: Parts): Script {
-  const source = `${common}${verbs}${carryOut(first, head)}`
+export function scriptOf({ verbs, touches, first = 3, head = 'now', fastPath = '', last = '' }: Parts): Script {
+  const source = `${clock}${fastPath}${common}${verbs}${carryOut(first, head, last)}`
   return { source, sha: createHash('sha1').update(source).digest('hex'), touches }
 }
 
@@ -67,18 +71,20 @@ export async function evaluate(
   return answer
 }
 
+const clock = `
+local call, match, sub, format, rep = redis.call, string.match, string.sub, string.format, string.rep
+local time = call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- The hybrid clock, in microseconds: without the last token, after a restart or a failover, tokens still rise.
+local floor = time[1] * 1000000 + time[2]
+local LAST_TOKEN = 9007199254740991
+`
+
 const common = `
 -- Why messages to waiters were refused, if they were.
 local refused
 local TURN, MEMORY, SHORTEST_PLACE = ${TURN}, ${MEMORY}, ${placeLifetime(0)}
-local call, match, sub, format, rep = redis.call, string.match, string.sub, string.format, string.rep
 local channel, cluster = ARGV[1], ARGV[2] == '1'
-
-local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- The hybrid clock, in microseconds: without the last token, after a day, a restart or a failover, tokens still rise.
-local floor = time[1] * 1000000 + time[2]
-local floorText = time[1] .. sub('00000' .. time[2], -6)
 
 -- By ttl: when a lease that is granted now ends, always in 13 digits.
 local terms = {}
@@ -103,9 +109,12 @@ local function put(key, ...)
   end
 end
 
+-- Answers a number that no token of a forgotten name exceeds, if the store has one.
+local counter
+
 -- Keeps a name for LIFE ms; for longer if the clock was ahead when its token was granted.
 local function remember(key, token, life)
-  if tonumber(token) > floor then life = math.ceil(token / 1000) - now + life end
+  if tonumber(token) > floor and not (counter and tonumber(token) <= counter()) then life = math.ceil(token / 1000) - now + life end
   call('PEXPIRE', key, life)
 end
 
@@ -148,13 +157,6 @@ end
 
 local function isOf(id, value, start) return sub(value, start, start + #id) == id .. ' ' end
 local function detailsOf(value, start) return match(value, ' (.*)$', start) end
-
-local function nextToken(token)
-  local new = token + 1
-  if new <= floor then return floorText end
-  if new > 9007199254740991 then error('TOKEN ' .. token) end
-  return format('%.0f', new)
-end
 
 local function leave(key, ids)
   call('ZREM', key .. ':lapse', unpack(ids))
@@ -204,7 +206,7 @@ local function wake(key)
 end
 `
 
-const carryOut = (first: number, head: string): string => `
+const carryOut = (first: number, head: string, last: string): string => `
 -- Equal requests, one after the other, share a line of parameters.
 local answers = { ${head} }
 for at = ${first}, #ARGV, 2 do
@@ -222,6 +224,6 @@ for at = ${first}, #ARGV, 2 do
     answers[#answers + 1] = result
   end
 end
-if refused then answers[1] = answers[1] .. '\\n' .. refused end
+${last}if refused then answers[1] = answers[1] .. '\\n' .. refused end
 return answers
 `

@@ -14,6 +14,12 @@ import { Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
 import { script } from './verbs.ts'
 
+/**
+ * Milliseconds for which a name that was not released keeps its value, where a counter of the server covers its token. Its
+ * waiters need it for the order.
+ */
+const SHORT_MEMORY = 3_600_000
+
 /** The parameters of a release: for how long an unknown claim is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
 
@@ -23,6 +29,7 @@ export class RedisStore implements Store {
   /** Only where a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #keys: Keys
+  readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
 
@@ -31,7 +38,10 @@ export class RedisStore implements Store {
     this.guarantees = guaranteesOf(driver)
     this.#keys = new Keys(driver.keyPrefix + prefix)
     const channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
-    const preamble = { keys: [], args: [channel, driver.isCluster ? '1' : '0'] }
+    this.#memory = driver.isCluster ? MEMORY : SHORT_MEMORY
+    const preamble = driver.isCluster
+      ? { keys: [], args: [channel, '1'] }
+      : { keys: [this.#keys.counter], args: [channel, '0'] }
     this.#requests = new Requests(driver, { script, prepare: async () => preamble })
     this.#notifications = notificationsOf(driver, channel)
     if (driver.canListen) this.watch = ({ id }, wake, signal) => this.#notifications.watch(id, wake, signal)
@@ -40,7 +50,7 @@ export class RedisStore implements Store {
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, ttl, queue } = claim
     const { subscription } = this.#notifications
-    const parameters = `${ttl} ${ttl + MEMORY} ${queue ? 1 : 0} ${detailsOf(claim)}`
+    const parameters = `${ttl} ${ttl + this.#memory} ${queue ? 1 : 0} ${detailsOf(claim)}`
     const request = { verb: 'acquire', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
     const { now, value } = await this.#requests.put(request, signal)
     const answer = String(value)
@@ -53,7 +63,7 @@ export class RedisStore implements Store {
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const parameters = `${ttl} ${ttl + MEMORY} 0 `
+    const parameters = `${ttl} ${ttl + this.#memory} 0 `
     const request = { verb: 'renew', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
     const { value } = await this.#requests.put(request, signal)
     const token = tokenOf(value)
@@ -80,7 +90,7 @@ export class RedisStore implements Store {
 
   async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     const key = this.#keys.lease(name)
-    const request = { verb: 'break', key, id: '-', parameters: '0 0 0 ', limit: LONGEST_REQUEST }
+    const request = { verb: 'break', key, id: '-', parameters: `0 ${this.#memory} 0 `, limit: LONGEST_REQUEST }
     const { value } = await this.#requests.put(request, signal)
     return tokenOf(value)
   }

@@ -1,9 +1,36 @@
+import { fastPath } from './fast-path.ts'
 import { GONE, LINE, type Script, scriptOf } from './script.ts'
 
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
   touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE },
+  fastPath,
+  // Not before the first grant is written: a server that is out of memory refuses it before.
+  last: "if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end\n",
   verbs: `
+-- The counter of the server: no token of a name that it forgot is higher. In a cluster each name would have it on another
+-- node, so there is none.
+local highest, isHigher = cluster and 0 or nil, false
+function counter()
+  if not highest then
+    highest = tonumber(redis.pcall('GET', KEYS[#KEYS]) or '0')
+    if not highest then error('COUNTER -') end
+  end
+  return highest
+end
+
+local function nextToken(token)
+  local new, what = math.max(floor, counter() + 1), 'COUNTER '
+  if tonumber(token) >= new then
+    -- Only this name is so far ahead, and it is remembered by itself.
+    new, what = token + 1, 'TOKEN '
+  elseif not cluster then
+    highest, isHigher = new, true
+  end
+  if new > LAST_TOKEN then error(what .. format('%.0f', new - 1)) end
+  return format('%.0f', new)
+end
+
 -- Extends the lease of the same claim, from now.
 local function prolong(key, value, line, token, granted, start, ttl, life)
   local state = endOf(ttl) .. ' held ' .. line
@@ -59,24 +86,26 @@ end
 
 local function release(key, id, memory)
   local value = call('GET', key)
-  local held, _, line, _, _, start = parse(key, value)
+  local held, _, line, token, _, start = parse(key, value)
   local own = held and isOf(id, value, start)
   local waited = not own and line == '1' and leave(key, { id })
-  if own then mark(key, endOf('0') .. ' free ' .. line) end
+  -- Ending its time deletes a key. DEL would take one more permission.
+  if own and line == '0' and tonumber(token) <= counter() then call('PEXPIRE', key, 0)
+  elseif own then mark(key, endOf('0') .. ' free ' .. line) end
   if line == '1' and (own or waited and not held) then wake(key) end
   if own or waited then return '1' end
   call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
   return '0'
 end
 
-local function breakLease(key)
+local function breakLease(key, _, _, life)
   local value = call('GET', key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '0' end
   -- If no higher token is left, the lease ends all the same.
   local fine, new = pcall(nextToken, token)
   if fine then token = new end
-  write(key, value, token, MEMORY, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
+  write(key, value, token, life, endOf('0') .. ' free ' .. line, ttl .. ' ' .. sub(value, start))
   if line == '1' then wake(key) end
   if not fine then error(new .. '; its lease was ended', 0) end
   return '+' .. token

@@ -55,15 +55,25 @@ test('a lease that was extended by a clock set back ends after one more ttl, onc
   await until('it has ended', async () => (await acquire(store, claimOf('a'))).held)
 })
 
-test('raises tokens although the clock went back, as long as the counter exists', async () => {
+test('raises tokens although the clock went back, also those of a forgotten name, as long as the counter exists', async () => {
   const claim = claimOf('a')
   const token = await hold(store, claim)
   await store.release(claim, signal)
-  clock.jumpWall(-HOUR)
+  expect(await server.call('EXISTS', 'holdfast:{:a}')).toBe(0)
+  clock.jumpWall(-1_000 * HOUR)
   const later = claimOf('a')
   expect(await hold(store, later)).toBe(token + 1n)
   expect(await store.break('a', 'test', signal)).toBe(token + 2n)
   expect(await hold(store, claimOf('a'))).toBe(token + 3n)
+})
+
+test('tokens fall if the counter is lost and the clock went back', async () => {
+  const claim = claimOf('a')
+  const token = await hold(store, claim)
+  await store.release(claim, signal)
+  await server.call('FLUSHALL')
+  clock.jumpWall(-HOUR)
+  expect(await hold(store, claimOf('a'))).toBeLessThan(token)
 })
 
 test('a server whose clock was in the year 2100 continues to count from there', async () => {
@@ -76,11 +86,34 @@ test('a server whose clock was in the year 2100 continues to count from there', 
   const claim = claimOf('a')
   expect(await hold(store, claim)).toBe(token + 1n)
   expect(await store.renew(claim, signal)).toMatchObject({ token: token + 1n })
-  // Until the day after that token, or another server with the right time would repeat it.
-  expect(await server.call('PTTL', 'holdfast:{:a}')).toBeGreaterThan(YEARS - HOUR)
-  expect(await hold(store, claimOf('b'))).toBeLessThan(token)
+  expect(await hold(store, claimOf('b'))).toBe(token + 2n)
   expect((await look(store, { name: 'a' }))[0]).toMatchObject({ token: token + 1n })
 })
+
+test('a name that is ahead of the counter is remembered by itself until its time', async () => {
+  const token = BigInt(Date.now() + YEARS) * 1_000n
+  await server.call('SET', 'holdfast:{:a}', `1 0000000000000 free 0 ${token} 1000 - []`)
+  const claim = claimOf('a')
+  expect(await hold(store, claim)).toBe(token + 1n)
+  expect(await hold(store, claimOf('b'))).toBeLessThan(token)
+  await store.release(claim, signal)
+  expect(await server.call('PTTL', 'holdfast:{:a}')).toBeGreaterThan(YEARS - HOUR)
+  expect(await hold(store, claimOf('a'))).toBe(token + 2n)
+})
+
+test.each(['9007199254740991', 'another program'])(
+  'refuses the counter %s, and says how to start again',
+  async value => {
+    await server.call('SET', 'holdfast:token', value)
+    await expect(hold(store, claimOf('a'))).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      retryable: false,
+      message: expect.stringMatching(
+        /^the server has used up its tokens .*: to start again delete the key PREFIX:token/,
+      ),
+    })
+  },
+)
 
 test('refuses a token above the largest exact integer', async () => {
   await server.call('SET', 'holdfast:{:a}', '1 0000000000000 free 0 9007199254740990 1000 - []')

@@ -64,6 +64,18 @@ test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, bl
   expect(stderr).toBe('')
 })
 
+const guides = globSync('docs/guides/*.md', { cwd: ROOT }).filter(page => page !== 'docs/guides/testing.md')
+
+// The second run finds the data of the first.
+test.each(guides)('the sample of %s runs as .mts, twice', async page => {
+  const [, sample = ''] = /^```ts\n(.*?)^```/ms.exec(readFileSync(join(ROOT, page), 'utf8')) ?? []
+  project.write('guide.mts', sample)
+  for (let run = 0; run < 2; run += 1) {
+    const { stdout, stderr } = succeed(await project.node('guide.mts'))
+    expect({ stdout, stderr }).toEqual({ stdout: expect.stringMatching(/^\S/), stderr: '' })
+  }
+})
+
 test('holdfast demo runs from the package', async () => {
   const { stdout, stderr } = succeed(await project.run('node_modules/.bin/holdfast', ['demo']))
   expect(stdout).toContain('60 orders, 60 invoices: 0 missing, 0 twice')

@@ -19,7 +19,7 @@ import { engineOf } from './engines.ts'
  *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
  *     mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
- *     zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]
+ *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]
  *
  * Rejects `INVALID_ARGUMENT` for an invalid URL or option, and `DRIVER_MISSING` with the command that installs the client.
  * It does not connect: the first call does, and reports a server that cannot be reached.

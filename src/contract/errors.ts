@@ -58,6 +58,7 @@ const LONGEST_MESSAGE = 2_000
 /** The error of one code, with the fields of that code. See `LeaseErrorCode` for the meaning of each code. */
 export interface CodedError<Code extends LeaseErrorCode> extends Error {
   readonly name: 'LeaseError'
+  /** What went wrong; `LeaseErrorCode` explains each code. */
   readonly code: Code
   /** The name of the lease, if the error is about one. */
   readonly lease: string | undefined

@@ -15,8 +15,8 @@ export declare class Lease implements AsyncDisposable {
   /** The name that is held. */
   readonly name: string
   /**
-   * The fencing token. It is higher than that of every earlier holder of this name, and never changes. Pass it to the
-   * resource, which refuses a token lower than the highest it has seen.
+   * The fencing token. It is higher than that of every earlier holder of this name (`store.guarantees.token` has the
+   * conditions), and never changes. Pass it to the resource, which refuses a token lower than the highest it has seen.
    */
   readonly token: bigint
   /** The name of the holder, for people to read. */
@@ -25,8 +25,8 @@ export declare class Lease implements AsyncDisposable {
   readonly ttl: number
   /**
    * Aborts when the lease is lost: at its deadline, which comes before another holder can acquire the name, or when the
-   * store answers that the lease is gone. A blocked event loop delays that timer. Reading `lease.signal` and
-   * `assertHeld()` look at the clock, and abort it at once.
+   * store answers that the lease is gone. A blocked event loop delays the abort; reading `lease.signal` and calling
+   * `assertHeld()` check the clock and abort it at once.
    *
    * The reason is a `LeaseError`: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` at `close()`. In `using` it also aborts with the
    * caller's own signal. It does not abort at `release()`.
@@ -34,7 +34,7 @@ export declare class Lease implements AsyncDisposable {
   get signal(): AbortSignal
   /** Milliseconds until the lease is over unless it is renewed; 0 when it is lost or released. */
   get remaining(): number
-  /** Resolves when the lease is over; never rejects. Does not keep the process alive. */
+  /** Resolves to how the lease ended, when it is over. Never rejects. Does not keep the process alive. */
   get ended(): Promise<LeaseEnd>
   /**
    * Throws if the lease is over: `LEASE_LOST`, `MAX_HOLD`, or `CLOSED` after release. It reads the clock, so it is right

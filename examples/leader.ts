@@ -29,8 +29,8 @@ async function consume(lease: Lease): Promise<void> {
     const number = Number(fence.transaction(lease, () => insert.get(lease.owner)?.number))
     console.log(`order ${number} by ${lease.owner}`)
     await lease.annotate(`${number} orders done`)
-    if (number === ORDERS / 2) stops[0]?.abort()
-    if (number === ORDERS) stops[1]?.abort()
+    if (number >= ORDERS / 2) stops[0]?.abort()
+    if (number >= ORDERS) stops[1]?.abort()
     await sleep(10, undefined, { signal: lease.signal }).catch(() => {})
   }
 }

@@ -7,17 +7,22 @@ import { type Locks, StoreLocks } from './create-locks.ts'
 import { engineOf } from './engines.ts'
 
 /**
- * Opens the store of a URL, with a client if it needs one. `close()` closes both.
+ * Makes locks over the store of a URL. If the store needs a client library, it is loaded from `node_modules`. `close()`
+ * also closes what was opened. `defaults` apply to every call that does not override them.
+ *
+ *     const locks = await connect('redis://localhost:6379', { ttl: 10_000 }) // milliseconds
+ *
+ * The URLs:
  *
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
  *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
  *     mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
- *     zookeeper://[user:password@]host[:port][,host[:port] …][/chroot][?prefix=…]
+ *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]
  *
  * Rejects `INVALID_ARGUMENT` for an invalid URL or option, and `DRIVER_MISSING` with the command that installs the client.
- * It does not wait for the server: the first request reports whether that can be reached.
+ * It does not connect: the first call does, and reports a server that cannot be reached.
  */
 export async function connect(url: string, defaults: LocksDefaults = {}): Promise<Locks> {
   const store = await openStore(url)

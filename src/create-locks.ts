@@ -9,10 +9,20 @@ import type { Host } from './recipes/host.ts'
 import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
 
-/** Leases on the names of one store, and leadership of them. */
+/**
+ * Distributed locks over one store: leases on names, and leadership of names. `using` runs work under a lease.
+ * `tryAcquire` does not wait. `lead` and `election` keep one leader among many processes.
+ */
 export interface Locks extends Leasing, Leadership {}
 
-/** Leases on the names of `store`. `defaults` apply to every call that does not override them. */
+/**
+ * Makes locks over a store, such as `sqlite(path)` or `redis(client)`. For a URL use `connect`. It sends no request: the
+ * first call connects. `defaults` apply to every call that does not override them. Call `close()` at the end.
+ *
+ *     const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 }) // milliseconds
+ *
+ * Throws `INVALID_ARGUMENT`.
+ */
 export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
   return new StoreLocks(store, defaults, coreEnvironment())
 }

@@ -1,4 +1,8 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { Rolldown } from 'tsdown'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -38,13 +42,35 @@ test('scripts are shipped without comments and long names', async () => {
   expect(redis?.code).not.toMatch(/^\s*--|^local function \w{3}/m)
 })
 
+test('a bundle that does not know its own place reports that its driver is missing', async () => {
+  const program =
+    "import { connect } from 'holdfast'; connect('redis://localhost').catch(({ code }) => console.log(code))"
+  const options = { transform: { define: { 'import.meta.url': 'undefined' } } } // as esbuild does in CommonJS
+  const chunks = await bundle(shipped(), program, options)
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-bundle-'))
+  try {
+    for (const { fileName, code } of chunks) writeFileSync(join(folder, fileName), code)
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    const entry = chunks.find(({ isEntry }) => isEntry)?.fileName ?? ''
+    const { stdout } = await promisify(execFile)(process.execPath, [entry], { cwd: folder })
+    expect(stdout).toBe('DRIVER_MISSING\n')
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
 function shipped(): Record<string, string> {
   return { holdfast: join(dist.folder, 'index.js'), 'holdfast/redis': join(dist.folder, 'redis.js') }
 }
 
 /** What a bundler makes of the program, with the entry points at these paths. */
-async function bundle(paths: Readonly<Record<string, string>>): Promise<Rolldown.OutputChunk[]> {
+async function bundle(
+  paths: Readonly<Record<string, string>>,
+  program = PROGRAM,
+  options: Rolldown.InputOptions = {},
+): Promise<Rolldown.OutputChunk[]> {
   const made = await Rolldown.rolldown({
+    ...options,
     input: 'program',
     platform: 'node',
     treeshake: { moduleSideEffects: false }, // as package.json says
@@ -52,7 +78,7 @@ async function bundle(paths: Readonly<Record<string, string>>): Promise<Rolldown
       {
         name: 'program',
         resolveId: id => (id === 'program' ? id : paths[id]),
-        load: id => (id === 'program' ? PROGRAM : undefined),
+        load: id => (id === 'program' ? program : undefined),
       },
     ],
   })

@@ -5,25 +5,27 @@ import type { LeaseRecord } from './store.ts'
 // Runs at the import of this module, and so of every entry point. An older Node would fail later and not say why.
 checkNode()
 
-/** Stable codes, for programs. */
+/**
+ * What went wrong. The codes are stable.
+ * - `ACQUIRE_TIMEOUT`: the name was not acquired within `wait`. `error.holder` is its holder.
+ * - `LEASE_LOST`: the lease ran out, was broken, or its session ended. `using` adds the `result` of the work.
+ * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed.
+ * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve.
+ * - `OUTCOME_UNKNOWN`: a request left and no answer came. It may or may not have been carried out.
+ * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written.
+ * - `INVALID_ARGUMENT`: an argument is invalid. The message says what was expected.
+ * - `DRIVER_MISSING`: a client library is not installed. The message has the command that installs it.
+ * - `CLOSED`: the lease was released, or `close()` was called.
+ */
 export type LeaseErrorCode =
-  /** The name was not acquired within `wait`. `holder` is its holder. */
   | 'ACQUIRE_TIMEOUT'
-  /** The lease is over: it ran out, was broken, or its session ended. `using` adds the `result` of the work. */
   | 'LEASE_LOST'
-  /** The lease was held for `maxHold` and is no longer renewed. */
   | 'MAX_HOLD'
-  /** The store does not answer, or answers that it cannot serve. */
   | 'STORE_UNAVAILABLE'
-  /** A request left and no answer came: it may or may not have been carried out. */
   | 'OUTCOME_UNKNOWN'
-  /** A newer holder has written to the resource already. */
   | 'STALE_TOKEN'
-  /** An argument is invalid. The message says what was expected. */
   | 'INVALID_ARGUMENT'
-  /** The package of the engine's client is not installed. The message has the command that installs it. */
   | 'DRIVER_MISSING'
-  /** The lease was released, or `close()` was called. */
   | 'CLOSED'
 
 export interface LeaseErrorOptions {
@@ -53,9 +55,10 @@ const brand = Symbol.for('holdfast.LeaseError')
 /** Characters of a message, because servers may answer with texts of any length. `cause` has the whole text. */
 const LONGEST_MESSAGE = 2_000
 
-/** The error of one code, with the fields of that code. */
+/** The error of one code, with the fields of that code. See `LeaseErrorCode` for the meaning of each code. */
 export interface CodedError<Code extends LeaseErrorCode> extends Error {
   readonly name: 'LeaseError'
+  /** What went wrong; `LeaseErrorCode` explains each code. */
   readonly code: Code
   /** The name of the lease, if the error is about one. */
   readonly lease: string | undefined
@@ -77,10 +80,13 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
 /** The error of this code; for several codes a union, which `code` narrows. */
 export type LeaseErrorOf<Code extends LeaseErrorCode> = Code extends LeaseErrorCode ? CodedError<Code> : never
 
-/** Any error of this package. `switch (error.code)` gives the fields of each code. Never distinguish errors by their text. */
+/**
+ * Any error of this package. `switch (error.code)` gives the fields of each code. In a `catch`, test with
+ * `LeaseError.is(error, 'LEASE_LOST')`. Texts of errors may change; codes do not.
+ */
 export type LeaseError = LeaseErrorOf<LeaseErrorCode>
 
-/** The class of these errors. */
+/** The class of the errors of this package. `LeaseError.is(error, code)` works across copies of it, unlike `instanceof`. */
 export interface LeaseErrorClass {
   readonly prototype: LeaseError
   /** `STALE_TOKEN` needs `token` and `highest` among the options. */

@@ -6,30 +6,54 @@ import type { AcquireOptions, CloseOptions, TryOptions } from './options.ts'
 
 /** Leases on the names of one store. */
 export interface Leasing extends AsyncDisposable {
+  /** The store of these locks. `store.guarantees` says what it promises. */
   readonly store: Store
   /**
-   * Acquires `name`, and waits while it is held. Rejects `ACQUIRE_TIMEOUT` after `wait`, `STORE_UNAVAILABLE` if the
-   * store did not answer for one ttl (or for the wait, if that is shorter), the reason of `signal` when it aborts,
-   * `CLOSED` and `INVALID_ARGUMENT`. A call that rejects leaves no claim behind.
+   * Acquires `name`, and waits while another holds it. The lease is renewed until `release()`. To release it in any case,
+   * prefer `using(name, work)`, or `await using lease = …`.
+   *
+   * Rejects:
+   * - `ACQUIRE_TIMEOUT`: the name was held for all of `wait` (default: no limit).
+   * - `STORE_UNAVAILABLE`: the store did not answer for one ttl, or for `wait` if that is shorter.
+   * - The reason of `signal`, when it aborts.
+   * - `CLOSED`, `INVALID_ARGUMENT`.
+   *
+   * A call that rejects leaves no claim behind.
    */
   acquire(name: string, options?: AcquireOptions): Promise<Lease>
-  /** Acquires `name` if it is free, else resolves to `undefined`. Never overtakes waiters. Rejects as `acquire`. */
+  /**
+   * Acquires `name` if it is free and nobody waits for it, else resolves to `undefined`. Does not wait. Rejects
+   * `STORE_UNAVAILABLE` if the store does not answer within 2 s, the reason of `signal`, `CLOSED` and `INVALID_ARGUMENT`.
+   */
   tryAcquire(name: string, options?: TryOptions): Promise<Lease | undefined>
   /**
-   * Acquires `name`, runs `work`, then releases. Resolves to the result of the work. Rejects with the error of the work,
-   * or with the reason of `lease.signal` if the work failed because of it. If the work returned after the lease was
-   * lost, it rejects `LEASE_LOST` or `MAX_HOLD` with the `result`. If the release fails, it emits `release_failed` and
-   * resolves to the result.
+   * Acquires `name`, waits while another holds it, runs `work`, and releases when the work has returned. Resolves to the
+   * result of the work. Pass `lease.signal` to what the work awaits: it aborts when the lease is lost.
+   *
+   *     await locks.using('reports', async lease => sendReports(lease.signal))
+   *
+   * Rejects as `acquire`, and with:
+   * - The error of the work, or the reason of `lease.signal` if the work failed because of it.
+   * - `LEASE_LOST` or `MAX_HOLD`, if the work returned after the lease was lost. `error.result` is its result.
+   *
+   * If the release fails, it emits `release_failed` and resolves to the result.
    */
   using<Result>(name: string, work: (lease: Lease) => PromiseLike<Result>, options?: AcquireOptions): Promise<Result>
-  /** The holder of `name`, and its waiters if the store keeps a queue. */
+  /**
+   * The holder of `name`, and its waiters if the store keeps a queue. Rejects `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`
+   * within 2 s, `CLOSED` and `INVALID_ARGUMENT`.
+   */
   inspect(name: string): Promise<NameState>
-  /** All leases on names that begin with `prefix`, each followed by its waiters in order. @default all */
+  /**
+   * All leases on names that begin with `prefix`, each followed by its waiters in order. Rejects as `inspect`.
+   * @default '', which is all names
+   */
   list(prefix?: string): AsyncIterable<LeaseRecord>
   /**
    * Takes the name from its holder. Resolves to a token that is higher than the holder's, or to `undefined` if nobody
    * held the name. The old holder learns of it at its next renewal. Until then only a resource that has seen a higher
-   * token refuses its writes. This process emits `lease_broken` with `by`. @default the owner of these locks
+   * token refuses its writes. `by` (default: the owner of these locks) is for the event `lease_broken` of this process.
+   * Rejects as `inspect`.
    */
   break(name: string, by?: string): Promise<bigint | undefined>
   /**
@@ -39,9 +63,12 @@ export interface Leasing extends AsyncDisposable {
    */
   advice(): Advice
   /**
-   * Rejects new claims and waits, and aborts the signals of leases, with `CLOSED`. Waits for work for `grace`. Then
-   * leases that are still held are no longer renewed, and end with their ttl. Waits up to 1 s for releases in the
-   * background. Then closes the store, which closes what it opened itself.
+   * Ends these locks, also if the store does not answer. Resolves within `grace` (default: 5 s) and 1 s; a heartbeat thread
+   * that does not end adds up to 5 s.
+   * - Calls that wait, and later calls, reject `CLOSED`. The signals of leases abort with `CLOSED`.
+   * - Work may go on for `grace`. Then leases that are still held are no longer renewed, and end by their ttl.
+   * - Releases in progress get up to 1 s.
+   * - The store closes what it opened itself, and no client of yours.
    */
   close(options?: CloseOptions): Promise<void>
 }

@@ -1,9 +1,11 @@
 import { checkDuration, checkHeartbeat, checkSignal, checkText, checkTtl, checkWait } from '../contract/check.ts'
 import type { Store } from '../contract/store.ts'
 
+/** How a lease is held. */
 export interface LeaseOptions {
   /**
-   * Milliseconds that the lease lasts unless it is renewed; a whole number, at least the `shortestTtl` of the store.
+   * Milliseconds that the lease lasts unless it is renewed. A dead holder blocks the name for about as long. A whole
+   * number, at least the `shortestTtl` of the store.
    * @default 10,000
    */
   readonly ttl?: number | undefined
@@ -19,24 +21,27 @@ export interface LeaseOptions {
   readonly heartbeat?: boolean | 'thread' | undefined
   /**
    * With `heartbeat: 'thread'`: milliseconds without a turn of the event loop after which the thread stops renewing. So
-   * a process that hangs for good loses the lease within this + ttl. A block of up to nine tenths of it is certainly
-   * tolerated. @default the ttl
+   * a process that hangs for good loses the lease within this + ttl + a third of the ttl. A block of up to nine tenths of
+   * it is certainly tolerated. @default the ttl
    */
   readonly livenessLimit?: number | undefined
-  /** Milliseconds after which the lease ends with `MAX_HOLD`, so that a hung job does not hold for ever. @default none */
+  /** Milliseconds after which the lease ends with `MAX_HOLD`, so that a job that hangs frees the name. @default none */
   readonly maxHold?: number | undefined
 }
 
+/** How a name is acquired without waiting. */
 export interface TryOptions extends LeaseOptions {
   /** Aborts the call, and in `using` also the signal of the lease. Has no effect on a lease that was returned. */
   readonly signal?: AbortSignal | undefined
 }
 
+/** How a name is acquired, and for how long to wait for it. */
 export interface AcquireOptions extends TryOptions {
   /** Milliseconds to wait for a name that is held. 0 asks once and does not queue. @default Infinity */
   readonly wait?: number | undefined
 }
 
+/** How `close` ends. */
 export interface CloseOptions {
   /** Milliseconds for which work may continue after its signal aborted. @default 5,000 */
   readonly grace?: number | undefined

@@ -2,7 +2,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { samplesOfPages } from '../samples.ts'
+import { hurried, samplesOfPages } from '../samples.ts'
 import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
@@ -52,16 +52,28 @@ test('it installs no other package', async () => {
 /** Complete programs of the documentation, as a reader pastes them. */
 const pasted: readonly [page: string, block: number, says: RegExp][] = [
   ['README.md', 0, /^process \d+ holds reports, token \d+\n$/],
-  ['docs/start.md', 0, /^(process \d+, token \d+, step \d of 5\n){5}$/],
-  ['docs/start.md', 3, /^$/],
+  ['docs/start.md', 0, /^(process \d+, token \d+, step \d+ of 20\n){20}$/],
+  ['docs/start.md', 3, /^A-1001 is written with token \d+\nA-1002 is refused: LeaseError: .*\n$/],
 ]
 
 test.each(pasted)('the program of %s, block %i, runs as pasted', async (page, block, says) => {
   const blocks = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code)
-  project.write('pasted.mjs', blocks[block] ?? '')
+  project.write('pasted.mjs', hurried(blocks[block] ?? ''))
   const { stdout, stderr } = succeed(await project.node('pasted.mjs'))
   expect(stdout).toMatch(says)
   expect(stderr).toBe('')
+})
+
+const guides = globSync('docs/guides/*.md', { cwd: ROOT }).filter(page => page !== 'docs/guides/testing.md')
+
+// The second run finds the data of the first.
+test.each(guides)('the sample of %s runs as .mts, twice', async page => {
+  const [, sample = ''] = /^```ts\n(.*?)^```/ms.exec(readFileSync(join(ROOT, page), 'utf8')) ?? []
+  project.write('guide.mts', sample)
+  for (let run = 0; run < 2; run += 1) {
+    const { stdout, stderr } = succeed(await project.node('guide.mts'))
+    expect({ stdout, stderr }).toEqual({ stdout: expect.stringMatching(/^\S/), stderr: '' })
+  }
 })
 
 test('holdfast demo runs from the package', async () => {

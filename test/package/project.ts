@@ -30,7 +30,7 @@ export class Project {
 
   static async withPackages(...tarballs: string[]): Promise<Project> {
     const project = new Project()
-    project.write('package.json', JSON.stringify({ name: 'user', private: true }))
+    project.write('package.json', JSON.stringify({ name: 'user', private: true, type: 'commonjs' })) // as npm init does
     succeed(await project.run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs]))
     return project
   }

@@ -48,9 +48,9 @@ export const BREAK: CommandHelp = {
 export const MIGRATE: CommandHelp = {
   usage: 'migrate [options]',
   entry: 'migrate',
-  summary: 'Creates the tables of a PostgreSQL store',
+  summary: 'Creates the tables of a PostgreSQL or MySQL store',
   text: [
-    'Creates the schema, tables and functions that a PostgreSQL store needs, and updates the functions. It is safe to run again. Other stores create what they need themselves.',
+    'Creates the tables that a store over PostgreSQL or MySQL needs, and the schema and functions of PostgreSQL. It is safe to run again: it then updates the functions. Other stores create what they need themselves.',
   ],
   examples: [
     ['holdfast migrate --store postgres://owner@db/app'],

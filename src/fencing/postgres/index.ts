@@ -59,7 +59,10 @@ export interface PostgresFence<Transaction> {
   check(transaction: AnyTransaction, lease: Holder): Promise<void>
   /** The SQL of that check, with inline values, for an ORM that does not expose its client. */
   statement(lease: Holder): string
-  /** Refuses every older holder from now on, without another write. Rejects as `transaction` does. */
+  /**
+   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
+   * change. Rejects as `transaction` does.
+   */
   touch(lease: Holder, signal?: AbortSignal): Promise<void>
   /** The marks of this table. Other fences can keep theirs here. */
   readonly marks: KeptMarks

@@ -48,7 +48,10 @@ export interface SqliteFence {
   transaction<Result>(lease: Holder, work: () => Result): Result
   /** The check for a transaction that you began: call it first. Roll the transaction back if it throws. */
   check(lease: Holder): void
-  /** Refuses every older holder from now on, without another write. Throws as `transaction` does. */
+  /**
+   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
+   * change. Throws as `transaction` does.
+   */
   touch(lease: Holder): void
   /** The marks of this table. Other fences can keep theirs here. Calls retry for up to 5 s while the file is locked. */
   readonly marks: KeptMarks

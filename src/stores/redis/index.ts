@@ -18,9 +18,13 @@ export interface RedisOptions extends ShortestTtl {
 const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
 
 /**
- * Leases in Redis or Valkey: a single node, Sentinel or Cluster. `client` is one of yours: ioredis >= 5, iovalkey,
- * node-redis >= 4.7 or valkey-glide >= 2. It is neither configured nor closed. With the first request the store opens its
- * own connection with the same settings, and later closes that. Only valkey-glide and a pool are used themselves.
+ * A store in Redis or Valkey: a single server, Sentinel or Cluster. `client` is one of yours: ioredis >= 5, iovalkey,
+ * node-redis >= 4.7 or valkey-glide >= 2. With the first request the store opens connections of its own with the same
+ * settings, and `close()` closes those. Your client is neither configured nor closed. Only valkey-glide and a pool of
+ * node-redis are used themselves.
+ *
+ *     const locks = createLocks(redis(new Redis('redis://localhost:6379', { lazyConnect: true })))
+ *
  * Throws `INVALID_ARGUMENT` for any other client.
  */
 export function redis(client: RedisClient, options: RedisOptions = {}): Store {

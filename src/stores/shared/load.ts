@@ -6,7 +6,10 @@ import { LeaseError } from '../../contract/errors.ts'
 
 /** The end of the message of `DRIVER_MISSING`, after the command that installs a client. */
 export const WHERE =
-  'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it'
+  'where holdfast is installed (npm i -g for a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it; a bundler must keep holdfast external'
+
+/** The URL of this file. esbuild leaves it undefined in a bundle in CommonJS, which then finds nothing beside itself. */
+const HERE: string | undefined = import.meta.url
 
 /**
  * A client library, or `undefined` if it is not installed. It searches where this package is installed, then the folder in
@@ -17,7 +20,7 @@ export const WHERE =
  */
 export function load(name: string): unknown {
   const { HOLDFAST_DRIVERS: chosen } = process.env
-  const own = loadFrom(import.meta.url, name) ?? (chosen && loadFrom(join(resolve(chosen), 'any.js'), name))
+  const own = (HERE && loadFrom(HERE, name)) ?? (chosen && loadFrom(join(resolve(chosen), 'any.js'), name))
   if (own) return own
   const project = join(process.cwd(), 'any.js')
   const path = resolveFrom(project, name)
@@ -50,8 +53,9 @@ function ifFound<Found>(name: string, find: () => Found): Found | undefined {
 }
 
 function hasThisPackage(project: string): boolean {
+  if (HERE === undefined) return false
   const manifest = resolveFrom(project, 'holdfast/package.json')
-  return manifest !== undefined && realpathSync(fileURLToPath(import.meta.url)).startsWith(dirname(manifest) + sep)
+  return manifest !== undefined && realpathSync(fileURLToPath(HERE)).startsWith(dirname(manifest) + sep)
 }
 
 /** The file, or the first folder above it, through which a user other than you and root could change the library. */

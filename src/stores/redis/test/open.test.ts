@@ -150,7 +150,7 @@ describe('the client library', () => {
   test('is reported with the command that installs it if it is missing', async () => {
     expect(await attempt('redis')).toBe(
       'DRIVER_MISSING: a redis: store needs a client of Redis: npm i ioredis where holdfast is installed (npm i -g for ' +
-        'a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it',
+        'a global one), or set HOLDFAST_DRIVERS to the folder of a project that has it; a bundler must keep holdfast external',
     )
     expect(await attempt('rediss')).toMatch('npm i ioredis')
   })

@@ -152,7 +152,9 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const range = `name > ${hex(after)} and name <= ${hex(last)}`
   await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME}`)
   const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
-  const idle = `${range} and expires < ${Number(cutoff)} and name not in (select name from ${table}_line)`
+  // A token ahead of the clock stays with its name: in the row without a name it would use up those of every new name.
+  const old = `greatest(expires, token) < ${Number(cutoff)}`
+  const idle = `${range} and ${old} and name not in (select name from ${table}_line)`
   // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
   await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
     select '', '', '', max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null

@@ -167,29 +167,6 @@ test('leases live, and waiters are served, while somebody ends all connections a
   for (const locks of [one, two]) await locks.close()
 })
 
-test('a replica is refused, and so is a server that forgets commits in a crash', async () => {
-  await server.query("create user reader@'%' identified by 'x'")
-  await server.query("grant all on app.* to reader@'%'")
-  await using store = storeAt(server.url('reader', 'x'))
-  const claim = claimOf('replicated')
-  await hold(store, claim)
-  await server.query('set global read_only = 1')
-  for (const ask of [() => acquire(store, claimOf('replicated')), () => store.renew(claim, signal)])
-    expect(await failureOf(ask())).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/read-only, such as a replica/),
-    })
-  await server.query('set global read_only = 0')
-  await hold(store, claimOf('after it'))
-  await server.query('set global innodb_flush_log_at_trx_commit = 0')
-  await using careless = storeAt(server.url())
-  expect(await failureOf(hold(careless, claimOf('careless')))).toMatchObject({
-    code: 'INVALID_ARGUMENT',
-    message: expect.stringMatching(/innodb_flush_log_at_trx_commit = 1/),
-  })
-  await server.query('set global innodb_flush_log_at_trx_commit = 1')
-})
-
 test('needs only the privileges that the documentation lists, and says what else is missing', async () => {
   const page = readFileSync(join(import.meta.dirname, '../../../../docs/stores/mysql.md'), 'utf8')
   const [, least = ''] = /```sql\n(grant .*?)```/s.exec(page) ?? []

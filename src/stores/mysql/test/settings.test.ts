@@ -62,3 +62,22 @@ test('a replica is refused, and so is a server that forgets commits in a crash',
   })
   await server.query('set global innodb_flush_log_at_trx_commit = 1')
 })
+
+test('a server that cannot receive a full batch is refused, and the smallest that is not receives the largest', async () => {
+  await using small = await startMariaDb({ config: { max_allowed_packet: 1_048_576 - 1_024 } })
+  await using refused = storeAt(small.url())
+  expect(await failureOf(hold(refused, claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/max_allowed_packet = 1048576/),
+  })
+  await small.query('set global max_allowed_packet = 1048576')
+  await using store = storeAt(small.url())
+  const claims = Array.from({ length: 512 }, (_, index) =>
+    claimOf(String(index).padEnd(255, 'x'), { note: 'n'.repeat(255), owner: 'o'.repeat(255), queue: true }),
+  )
+  const holders = await Promise.all(claims.map(claim => acquire(store, claim)))
+  expect(holders.every(({ held }) => held)).toBe(true)
+  const waiters = await Promise.all(claims.map(({ id, ...claim }) => acquire(store, { ...claim, id: `${id}0` })))
+  expect(waiters.some(({ held }) => held)).toBe(false)
+  expect(await Promise.all(claims.map(claim => store.renew(claim, signal)))).toHaveLength(512)
+})

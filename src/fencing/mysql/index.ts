@@ -15,7 +15,16 @@ import {
   presentedBy,
 } from '../fence.ts'
 import type { Holder } from '../mark.ts'
-import { type AnyTransaction, type Client, connectionOf, promised, type Report, type TransactionOf } from './client.ts'
+import {
+  type AnyTransaction,
+  AUTOCOMMIT,
+  type Client,
+  connectionOf,
+  IN_TRANSACTION,
+  promised,
+  type Report,
+  type TransactionOf,
+} from './client.ts'
 import { MysqlMarks } from './marks.ts'
 import { marksSql, raiseSql } from './sql.ts'
 
@@ -63,9 +72,6 @@ export interface MysqlFence<Transaction> {
   /** Creates the table of marks if it is missing. */
   install(): Promise<void>
 }
-
-/** Status flags of an answer: a transaction is open; each statement is committed by itself. */
-const [IN_TRANSACTION, AUTOCOMMIT] = [1, 2]
 
 /** Milliseconds. */
 const LONGEST_COMMIT = 30_000
@@ -225,7 +231,7 @@ export function mysqlFence<Of extends MysqlClient>(
     },
     statement: lease => raiseSql(table, presentedBy(lease, options)),
     async touch(lease, signal) {
-      await marks.show(own, presentedBy(lease, options), signal)
+      await marks.touch(presentedBy(lease, options), signal)
     },
     marks,
     install: () => marks.install(),

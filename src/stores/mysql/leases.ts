@@ -38,8 +38,10 @@ export class Name {
   isChanged: boolean = false
   /** After this moment the lease must not be written. */
   until: number = Number.POSITIVE_INFINITY
-  /** Places to write, by id. */
-  readonly joins: Map<string, Place> = new Map()
+  /** After this moment what the next decision writes must not be written. */
+  limit: number = Number.POSITIVE_INFINITY
+  /** Places to write, by id, each until a moment. */
+  readonly joins: Map<string, Place & { readonly until: number }> = new Map()
   readonly #places: Map<string, Place>
 
   /** `places` are in order. */
@@ -117,10 +119,10 @@ export class Name {
     return this.#isHeld ? [holder, ...waiters] : waiters
   }
 
-  /** Places to delete once the lease is written: those that have lapsed, and the holder's. */
+  /** Places to delete once the lease is written: those that have lapsed, and the holder's, which may also be a tombstone. */
   get ended(): Place[] {
     const places = this.lease.id === undefined ? [] : [...this.#places.values()]
-    return places.filter(({ id, lapses }) => id === this.lease.id || lapses <= this.now)
+    return places.filter(({ id, gone, lapses }) => (id === this.lease.id && !gone) || lapses <= this.now)
   }
 
   get #isHeld(): boolean {
@@ -136,7 +138,7 @@ export class Name {
   }
 
   #join(place: Place): void {
-    this.joins.set(place.id, place)
+    this.joins.set(place.id, { ...place, until: this.limit })
     this.#places.set(place.id, place)
   }
 

@@ -147,7 +147,8 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
     const state = byName.get(name) as Name
     if (until <= received) return undefined
     // The server read its clock before `received`, so its limit is not later than ours.
-    state.until = Math.min(state.until, state.now + until - received)
+    state.limit = state.now + until - received
+    state.until = Math.min(state.until, state.limit)
     try {
       const answer = decide(state)
       return () => resolve(answer)

@@ -100,10 +100,14 @@ export class MysqlMarks implements KeptMarks {
       case 1205:
         return says(
           'STORE_UNAVAILABLE',
-          'a transaction of another holder has the mark locked: if it hangs, end its session',
+          'the mark is locked by a transaction of another holder, or by a backup: if that hangs, end its session',
         )
+      case 1020: // MariaDB with innodb_snapshot_isolation
       case 1213:
-        return says('STORE_UNAVAILABLE', 'the server rolled back the transaction: repeat it as a whole')
+        return says(
+          'STORE_UNAVAILABLE',
+          'another transaction was in the way: roll back, and repeat this one as a whole',
+        )
       default:
         return storeFailure(error, sent)
     }

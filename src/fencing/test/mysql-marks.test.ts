@@ -49,6 +49,30 @@ test('a mark that a transaction of the caller would undo is not reported as kept
   await fence.touch(holder('undone', 4))
 })
 
+test('a transaction that a deadlock or an old snapshot ended is to be repeated, and says so', async () => {
+  const fence = mysqlFence(pool)
+  const [one, two] = await Promise.all([1, 2].map(() => createConnection(server.url())))
+  if (!one || !two) throw new Error('not connected')
+  onTestFinished(() => {
+    for (const connection of [one, two]) connection.destroy()
+  })
+  const repeat = { code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/repeat/) }
+  for (const connection of [one, two]) await connection.beginTransaction()
+  await fence.check(one, holder('first', 5))
+  await fence.check(two, holder('second', 5))
+  const outcomes = await Promise.allSettled([
+    fence.check(one, holder('second', 5)),
+    fence.check(two, holder('first', 5)),
+  ])
+  expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: repeat })
+  for (const connection of [one, two]) await connection.rollback()
+  await one.query('set innodb_snapshot_isolation = on')
+  await one.beginTransaction()
+  await one.query('select * from holdfast_fence')
+  await fence.touch(holder('first', 6))
+  expect(await failureOf(fence.check(one, holder('first', 6)))).toMatchObject(repeat)
+})
+
 test.each([{ typeCast: () => 'x' }, { nestTables: true }, { rowsAsArray: true }])(
   'a pool that changes what rows look like is understood: %o',
   async options => {

@@ -171,7 +171,8 @@ function settle(request: Request, reply: Reply, index: number): 'stale' | 'locke
   if (!done && now < request.patientUntil) return 'locked'
   if (done) done()
   else {
-    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction: nothing was done`
+    // Not that nothing was done: a place in the line may have been written.
+    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction or a backup: retry`
     request.reject(new LeaseError('STORE_UNAVAILABLE', message))
   }
   return undefined

@@ -114,6 +114,20 @@ test.each([
   expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/is locked/) })
 })
 
+test('a release that meets a locked row does not report that nothing was done, for its tombstone may be written', async () => {
+  await using store = storeAt(server.url())
+  const claim = claimOf('half done')
+  const insert =
+    "insert into holdfast_lease (name, owner, note, token, ttl, expires, stamp) values ('half done', '', '', 0, 0, 0, 1)"
+  {
+    await using _foreign = await transaction(server, insert)
+    const error = await failureOf(store.release(claim, signal))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/is locked by/) })
+    expect(error.message).not.toMatch(/nothing/)
+  }
+  expect(await acquire(store, claim)).toMatchObject({ held: false })
+})
+
 test('a row that somebody has locked is neither granted nor renewed, and nobody waits for it', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('locked', { ttl: 2_000 })

@@ -30,6 +30,9 @@ export const REFUSED: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
+/** Places that have lapsed are deleted in steps: a statement has to fit into a packet. */
+const MOST_ENDED = 1_000
+
 /** A name as it was read at `now`, and what is to be written. It only decides: nothing here asks the server. */
 export class Name {
   readonly name: string
@@ -119,10 +122,12 @@ export class Name {
     return this.#isHeld ? [holder, ...waiters] : waiters
   }
 
-  /** Places to delete once the lease is written: those that have lapsed, and the holder's, which may also be a tombstone. */
+  /** Places to delete once the lease is written: that of the holder, and some that have lapsed. */
   get ended(): Place[] {
-    const places = this.lease.id === undefined ? [] : [...this.#places.values()]
-    return places.filter(({ id, gone, lapses }) => (id === this.lease.id && !gone) || lapses <= this.now)
+    if (this.lease.id === undefined) return []
+    const places = [...this.#places.values()]
+    const own = places.filter(({ id, gone }) => id === this.lease.id && !gone) // its tombstone stays
+    return [...own, ...places.filter(({ lapses }) => lapses <= this.now).slice(0, MOST_ENDED)]
   }
 
   get #isHeld(): boolean {

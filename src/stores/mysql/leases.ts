@@ -93,7 +93,7 @@ export class Name {
   }
 
   release({ id }: ClaimKey): 'released' | 'gone' {
-    const place = this.#waiters.find(each => each.id === id)
+    const place = [...this.#places.values()].find(each => each.id === id && this.#isLive(each))
     if (place) this.#join({ ...place, lapses: 0 })
     if (this.#isHeldBy(id)) this.#put({ id: undefined, ttl: 0, expires: this.now })
     else if (!place) {
@@ -139,7 +139,12 @@ export class Name {
   }
 
   get #waiters(): Place[] {
-    return [...this.#places.values()].filter(({ gone, lapses }) => !gone && lapses > this.now)
+    // That of the holder stays if it was locked when the holder was served.
+    return [...this.#places.values()].filter(place => this.#isLive(place) && !this.#isHeldBy(place.id))
+  }
+
+  #isLive({ gone, lapses }: Place): boolean {
+    return !gone && lapses > this.now
   }
 
   #join(place: Place): void {

@@ -128,6 +128,25 @@ test('a release that meets a locked row does not report that nothing was done, f
   expect(await acquire(store, claim)).toMatchObject({ held: false })
 })
 
+test('a waiter that was served while its position was locked is shown once, and nobody waits behind it', async () => {
+  await using store = storeAt(server.url())
+  const [holder, first] = [claimOf('served'), claimOf('served', { queue: true })]
+  await hold(store, holder)
+  await acquire(store, first)
+  {
+    await using _foreign = await transaction(
+      server,
+      "select * from holdfast_lease_line where name = 'served' for update",
+    )
+    expect(await store.release(holder, signal)).toBe('released')
+    await hold(store, first)
+  }
+  expect(await look(store, { name: 'served' })).toMatchObject([{ state: 'held' }])
+  expect(await acquire(store, claimOf('served', { queue: true }))).toMatchObject({ ahead: 0 })
+  expect(await store.release(first, signal)).toBe('released')
+  expect(await look(store, { name: 'served' })).toMatchObject([{ state: 'waiting', position: 0 }])
+})
+
 test('a row that somebody has locked is neither granted nor renewed, and nobody waits for it', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('locked', { ttl: 2_000 })

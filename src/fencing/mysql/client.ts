@@ -26,6 +26,10 @@ export const IN_TRANSACTION = 1
 /** Another: each statement is committed by itself. */
 export const AUTOCOMMIT = 2
 
+/** Whatever `completion_type` says: else the next transaction may begin at once, or the connection end. */
+export const COMMIT = 'commit and no chain no release'
+export const ROLLBACK = 'rollback and no chain no release'
+
 /** What a query sets over the options of its client, so that rows are lists of plain values. */
 export const ROWS = {
   rowsAsArray: true,

@@ -19,10 +19,12 @@ import {
   type AnyTransaction,
   AUTOCOMMIT,
   type Client,
+  COMMIT,
   connectionOf,
   IN_TRANSACTION,
   promised,
   type Report,
+  ROLLBACK,
   type TransactionOf,
 } from './client.ts'
 import { MysqlMarks } from './marks.ts'
@@ -156,7 +158,7 @@ export function mysqlFence<Of extends MysqlClient>(
         if (numberOf(error) !== NO_SAVEPOINT) throw marks.failure(error, false)
         throw invalid('the transaction was committed or rolled back before its work ended: the rest was rolled back')
       })
-      await ask(connection, 'commit', LONGEST_COMMIT).catch(error => {
+      await ask(connection, COMMIT, LONGEST_COMMIT).catch(error => {
         hung.add(connection)
         throw marks.failure(error, true)
       })
@@ -210,7 +212,7 @@ export function mysqlFence<Of extends MysqlClient>(
   /** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
   async function restore(connection: Client, isCommitted: boolean, before: number): Promise<void> {
     if (before & AUTOCOMMIT) altered.add(connection)
-    if (!isCommitted) await connection.query({ sql: 'rollback' })
+    if (!isCommitted) await connection.query({ sql: ROLLBACK })
     if (before & AUTOCOMMIT) await connection.query({ sql: 'set autocommit = 1' })
     altered.delete(connection)
   }

@@ -14,7 +14,16 @@ import {
   type Presented,
 } from '../fence.ts'
 import { type Mark, staleToken } from '../mark.ts'
-import { AUTOCOMMIT, type Client, IN_TRANSACTION, type PromisedClient, type Report, ROWS } from './client.ts'
+import {
+  AUTOCOMMIT,
+  type Client,
+  COMMIT,
+  IN_TRANSACTION,
+  type PromisedClient,
+  type Report,
+  ROLLBACK,
+  ROWS,
+} from './client.ts'
 import { marksSql, raiseSql, STALE } from './sql.ts'
 
 /** The marks of one table. Each call is limited to 5 s. */
@@ -128,11 +137,11 @@ export class MysqlMarks implements KeptMarks {
         const isOpen = isReport(answer) && answer.serverStatus & IN_TRANSACTION
         if (isOpen && (!lent || answer.serverStatus & AUTOCOMMIT))
           throw invalid('this connection is in a transaction, so the mark is not committed: use fence.check, or a pool')
-        if (lent && (isOpen || !isReport(answer))) await this.#ask(connection, 'commit')
+        if (lent && (isOpen || !isReport(answer))) await this.#ask(connection, COMMIT)
         return answer
       } catch (error) {
         if (LeaseError.is(error, 'OUTCOME_UNKNOWN')) lent?.destroy?.()
-        else if (lent) await lent.query({ sql: 'rollback' }).catch(() => {})
+        else if (lent) await lent.query({ sql: ROLLBACK }).catch(() => {})
         throw error
       } finally {
         lent?.release?.()

@@ -19,22 +19,25 @@ afterAll(async () => {
   await server.stop()
 })
 
-test('over a pool without autocommit marks are kept, and leave no transaction open', async () => {
-  const loose = await startMariaDb({ config: { autocommit: 0 } })
-  onTestFinished(() => loose.stop())
-  const without = createPool({ uri: loose.url(), connectionLimit: 1 })
-  const fence = mysqlFence(without)
-  await fence.install()
-  await fence.touch(holder('kept', 6))
-  await expect(fence.touch(holder('kept', 5))).rejects.toEqual(stale(5n, 6n))
-  expect(await fence.marks.list()).toMatchObject([{ token: 6n }])
-  expect(await fence.transaction(holder('kept', 7), () => 'done')).toBe('done')
-  expect(await fence.marks.advance('kept')).toBe(1)
-  await without.end()
-  const other = createPool({ uri: loose.url() })
-  expect(await mysqlFence(other).marks.list()).toMatchObject([{ epoch: 1, token: 0n }])
-  await other.end()
-})
+test.each([{ autocommit: 0 }, { completion_type: 'CHAIN' }, { autocommit: 0, completion_type: 'CHAIN' }])(
+  'over a pool whose sessions have %o marks are kept, and leave no transaction open',
+  async config => {
+    const loose = await startMariaDb({ config })
+    onTestFinished(() => loose.stop())
+    const without = createPool({ uri: loose.url(), connectionLimit: 1 })
+    const fence = mysqlFence(without)
+    await fence.install()
+    await fence.touch(holder('kept', 6))
+    await expect(fence.touch(holder('kept', 5))).rejects.toEqual(stale(5n, 6n))
+    expect(await fence.marks.list()).toMatchObject([{ token: 6n }])
+    for (const end of ['done', 'again']) expect(await fence.transaction(holder('kept', 7), () => end)).toBe(end)
+    expect(await fence.marks.advance('kept')).toBe(1)
+    await without.end()
+    const other = createPool({ uri: loose.url() })
+    expect(await mysqlFence(other).marks.list()).toMatchObject([{ epoch: 1, token: 0n }])
+    await other.end()
+  },
+)
 
 test('a mark that a transaction of the caller would undo is not reported as kept', async () => {
   const connection = await createConnection(server.url())

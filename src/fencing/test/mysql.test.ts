@@ -168,7 +168,7 @@ describe('a transaction', () => {
         await connection.query(INSERT)
         const query = connection.query.bind(connection)
         connection.query = (async (options: { sql: string }) => {
-          if (options.sql === 'commit') connection.destroy()
+          if (options.sql.startsWith('commit')) connection.destroy()
           return query(options)
         }) as typeof connection.query
       }),

@@ -3,7 +3,7 @@ import type { Claim } from '../contract/store.ts'
 import { LONGEST_REQUEST } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
-import { inTime, TooSlow } from './timing.ts'
+import { inTime, TooSlow, until } from './timing.ts'
 
 /** Acquire: grants and refusals. */
 export const claimCases: Case[] = casesOf(
@@ -264,6 +264,16 @@ export const releaseCases: Case[] = casesOf(
       const claim = space.claim()
       await client.hold(claim)
       assert.equal(await client.release(claim), 'released')
+      assert.equal(await client.release(claim), 'gone')
+      await client.isRefused(claim)
+      assert.deepEqual(await client.inspect({ name: claim.name }), [])
+    },
+
+    async 'R4: refuses a copy of a claim that was withdrawn after its lease had ended'(space) {
+      const client = await space.client()
+      const claim = space.claim({ ttl: space.short })
+      await client.hold(claim)
+      await until('the lease has ended', async () => (await client.inspect({ name: claim.name })).length === 0)
       assert.equal(await client.release(claim), 'gone')
       await client.isRefused(claim)
       assert.deepEqual(await client.inspect({ name: claim.name }), [])

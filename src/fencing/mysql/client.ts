@@ -16,12 +16,30 @@ export interface AnyTransaction {
 /** What the server reports of a statement without rows. */
 export interface Report {
   readonly affectedRows: number
+  readonly insertId: number
   readonly serverStatus: number
+}
+
+/** A flag of `serverStatus`: a transaction is open. */
+export const IN_TRANSACTION = 1
+
+/** Another: each statement is committed by itself. */
+export const AUTOCOMMIT = 2
+
+/** Whatever `completion_type` says: else the next transaction may begin at once, or the connection end. */
+export const COMMIT = 'commit and no chain no release'
+export const ROLLBACK = 'rollback and no chain no release'
+
+/** What a query sets over the options of its client, so that rows are lists of plain values. */
+export const ROWS = {
+  rowsAsArray: true,
+  nestTables: false,
+  typeCast: (_: unknown, next: () => unknown): unknown => next(),
 }
 
 /** A connection of `mysql2/promise`. */
 export interface Client {
-  query(query: { sql: string; rowsAsArray?: boolean }): Promise<[result: unknown, fields: unknown]>
+  query(query: { sql: string } & Partial<typeof ROWS>): Promise<[result: unknown, fields: unknown]>
   destroy?(): void
   release?(): void
 }

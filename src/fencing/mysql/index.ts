@@ -15,7 +15,18 @@ import {
   presentedBy,
 } from '../fence.ts'
 import type { Holder } from '../mark.ts'
-import { type AnyTransaction, type Client, connectionOf, promised, type Report, type TransactionOf } from './client.ts'
+import {
+  type AnyTransaction,
+  AUTOCOMMIT,
+  type Client,
+  COMMIT,
+  connectionOf,
+  IN_TRANSACTION,
+  promised,
+  type Report,
+  ROLLBACK,
+  type TransactionOf,
+} from './client.ts'
 import { MysqlMarks } from './marks.ts'
 import { marksSql, raiseSql } from './sql.ts'
 
@@ -63,9 +74,6 @@ export interface MysqlFence<Transaction> {
   /** Creates the table of marks if it is missing. */
   install(): Promise<void>
 }
-
-/** Status flags of an answer: a transaction is open; each statement is committed by itself. */
-const [IN_TRANSACTION, AUTOCOMMIT] = [1, 2]
 
 /** Milliseconds. */
 const LONGEST_COMMIT = 30_000
@@ -150,7 +158,7 @@ export function mysqlFence<Of extends MysqlClient>(
         if (numberOf(error) !== NO_SAVEPOINT) throw marks.failure(error, false)
         throw invalid('the transaction was committed or rolled back before its work ended: the rest was rolled back')
       })
-      await ask(connection, 'commit', LONGEST_COMMIT).catch(error => {
+      await ask(connection, COMMIT, LONGEST_COMMIT).catch(error => {
         hung.add(connection)
         throw marks.failure(error, true)
       })
@@ -204,7 +212,7 @@ export function mysqlFence<Of extends MysqlClient>(
   /** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
   async function restore(connection: Client, isCommitted: boolean, before: number): Promise<void> {
     if (before & AUTOCOMMIT) altered.add(connection)
-    if (!isCommitted) await connection.query({ sql: 'rollback' })
+    if (!isCommitted) await connection.query({ sql: ROLLBACK })
     if (before & AUTOCOMMIT) await connection.query({ sql: 'set autocommit = 1' })
     altered.delete(connection)
   }
@@ -225,7 +233,7 @@ export function mysqlFence<Of extends MysqlClient>(
     },
     statement: lease => raiseSql(table, presentedBy(lease, options)),
     async touch(lease, signal) {
-      await marks.show(own, presentedBy(lease, options), signal)
+      await marks.touch(presentedBy(lease, options), signal)
     },
     marks,
     install: () => marks.install(),

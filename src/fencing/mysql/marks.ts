@@ -1,4 +1,4 @@
-import { checkText } from '../../contract/check.ts'
+import { checkText, invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { request } from '../../contract/request.ts'
 import { LONGEST_REQUEST, systemClock } from '../../contract/time.ts'
@@ -14,15 +14,24 @@ import {
   type Presented,
 } from '../fence.ts'
 import { type Mark, staleToken } from '../mark.ts'
-import type { Client, Report } from './client.ts'
+import {
+  AUTOCOMMIT,
+  type Client,
+  COMMIT,
+  IN_TRANSACTION,
+  type PromisedClient,
+  type Report,
+  ROLLBACK,
+  ROWS,
+} from './client.ts'
 import { marksSql, raiseSql, STALE } from './sql.ts'
 
 /** The marks of one table. Each call is limited to 5 s. */
 export class MysqlMarks implements KeptMarks {
-  readonly #client: Client
+  readonly #client: PromisedClient
   readonly #table: string
 
-  constructor(client: Client, table: string) {
+  constructor(client: PromisedClient, table: string) {
     this.#client = client
     this.#table = table
   }
@@ -30,12 +39,12 @@ export class MysqlMarks implements KeptMarks {
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.show(this.#client, { resource, mark }, signal)
+    await this.touch({ resource, mark }, signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    const rows = await this.#ask(
+    const rows = await this.#alone(
       `select resource, epoch, cast(token as char), raised_at from ${this.#table} where ${begins(prefix)} order by resource`,
     )
     return (rows as unknown[][]).map(([resource, epoch, token, raisedAt]) => ({
@@ -48,33 +57,39 @@ export class MysqlMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    const where = `where resource = ${hex(resource)}`
-    await this.#ask(`update ${this.#table} set epoch = epoch + 1, token = 0, raised_at = ${TIME} ${where}`)
-    const [row] = (await this.#ask(`select epoch from ${this.#table} ${where}`)) as unknown[][]
-    return row && Number(row[0])
+    const report = (await this.#alone(
+      `update ${this.#table} set epoch = last_insert_id(epoch + 1), token = 0, raised_at = ${TIME} where resource = ${hex(resource)}`,
+    )) as Report
+    return report.affectedRows > 0 ? report.insertId : undefined
   }
 
   async prune(olderThan: number, prefix = ''): Promise<number> {
     checkAge(olderThan)
     checkText(prefix, 'the prefix')
     const isOld = `raised_at < ${TIME} - ${olderThan * 1_000}`
-    return ((await this.#ask(`delete from ${this.#table} where ${isOld} and ${begins(prefix)}`)) as Report).affectedRows
+    const pruned = await this.#alone(`delete from ${this.#table} where ${isOld} and ${begins(prefix)}`)
+    return (pruned as Report).affectedRows
   }
 
   async install(): Promise<void> {
-    await this.#ask(marksSql(this.#table))
+    await this.#alone(marksSql(this.#table))
+  }
+
+  /** Advances a mark for good. Rejects as `show` does. */
+  async touch(presented: Presented, signal?: AbortSignal): Promise<void> {
+    await this.#alone(connection => this.show(connection, presented), signal)
   }
 
   /** Advances a mark over this connection. Rejects `STALE_TOKEN` if a higher one was shown. */
-  async show(connection: Client, presented: Presented, signal?: AbortSignal): Promise<Report> {
+  async show(connection: Client, presented: Presented): Promise<Report> {
     try {
-      return (await send(connection, raiseSql(this.#table, presented), signal)) as Report
+      return (await send(connection, raiseSql(this.#table, presented))) as Report
     } catch (error) {
       if (numberOf(error) !== STALE) throw this.failure(error, true)
     }
     // A transaction has locked the row by now, and the lock shows what a snapshot may not.
     const row = `select epoch, cast(token as char) from ${this.#table} where resource = ${hex(presented.resource)}`
-    const [seen] = (await this.#ask(`${row} lock in share mode`, connection)) as [number, string][]
+    const [seen] = (await this.#ask(connection, `${row} lock in share mode`)) as [number, string][]
     const { resource, mark } = presented
     throw staleToken(resource, mark, seen ? { epoch: Number(seen[0]), token: BigInt(seen[1]) } : mark)
   }
@@ -94,14 +109,48 @@ export class MysqlMarks implements KeptMarks {
       case 1205:
         return says(
           'STORE_UNAVAILABLE',
-          'a transaction of another holder has the mark locked: if it hangs, end its session',
+          'the mark is locked by a transaction of another holder, or by a backup: if that hangs, end its session',
+        )
+      case 1020: // MariaDB with innodb_snapshot_isolation
+      case 1213:
+        return says(
+          'STORE_UNAVAILABLE',
+          'another transaction was in the way: roll back, and repeat this one as a whole',
         )
       default:
         return storeFailure(error, sent)
     }
   }
 
-  async #ask(sql: string, connection: Client = this.#client): Promise<unknown> {
+  /**
+   * A statement, or some work, that is committed by itself: also where the sessions of a pool have no autocommit. Limited to
+   * 5 s.
+   */
+  async #alone(what: string | ((connection: Client) => Promise<Report>), signal?: AbortSignal): Promise<unknown> {
+    signal?.throwIfAborted()
+    const alone = request(systemClock(), LONGEST_REQUEST, async late => {
+      const lent = await this.#client.getConnection?.().catch(error => Promise.reject(this.failure(error, false)))
+      const connection = lent ?? this.#client
+      try {
+        late.throwIfAborted()
+        const answer = await (typeof what === 'string' ? this.#ask(connection, what) : what(connection))
+        const isOpen = isReport(answer) && answer.serverStatus & IN_TRANSACTION
+        if (isOpen && (!lent || answer.serverStatus & AUTOCOMMIT))
+          throw invalid('this connection is in a transaction, so the mark is not committed: use fence.check, or a pool')
+        if (lent && (isOpen || !isReport(answer))) await this.#ask(connection, COMMIT)
+        return answer
+      } catch (error) {
+        if (LeaseError.is(error, 'OUTCOME_UNKNOWN')) lent?.destroy?.()
+        else if (lent) await lent.query({ sql: ROLLBACK }).catch(() => {})
+        throw error
+      } finally {
+        lent?.release?.()
+      }
+    })
+    return abortable(alone, signal)
+  }
+
+  async #ask(connection: Client, sql: string): Promise<unknown> {
     try {
       return await send(connection, sql)
     } catch (error) {
@@ -110,20 +159,21 @@ export class MysqlMarks implements KeptMarks {
   }
 }
 
+const isReport = (answer: unknown): answer is Report => !Array.isArray(answer)
+
 /** One statement, limited to 5 s. Resolves to its rows as lists, or to what the server reports. */
-async function send(connection: Client, sql: string, signal?: AbortSignal): Promise<unknown> {
-  signal?.throwIfAborted()
+async function send(connection: Client, sql: string): Promise<unknown> {
   let failed: unknown
   const sent = request(systemClock(), LONGEST_REQUEST, async () => {
     try {
-      return (await connection.query({ sql, rowsAsArray: true }))[0]
+      return (await connection.query({ sql, ...ROWS }))[0]
     } catch (error) {
       failed = error
       throw error
     }
   })
   try {
-    return await abortable(sent, signal)
+    return await sent
   } catch (error) {
     throw failed ?? error
   }

@@ -30,6 +30,9 @@ export const REFUSED: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
+/** Places that have lapsed are deleted in steps: a statement has to fit into a packet. */
+const MOST_ENDED = 1_000
+
 /** A name as it was read at `now`, and what is to be written. It only decides: nothing here asks the server. */
 export class Name {
   readonly name: string
@@ -38,8 +41,10 @@ export class Name {
   isChanged: boolean = false
   /** After this moment the lease must not be written. */
   until: number = Number.POSITIVE_INFINITY
-  /** Places to write, by id. */
-  readonly joins: Map<string, Place> = new Map()
+  /** After this moment what the next decision writes must not be written. */
+  limit: number = Number.POSITIVE_INFINITY
+  /** Places to write, by id, each until a moment. */
+  readonly joins: Map<string, Place & { readonly until: number }> = new Map()
   readonly #places: Map<string, Place>
 
   /** `places` are in order. */
@@ -88,7 +93,7 @@ export class Name {
   }
 
   release({ id }: ClaimKey): 'released' | 'gone' {
-    const place = this.#waiters.find(each => each.id === id)
+    const place = [...this.#places.values()].find(each => each.id === id && this.#isLive(each))
     if (place) this.#join({ ...place, lapses: 0 })
     if (this.#isHeldBy(id)) this.#put({ id: undefined, ttl: 0, expires: this.now })
     else if (!place) {
@@ -117,10 +122,12 @@ export class Name {
     return this.#isHeld ? [holder, ...waiters] : waiters
   }
 
-  /** Places to delete once the lease is written: those that have lapsed, and the holder's. */
+  /** Places to delete once the lease is written: that of the holder, and some that have lapsed. */
   get ended(): Place[] {
-    const places = this.lease.id === undefined ? [] : [...this.#places.values()]
-    return places.filter(({ id, lapses }) => id === this.lease.id || lapses <= this.now)
+    if (this.lease.id === undefined) return []
+    const places = [...this.#places.values()]
+    const own = places.filter(({ id, gone }) => id === this.lease.id && !gone) // its tombstone stays
+    return [...own, ...places.filter(({ lapses }) => lapses <= this.now).slice(0, MOST_ENDED)]
   }
 
   get #isHeld(): boolean {
@@ -132,11 +139,16 @@ export class Name {
   }
 
   get #waiters(): Place[] {
-    return [...this.#places.values()].filter(({ gone, lapses }) => !gone && lapses > this.now)
+    // That of the holder stays if it was locked when the holder was served.
+    return [...this.#places.values()].filter(place => this.#isLive(place) && !this.#isHeldBy(place.id))
+  }
+
+  #isLive({ gone, lapses }: Place): boolean {
+    return !gone && lapses > this.now
   }
 
   #join(place: Place): void {
-    this.joins.set(place.id, place)
+    this.joins.set(place.id, { ...place, until: this.limit })
     this.#places.set(place.id, place)
   }
 

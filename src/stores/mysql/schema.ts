@@ -9,6 +9,9 @@ export interface Place {
   readonly table?: string | undefined
 }
 
+/** Bytes. 256 requests with the longest names and notes take 576 kB. */
+const SMALLEST_PACKET = 1_048_576
+
 /** Throws `INVALID_ARGUMENT` for a name that needs care in SQL. */
 export function tableOf({ table = 'holdfast_lease' }: Place): string {
   checkText(table, 'the table')
@@ -60,23 +63,29 @@ export async function change(client: MysqlClient, all: readonly string[]): Promi
 export async function prepare(connection: MysqlConnection, table: string, create: boolean): Promise<void> {
   const patience = "if(version() like '%MariaDB%', 0, 1)" // seconds; MySQL takes no 0
   await connection.change(`set names utf8mb4, autocommit = 1, time_zone = '+00:00', sql_safe_updates = 0,
+    sql_select_limit = 18446744073709551615, sql_big_selects = 1,
     innodb_lock_wait_timeout = ${patience}, lock_wait_timeout = ${patience}`)
-  await connection.change('set session transaction isolation level read committed')
-  const [[sync, , moves] = []] = await connection.rows(
-    'select @@global.innodb_flush_log_at_trx_commit, sleep(0.001), sysdate(6) > now(6)',
+  await connection.change('set session transaction isolation level read committed, read write')
+  const [[sync, , moves, packet] = []] = await connection.rows(
+    'select @@global.innodb_flush_log_at_trx_commit, sleep(0.001), sysdate(6) > now(6), @@max_allowed_packet',
   )
   if (Number(sync) !== 1)
     throw invalid('the server forgets commits in a crash: set global innodb_flush_log_at_trx_commit = 1')
   if (Number(moves) !== 1) throw invalid('the server was started with sysdate-is-now: start it without')
-  const tables = await connection.rows(`select table_name, table_comment from information_schema.tables
+  if (Number(packet) < SMALLEST_PACKET)
+    throw invalid(`the server cannot receive a batch of requests: set max_allowed_packet = ${SMALLEST_PACKET} or more`)
+  const tables = await connection.rows(`select table_name, table_comment, engine from information_schema.tables
     where table_schema = database() and table_name in ('${table}', '${table}_line')`)
-  for (const [name, comment] of tables)
+  for (const [name, comment, engine] of tables) {
     if (!/^Holdfast (leases|waiters), format 1$/.test(String(comment)))
       throw invalid(
         `the table ${name} belongs to another application, or to a version of Holdfast with another format: ` +
           'choose another name with the option table, or use the same version everywhere',
       )
+    if (engine !== 'InnoDB') throw invalid(`the table ${name} must be of InnoDB, not ${engine}: alter it`)
+  }
   if (tables.length === 2) return
   if (!create) throw invalid('the tables of leases are missing: holdfast migrate --store URL, or create: true')
   for (const statement of statements(table)) await connection.change(statement)
+  return prepare(connection, table, false) // some servers choose another engine
 }

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { MysqlConnection } from './connection.ts'
 import { isLocked, readOnly } from './failure.ts'
 import { type Lease, Name, type Place } from './leases.ts'
@@ -7,6 +8,7 @@ import { type Lease, Name, type Place } from './leases.ts'
 export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
 const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
+const PLACE = ['name', 'id', 'owner', 'note', 'seq', 'lapses', 'gone']
 
 /** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
 const LONGEST_WRITE = 1_000
@@ -81,16 +83,20 @@ export async function write(
 
 async function attempt(connection: MysqlConnection, table: string, all: readonly Name[]): Promise<Set<Name>> {
   const stamp = randomInt(1, 2 ** 48)
+  const line = `${table}_line`
   const joins = all.flatMap(({ name, joins }) =>
-    [...joins.values()].map(({ id, owner, note, seq, lapses, gone }) =>
-      [hex(name), hex(id), text(owner), text(note), seq, micros(lapses), gone].join(', '),
-    ),
+    [...joins.values()].map(({ id, owner, note, seq, lapses, gone, until }) => {
+      // A tombstone lasts from its write on.
+      const end = gone ? `${TIME} + ${micros(LONGEST_REQUEST)}` : micros(lapses)
+      return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), micros(until)]
+    }),
   )
   if (joins.length > 0)
     // a claim that was withdrawn stays so
-    await connection.change(`insert into ${table}_line (name, id, owner, note, seq, lapses, gone)
-      values (${joins.join('), (')}) on duplicate key update seq = values(seq),
-      lapses = if(gone > values(gone), lapses, values(lapses)), gone = gone or values(gone)`)
+    await connection.change(`insert into ${line} (${PLACE.join(', ')})
+      select ${PLACE.map(column => `v.${column}`).join(', ')} from ${values([...PLACE, 'until'], joins)} where ${TIME} < v.until
+      on duplicate key update seq = values(seq),
+      lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone)`)
 
   const changed = all.filter(({ isChanged }) => isChanged)
   const valuesOf = (of: readonly Name[]): string => {
@@ -125,7 +131,7 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   })
   // Not what was written again since, such as a tombstone.
   const remove = `delete w from ${values(['name', 'id', 'lapses'], ended)}
-    straight_join ${table}_line w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
+    straight_join ${line} w on w.name = v.name and w.id = v.id and w.lapses = v.lapses`
   // What is locked now lapses by itself. The leases are written, so this must not fail them.
   if (ended.length > 0) await connection.change(remove).catch(error => isLocked(error) || Promise.reject(error))
   return done
@@ -152,7 +158,9 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const range = `name > ${hex(after)} and name <= ${hex(last)}`
   await connection.change(`delete from ${table}_line where ${range} and lapses < ${TIME}`)
   const [[cutoff] = []] = await connection.rows(`select ${TIME} - ${DAY}`)
-  const idle = `${range} and expires < ${Number(cutoff)} and name not in (select name from ${table}_line)`
+  // A token ahead of the clock stays with its name: in the row without a name it would use up those of every new name.
+  const old = `greatest(expires, token) < ${Number(cutoff)}`
+  const idle = `${range} and ${old} and name not in (select name from ${table}_line)`
   // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
   await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
     select '', '', '', max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null

@@ -147,7 +147,8 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
     const state = byName.get(name) as Name
     if (until <= received) return undefined
     // The server read its clock before `received`, so its limit is not later than ours.
-    state.until = Math.min(state.until, state.now + until - received)
+    state.limit = state.now + until - received
+    state.until = Math.min(state.until, state.limit)
     try {
       const answer = decide(state)
       return () => resolve(answer)
@@ -170,7 +171,8 @@ function settle(request: Request, reply: Reply, index: number): 'stale' | 'locke
   if (!done && now < request.patientUntil) return 'locked'
   if (done) done()
   else {
-    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction: nothing was done`
+    // Not that nothing was done: a place in the line may have been written.
+    const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction or a backup: retry`
     request.reject(new LeaseError('STORE_UNAVAILABLE', message))
   }
   return undefined

@@ -94,9 +94,15 @@ test('a step forward ends leases early, and their holders find out at the next r
   expect(await look(store, { name: 'early' })).toEqual([])
 })
 
-test('a token that cannot rise any more is refused, and its neighbours are not', async () => {
+test('a token that cannot rise any more is refused, and its neighbours are not, even when idle rows are deleted', async () => {
   const last = Number.MAX_SAFE_INTEGER
-  await server.query(`insert into holdfast_lease values ('used up', null, '', '', ${last}, 0, 0, 1)`)
+  const idle = `insert into holdfast_lease values ('idle', null, '', '', 7, 0, 0, 1)`
+  await server.query(`${idle}, ('used up', null, '', '', ${last}, 0, 0, 1)`)
+  await until('the other idle row is deleted', async () => {
+    const others = Array.from({ length: 260 }, () => claimOf(`other ${Math.random()}`, { ttl: 1_000 }))
+    await Promise.all(others.map(claim => hold(store, claim)))
+    return (await server.query("select 1 from holdfast_lease where name = 'idle'")).length === 0
+  })
   const [refused, granted] = await Promise.allSettled([hold(store, claimOf('used up')), hold(store, claimOf('beside'))])
   expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'STORE_UNAVAILABLE', retryable: false } })
   expect(granted).toMatchObject({ status: 'fulfilled' })

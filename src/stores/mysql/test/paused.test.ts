@@ -172,3 +172,32 @@ test('a tombstone that is written while a grant is about to delete a position st
   expect(await look(other, { name: 'line' })).toEqual([])
   await store[Symbol.asyncDispose]()
 })
+
+test('a waiter that is written late takes the position from nobody who asked since', async () => {
+  const [holder, waiter] = [claimOf('late'), claimOf('late', { queue: true, ttl: 1_000 })]
+  await hold(other, holder)
+  const { store, paused, resume } = pausing(/insert into holdfast_lease_line/)
+  const answer = acquire(store, waiter)
+  await paused()
+  await new Promise(resolve => setTimeout(resolve, 1_050)) // until its position would have lapsed
+  expect(await acquire(other, waiter)).toMatchObject({ ahead: 0 })
+  expect(await acquire(other, claimOf('late', { queue: true }))).toMatchObject({ ahead: 1 })
+  resume()
+  await answer
+  expect(await acquire(other, waiter)).toMatchObject({ ahead: 0 })
+  await store[Symbol.asyncDispose]()
+})
+
+test('a tombstone that is written late lasts from then on', async () => {
+  const { store, paused, resume } = pausing(/insert into holdfast_lease_line/)
+  const release = store.release(claimOf('tombstone'), signal)
+  await paused()
+  await new Promise(resolve => setTimeout(resolve, 1_000))
+  resume()
+  expect(await release).toBe('gone')
+  const [row] = await server.query<{ left: number }>(
+    "select (lapses / 1000000 - unix_timestamp(sysdate(6))) as `left` from holdfast_lease_line where name = 'tombstone'",
+  )
+  expect(Number(row?.left)).toBeGreaterThan(4.5)
+  await store[Symbol.asyncDispose]()
+})

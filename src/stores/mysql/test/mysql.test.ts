@@ -273,7 +273,7 @@ test('a process that gives up on a server that does not answer ends at once', as
     const locks = await connect('mysql://127.0.0.1:${port}/app')
     await locks.acquire('a', { signal: AbortSignal.timeout(200) }).catch(() => {})
     await locks.close()
-    console.log(performance.now())`
+    console.log(String(performance.now()))`
   const flags = process.features.typescript
     ? []
     : ['--experimental-strip-types', '--disable-warning=ExperimentalWarning']

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lost, refused, stage } from '../../test/scripted-store.ts'
+import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { Entry } from '../contract/list.ts'
@@ -21,10 +22,11 @@ class Beaten implements Renewable {
     this.renewedAt = clock.now()
   }
 
-  async renew(): Promise<boolean> {
+  async renew(): Promise<LeaseError | undefined> {
     this.at.push(this.#clock.now())
-    if (this.well) this.renewedAt = this.#clock.now()
-    return this.well
+    if (!this.well) return new LeaseError('OUTCOME_UNKNOWN', 'no answer')
+    this.renewedAt = this.#clock.now()
+    return undefined
   }
 }
 
@@ -136,12 +138,12 @@ test('a retry renews only leases whose renewal failed', async () => {
 
 test('a lease that leaves during its renewal sets no timer when that fails', async () => {
   const { clock, heartbeat } = setUp()
-  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const { promise, resolve } = Promise.withResolvers<LeaseError>()
   const lease: Renewable = { ttl: 9_000, renewedAt: 0, renew: () => promise }
   const entry = heartbeat.join(lease)
   await clock.advance(3_000)
   heartbeat.leave(entry)
-  resolve(false)
+  resolve(new LeaseError('OUTCOME_UNKNOWN', 'no answer'))
   await clock.advance(0)
   expect(clock.pending).toBe(0)
 })

@@ -1,3 +1,4 @@
+import type { LeaseError } from '../contract/errors.ts'
 import { type Entry, List } from '../contract/list.ts'
 import type { Clock } from '../contract/time.ts'
 
@@ -6,8 +7,8 @@ export interface Renewable {
   readonly ttl: number
   /** When the request of the last successful renewal, or of the grant, was sent. */
   readonly renewedAt: number
-  /** Renews now, even if an earlier renewal is unanswered. False: it failed and should be retried. Never rejects. */
-  renew(): Promise<boolean>
+  /** Renews now, even if an earlier renewal is unanswered. An error: it failed and should be retried. Never rejects. */
+  renew(): Promise<LeaseError | undefined> | undefined
 }
 
 /** Renews leases until they leave. */
@@ -172,8 +173,8 @@ class Group {
     const step = this.#step
     this.#retryAfter(lease, STEPS_WHEN_UNANSWERED)
     this.#inFlight += 1
-    const isRenewed = await lease.renew()
-    if (isRenewed) this.#settle(lease)
+    const failure = await lease.renew()
+    if (!failure) this.#settle(lease)
     else if (this.#unrenewed.has(lease)) this.#retryAfter(lease, STEPS_WHEN_FAILED)
     if (step !== this.#step) return
     this.#inFlight -= 1

@@ -39,7 +39,9 @@ export class Renewals implements Renewable {
   readonly #core: LeaseCore
   readonly #lease: RenewedLease
   readonly #deadline: Deadline
-  #inFlight: Promise<unknown> | undefined
+  /** Renewals that are not answered yet. */
+  #inFlight = 0
+  #landed: PromiseWithResolvers<void> | undefined
   #extending = 0 // calls of `extend` that have not settled
   #beat: Entry<Renewable> | undefined
 
@@ -63,8 +65,10 @@ export class Renewals implements Renewable {
   }
 
   /** Resolves when no renewal is in flight. `undefined`: none is. */
-  get inFlight(): Promise<unknown> | undefined {
-    return this.#inFlight
+  get inFlight(): Promise<void> | undefined {
+    if (this.#inFlight === 0) return undefined
+    this.#landed ??= Promise.withResolvers()
+    return this.#landed.promise
   }
 
   start(): void {
@@ -74,7 +78,10 @@ export class Renewals implements Renewable {
   stop(): void {
     if (!this.#beat) return
     const left = this.#core.heartbeat.leave(this.#beat)
-    if (left) this.#follow(left)
+    if (left) {
+      this.#inFlight += 1
+      void left.then(() => this.#land())
+    }
     this.#beat = undefined
   }
 
@@ -92,12 +99,12 @@ export class Renewals implements Renewable {
       if (ttl > this.ttl) await this.staleRequests.over(clock) // a stale renewal would set the shorter ttl again
       this.#extending += 1
       try {
-        while (this.#inFlight) await this.#inFlight
+        while (this.inFlight) await this.inFlight
         this.#lease.assertHeld()
         if (ttl > this.ttl && this.staleRequests.arePossible(clock)) continue // a renewal has just failed
         // A longer ttl is set when it is granted. Until then the lease is renewed as often as before.
         if (ttl < this.ttl) this.#setTtl(ttl)
-        const failure = await this.#send(false, ttl)
+        const failure = await this.#ask(false, ttl)
         this.#lease.assertHeld()
         if (failure) throw failure
         return this.#lease.remaining
@@ -108,37 +115,30 @@ export class Renewals implements Renewable {
   }
 
   /** Called by the heartbeat. An extension in flight counts as this renewal. A lease that is over stays over. */
-  async renew(): Promise<boolean> {
-    if (this.#extending > 0 || !(this.#lease.remaining > 0)) return true
+  renew(): Promise<LeaseError | undefined> | undefined {
+    if (this.#extending > 0 || !(this.#lease.remaining > 0)) return undefined
     this.#lease.watchHandle()
-    return (await this.#send(true, this.ttl)) === undefined
+    return this.#ask(true, this.ttl)
+  }
+
+  #land(): void {
+    this.#inFlight -= 1
+    if (this.#inFlight > 0) return
+    this.#landed?.resolve()
+    this.#landed = undefined
   }
 
   /** Returns the error if it failed; never rejects. Renewals that are in flight together must ask for the same ttl. */
-  #send(background: boolean, ttl: number): Promise<LeaseError | undefined> {
-    const renewal = this.#ask(background, ttl)
-    this.#follow(renewal)
-    return renewal
-  }
-
-  #follow(renewal: Promise<unknown>): void {
-    const before = this.#inFlight
-    const all = renewal.then(async () => {
-      await before
-      if (this.#inFlight === all) this.#inFlight = undefined
-    })
-    this.#inFlight = all
-  }
-
   async #ask(background: boolean, ttl: number): Promise<LeaseError | undefined> {
     const { clock, store, statistics } = this.#core
     const lease = this.#lease
     const deadline = this.#deadline
-    const claim = { ...this.claim, ttl }
+    const claim = ttl === this.ttl ? this.claim : { ...this.claim, ttl }
     const sent = clock.now()
     const before = deadline.at
     if (!deadline.isWatched) deadline.watch()
     deadline.shorten(sent + ttl - margin(ttl)) // if the answer is lost, the server may have set this ttl
+    this.#inFlight += 1
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
@@ -164,6 +164,8 @@ export class Renewals implements Renewable {
       if (!lease.check() && events.heartbeat_failed.hasSubscribers)
         events.heartbeat_failed.publish({ lease: lease.handle, error })
       return error
+    } finally {
+      this.#land()
     }
   }
 

@@ -14,6 +14,7 @@ export class Worker implements AsyncDisposable {
   constructor(job: Job) {
     const child = fork(join(import.meta.dirname, 'worker.ts'), [JSON.stringify(job)], {
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      execArgv: [...process.execArgv, '--expose-gc'],
     })
     this.#child = child
     let errors = ''

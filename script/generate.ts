@@ -2,6 +2,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
+import { errorsPage } from './errors.ts'
 import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
 import { labManifestOf, manifestOf } from './manifest.ts'
@@ -16,6 +17,7 @@ const generated = new Map<string, (text: string) => string>([
   ['lab/package.json', text => labManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'))],
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
+  ['docs/reference/errors.md', errorsPage],
   ['docs/reference/events.md', eventsPage],
   ...(await pages()),
   ...globSync('docs/guides/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [path, withExamples]),

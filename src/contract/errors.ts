@@ -7,15 +7,20 @@ checkNode()
 
 /**
  * What went wrong. The codes are stable.
- * - `ACQUIRE_TIMEOUT`: the name was not acquired within `wait`. `error.holder` is its holder.
- * - `LEASE_LOST`: the lease ran out, was broken, or its session ended. `using` adds the `result` of the work.
- * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed.
- * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve.
- * - `OUTCOME_UNKNOWN`: a request left and no answer came. It may or may not have been carried out.
- * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written.
- * - `INVALID_ARGUMENT`: an argument is invalid. The message says what was expected.
- * - `DRIVER_MISSING`: a client library is not installed. The message has the command that installs it.
- * - `CLOSED`: the lease was released, or `close()` was called.
+ * - `ACQUIRE_TIMEOUT`: the name was not acquired within `wait`. Try later, or leave the work to the holder.
+ * - `LEASE_LOST`: the lease is over: it was not renewed in time, was broken, or was gone at release. Another holder may
+ *   have begun. Stop, and treat what was written without a fence as doubtful.
+ * - `MAX_HOLD`: the lease was held for `maxHold` and is no longer renewed. As `LEASE_LOST`; find out why the work took so
+ *   long.
+ * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later. A held lease goes on until
+ *   its deadline, and its renewals are retried.
+ * - `OUTCOME_UNKNOWN`: a request left and no answer came, so it may or may not have been carried out. Try again. What it
+ *   granted is withdrawn, or ends with its ttl.
+ * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written. Stop: another holder does the work.
+ * - `INVALID_ARGUMENT`: an argument is invalid, such as an option, a name or a password. The message says what was
+ *   expected. Correct it.
+ * - `DRIVER_MISSING`: a client library is not installed, or Node has no SQLite. Run the command in the message.
+ * - `CLOSED`: the lease was released, or `close()` was called. At shutdown this is expected. Otherwise make new locks.
  */
 export type LeaseErrorCode =
   | 'ACQUIRE_TIMEOUT'
@@ -57,6 +62,7 @@ const LONGEST_MESSAGE = 2_000
 
 /** The error of one code, with the fields of that code. See `LeaseErrorCode` for the meaning of each code. */
 export interface CodedError<Code extends LeaseErrorCode> extends Error {
+  /** `LeaseError`. */
   readonly name: 'LeaseError'
   /** What went wrong; `LeaseErrorCode` explains each code. */
   readonly code: Code
@@ -66,7 +72,7 @@ export interface CodedError<Code extends LeaseErrorCode> extends Error {
   readonly retryable: boolean
   /** Milliseconds after which the store expects to serve again. */
   readonly retryAfter: number | undefined
-  /** The holder of the name, if the store knows it. */
+  /** The holder of the name, if the store knows it: its owner, its note, and the milliseconds that remain. */
   readonly holder: Code extends 'ACQUIRE_TIMEOUT' ? LeaseRecord | undefined : undefined
   /** What the work of `using` returned although its lease was lost. */
   readonly result: Code extends 'LEASE_LOST' | 'MAX_HOLD' ? unknown : undefined

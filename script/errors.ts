@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { LeaseError, type LeaseErrorCode } from '../src/contract/errors.ts'
+import { between, plain } from './members.ts'
+import { table } from './proof/page.ts'
+
+const SOURCE = 'src/contract/errors.ts'
+
+/** docs/reference/errors.md, with a row for each code and for each field, from their doc comments. */
+export function errorsPage(page: string): string {
+  const source = readFileSync(join(import.meta.dirname, '..', SOURCE), 'utf8')
+  const codes = Array.from(
+    source.matchAll(/^ \* - `([A-Z_]+)`: (.*(?:\n \* {3}.*)*)/gm),
+    ([, code = '', text = '']) => {
+      const { retryable } = new LeaseError(code as LeaseErrorCode, '')
+      return [`\`${code}\``, capital(plain(text)), retryable ? 'yes' : 'no']
+    },
+  )
+  const [, body = ''] = /^export interface CodedError<.*?\{\n(.*?)^\}/ms.exec(source) ?? []
+  const members = body.matchAll(/^ {2}\/\*\*((?:(?!\*\/).)*)\*\/\n {2}readonly (\w+): ([^\n]*)$/gms)
+  const fields = Array.from(members, ([, comment = '', name = '', type = '']) => {
+    const [, of = ''] = /^Code extends (.*?) \?/.exec(type) ?? []
+    return [`\`${name}\``, of.replaceAll("'", '`').replaceAll(' | ', ', ') || 'every', plain(comment)]
+  })
+  const tables = [
+    table(['code', 'what happened, and what to do', '`retryable`'], codes),
+    table(['field', 'of', 'meaning'], fields),
+  ]
+  return between(page, 'errors', tables.join('\n\n'))
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

@@ -18,6 +18,9 @@ export interface Watch {
 /** Milliseconds. Requests of a shorter ttl have little time, so a failed one is sent again, as the core does. */
 const BRIEF = 3_000
 
+/** The tokens of all claims, by their ids. A renewal has the token of its claim, as the core sends it. */
+const granted = new Map<string, bigint>()
+
 /** Puts requests to one store directly. Every answer must come within 10 s. */
 export class Client {
   readonly store: Store
@@ -26,8 +29,10 @@ export class Client {
     this.store = store
   }
 
-  acquire(claim: Claim): Promise<Grant | Busy> {
-    return asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
+  async acquire(claim: Claim): Promise<Grant | Busy> {
+    const answer = await asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
+    if (answer.held) granted.set(claim.id, answer.token)
+    return answer
   }
 
   /** Acquires a name that must be free. */
@@ -45,7 +50,8 @@ export class Client {
   }
 
   renew(claim: Claim): Promise<Grant | undefined> {
-    return asked(claim, `renew ${claim.name}`, signal => this.store.renew(claim, signal))
+    const held = { token: granted.get(claim.id), ...claim }
+    return asked(claim, `renew ${claim.name}`, signal => this.store.renew(held, signal))
   }
 
   annotate(claim: Claim): Promise<boolean> {

@@ -14,7 +14,7 @@ import { targets } from './targets.ts'
 import { loadPeer } from './worker.ts'
 
 const SCENARIOS = [
-  ...['pairs', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover', 'observers'],
+  ...['pairs', 'names', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover', 'observers'],
   ...['redlock-pairs', 'redlock-handoffs', 'redlock-handover', 'redlock-stopped'],
 ]
 

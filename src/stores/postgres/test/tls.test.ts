@@ -61,7 +61,8 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
       await store.release(holder, signal)
       await until('the waiter is woken', () => woken)
       await using locks = advisory(client)
-      await hold(locks, claimOf(name, { ttl: 10_000 }))
+      // Its session is kept until this lease has ended.
+      await hold(locks, claimOf(name, { ttl: 2_000 }))
     }
     await until('all are closed', async () => (await server.query(encrypted)).length === 0)
     await end()

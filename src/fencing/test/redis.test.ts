@@ -5,6 +5,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
 import { until } from '../../../lab/servers/until.ts'
+import { monitor } from '../../../test/monitor.ts'
 import { failureOf } from '../../../test/support.ts'
 import { type RedisClient, redisFence } from '../redis/index.ts'
 import { holder, stale } from './support.ts'
@@ -70,20 +71,17 @@ test.each(clients)('writes over %s are accepted until a newer holder was seen', 
 })
 
 test('a write is one command, and the script is sent once', async () => {
-  // ioredis mistakes commands of other clients for its own answer, and a connecting client sends `info`.
-  await client.ping()
-  const monitor = await new Redis(server.port, { lazyConnect: true }).monitor()
-  const commands: string[] = []
-  monitor.on('monitor', (_time: string, [command]: string[], source: string) => {
-    if (source !== 'lua') commands.push(String(command).toLowerCase())
-  })
+  using watcher = await monitor(server)
+  const sent = async (): Promise<string[]> =>
+    (await watcher.all())
+      .filter(({ command, inScript }) => command.startsWith('eval') && !inScript)
+      .map(({ command }) => command)
   await using fence = redisFence(client)
   for (let token = 1; token <= 3; token += 1) await fence.fencedSet(holder('trips', token), 'trips', 'x')
-  await until('all was seen', () => commands.filter(command => command === 'evalsha').length === 2)
-  expect(commands.filter(command => command.startsWith('eval'))).toEqual(['eval', 'evalsha', 'evalsha'])
+  expect(await sent()).toEqual(['eval', 'evalsha', 'evalsha'])
   await server.call('SCRIPT', 'FLUSH')
   await fence.fencedSet(holder('trips', 4), 'trips', 'x')
-  monitor.disconnect()
+  expect((await sent()).slice(3)).toEqual(['evalsha', 'eval'])
 })
 
 test('tokens are compared to the last digit, above the integers of Lua', async () => {

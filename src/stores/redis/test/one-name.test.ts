@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { monitor } from '../../../../test/monitor.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
@@ -90,18 +91,13 @@ test('L11: a long queue is read in pages of at most 1,000 waiters for each scrip
   for (const name of names) await hold(store, claimOf(name, { ttl: 60_000 }))
   const claims = names.flatMap(name => Array.from({ length: 2_500 }, () => claimOf(name, { ttl: 60_000, queue: true })))
   await Promise.all(claims.map(claim => acquire(store, claim)))
-  const monitor = await new Redis({ port: server.port }).monitor()
-  const pages = [0]
-  let isOver = false
-  monitor.on('monitor', (_: string, [name = '', ...args]: string[], source: string) => {
-    if (name.toUpperCase() === 'ECHO') isOver = true
-    else if (source !== 'lua') pages.push(0)
-    else if (name === 'HMGET') pages.push((pages.pop() ?? 0) + args.length - 1)
-  })
+  using watcher = await monitor(server)
   const found = await Promise.all(names.map(name => look(store, { name })))
-  await client.echo('over')
-  await expect.poll(() => isOver).toBe(true)
-  monitor.disconnect()
+  const pages = [0]
+  for (const { command, args, inScript } of await watcher.all()) {
+    if (!inScript) pages.push(0)
+    else if (command === 'hmget') pages.push((pages.pop() ?? 0) + args.length - 1)
+  }
   expect(Math.max(...pages)).toBe(1_000)
   expect(found.map(records => records.filter(({ state }) => state === 'held').length)).toEqual([1, 1])
   for (const [index, records] of found.entries()) {

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
+import { monitor } from '../../../../test/monitor.ts'
 import { acquire, claimOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import { createLocks, type Locks } from '../../../index.ts'
 import { heard, type Nodes, startNodes } from './support.ts'
@@ -84,17 +84,15 @@ test.concurrent('L11: a long queue is read in pages of at most 1,000 waiters', a
   const join = (): Promise<unknown> => acquire(store, claimOf('crowd', { ttl: LONG, queue: true }))
   // Not all at once: each request has a second.
   for (let count = 0; count < 2_500; count += 100) await Promise.all(Array.from({ length: 100 }, join))
-  const monitors = await Promise.all(nodes.servers.map(server => new Redis(server.port).monitor()))
-  const reads: string[] = []
-  for (const monitor of monitors)
-    monitor.on('monitor', (_time: string, [command = '', ...rest]: string[]) => {
-      if (command.toUpperCase() === 'ZRANGE') reads.push(rest.slice(1).join(' '))
-    })
+  const watchers = await Promise.all(nodes.servers.map(monitor))
   const records = await look(store, { name: 'crowd' })
   expect(records.filter(({ state }) => state === 'waiting')).toHaveLength(2_500)
-  await until('all is seen', () => reads.length >= 9)
-  expect(new Set(reads)).toEqual(new Set(['0 999', '1000 1999', '2000 2999']))
-  for (const monitor of monitors) monitor.disconnect()
+  for (const watcher of watchers) {
+    using seen = watcher
+    const pages = async (): Promise<string[]> =>
+      (await seen.all()).filter(({ command }) => command === 'zrange').map(({ args }) => args.slice(1).join(' '))
+    await expect.poll(pages).toEqual(['0 999', '1000 1999', '2000 2999'])
+  }
 })
 
 test.concurrent('a waiter sends no request until a release wakes it, and then holds', async () => {

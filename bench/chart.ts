@@ -18,8 +18,8 @@ const panels: readonly Panel[] = [
   { title: 'Handing over', note: '32 waiters, handoffs/s; more is better', ...at('handoffs', '', 'rate') },
   {
     title: '1,000 waiters',
-    note: 'requests/s to Redis while they wait; less is better',
-    ...at('crowd', '', 'requests'),
+    note: 'commands/s of Redis while they wait; less is better',
+    ...at('crowd', '1,000 waiters', 'commands'),
   },
   {
     title: 'Redlock: acquire and release by a majority of five',

@@ -115,8 +115,8 @@ class ScriptedStore implements Store {
     return this.#call('release', () => this.#server.release(key, sent), signal)
   }
 
-  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    return this.#call('watch', async () => this.#server.watch?.(key, wake, signal), signal)
+  watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    return this.#call('watch', async () => this.#server.watch?.(claim, wake, signal), signal)
   }
 
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {

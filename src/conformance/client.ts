@@ -62,14 +62,14 @@ export class Client {
     return within(`release ${name}`, signal => this.store.release({ name, id }, signal))
   }
 
-  async watch({ name, id }: ClaimKey): Promise<Watch> {
+  async watch(claim: Claim): Promise<Watch> {
     const controller = new AbortController()
     const watch = { wakes: 0, delays: [] as number[], stop: () => controller.abort() }
     const wake: Wake = (delay = 0) => {
       if (delay > 0) watch.delays.push(delay)
       else watch.wakes += 1
     }
-    await within(`watch ${name}`, async () => this.store.watch?.({ name, id }, wake, controller.signal))
+    await within(`watch ${claim.name}`, async () => this.store.watch?.(claim, wake, controller.signal))
     return watch
   }
 

@@ -44,12 +44,15 @@
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
- *     queue never overtakes. A waiter keeps its position if it asks no later than it was told to. A waiter that stops
- *     asking delays the next one by at most its grace period (`TURN`), and its entry lapses.
+ *     queue never overtakes. A waiter keeps its position if it asks no later than it was told to, or if it is `kept`. A
+ *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
+ *     (`TURN`), and its entry lapses.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
- *     is a hint: a lost wake costs only time, and a superfluous one costs a request.
+ *     is a hint: a lost wake costs only time, and a superfluous one costs a request. A waiter asks by itself, or the store
+ *     asks for it (`kept`). A kept waiter is also woken when the lease may have ended and its grace period begins, when its
+ *     position is lost, and when the store cannot be asked.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
  *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
@@ -105,6 +108,12 @@ export interface Busy {
    * need not ask again after `watch`. @default false
    */
   readonly listens?: boolean | undefined
+  /**
+   * The store keeps the position of this claim while it is watched, for all waiters of this process at once, and wakes it
+   * whenever it should ask (R9). Only with `listens`. The core then ignores `retryAfter` once `watch` is armed.
+   * @default false
+   */
+  readonly kept?: boolean | undefined
 }
 
 /** A hint to a waiter: ask again after `delay` ms. @default at once */
@@ -209,8 +218,8 @@ export interface Store extends AsyncDisposable {
    * function that calls this off. @default losses are found by renewals
    */
   onLoss?(key: ClaimKey, lost: () => void): () => void
-  /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9). */
-  watch?(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void>
+  /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9), and the claim may be kept (R8). */
+  watch?(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void>
   /**
    * The servers of the store if it is made of several, then the holders, each followed by its waiters in order where the
    * store has a queue (R11).

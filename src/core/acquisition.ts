@@ -2,7 +2,7 @@ import { LeaseError } from '../contract/errors.ts'
 import { events } from '../contract/events.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
-import type { Busy, Claim, Grant, Wake } from '../contract/store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Wake } from '../contract/store.ts'
 import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
@@ -15,8 +15,8 @@ const POLL = 1_000
 const SHORTEST_PAUSE = 10
 
 /**
- * The longest sleep in milliseconds, times the position in the queue. Nothing wakes a waiter if the holder shortens its
- * lease and dies, or if a holder with a shorter ttl follows and dies.
+ * The longest sleep in milliseconds, times the position in the queue, of a waiter that is not kept. Nothing wakes it if the
+ * holder shortens its lease and dies, or if a holder with a shorter ttl follows and dies.
  */
 const LONGEST_SLEEP = 5_000
 
@@ -62,10 +62,16 @@ export class Acquisition {
   /** When to send the next request. */
   #askAt = 0
   #busy: Busy | undefined
-  /** When to check next whether these locks hold the name themselves. Checked every ttl until it is reported. */
+  /** When to check next whether these locks hold the name themselves: after one ttl, then ever less often. */
   #selfCheckAt = 0
   #isArmed = false
+  /** Does the store ask for this claim? */
+  #isKept = false
+  #isOver = false
   #endPause: (() => void) | undefined
+  readonly #armPause = (wake: () => void): void => {
+    this.#endPause = wake
+  }
 
   constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
@@ -85,27 +91,31 @@ export class Acquisition {
       for (let sent = this.#started; ; sent = this.#core.clock.now()) {
         this.#cancel.throwIfCancelled()
         this.#askAt = Number.POSITIVE_INFINITY
-        let answer: Grant | Busy | undefined
-        let isOver = false
-        try {
-          answer = await this.#ask(sent)
-          if (answer.held) {
-            acquired = this.#accept(answer, sent)
-            return acquired
-          }
-        } catch (error) {
-          isOver = this.#onFailure(error)
-        }
-        if (answer?.held === false) isOver = this.#onBusy(answer)
-        if (isOver) return undefined
+        acquired = await this.#attempt(sent)
+        if (acquired || this.#isOver) return acquired
         // A release before the watch was armed could not wake this claim, so ask once more.
         if (await this.#arm()) continue
-        await this.#sleep()
+        for (let pause = this.#pause(); pause; pause = this.#pause()) await pause
+        if (this.#isKept) this.#answeredAt = this.#core.clock.now() // the store answered others for it until now
       }
     } finally {
       if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
       this.#watch?.abort(OVER)
     }
+  }
+
+  /** Asks once. A method of its own, because a wait keeps what its function keeps. */
+  async #attempt(sent: number): Promise<Acquired | undefined> {
+    let answer: Grant | Busy
+    try {
+      answer = await this.#ask(sent)
+      if (answer.held) return this.#accept(answer, sent)
+    } catch (error) {
+      this.#isOver = this.#onFailure(error)
+      return undefined
+    }
+    this.#isOver = this.#onBusy(answer)
+    return undefined
   }
 
   /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. */
@@ -114,7 +124,13 @@ export class Acquisition {
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.#state()}`
-    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#busy?.holder })
+    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#holder })
+  }
+
+  /** The holder that the store named last. Made when it is needed: thousands of waiters would keep a copy each. */
+  get #holder(): LeaseRecord | undefined {
+    const holder = this.#busy?.holder
+    return holder && visible(holder)
   }
 
   #ask(sent: number): Promise<Grant | Busy> {
@@ -143,13 +159,14 @@ export class Acquisition {
     const now = this.#core.clock.now()
     this.#answeredAt = now
     this.#failures = 0
-    this.#busy = { ...answer, holder: answer.holder && visible(answer.holder) }
+    this.#busy = answer
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
     const ahead = Math.max(answer.ahead || 0, 0) // NaN counts as none
-    this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
+    this.#isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
+    if (!this.#isKept) this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
     if (queue) this.#mayBeKnown = true
     if (events.lease_busy.hasSubscribers)
-      events.lease_busy.publish({ name, owner, holder: this.#busy.holder, ahead: answer.ahead })
+      events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
     return now >= this.#giveUpAt
   }
 
@@ -157,6 +174,7 @@ export class Acquisition {
   #onFailure(reason: unknown): boolean {
     this.#mayBeKnown = true
     this.#unsettled = true
+    this.#isKept = false
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
     const { name, owner, ttl } = this.#claim
@@ -192,6 +210,7 @@ export class Acquisition {
       this.#cancel.throwIfCancelled()
       this.#watch.abort(OVER)
       this.#watch = undefined
+      this.#isKept = false
       this.#askWithin(POLL)
     }
     return this.#isArmed && !missesNothing
@@ -204,18 +223,14 @@ export class Acquisition {
     this.#endPause?.()
   }
 
-  async #sleep(): Promise<void> {
+  /** Sleeps until something is to be done. `undefined`: it is time to ask. */
+  #pause(): Promise<void> | undefined {
     const { clock } = this.#core
-    const arm = (wake: () => void): void => {
-      this.#endPause = wake
-    }
-    for (;;) {
-      const until = Math.min(this.#askAt, this.#giveUpAt)
-      if (until <= clock.now()) return
-      this.#reportSelfWait()
-      await pause(clock, Math.min(until, this.#selfCheckAt) - clock.now(), { cancel: this.#cancel, arm })
-      this.#endPause = undefined
-    }
+    this.#endPause = undefined
+    const until = Math.min(this.#askAt, this.#giveUpAt)
+    if (until <= clock.now()) return undefined
+    this.#reportSelfWait()
+    return pause(clock, Math.min(until, this.#selfCheckAt) - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }
 
   /** Reports a call that waits for a lease of these locks. Inside the work of that lease it would wait for ever. */
@@ -223,8 +238,9 @@ export class Acquisition {
     const now = this.#core.clock.now()
     if (now < this.#selfCheckAt) return
     const { name, owner, ttl } = this.#claim
-    this.#selfCheckAt = now + ttl
     const lease = leaseOn(name, this.#core.leases)
+    // Nearly always the lease is held when the wait begins.
+    this.#selfCheckAt = now + (lease ? ttl : now - this.#started)
     if (!lease || now < lease.heldSince + ttl) return
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
@@ -235,7 +251,8 @@ export class Acquisition {
   }
 
   #state(): string {
-    const { holder, ahead } = this.#busy ?? {}
+    const holder = this.#holder
+    const ahead = this.#busy?.ahead
     if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.

@@ -9,7 +9,7 @@ import { Cancel, request } from '../contract/request.ts'
 import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
 import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
-import { type Acquired, Acquisition } from './acquisition.ts'
+import { Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
 import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
@@ -76,12 +76,12 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return (await this.#acquire('acquire', name, options, acquireKeys, timedOut)).handle
+  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return this.#acquire('acquire', name, options, acquireKeys, timedOut, handleOf)
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    return (await this.#acquire('tryAcquire', name, options, tryKeys, isBusy))?.handle
+    return this.#acquire('tryAcquire', name, options, tryKeys, isBusy, handleOf)
   }
 
   async using<Result>(
@@ -91,7 +91,7 @@ export class CoreLocks implements Leasing {
   ): Promise<Result> {
     if (typeof work !== 'function')
       throw invalid('using needs the work as its second argument: a function of the lease')
-    const lease = await this.#acquire('using', name, options, acquireKeys, timedOut)
+    const lease = await this.#acquire('using', name, options, acquireKeys, timedOut, itself)
     const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
     this.closing.beginBody()
     let lost: LeaseError | undefined
@@ -156,14 +156,15 @@ export class CoreLocks implements Leasing {
     return leaseOn(name, this.#leases)
   }
 
-  /** `otherwise` decides what to do if the name was not acquired in time. */
-  async #acquire<Otherwise>(
+  /** `otherwise` decides what to do if the name was not acquired in time. `found` selects what the caller gets. */
+  async #acquire<Found, Otherwise>(
     verb: 'acquire' | 'tryAcquire' | 'using',
     name: string,
     options: AcquireOptions,
     known: ReadonlySet<string>,
     otherwise: (acquisition: Acquisition, claim: Claim) => Otherwise,
-  ): Promise<HeldLease | Otherwise> {
+    found: (lease: HeldLease) => Found,
+  ): Promise<Found | Otherwise> {
     checkKeys(options, known, verb)
     checkName(name)
     checkOptions(options, this.store, this.#openRenewer !== undefined)
@@ -184,15 +185,15 @@ export class CoreLocks implements Leasing {
     const cancel = new Cancel()
     const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
     const acquisition = new Acquisition(this.core, claim, limit, cancel)
-    let renewer: Renewer | undefined
-    const acquireWithThread = async (): Promise<Acquired | undefined> => {
-      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.#startRenewer(), { cancel })
-      return acquisition.run()
-    }
-    const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
+    const starting =
+      heartbeat === 'thread'
+        ? request(this.core.clock, LONGEST_DELAY, () => this.#startRenewer(), { cancel })
+        : undefined
+    const acquiring = starting ? starting.then(() => acquisition.run()) : acquisition.run()
     const wait = this.closing.waits.add({ cancel, acquiring })
     try {
       const acquired = await acquiring
+      const renewer = starting && (await starting)
       if (!acquired) return otherwise(acquisition, claim)
       if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
       cancel.throwIfCancelled()
@@ -204,7 +205,7 @@ export class CoreLocks implements Leasing {
       // Last, because a listener may release the lease or close these locks.
       if (events.lease_acquired.hasSubscribers)
         events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
-      return lease
+      return found(lease)
     } catch (error) {
       if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
       throw error
@@ -230,6 +231,14 @@ export class CoreLocks implements Leasing {
   #requestLimit(): number {
     return Math.min(requestLimit(this.#defaults.ttl ?? DEFAULT_TTL), LONGEST_TRY)
   }
+}
+
+function handleOf({ handle }: HeldLease): Lease {
+  return handle
+}
+
+function itself(lease: HeldLease): HeldLease {
+  return lease
 }
 
 function timedOut(acquisition: Acquisition): never {

@@ -138,8 +138,8 @@ class StagedStore implements Store {
     return this.#reached().release(key, signal)
   }
 
-  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    return this.#reached().watch?.(key, wake, signal)
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    return this.#reached().watch?.(claim, wake, signal)
   }
 
   async *inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {

@@ -93,11 +93,11 @@ class Reached implements Store {
     return this.#reach(LONGEST_REQUEST, store => store.release(key, signal))
   }
 
-  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+  watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     const heard: Wake = delay => {
       if (!this.isCut) wake(delay)
     }
-    return this.#reach(LONGEST_REQUEST, async store => store.watch?.(key, heard, signal))
+    return this.#reach(LONGEST_REQUEST, async store => store.watch?.(claim, heard, signal))
   }
 
   async *inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {

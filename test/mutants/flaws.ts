@@ -3,6 +3,7 @@ export type Flaw =
   | 'two holders'
   | 'holder gets another token'
   | 'waiter gets another position'
+  | 'keeps no position'
   | 'acquire waits for the name'
   | 'queues who does not queue'
   | 'copy of acquire shortens'
@@ -72,6 +73,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'renewal brings the old note back': ['R7: keeps the note through renewals', /strictly equal/],
   'acquire brings the old note back': ['R7: keeps the note through renewals', /deep-equal/],
   'note renews': ['R7: a new note changes neither the end', /ms remain/],
+  'keeps no position': ['R8: keeps the position of a waiter that asks when', /strictly equal/],
   'queue jumped': ['R8: a claim that does not queue never overtakes', /served before the waiter/],
   'wake lost': ['R9: a break wakes the first waiter', /the first waiter is woken/],
   'wakes who watches no more': ['R9: wakes no waiter whose watch was stopped', /strictly equal/],

@@ -70,7 +70,8 @@ export class Server {
     if (claim.queue || this.#is('queues who does not queue'))
       name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
-    return { held: false, retryAfter, ahead, holder: holder && this.#recordOf(holder) }
+    const kept = this.#is('keeps no position')
+    return { held: false, retryAfter, ahead, kept, holder: holder && this.#recordOf(holder) }
   }
 
   renew(claim: Claim, deadline: number): Grant | undefined {

@@ -91,14 +91,14 @@ export class RemoteStore implements Store {
     return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, by, deadline, never))
   }
 
-  watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
+  watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     const atServer = new AbortController()
     const heard: Wake = delay => {
       if (!signal.aborted) wake(delay)
     }
     signal.addEventListener('abort', () => this.#network.exchange(this.#machine, async () => atServer.abort()))
     return this.#ask(LONGEST_REQUEST, signal, () =>
-      this.#server.watch(key, delay => this.#network.wake(this.#machine, () => heard(delay)), atServer.signal),
+      this.#server.watch(claim, delay => this.#network.wake(this.#machine, () => heard(delay)), atServer.signal),
     )
   }
 

@@ -123,8 +123,8 @@ export class Server {
     return token
   }
 
-  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    await this.#store.watch?.(key, wake, signal)
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    await this.#store.watch?.(claim, wake, signal)
   }
 
   async inspect(query: Query, signal: AbortSignal): Promise<LeaseRecord[]> {

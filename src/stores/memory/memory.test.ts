@@ -24,7 +24,7 @@ test('a watch that arrives after its end changes nothing, nor does the end of an
   await put(claim('a', '2'))
   const woken: string[] = []
   const watch = (name: string, signal: AbortSignal): Promise<void> =>
-    store.watch?.({ name: 'a', id: '2' }, () => woken.push(name), signal) ?? Promise.reject(new Error('no watch'))
+    store.watch?.(claim('a', '2'), () => woken.push(name), signal) ?? Promise.reject(new Error('no watch'))
   const older = new AbortController()
   await watch('older', older.signal)
   await watch('newer', signal)
@@ -107,7 +107,7 @@ test('the waiter that may hold is woken at once, and the next after the grace pe
   for (const id of ['2', '3', '4', '5']) {
     await put(claim('a', id))
     if (id === '3') continue // it cannot be woken, but has its grace period
-    await store.watch?.({ name: 'a', id }, (delay = 0) => woken.push(`${id} after ${delay}`), signal)
+    await store.watch?.(claim('a', id), (delay = 0) => woken.push(`${id} after ${delay}`), signal)
   }
   await store.release({ name: 'a', id: '1' }, signal)
   expect(woken).toEqual(['2 after 0', '4 after 200'])

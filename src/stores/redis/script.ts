@@ -170,6 +170,13 @@ local function lapse(key)
   if #ids > 0 then leave(key, ids) end
 end
 
+-- The keys of a queue last a second longer than the last waiter, so that all three exist while there is one.
+local function extend(key, lifetime)
+  if call('PTTL', key .. ':lapse') < lifetime + 1000 then
+    for _, kind in ipairs({ ':line', ':lapse', ':waiter' }) do call('PEXPIRE', key .. kind, lifetime + 2000) end
+  end
+end
+
 local function queue(key, id, isNew, ttl, details)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
@@ -178,10 +185,7 @@ local function queue(key, id, isNew, ttl, details)
   end
   call('ZADD', key .. ':lapse', now + lifetime, id)
   call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
-  -- A second longer than the last waiter, so that all three keys exist while there is one.
-  if call('PTTL', key .. ':lapse') < lifetime + 1000 then
-    for _, kind in ipairs({ ':line', ':lapse', ':waiter' }) do call('PEXPIRE', key .. kind, lifetime + 2000) end
-  end
+  extend(key, lifetime)
 end
 
 -- Wakes the first waiter whose process is subscribed. A waiter that has not asked recently may be paused. So the first

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
+import { Places } from '../shared/places.ts'
 import { askAgainAfter } from '../shared/queue.ts'
 import { reportStale } from '../shared/requests.ts'
 import type { RedisDriver } from './client.ts'
@@ -20,6 +22,9 @@ import { script } from './verbs.ts'
  */
 const SHORT_MEMORY = 3_600_000
 
+/** Does not abort: a position is kept for waiters that come and go. */
+const NEVER = new AbortController().signal
+
 /** The parameters of a release: for how long an unknown claim is refused. */
 const FORGET = `${LONGEST_REQUEST} 0 0 `
 
@@ -32,6 +37,7 @@ export class RedisStore implements Store {
   readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
+  readonly #places = new Places((name, lifetime, ids) => this.#keep(name, lifetime, ids))
 
   constructor(driver: RedisDriver, prefix: string) {
     this.kind = driver.isCluster ? 'redis cluster' : 'redis'
@@ -44,7 +50,11 @@ export class RedisStore implements Store {
       : { keys: [this.#keys.counter], args: [channel, '0'] }
     this.#requests = new Requests(driver, { script, prepare: async () => preamble })
     this.#notifications = notificationsOf(driver, channel)
-    if (driver.canListen) this.watch = ({ id }, wake, signal) => this.#notifications.watch(id, wake, signal)
+    if (!driver.canListen) return
+    this.watch = async (claim, wake, signal) => {
+      await this.#notifications.watch(claim.id, wake, signal)
+      if (claim.queue) this.#places.add(claim, wake, signal)
+    }
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -58,7 +68,10 @@ export class RedisStore implements Store {
       reportStale('redis', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
-    if (answer.startsWith('+')) return { held: true, token: BigInt(answer.slice(1)), ttl }
+    if (answer.startsWith('+')) {
+      this.#places.granted(claim)
+      return { held: true, token: BigInt(answer.slice(1)), ttl }
+    }
     return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
   }
 
@@ -79,6 +92,7 @@ export class RedisStore implements Store {
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#places.remove({ name, id })
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
     const { value } = await this.#requests.put(request, signal)
     return String(value) === '1' ? 'released' : 'gone'
@@ -98,18 +112,32 @@ export class RedisStore implements Store {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#requests.close()
     this.#notifications.close()
+    this.#places.close()
   }
 
-  #busy({ name, ttl, queue }: Claim, now: number, answer: string, listens: boolean): Busy {
+  /** Keeps waiters of this process, which are in the order of their positions. */
+  async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
+    const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
+    const request = { verb: 'keep', key: this.#keys.lease(name), id: '-', parameters, limit: requestLimit(lifetime) }
+    const { now, value } = await this.#requests.put(request, NEVER)
+    const [free, rank, first, ...lost] = String(value).split(' ')
+    return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }
+  }
+
+  #busy(claim: Claim, now: number, answer: string, listens: boolean): Busy {
+    const { name, ttl, queue } = claim
     const [free = '', place = ''] = answer.slice(1).split(' ', 2)
     const lease = answer.slice(free.length + place.length + 3)
     const [freeAt, ahead] = [Number(free), Number(place)]
     const isNotified = this.#notifications.subscription !== undefined
+    const kept = queue && listens && freeAt > now
+    if (queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
     return {
       held: false,
       retryAfter: askAgainAfter(now, freeAt, ahead, ttl, queue, isNotified),
       ahead,
       listens,
+      kept,
       holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
     }
   }

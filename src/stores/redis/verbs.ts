@@ -3,7 +3,7 @@ import { GONE, LINE, type Script, scriptOf } from './script.ts'
 
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
-  touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE },
+  touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE, keep: LINE },
   fastPath,
   // Not before the first grant is written: a server that is out of memory refuses it before.
   last: "if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end\n",
@@ -136,8 +136,32 @@ local function inspect(key, _, _, _, _, after)
   return found
 end
 
+-- Keeps the positions of waiters of one process for LIFETIME ms. Answers until when, or since when, the name is held or
+-- free; the position and id of the first of them; and those that have lost theirs, which XX does not bring back.
+local function keep(key, _, lifetime, _, _, ids)
+  local _, ends = parse(key, call('GET', key))
+  local lapses, scores, size, lost = endOf(lifetime), {}, 0, { '' }
+  for id in string.gmatch(ids, '[^ ]+') do
+    scores[size + 1], scores[size + 2] = lapses, id
+    size = size + 2
+  end
+  lapse(key)
+  if call('ZADD', key .. ':lapse', 'XX', 'CH', unpack(scores)) < size / 2 then
+    for at = 2, size, 2 do
+      if not call('ZSCORE', key .. ':lapse', scores[at]) then lost[#lost + 1] = scores[at] end
+    end
+  end
+  extend(key, lifetime)
+  -- The client knows them in the order in which they came, which is nearly always this one.
+  for place, id in ipairs(call('ZRANGE', key .. ':line', 0, 9)) do
+    if string.find(ids, id, 1, true) then return ends .. ' ' .. place - 1 .. ' ' .. id .. table.concat(lost, ' ') end
+  end
+  return ends .. ' ' .. (call('ZRANK', key .. ':line', scores[2]) or 0) .. ' -' .. table.concat(lost, ' ')
+end
+
 local verbs = {
-  acquire = acquire, renew = renew, annotate = annotate, release = release, inspect = inspect, ['break'] = breakLease
+  acquire = acquire, renew = renew, annotate = annotate, release = release, inspect = inspect, keep = keep,
+  ['break'] = breakLease
 }
 `,
 })

@@ -48,8 +48,8 @@ export class Witness implements Store {
     return this.#timed('release', this.#store.release(key, signal))
   }
 
-  async watch(key: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    await this.#store.watch?.(key, wake, signal)
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    await this.#store.watch?.(claim, wake, signal)
   }
 
   inspect(query: Query, signal: AbortSignal): ReturnType<Store['inspect']> {

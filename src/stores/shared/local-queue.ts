@@ -1,0 +1,182 @@
+import type { Wake } from '../../contract/store.ts'
+import { TURN } from '../../contract/time.ts'
+import { LONGEST_DELAY } from '../../contract/timers.ts'
+
+/**
+ * Milliseconds between two looks at the name, times the position of the first waiter. The holder may have shortened its
+ * lease and died, or one with a shorter ttl may have followed and died.
+ */
+const LONGEST_SLEEP = 5_000
+
+/** The largest number of waiters in one request: Lua passes less than 8,000 values to a command, two for each. */
+const MOST = 3_900
+
+/** What the server said of a name. */
+export interface State {
+  /** When it is free, or since when, by `performance.now()`. */
+  readonly freeAt: number
+  /** How many waiters are ahead. */
+  readonly rank: number
+}
+
+/** What the server said of a name, and of the waiters that it was asked to keep. */
+export interface Kept extends State {
+  /** The id of the first of them, if the server compared them. `rank` is its position. */
+  readonly first: string | undefined
+  /** Those that have no position any more. */
+  readonly lost: readonly string[]
+}
+
+export interface Waiter {
+  readonly id: string
+  /** Milliseconds for which the server keeps its position. */
+  readonly lifetime: number
+  readonly wake: Wake
+  /** Aborts when it waits no more. */
+  readonly signal: AbortSignal
+}
+
+/** The waiters of this process on one name, in the order of their positions. */
+export class LocalQueue {
+  readonly #keep: (lifetime: number, ids: readonly string[]) => Promise<Kept>
+  readonly #onEmpty: () => void
+  #waiters = new Map<string, Waiter>()
+  /** The shortest lifetime of them. */
+  #lifetime = Number.POSITIVE_INFINITY
+  #freeAt = Number.POSITIVE_INFINITY
+  /** The position of the first of them, or a lower one. */
+  #rank = 0
+  /** How many were woken since the name may be free. */
+  #turns = 0
+  /** When the next requests are due: to keep all positions, and to look at the name. */
+  #keepAt = Number.POSITIVE_INFINITY
+  #lookAt = 0
+  #isAsking = false
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+
+  /** `onEmpty` is called when the last waiter has left. */
+  constructor(keep: (lifetime: number, ids: readonly string[]) => Promise<Kept>, onEmpty: () => void) {
+    this.#keep = keep
+    this.#onEmpty = onEmpty
+  }
+
+  has(id: string): boolean {
+    return this.#waiters.has(id)
+  }
+
+  /** Adds the last waiter. `state` is what it was told. */
+  add(waiter: Waiter, state: State | undefined): void {
+    if (this.#waiters.size === 0 && state) this.#rank = state.rank
+    this.#waiters.set(waiter.id, waiter)
+    this.#lifetime = Math.min(this.#lifetime, waiter.lifetime)
+    this.#keepAt = Math.min(this.#keepAt, performance.now() + waiter.lifetime / 3)
+    if (state) this.learn(state)
+    else this.#schedule()
+  }
+
+  remove(id: string): void {
+    if (this.#waiters.delete(id) && this.#waiters.size === 0) this.close()
+  }
+
+  /** The server has said this about the name. */
+  learn({ freeAt, rank }: State): void {
+    const now = performance.now()
+    // Since it may be free, others may have held it.
+    if (freeAt > now) this.#turns = 0
+    this.#freeAt = freeAt
+    this.#rank = Math.min(this.#rank, rank)
+    this.#lookAt = now + LONGEST_SLEEP * (1 + this.#rank)
+    this.#schedule()
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#timerAt = Number.POSITIVE_INFINITY
+    this.#waiters.clear()
+    this.#onEmpty()
+  }
+
+  /** When the next waiter may take the name. */
+  get #turnAt(): number {
+    return this.#turns < this.#waiters.size
+      ? this.#freeAt + (this.#rank + this.#turns) * TURN
+      : Number.POSITIVE_INFINITY
+  }
+
+  #schedule(): void {
+    if (this.#waiters.size === 0) return
+    const askAt = this.#isAsking ? Number.POSITIVE_INFINITY : Math.min(this.#keepAt, this.#lookAt)
+    const at = Math.min(this.#turnAt, askAt)
+    if (at >= this.#timerAt) return // it then looks again
+    clearTimeout(this.#timer)
+    this.#timerAt = at
+    this.#timer = setTimeout(() => this.#run(), Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)).unref()
+  }
+
+  #run(): void {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    const now = performance.now()
+    const waiters = this.#current()
+    if (now >= this.#turnAt) waiters[this.#turns++]?.wake()
+    if (!this.#isAsking && now >= this.#keepAt) void this.#ask(waiters)
+    else if (!this.#isAsking && now >= this.#lookAt) void this.#ask(waiters.slice(0, 1))
+    this.#schedule()
+  }
+
+  /** Those that still wait. */
+  #current(): Waiter[] {
+    for (const { id, signal } of this.#waiters.values()) if (signal.aborted) this.remove(id)
+    return [...this.#waiters.values()]
+  }
+
+  async #ask(waiters: readonly Waiter[]): Promise<void> {
+    if (waiters.length === 0) return
+    const asked = performance.now()
+    this.#isAsking = true
+    if (waiters.length === this.#waiters.size) this.#keepAt = asked + this.#lifetime / 3
+    try {
+      let first: Kept | undefined
+      // One after the other, so that each blocks the server for a short time only.
+      for (const { lifetime, ids } of parts(waiters)) {
+        const kept = await this.#keep(lifetime, ids)
+        for (const id of kept.lost) this.#moveBack(id)
+        if (!first || kept.rank < first.rank) first = kept
+      }
+      if (!first) return
+      this.#putFirst(first.first)
+      this.#rank = first.rank
+      this.learn(first)
+    } catch {
+      // They ask by themselves, and find out why.
+      for (const { wake } of this.#current()) wake()
+      this.#lookAt = performance.now() + LONGEST_SLEEP
+    } finally {
+      this.#isAsking = false
+      this.#schedule()
+    }
+  }
+
+  /** It gets a new position when it asks. */
+  #moveBack(id: string): void {
+    const waiter = this.#waiters.get(id)
+    if (!waiter) return
+    this.#waiters.delete(id)
+    this.#waiters.set(id, waiter)
+    waiter.wake()
+  }
+
+  #putFirst(id: string | undefined): void {
+    const waiter = id === undefined ? undefined : this.#waiters.get(id)
+    const [first] = this.#waiters.values()
+    if (waiter && first !== waiter) this.#waiters = new Map([[waiter.id, waiter], ...this.#waiters])
+  }
+}
+
+/** Waiters of equal lifetime, as many as fit into one request. */
+function* parts(waiters: readonly Waiter[]): Iterable<{ lifetime: number; ids: string[] }> {
+  for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime))
+    for (let start = 0; start < equal.length; start += MOST)
+      yield { lifetime, ids: equal.slice(start, start + MOST).map(({ id }) => id) }
+}

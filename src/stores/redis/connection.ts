@@ -114,12 +114,12 @@ export class ScriptConnection implements Connection {
     const args = [...first]
     write(requests, clock, args)
     const reply = await evaluate(this.wire, this.#loaded, this.#script, keys, args)
-    const [head, ...answers] = reply as unknown[]
-    const [said = '', refused] = String(head).split('\n')
-    const [time = '', state = ''] = said.split(' ')
+    const [head, ...answers] = Array.isArray(reply) ? reply : String(reply).split('\n')
+    const [time = '', state = ''] = String(head).split(' ')
+    const refused = answers[requests.length]
     const now = Number(time)
     this.#learn(slot, now, sent)
-    return { now, state, answers, refused }
+    return { now, state, answers, refused: refused && String(refused) }
   }
 
   #learn(slot: number | undefined, time: number, sent: number): void {

@@ -20,7 +20,7 @@ if #KEYS == 6 and #ARGV == 4 and #ARGV[4] == 32 then
     local left = (ends or 0) - now
     if left > 0 and left <= tonumber(most) and tonumber(token) <= highest and sub(value, start, start + 32) == id .. ' ' then
       call('PEXPIRE', key, 0)
-      return { now, '1' }
+      return now .. '\\n1'
     end
   elseif highest and verb == 'acquire' and not value and not found[3] and now <= tonumber(deadline) and highest < LAST_TOKEN then
     local token = format('%.0f', math.max(floor, highest + 1))
@@ -28,7 +28,7 @@ if #KEYS == 6 and #ARGV == 4 and #ARGV[4] == 32 then
     if (redis.pcall('SET', key, value, 'NX') or {}).ok then
       call('PEXPIRE', key, life)
       call('SET', KEYS[6], token)
-      return { now, '+' .. token }
+      return now .. '\\n+' .. token
     end
   end
 end

@@ -137,7 +137,7 @@ end
 -- of the current or last holder; and where in the value the id and details begin.
 local function parse(key, value)
   if not value then return false, 0, '0', '0' end
-  local ends, state, line, token, ttl, start = match(value, '^1 ([^ ]+) ([^ ]+) ([01]) ([^ ]+) ([^ ]+) ()')
+  local ends, state, line, token, ttl, start = match(value, '^1 ([^ ]+) ([^ ]+) ([01]) (%d+) ([^ ]+) ()')
   if not token then error('FORMAT ' .. match(value, '^[^ ]*')) end
   local held = state == 'held'
   local most = held and tonumber(ttl) or 0
@@ -212,7 +212,7 @@ end
 
 const carryOut = (first: number, head: string, last: string): string => `
 -- Equal requests, one after the other, share a line of parameters.
-local answers = { ${head} }
+local answers, isList = { ${head} }, false
 for at = ${first}, #ARGV, 2 do
   local verb, width, deadline, ttl, life, queues, rest = match(
     ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
@@ -225,9 +225,12 @@ for at = ${first}, #ARGV, 2 do
     local id = sub(ids, from, from + width - 1)
     if not late then fine, result = pcall(verbs[verb], KEYS[#answers], id, ttl, life, queues, rest) end
     if not fine then result = '!' .. (type(result) == 'table' and result.err or tostring(result)) end
+    if type(result) == 'table' or (#result > 17 or not fine) and string.find(result, '\\n', 1, true) then isList = true end
     answers[#answers + 1] = result
   end
 end
-${last}if refused then answers[1] = answers[1] .. '\\n' .. refused end
-return answers
+${last}if refused then answers[#answers + 1] = refused end
+-- Clients read one text faster than a list, of which ioredis makes each element a view of the bytes that it read: 256
+-- pairs at a time are 14 % faster.
+return isList and answers or table.concat(answers, '\\n')
 `

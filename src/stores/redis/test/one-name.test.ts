@@ -63,6 +63,13 @@ describe('P1: a key of another type', () => {
   })
 })
 
+test('a line break in the details of one name does not shift the answers for others', async () => {
+  const ends = Date.now() + 60_000
+  await client.set(KEY, `1 ${ends} held 0 5 60000 ${'a'.repeat(32)} ["o","one\n+9\ntwo"]`)
+  const answers = await Promise.all(['a', 'b', 'c', 'a'].map(name => acquire(store, claimOf(name))))
+  expect(answers.map(({ held }) => held)).toEqual([false, true, true, false])
+})
+
 test('L13: break ends a lease whose token cannot rise, and says how to start again', async () => {
   const ends = Date.now() + 10 ** 12
   await client.set(KEY, `1 ${ends} held 0 ${LAST} ${10 ** 12} ${'a'.repeat(32)} ["o","n"]`)

@@ -20,7 +20,10 @@ const generated = new Map<string, (text: string) => string>([
   ['docs/reference/errors.md', errorsPage],
   ['docs/reference/events.md', eventsPage],
   ...(await pages()),
-  ...globSync('docs/guides/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [path, withExamples]),
+  ...globSync('docs/{guides,sharing}/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [
+    path,
+    withExamples,
+  ]),
 ])
 const stale = Array.from(generated).flatMap(([path, change]) => {
   const file = join(ROOT, path)

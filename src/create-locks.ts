@@ -8,12 +8,20 @@ import { type Election, type ElectionOptions, StoreElection } from './recipes/el
 import type { Host } from './recipes/host.ts'
 import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
+import type { Acquirable } from './recipes/sharing/acquirable.ts'
+import { AllNames } from './recipes/sharing/all.ts'
+import type { SharingHost } from './recipes/sharing/host.ts'
+import type { LeaseSet } from './recipes/sharing/lease-set.ts'
+import type { Permit } from './recipes/sharing/permit.ts'
+import { readWrite, semaphore } from './recipes/sharing/permits.ts'
+import type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
 
 /**
- * Distributed locks over one store: leases on names, and leadership of names. `using` runs work under a lease.
- * `tryAcquire` does not wait. `lead` and `election` keep one leader among many processes.
+ * Distributed locks over one store: leases on one name or on several, semaphores, readers and writers, and leadership of
+ * names. `using` runs work under a lease. `tryAcquire` does not wait. `lead` and `election` keep one leader among many
+ * processes.
  */
-export interface Locks extends Leasing, Leadership {}
+export interface Locks extends Leasing, Leadership, Sharing {}
 
 /**
  * Makes locks over a store, such as `sqlite(path)` or `redis(client)`. For a URL use `connect`. It sends no request: the
@@ -36,6 +44,34 @@ export class StoreLocks extends CoreLocks implements Locks {
 
   election(name: string, options: ElectionOptions = {}): Election {
     return new StoreElection(this.#host(), name, options)
+  }
+
+  all(names: readonly string[]): Acquirable<LeaseSet> {
+    return new AllNames(this.sharingHost(), names)
+  }
+
+  semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions> {
+    return semaphore(this.sharingHost(), name, options)
+  }
+
+  readWrite(name: string): ReadWrite {
+    return readWrite(this.sharingHost(), name)
+  }
+
+  /** What recipes over several leases need. */
+  protected sharingHost(): SharingHost {
+    const { clock, random } = this.core
+    return {
+      clock,
+      random,
+      core: this.core,
+      closing: this.closing,
+      terms: (verb, options) => this.terms(verb, options),
+      hold: (name, terms) => this.hold(name, terms),
+      startRenewer: () => this.startRenewer(),
+      run: (held, work, signal) => this.works.run(held, work, signal),
+      onAbort: (signal, action) => this.signals.onAbort(signal, action),
+    }
   }
 
   #host(): Host {

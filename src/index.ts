@@ -39,4 +39,8 @@ export type { Election, ElectionHealth, ElectionOptions } from './recipes/electi
 export type { LeadOptions } from './recipes/lead.ts'
 export type { Leadership } from './recipes/leadership.ts'
 export type { ObserveOptions } from './recipes/observe.ts'
+export type { Acquirable } from './recipes/sharing/acquirable.ts'
+export type { LeaseSet } from './recipes/sharing/lease-set.ts'
+export type { HeldSlot, Permit } from './recipes/sharing/permit.ts'
+export type { PermitOptions, ReadWrite, SemaphoreOptions, Sharing } from './recipes/sharing/sharing.ts'
 export { type MemoryOptions, memory } from './stores/memory/index.ts'

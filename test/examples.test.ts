@@ -15,6 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 const outputs: Readonly<Record<string, RegExp>> = {
   'quick-start.ts': /^holding reports with token \d{16}\n3 reports sent\n$/,
   'once-per-request.ts': /^the provider charges 900 cents for order-\d+\n3 requests, 1 receipt\n$/,
+  'api-slots.ts': /^10 addresses, never more than 3 requests: true\n$/,
   'cron.ts': /^replica-\d runs daily-report \S+\nthree replicas, one run\n$/,
   'leader.ts': /^replica-1 leads\n(order [1-3] by replica-1\n){3}replica-2 leads\n(order [4-6] by replica-2\n){3}$/,
   'migration.ts': /^(replica-\d): create table .*\n\1: alter table .*\n1 of 3 replicas migrated\n$/,
@@ -25,6 +26,7 @@ const outputs: Readonly<Record<string, RegExp>> = {
   'fenced-ledger.ts': /^the next holder has booked the rent\n.* STALE_TOKEN.* true\nthe balance is -900\n$/,
   'fenced-http.ts': /^the next client gets 204\nthe first client gets 412\n.* STALE_TOKEN\na hammer costs 900\n$/,
   'fenced-export.ts': /^the next holder .*\n.* refused: STALE_TOKEN\nitem,cents\nhammer,900\nsaw,2400\n\n$/,
+  'transfer.ts': /^10 transfers were tried\nthere are 200 in both accounts, and none is overdrawn: true\n$/,
   'testing.ts': /\bpass 4\n.*\bfail 0\n/s,
 }
 

@@ -16,6 +16,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/contract': [],
   'src/core': ['src/contract'],
   'src/recipes': ['src/contract', 'src/core'],
+  'src/recipes/sharing': ['src/contract', 'src/core'],
   'src/stores/shared': ['src/contract'],
   'src/stores/quorum': ['src/contract', 'src/stores/shared'],
   ...Object.fromEntries(ENGINES.map(({ name }) => [`src/stores/${name}`, ['src/contract', 'src/stores/shared']])),
@@ -28,9 +29,12 @@ const RINGS: Record<string, readonly string[]> = {
     ...['src/fencing/fence.ts', 'src/fencing/mark.ts'],
   ],
   // The public API. An old Node and `--help` must not load all of it: hence the two files of the contract.
-  'src/cli': ['src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts', 'src/contract/node-version.ts'],
+  'src/cli': [
+    ...['src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts', 'src/contract/node-version.ts'],
+    'src/contract/reserved.ts',
+  ],
   'src/cli/run': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/observe/prometheus.ts', 'src/contract/errors.ts'],
-  'src/cli/show': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts'],
+  'src/cli/show': [...SHARED_BY_COMMANDS, 'src/index.ts', 'src/contract/errors.ts', 'src/contract/reserved.ts'],
   'lab/servers': PUBLIC,
   'lab/judge': PUBLIC,
   'lab/report': ['lab/judge'],

@@ -1,4 +1,5 @@
 import { LeaseError } from './errors.ts'
+import { isReserved, SEPARATOR } from './reserved.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
@@ -11,8 +12,17 @@ const control = /\p{Cc}/u
 // are the joiners that Persian, Indic scripts and emoji need, and variation selectors.
 const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 
-/** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters. */
+/** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters, and not reserved. */
 export function checkName(name: unknown): asserts name is string {
+  checkStoredName(name)
+  if (isReserved(name))
+    throw invalid(
+      `the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for the slots of shared names`,
+    )
+}
+
+/** As `checkName`, for calls that show or break what is stored: slots and gates too. */
+export function checkStoredName(name: unknown): asserts name is string {
   checkText(name, 'the name of a lease')
   if (name === '') throw invalid('the name of a lease is empty: give 1 to 255 bytes of text')
 }

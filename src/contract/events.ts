@@ -34,11 +34,14 @@ const NAMES: { readonly [Name in keyof LeaseEvents]: true } = {
   warning: true,
 }
 
+/** An emitter for each event. */
+export type Emitters = { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> }
+
 /**
  * Where an event is frequent or its message has a lease, check `hasSubscribers` before you build the message. Then an
  * event without subscribers costs a few nanoseconds.
  */
-export const events: { readonly [Name in keyof LeaseEvents]: Emitter<LeaseEvents[Name]> } = Object.fromEntries(
+export const events: Emitters = Object.fromEntries(
   Object.keys(NAMES).map(name => [name, channel(`holdfast:${name}`)]),
 ) as never
 

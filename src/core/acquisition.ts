@@ -1,5 +1,4 @@
-import { LeaseError } from '../contract/errors.ts'
-import { events } from '../contract/events.ts'
+import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Wake } from '../contract/store.ts'
@@ -72,6 +71,7 @@ export class Acquisition {
   readonly #armPause = (wake: () => void): void => {
     this.#endPause = wake
   }
+  #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
 
   constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
@@ -118,13 +118,20 @@ export class Acquisition {
     return undefined
   }
 
-  /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. */
-  timeout(): LeaseError {
+  /** The last answer that was not a grant. */
+  get busy(): Busy | undefined {
+    return this.#busy && { ...this.#busy, holder: this.#holder }
+  }
+
+  /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. Always the same one. */
+  timeout(): LeaseErrorOf<'ACQUIRE_TIMEOUT'> {
+    if (this.#timeout) return this.#timeout
     const { name } = this.#claim
     const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
-    const message = `${JSON.stringify(name)} ${failed}is ${this.#state()}`
-    return new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#holder })
+    const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
+    this.#timeout = new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#holder })
+    return this.#timeout
   }
 
   /** The holder that the store named last. Made when it is needed: thousands of waiters would keep a copy each. */
@@ -165,8 +172,8 @@ export class Acquisition {
     this.#isKept = answer.kept === true && answer.listens === true && this.#core.store.watch !== undefined
     if (!this.#isKept) this.#askWithin(Math.min(retryAfter, LONGEST_SLEEP * (1 + ahead)))
     if (queue) this.#mayBeKnown = true
-    if (events.lease_busy.hasSubscribers)
-      events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
+    if (this.#core.events.lease_busy.hasSubscribers)
+      this.#core.events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
     return now >= this.#giveUpAt
   }
 
@@ -178,7 +185,7 @@ export class Acquisition {
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
     const { name, owner, ttl } = this.#claim
-    events.request_failed.publish({ request: 'acquire', name, owner, error })
+    this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
@@ -244,13 +251,15 @@ export class Acquisition {
     if (!lease || now < lease.heldSince + ttl) return
     this.#selfCheckAt = Number.POSITIVE_INFINITY
     const waited = now - this.#started
-    if (events.self_wait.hasSubscribers) events.self_wait.publish({ name, owner, lease: lease.handle, waited })
+    if (this.#core.events.self_wait.hasSubscribers)
+      this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
     const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, which is ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
     const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
 
-  #state(): string {
+  /** Of the name, for the message of an error: `… is held by …`. */
+  get state(): string {
     const holder = this.#holder
     const ahead = this.#busy?.ahead
     if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'

@@ -1,6 +1,5 @@
 import { checkText } from '../contract/check.ts'
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
-import { events } from '../contract/events.ts'
 import type { LeaseEnd } from '../contract/lease.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
@@ -17,6 +16,14 @@ import { withdraw } from './withdraw.ts'
 
 const GONE = 'is no longer held: it expired at the store or was broken'
 
+/** Several leases that end together. */
+export interface LeaseGroup {
+  /** One of them was aborted, such as by `close()`. */
+  abort(reason: unknown): void
+  /** One of them was lost. */
+  lose(error: LeaseError): void
+}
+
 /** The lease as the core sees it. */
 export class HeldLease implements ListedLease {
   readonly name: string
@@ -24,6 +31,7 @@ export class HeldLease implements ListedLease {
   readonly token: bigint
   readonly heldSince: number
   readonly renewals: Renewals
+  group: LeaseGroup | undefined
   readonly #core: LeaseCore
   readonly #controller = new AbortController()
   readonly #deadline: Deadline
@@ -116,7 +124,8 @@ export class HeldLease implements ListedLease {
     this.#core.inBackground(withdrawal)
     this.#releasing = this.#answer(withdrawal)
     this.#end()
-    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this.handle })
+    if (!lost && this.#core.events.release_began.hasSubscribers)
+      this.#core.events.release_began.publish({ lease: this.handle })
     return this.#releasing
   }
 
@@ -128,6 +137,7 @@ export class HeldLease implements ListedLease {
   /** Aborts the signal of a held lease: the work should end before the lease is released. */
   abort(reason: unknown): void {
     this.#controller.abort(reason)
+    this.group?.abort(reason)
   }
 
   stopRenewing(): void {
@@ -156,8 +166,10 @@ export class HeldLease implements ListedLease {
     this.#mayBeHeld = reason === 'max_hold' || (reason === 'expired' && isWell)
     this.#end()
     this.#controller.abort(error)
-    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
+    if (this.#core.events.lease_lost.hasSubscribers)
+      this.#core.events.lease_lost.publish({ lease: this.handle, reason, error })
     this.#ending.settle('lost')
+    this.group?.lose(error)
     return error
   }
 
@@ -188,8 +200,8 @@ export class HeldLease implements ListedLease {
     const answer = await withdraw(this.#core, renewals.claim, renewals.unsettled, lease, this.#deadline.at)
     if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
-    if (answer === 'released' && events.lease_released.hasSubscribers)
-      events.lease_released.publish({ lease: this.handle })
+    if (answer === 'released' && this.#core.events.lease_released.hasSubscribers)
+      this.#core.events.lease_released.publish({ lease: this.handle })
     return answer
   }
 

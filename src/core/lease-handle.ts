@@ -3,7 +3,7 @@ import type { Lease, LeaseEnd } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
 
 /** What the core does for a handle. */
-type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
+export type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
 
 /**
  * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
@@ -80,22 +80,26 @@ const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   warn('HOLDFAST_LEASE_DROPPED', message)
 })
 
+const newHandle = (held: Held): LeaseHandle => new LeaseHandle(held)
+
 /** The core's reference to a handle. It is strong at first, because watching a lease is too expensive for short leases. */
 export class HandleRef {
   readonly #held: Held
+  readonly #make: (held: Held) => LeaseHandle
   #mayBeDropped: boolean
   #strong: LeaseHandle | undefined
   #weak: WeakRef<LeaseHandle> | undefined
 
-  constructor(held: Held, mayBeDropped: boolean) {
+  constructor(held: Held, mayBeDropped: boolean, make: (held: Held) => LeaseHandle = newHandle) {
     this.#held = held
+    this.#make = make
     this.#mayBeDropped = mayBeDropped
   }
 
   get(): LeaseHandle {
     const handle = this.#strong ?? this.#weak?.deref()
     if (handle) return handle
-    this.#strong = new LeaseHandle(this.#held)
+    this.#strong = this.#make(this.#held)
     return this.#strong
   }
 

@@ -1,15 +1,15 @@
 import { hostname } from 'node:os'
-import { checkKeys, checkName, checkText, checkWait, invalid } from '../contract/check.ts'
-import { LeaseError } from '../contract/errors.ts'
+import { checkKeys, checkName, checkStoredName, checkText, checkWait, invalid } from '../contract/check.ts'
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
+import { isSlotOf } from '../contract/reserved.ts'
 import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
 import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
-import { Acquisition } from './acquisition.ts'
+import { type Acquired, Acquisition } from './acquisition.ts'
 import type { Advice } from './advice/advice.ts'
 import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
@@ -20,6 +20,7 @@ import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
 import {
   type AcquireOptions,
+  type AcquireTerms,
   acquireKeys,
   type CloseOptions,
   checkOptions,
@@ -28,11 +29,13 @@ import {
   type LocksDefaults,
   type TryOptions,
   tryKeys,
+  type Verb,
 } from './options.ts'
 import { randomId } from './random-id.ts'
 import type { OpenRenewer, Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { withdraw } from './withdraw.ts'
+import { checkWork, Works } from './work.ts'
 
 const DEFAULT_TTL = 10_000
 
@@ -46,7 +49,8 @@ export class CoreLocks implements Leasing {
   readonly #owner: string
   readonly #openRenewer: OpenRenewer | undefined
   #renewer: Promise<Renewer> | undefined
-  readonly #signals = new Signals()
+  protected readonly signals: Signals = new Signals()
+  protected readonly works: Works
   readonly #statistics: RenewalStatistics
 
   /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
@@ -58,6 +62,7 @@ export class CoreLocks implements Leasing {
     const { clock, random, loopDelay } = environment
     this.store = store
     this.closing = new Closing(clock, this.#leases)
+    this.works = new Works(this.closing, this.signals)
     this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
@@ -65,6 +70,7 @@ export class CoreLocks implements Leasing {
     this.core = {
       ...environment,
       store,
+      events,
       heartbeat: new Heartbeat(clock, random),
       statistics: this.#statistics,
       leases: this.#leases,
@@ -76,43 +82,26 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return this.#acquire('acquire', name, options, acquireKeys, timedOut, handleOf)
+  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return acquired(await this.#acquire('acquire', name, options)).handle
   }
 
   async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    return this.#acquire('tryAcquire', name, options, tryKeys, isBusy, handleOf)
+    const held = await this.#acquire('tryAcquire', name, options)
+    return held instanceof Acquisition ? undefined : held.handle
   }
 
   async using<Result>(
     name: string,
-    work: (lease: Lease) => PromiseLike<Result>, // JavaScript may return a plain value
+    work: (lease: Lease) => PromiseLike<Result>,
     options: AcquireOptions = {},
   ): Promise<Result> {
-    if (typeof work !== 'function')
-      throw invalid('using needs the work as its second argument: a function of the lease')
-    const lease = await this.#acquire('using', name, options, acquireKeys, timedOut, itself)
-    const stop = this.#signals.onAbort(options.signal, reason => lease.abort(reason))
-    this.closing.beginBody()
-    let lost: LeaseError | undefined
-    let result: Result
-    try {
-      result = await work(lease.handle)
-    } catch (error) {
-      const { aborted, reason } = lease.signal
-      throw aborted && isAbort(error, reason) ? reason : error
-    } finally {
-      stop()
-      const ending = lease.end()
-      this.closing.endBody()
-      lost = await ending
-    }
-    if (lost) throw new LeaseError(lost.code, lost.message, { lease: name, cause: lost, result })
-    return result
+    checkWork(work, 'second')
+    return this.works.run(acquired(await this.#acquire('using', name, options)), work, options.signal)
   }
 
   async inspect(name: string): Promise<NameState> {
-    checkName(name)
+    checkStoredName(name)
     const records: (LeaseRecord | NodeRecord)[] = []
     for await (const record of this.#records({ name })) records.push(record)
     return stateOf(name, records)
@@ -124,7 +113,7 @@ export class CoreLocks implements Leasing {
   }
 
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {
-    checkName(name)
+    checkStoredName(name)
     checkText(by, 'by')
     this.closing.assertOpen()
     const token = await request(this.core.clock, this.#requestLimit(), signal => this.store.break(name, by, signal))
@@ -151,50 +140,61 @@ export class CoreLocks implements Leasing {
     return this.close()
   }
 
-  /** The lease on `name` that is held here. */
+  /** The lease on `name` that is held here, or else one on a slot of it. */
   protected heldLease(name: string): HeldLease | undefined {
-    return leaseOn(name, this.#leases)
+    const slot = this.#leases.values().find(lease => lease.remaining > 0 && isSlotOf(lease.name, name))
+    return leaseOn(name, this.#leases) ?? slot
   }
 
-  /** `otherwise` decides what to do if the name was not acquired in time. `found` selects what the caller gets. */
-  async #acquire<Found, Otherwise>(
-    verb: 'acquire' | 'tryAcquire' | 'using',
-    name: string,
-    options: AcquireOptions,
-    known: ReadonlySet<string>,
-    otherwise: (acquisition: Acquisition, claim: Claim) => Otherwise,
-    found: (lease: HeldLease) => Found,
-  ): Promise<Found | Otherwise> {
-    checkKeys(options, known, verb)
-    checkName(name)
+  /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
+  protected terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.#openRenewer !== undefined)
     this.closing.assertOpen()
     const defaults = this.#defaults
-    const ttl = options.ttl ?? defaults.ttl ?? DEFAULT_TTL
-    const limit = verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY)
-    const note = options.note ?? defaults.note ?? ''
-    const owner = options.owner ?? this.#owner
-    const heartbeat = options.heartbeat ?? defaults.heartbeat ?? true
-    const livenessLimit = options.livenessLimit ?? defaults.livenessLimit
-    const maxHold = options.maxHold ?? defaults.maxHold
-    // Work that runs keeps the process alive; a lease that was only handed out does not.
-    const background = verb !== 'using'
+    return {
+      ttl: options.ttl ?? defaults.ttl ?? DEFAULT_TTL,
+      wait: verb === 'tryAcquire' ? 0 : (options.wait ?? defaults.wait ?? Number.POSITIVE_INFINITY),
+      note: options.note ?? defaults.note ?? '',
+      owner: options.owner ?? this.#owner,
+      heartbeat: options.heartbeat ?? defaults.heartbeat ?? true,
+      livenessLimit: options.livenessLimit ?? defaults.livenessLimit,
+      maxHold: options.maxHold ?? defaults.maxHold,
+      background: verb !== 'using',
+      signal: options.signal,
+    }
+  }
+
+  async #acquire(verb: Verb, name: string, options: AcquireOptions): Promise<HeldLease | Acquisition> {
+    checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
+    checkName(name)
+    return this.hold(name, this.terms(verb, options))
+  }
+
+  /** Acquires a name. Resolves to the acquisition if that was not possible in time. Rejects as `acquire` otherwise. */
+  protected async hold(name: string, terms: AcquireTerms): Promise<HeldLease | Acquisition> {
+    this.closing.assertOpen()
+    const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
 
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish(claim)
     const cancel = new Cancel()
-    const stop = this.#signals.onAbort(options.signal, reason => cancel.cancel(reason))
+    const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const acquisition = new Acquisition(this.core, claim, limit, cancel)
-    const starting =
-      heartbeat === 'thread'
-        ? request(this.core.clock, LONGEST_DELAY, () => this.#startRenewer(), { cancel })
-        : undefined
-    const acquiring = starting ? starting.then(() => acquisition.run()) : acquisition.run()
+    let renewer: Renewer | undefined
+    const acquireWithThread = async (): Promise<Acquired | undefined> => {
+      renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
+      return acquisition.run()
+    }
+    const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
     const wait = this.closing.waits.add({ cancel, acquiring })
     try {
       const acquired = await acquiring
-      const renewer = starting && (await starting)
-      if (!acquired) return otherwise(acquisition, claim)
+      if (!acquired) {
+        // The event has the error that `acquire` throws.
+        if (events.acquire_failed.hasSubscribers)
+          events.acquire_failed.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
+        return acquisition
+      }
       if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
       cancel.throwIfCancelled()
       const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
@@ -205,7 +205,7 @@ export class CoreLocks implements Leasing {
       // Last, because a listener may release the lease or close these locks.
       if (events.lease_acquired.hasSubscribers)
         events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
-      return found(lease)
+      return lease
     } catch (error) {
       if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
       throw error
@@ -216,7 +216,7 @@ export class CoreLocks implements Leasing {
   }
 
   /** Has its own limit. Only the first lease that needs the thread waits for it. */
-  async #startRenewer(): Promise<Renewer | undefined> {
+  protected async startRenewer(): Promise<Renewer | undefined> {
     this.#renewer ??= this.#openRenewer?.(this.#statistics)
     const renewer = await this.#renewer
     await renewer?.ready()
@@ -233,25 +233,8 @@ export class CoreLocks implements Leasing {
   }
 }
 
-function handleOf({ handle }: HeldLease): Lease {
-  return handle
-}
-
-function itself(lease: HeldLease): HeldLease {
-  return lease
-}
-
-function timedOut(acquisition: Acquisition): never {
-  throw acquisition.timeout()
-}
-
-/** The event has the error that `acquire` throws. Nobody else needs it. */
-function isBusy(acquisition: Acquisition, { id, name, owner }: Claim): undefined {
-  if (events.acquire_failed.hasSubscribers)
-    events.acquire_failed.publish({ id, name, owner, error: acquisition.timeout() })
-}
-
-/** Did the work fail because it was aborted? Many functions throw an AbortError of their own instead of the reason. */
-function isAbort(error: unknown, reason: unknown): boolean {
-  return error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason))
+/** Throws `ACQUIRE_TIMEOUT` if the name was not acquired. */
+function acquired(held: HeldLease | Acquisition): HeldLease {
+  if (held instanceof Acquisition) throw held.timeout()
+  return held
 }

@@ -50,6 +50,23 @@ export interface CloseOptions {
 /** Defaults for all leases of one `Locks`. */
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
 
+/** The calls that acquire. */
+export type Verb = 'acquire' | 'tryAcquire' | 'using'
+
+/** How one call acquires: its options with all defaults. */
+export interface AcquireTerms {
+  readonly ttl: number
+  readonly wait: number
+  readonly note: string
+  readonly owner: string
+  readonly heartbeat: boolean | 'thread'
+  readonly livenessLimit: number | undefined
+  readonly maxHold: number | undefined
+  /** May the process end while the lease is held? Work that runs keeps it alive; a lease that was handed out does not. */
+  readonly background: boolean
+  readonly signal: AbortSignal | undefined
+}
+
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
 export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])

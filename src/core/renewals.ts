@@ -1,6 +1,5 @@
 import { checkTtl } from '../contract/check.ts'
 import type { LeaseError } from '../contract/errors.ts'
-import { events } from '../contract/events.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
 import { request } from '../contract/request.ts'
@@ -152,8 +151,8 @@ export class Renewals implements Renewable {
       if (ttl !== this.ttl) this.#setTtl(ttl)
       this.renewedAt = sent
       deadline.move(sent + grant.ttl - margin(grant.ttl))
-      if (!lease.check() && events.heartbeat.hasSubscribers)
-        events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
+      if (!lease.check() && this.#core.events.heartbeat.hasSubscribers)
+        this.#core.events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
       return undefined
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
@@ -161,8 +160,8 @@ export class Renewals implements Renewable {
       this.staleRequests.add(sent, ttl)
       statistics.failed(lease.handle, sent)
       if (this.renewedAt > sent) return undefined
-      if (!lease.check() && events.heartbeat_failed.hasSubscribers)
-        events.heartbeat_failed.publish({ lease: lease.handle, error })
+      if (!lease.check() && this.#core.events.heartbeat_failed.hasSubscribers)
+        this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
       return error
     } finally {
       this.#land()

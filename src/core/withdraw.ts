@@ -1,5 +1,4 @@
 import { LeaseError } from '../contract/errors.ts'
-import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { backoff, pause, request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
@@ -17,13 +16,13 @@ const MOST_REPEATS = 3
  * after a release that failed, or after `endsAt`, when the lease may have expired.
  */
 export async function withdraw(
-  core: Pick<LeaseCore, 'clock' | 'random' | 'store'>,
+  core: Pick<LeaseCore, 'clock' | 'events' | 'random' | 'store'>,
   claim: Claim,
   unsettled: boolean,
   lease?: Lease,
   endsAt: number = Number.POSITIVE_INFINITY,
 ): Promise<'released' | 'gone' | 'unknown'> {
-  const { clock, store } = core
+  const { clock, events, store } = core
   const { name, owner } = claim
   const stopKeepingAlive = lease ? undefined : clock.after(LAST_WITHDRAWAL, () => {})
   const giveUp = clock.now() + Math.min(LONGEST_REQUEST, claim.ttl)

@@ -1,5 +1,6 @@
 import { checkKeys, checkText, invalid, show } from '../contract/check.ts'
-import type { Holder, Mark, Marks } from './mark.ts'
+import { slotName } from '../contract/reserved.ts'
+import type { Holder, Holders, Mark, Marks } from './mark.ts'
 
 /** The options of every fence. */
 export interface FenceOptions {
@@ -42,6 +43,8 @@ export interface KeptMarks extends Marks {
 export interface Presented {
   readonly resource: string
   readonly mark: Mark
+  /** The name of the lease. */
+  readonly name?: string | undefined
 }
 
 /** The largest value of a `bigint` column. */
@@ -78,20 +81,76 @@ function checkEpoch(epoch: unknown): void {
 export function presentedBy(holder: Holder, { resource, epoch = 0 }: FenceOptions): Presented {
   if (typeof holder !== 'object' || holder === null)
     throw invalid(`a fence needs a lease or its { name, token }, not ${show(holder)}`)
+  if ('leases' in holder) throw invalid('this fence takes one lease, not a set: pass one of set.leases')
+  const slots = slotsOf(holder)
+  if (slots.length > 1)
+    throw invalid(`this fence takes one token, and the permit of ${show(holder.name)} has ${slots.length} slots`)
+  const [{ slot } = { slot: 0 }] = slots
   const mark = { epoch, token: holder.token }
   checkMark(mark)
-  const name = resource ?? holder.name
+  const guarded = resource ?? holder.name
+  checkResource(guarded)
+  const name = slotName(guarded, slot)
   checkResource(name)
   assertNotEnded(holder)
-  return { resource: name, mark }
+  return { resource: name, mark, name: slotName(holder.name, slot) }
+}
+
+/** Throws `INVALID_ARGUMENT` for a permit: what has one mark cannot compare the tokens of several slots. */
+export function refusePermit(holder: Holder, what: string): void {
+  if (typeof holder === 'object' && holder !== null && slotsOf(holder).length > 0)
+    throw invalid(`${what} has one mark, and tokens of different slots cannot be compared: use a lease, not a permit`)
+}
+
+/** The slots of a permit. A lease has none. */
+function slotsOf(holder: Holder): readonly { readonly slot: number; readonly token: bigint }[] {
+  return 'slots' in holder && Array.isArray(holder.slots) ? holder.slots : []
 }
 
 /**
- * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease` that has ended in this process. Of a plain name and token this
+ * What a holder, or each of several, presents. They are sorted by the bytes of their resources: two transactions that
+ * mark in different orders would each wait for the other. Throws as `presentedBy`.
+ */
+export function presentedByAll(holder: Holder | Holders, options: FenceOptions): readonly Presented[] {
+  if (typeof holder !== 'object' || holder === null) return [presentedBy(holder, options)]
+  if (!('leases' in holder)) return presentedBySlots(holder, options)
+  const { leases } = holder
+  if (!Array.isArray(leases) || leases.length === 0) throw invalid('a fence needs a set of at least one lease')
+  if (options.resource !== undefined && leases.length > 1)
+    throw invalid(
+      `the fence of the resource ${show(options.resource)} compares tokens of one name: ` +
+        'for a set make a fence without resource, so that each name has a mark of its own',
+    )
+  assertNotEnded(holder)
+  const presented = leases.map(lease => presentedBy(lease, options))
+  if (new Set(presented.map(({ resource }) => resource)).size < leases.length)
+    throw invalid('the set has a name twice: pass one token for each name')
+  return presented.sort(byResource)
+}
+
+/** Each slot of a permit is a resource of its own, so its tokens are compared with those of the same slot only. */
+function presentedBySlots(holder: Holder, options: FenceOptions): readonly Presented[] {
+  const slots = slotsOf(holder)
+  if (slots.length < 2) return [presentedBy(holder, options)]
+  assertNotEnded(holder)
+  const { resource = holder.name } = options
+  const presented = slots.map(({ slot, token }) =>
+    presentedBy({ name: slotName(holder.name, slot), token }, { ...options, resource: slotName(resource, slot) }),
+  )
+  return presented.sort(byResource)
+}
+
+function byResource(a: Presented, b: Presented): number {
+  return Buffer.compare(Buffer.from(a.resource), Buffer.from(b.resource))
+}
+
+/**
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease`, or a set with one, that has ended in this process. Of a plain name and token this
  * process knows nothing, so the resource decides.
  */
-export function assertNotEnded(holder: Holder): void {
+export function assertNotEnded(holder: Holder | Holders): void {
   if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()
+  else if ('leases' in holder) for (const lease of holder.leases) assertNotEnded(lease)
 }
 
 /**

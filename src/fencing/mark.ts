@@ -2,11 +2,20 @@ import { LeaseError } from '../contract/errors.ts'
 
 /**
  * What a writer presents: a `Lease`, or the name and token of a lease of another process. A `Lease` that has ended in this
- * process is refused before anything is sent, and again before the write is committed.
+ * process is refused before anything is sent, and again before the write is committed. Of a `Permit` each slot is a
+ * resource with a mark of its own.
  */
 export interface Holder {
   readonly name: string
   readonly token: bigint
+}
+
+/**
+ * Several holders that write together: the `LeaseSet` of `locks.all(names)`, or the names and tokens of another process.
+ * Each name is a resource with a mark of its own. All are shown, or none.
+ */
+export interface Holders {
+  readonly leases: readonly Holder[]
 }
 
 /**

@@ -10,12 +10,12 @@ import {
   type KeptMarks,
   type MarkRecord,
   type Presented,
-  presentedBy,
+  presentedByAll,
 } from '../fencing/fence.ts'
-import { compareMarks, type Holder, type Mark, staleToken } from '../fencing/mark.ts'
+import { compareMarks, type Holder, type Holders, type Mark, staleToken } from '../fencing/mark.ts'
 
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fencing/fence.ts'
-export type { Holder, Mark, Marks } from '../fencing/mark.ts'
+export type { Holder, Holders, Mark, Marks } from '../fencing/mark.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
   /** What `work` gets as its transaction, such as a stub of a client. @default undefined */
@@ -25,21 +25,21 @@ export interface TestFenceOptions<Transaction> extends FenceOptions {
 /** A fence for unit tests, in memory. It decides as `PostgresFence` does. */
 export interface TestFence<Transaction> {
   /**
-   * Checks the token of the lease and runs `work`. Transactions of one resource run one after the other. If `work`
+   * Checks the token of the lease, or of each lease of a set, and runs `work`. Transactions of one resource run one after the other. If `work`
    * throws, the mark is as before; what `work` changed is not undone. It rejects with the error of `work`, or with:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also after `work`.
    */
   transaction<Result>(
-    lease: Holder,
+    lease: Holder | Holders,
     work: (transaction: Transaction) => Promise<Result> | Result,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<Result>
   /** The check for a transaction that you began. The mark stays raised if you roll that back. Rejects as `transaction`. */
-  check(transaction: unknown, lease: Holder): Promise<void>
+  check(transaction: unknown, lease: Holder | Holders): Promise<void>
   /** Refuses every older holder from now on. Rejects as `transaction` does. */
-  touch(lease: Holder, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
   /** The marks. `marks.raise(name, { epoch: 0, token })` does what a newer holder with this token would do. */
   readonly marks: KeptMarks
   /** Does nothing. */
@@ -57,9 +57,9 @@ export function testFence<Transaction = undefined>(
       checkKeys(rest, new Set(['signal']), 'transaction')
       checkSignal(signal)
       if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
-      const presented = presentedBy(lease, options)
+      const presented = presentedByAll(lease, options)
       let isWorking = false
-      const carriedOut = marks.inTurn(presented.resource, async () => {
+      const carriedOut = marks.inTurn(resourcesOf(presented), async () => {
         signal?.throwIfAborted()
         const restore = marks.raiseNow(presented)
         try {
@@ -76,11 +76,10 @@ export function testFence<Transaction = undefined>(
       return abortable(carriedOut, signal, () => isWorking)
     },
     async check(_transaction, lease) {
-      marks.raiseNow(presentedBy(lease, options))
+      marks.raiseNow(presentedByAll(lease, options))
     },
     async touch(lease, signal) {
-      const { resource, mark } = presentedBy(lease, options)
-      await marks.raise(resource, mark, signal)
+      await marks.raiseAll(presentedByAll(lease, options), signal)
     },
     marks,
     async install() {},
@@ -92,36 +91,47 @@ class TestMarks implements KeptMarks {
   /** By resource: settles when the last transaction that was begun has ended. */
   readonly #last = new Map<string, Promise<unknown>>()
 
-  /** Runs `work` after the transactions of this resource that were begun before. */
-  inTurn<Result>(resource: string, work: () => Promise<Result> | Result): Promise<Result> {
-    const before = this.#last.get(resource) ?? Promise.resolve()
+  /** Runs `work` after the transactions of these resources that were begun before. */
+  inTurn<Result>(resources: readonly string[], work: () => Promise<Result> | Result): Promise<Result> {
+    const before = Promise.all(resources.map(resource => this.#last.get(resource) ?? Promise.resolve()))
     const turn = before.then(work)
-    this.#last.set(
-      resource,
-      turn.catch(() => {}),
-    )
+    const ended = turn.catch(() => {})
+    for (const resource of resources) this.#last.set(resource, ended)
     return turn
   }
 
-  /** Raises the mark or throws `STALE_TOKEN`. Returns a function that restores the earlier mark. */
-  raiseNow({ resource, mark }: Presented): () => void {
-    const seen = this.#records.get(resource)
-    if (seen && compareMarks(mark, seen) < 0) throw staleToken(resource, mark, seen)
-    const { epoch, token } = mark
-    const isSame = seen?.token === token
-    this.#records.set(resource, { resource, epoch, token, raisedAt: isSame ? seen.raisedAt : Date.now() })
+  /** Raises the marks, or none and throws `STALE_TOKEN`. Returns a function that restores the earlier marks. */
+  raiseNow(presented: readonly Presented[]): () => void {
+    const before = presented.map(({ resource }) => this.#records.get(resource))
+    for (const [index, { resource, mark }] of presented.entries()) {
+      const seen = before[index]
+      if (seen && compareMarks(mark, seen) < 0) throw staleToken(resource, mark, seen)
+    }
+    for (const [index, { resource, mark }] of presented.entries()) {
+      const { epoch, token } = mark
+      const seen = before[index]
+      const raisedAt = seen?.token === token ? seen.raisedAt : Date.now()
+      this.#records.set(resource, { resource, epoch, token, raisedAt })
+    }
     return () => {
-      if (seen) this.#records.set(resource, seen)
-      else this.#records.delete(resource)
+      for (const [index, { resource }] of presented.entries()) {
+        const seen = before[index]
+        if (seen) this.#records.set(resource, seen)
+        else this.#records.delete(resource)
+      }
     }
   }
 
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    const raised = this.inTurn(resource, () => {
+    await this.raiseAll([{ resource, mark }], signal)
+  }
+
+  async raiseAll(presented: readonly Presented[], signal: AbortSignal | undefined): Promise<void> {
+    const raised = this.inTurn(resourcesOf(presented), () => {
       signal?.throwIfAborted()
-      this.raiseNow({ resource, mark })
+      this.raiseNow(presented)
     })
     await abortable(raised, signal)
   }
@@ -134,7 +144,7 @@ class TestMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    return this.inTurn(resource, () => {
+    return this.inTurn([resource], () => {
       const seen = this.#records.get(resource)
       if (!seen) return undefined
       this.#records.set(resource, { resource, epoch: seen.epoch + 1, token: 0n, raisedAt: Date.now() })
@@ -148,4 +158,8 @@ class TestMarks implements KeptMarks {
     for (const { resource } of old) this.#records.delete(resource)
     return old.length
   }
+}
+
+function resourcesOf(presented: readonly Presented[]): string[] {
+  return presented.map(({ resource }) => resource)
 }

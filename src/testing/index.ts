@@ -6,7 +6,17 @@ import { type Locks, StoreLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { VirtualClock } from './clock.ts'
 
-export type { FenceOptions, Holder, KeptMarks, Mark, MarkRecord, Marks, TestFence, TestFenceOptions } from './fence.ts'
+export type {
+  FenceOptions,
+  Holder,
+  Holders,
+  KeptMarks,
+  Mark,
+  MarkRecord,
+  Marks,
+  TestFence,
+  TestFenceOptions,
+} from './fence.ts'
 export { testFence } from './fence.ts'
 
 /** `Locks` for unit tests: in memory, with a clock that moves only when it is advanced, and with losses on demand. */
@@ -20,7 +30,10 @@ export interface TestLocks extends Locks {
   block(ms: number): Promise<void>
   /** Acquires `name` as another process, and renews it until that lease is released. Rejects if the name is busy. */
   holdAsOther(name: string, options?: LeaseOptions): Promise<Lease>
-  /** Ends the lease that these locks hold on `name` at the store, and notifies its holder. Rejects if they hold none. */
+  /**
+   * Ends the lease that these locks hold on `name` at the store, and notifies its holder. Of a permit it ends one slot.
+   * Rejects if they hold none.
+   */
   lose(name: string): Promise<void>
   /**
    * Makes every request of these locks fail, by default with `STORE_UNAVAILABLE`. Returns a function that restores the
@@ -75,7 +88,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     const lease = this.heldLease(name)
     if (!lease)
       throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)
-    await this.#other.break(name)
+    await this.#other.break(lease.name)
     const failAgain = this.#store.restore()
     await lease.extend().catch(() => {}) // its answer notifies the holder
     failAgain()

@@ -20,7 +20,9 @@ export const INSPECT: CommandHelp = {
   usage: 'inspect NAME [options]',
   entry: 'inspect NAME',
   summary: 'Shows holder, token, note and waiters of a name',
-  text: ['Shows the holder of NAME, its token, its note, the time left, and the waiters.'],
+  text: [
+    'Shows the holder of NAME, its token, its note, the time left, and the waiters. Of a shared name it also shows the slots and the gate, with --json as slots.',
+  ],
   examples: [['holdfast inspect nightly'], [`holdfast inspect nightly --json | jq -r '.holder.token'`]],
   options: [],
   exitCodes: [
@@ -37,8 +39,22 @@ export const BREAK: CommandHelp = {
     "Takes the lease from its holder and prints a token that is higher than the holder's.",
     'The holder is notified at its next renewal, at most a third of its ttl later. Until then it may go on working. A resource that checks tokens refuses it once it has seen the printed token or the token of the next holder.',
   ],
-  examples: [['holdfast break nightly'], ['holdfast break nightly --json | jq -r .token']],
-  options: [],
+  examples: [
+    ['holdfast break nightly'],
+    ['holdfast break nightly --json | jq -r .token'],
+    ['holdfast break backup --slot 2', 'one permit of a semaphore'],
+  ],
+  options: [
+    {
+      flags: '--slot N',
+      text: 'Breaks one slot of a shared name',
+      values: '0 to 16',
+      default: 'NAME, if it has no other slots',
+    },
+    { flags: '--all', text: 'Breaks all slots of a shared name', default: 'off' },
+    { flags: '--marker', text: 'Breaks the marker of --skip-if-ran-since', default: 'off' },
+    { flags: '--gate', text: 'Breaks the gate that calls pass; nobody loses a slot', default: 'off' },
+  ],
   exitCodes: [
     ['0', 'The lease was taken'],
     ['1', 'NAME was free'],

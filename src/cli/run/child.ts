@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import type { Lease } from '../../index.ts'
+import type { Held } from './held.ts'
 import { endGroup } from './process-group.ts'
 import { type Ended, now, type Reason, type Report, type Request, type Start, type Timestamp } from './supervisor.ts'
 
@@ -81,7 +81,7 @@ export class Child {
  * When the lease ends. Reads the clocks before the lease: if this process is paused in between, the deadline is too early,
  * never too late.
  */
-export function deadlineOf(lease: Lease): Timestamp {
+export function deadlineOf(lease: Held): Timestamp {
   const { monotonic, wall } = now()
   const { remaining } = lease
   return { monotonic: monotonic + remaining, wall: wall + remaining }

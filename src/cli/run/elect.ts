@@ -34,8 +34,8 @@ export async function elect(args: readonly string[]): Promise<number> {
   }
 
   try {
-    reportHolders(name, output)
-    reportLease(name, output)
+    reportHolders(output)
+    reportLease([name], output)
     subscribe('leadership_delayed', ({ error, delay }) => reportDelay(output, name, messageOf(error), delay))
     const election = locks.election(name, { ttl, note, owner, pause, longestPause })
     const campaign = async (): Promise<number> => {

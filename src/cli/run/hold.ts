@@ -1,15 +1,16 @@
 import { existsSync } from 'node:fs'
-import { type Lease, subscribe } from '../../index.ts'
+import { subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Signals, signalExit } from '../signals.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
+import { type Held, leasesOf, namesOf } from './held.ts'
 import type { HoldOptions } from './hold-options.ts'
 import type { Reason } from './supervisor.ts'
 
 /** Releases the lease after the command ended with `exit`. Resolves to why the lease was lost before, if it was. */
-export type Release = (lease: Lease, output: Output, exit: number) => Promise<unknown>
+export type Release = (lease: Held, output: Output, exit: number) => Promise<unknown>
 
 /** Throws on a platform without process groups: a command could not be ended with all that it started. */
 export function checkPlatform(verb: string): void {
@@ -20,7 +21,7 @@ export function checkPlatform(verb: string): void {
 
 /** Runs the command while the lease is held, then releases the lease. Returns the exit code. */
 export async function hold(
-  lease: Lease,
+  lease: Held,
   url: string,
   options: HoldOptions,
   output: Output,
@@ -52,13 +53,15 @@ export async function hold(
 
 /** Resolves when no process of the command is left. */
 async function watch(
-  lease: Lease,
+  lease: Held,
   url: string,
   options: HoldOptions,
   output: Output,
   signals: Signals,
 ): Promise<Outcome> {
   const { name, command, onLost, grace, ttl, max } = options
+  const leases = leasesOf(lease)
+  const [{ token }] = leases
   const child = new Child(
     name,
     { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
@@ -73,15 +76,15 @@ async function watch(
     output.warn('running', `${name} cannot be suspended: its lease would end`, { name })
   process.on('SIGTSTP', refuseSuspension)
   const stopListening = subscribe('heartbeat', event => {
-    if (event.lease === lease) child.deadline(deadlineOf(lease))
+    if (leases.includes(event.lease)) child.deadline(deadlineOf(lease))
   })
   const onLoss = (): void => {
     if (onLost !== 'ignore') {
       child.end('lost')
       return
     }
-    const next = `the command goes on; the next holder has a higher token than ${lease.token}`
-    output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token: lease.token })
+    const next = `the command goes on; the next holder has a higher token than ${token}`
+    output.warn('lost', `${why('lost', lease, options)}: ${next}`, { name, token })
   }
   if (lease.signal.aborted) onLoss()
   else lease.signal.addEventListener('abort', onLoss)
@@ -96,11 +99,15 @@ async function watch(
   }
 }
 
-function environment(lease: Lease, url: string): NodeJS.ProcessEnv {
+function environment(held: Held, url: string): NodeJS.ProcessEnv {
+  const leases = leasesOf(held)
+  const [lease] = leases
   return {
     ...process.env,
     HOLDFAST_NAME: lease.name,
     HOLDFAST_TOKEN: lease.token.toString(),
+    HOLDFAST_TOKENS: JSON.stringify(Object.fromEntries(leases.map(({ name, token }) => [name, token.toString()]))),
+    ...('slot' in held && { HOLDFAST_SLOT: `${held.slot}` }),
     HOLDFAST_OWNER: lease.owner,
     HOLDFAST_STORE: url,
   }
@@ -111,10 +118,11 @@ function reserve(ttl: number): number {
   return Math.max(100, ttl * 0.05)
 }
 
-function why(reason: Reason, lease: Lease, { name, max = 0 }: HoldOptions): string {
+function why(reason: Reason, lease: Held, { name, max = 0 }: HoldOptions): string {
   if (reason === 'max') return `${name} was held for ${formatDuration(max)} (--max)`
   if (lease.signal.aborted) return messageOf(lease.signal.reason)
-  return `the lease ${JSON.stringify(name)} was not renewed and ends in ${formatDuration(lease.remaining)}`
+  const [first] = leasesOf(lease).toSorted((one, other) => one.remaining - other.remaining)
+  return `the lease ${JSON.stringify(first?.name)} was not renewed and ends in ${formatDuration(lease.remaining)}`
 }
 
 function exitOf(outcome: Outcome, [command = '']: readonly string[]): number {
@@ -151,17 +159,18 @@ function cannotRun(command: string, { code, message }: { code: string; message: 
 }
 
 /** Releases the lease. Resolves to why it was lost before, if it was. */
-export async function release(lease: Lease, output: Output): Promise<unknown> {
+export async function release(lease: Held, output: Output): Promise<unknown> {
   const result = await lease.release()
   if (result === 'unknown') {
-    const message = `the store did not confirm the release of ${lease.name}: it is free after its ttl at the latest`
-    output.warn('release_failed', message, { name: lease.name })
+    const names = namesOf(lease)
+    const message = `the store did not confirm the release of ${names}: it is free after its ttl at the latest`
+    output.warn('release_failed', message, { name: names })
   }
   return result === 'lost' ? lossOf(lease) : undefined
 }
 
 /** The reason of its signal may be another one, which came first. */
-function lossOf(lease: Lease): unknown {
+function lossOf(lease: Held): unknown {
   try {
     lease.assertHeld()
     return undefined

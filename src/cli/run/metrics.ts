@@ -1,7 +1,8 @@
-import { type Lease, subscribe } from '../../index.ts'
+import { subscribe } from '../../index.ts'
 import { type LeaseMetrics, leaseMetrics } from '../../observe/prometheus.ts'
 import { EXIT } from '../failure.ts'
 import type { Output } from '../output.ts'
+import { type Held, leasesOf } from './held.ts'
 import { RunRecord, replaceFile } from './metrics-file.ts'
 import type { MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
@@ -46,12 +47,13 @@ export class CommandMetrics {
   }
 
   /** As `during`, and records how the run ended. Releases the lease if the port is not available. */
-  async duringRun(lease: Lease, work: () => Promise<number>): Promise<number> {
+  async duringRun(lease: Held, work: () => Promise<number>): Promise<number> {
     const run = new RunRecord(this.#name)
     let hasStarted = false
     let isLost = false
+    const leases = leasesOf(lease)
     const unsubscribe = subscribe('lease_lost', event => {
-      isLost ||= event.lease === lease
+      isLost ||= leases.includes(event.lease)
     })
     const recorded = async (): Promise<number> => {
       hasStarted = true

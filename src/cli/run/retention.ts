@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Lease, type Locks, subscribe } from '../../index.ts'
+import { type Locks, subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { Usage } from '../failure.ts'
 import type { Output } from '../output.ts'
-import { MARKER_NOTE, MARKER_SUFFIX } from '../run-marker.ts'
+import { inspectMarker, MARKER_NOTE, markerOf } from '../run-marker.ts'
 import type { Signals } from '../signals.ts'
+import { type Held, leasesOf, namesOf } from './held.ts'
 import { messageOf, type Release, release } from './hold.ts'
 import type { RunOptions } from './run-options.ts'
 
@@ -14,7 +15,7 @@ const SHORTEST = 1_000
 const LONGEST_NAME = 255 // bytes
 
 /**
- * Leases that outlive the process: the name itself for `--at-least`, and a marker for `--skip-if-ran-since`. Nobody renews
+ * Leases that outlive the process: the names themselves for `--at-least`, and a marker for `--skip-if-ran-since`. Nobody renews
  * them, so the store measures the time, and no clock of one machine is compared with another's.
  */
 export class Retention {
@@ -37,20 +38,20 @@ export class Retention {
       const limit = `${kind} keeps a lease without its process for at most ${formatDuration(longest)}`
       throw new Usage(`--skip-if-ran-since is too long for this store: ${limit}`)
     }
-    const longestName = LONGEST_NAME - Buffer.byteLength(MARKER_SUFFIX)
+    const longestName = LONGEST_NAME - Buffer.byteLength(markerOf(''))
     if (Buffer.byteLength(options.name) > longestName)
       throw new Usage(
-        `NAME is too long for --skip-if-ran-since, which uses NAME${MARKER_SUFFIX}: expected at most ${longestName} bytes`,
+        `NAME is too long for --skip-if-ran-since, which uses ${markerOf('NAME')}: expected at most ${longestName} bytes`,
       )
   }
 
   /** True if a run succeeded within `--skip-if-ran-since`. Then, and after an error, the lease is released. */
-  async shouldSkip(lease: Lease): Promise<boolean> {
+  async shouldSkip(lease: Held): Promise<boolean> {
     const { name, skipIfRanSince } = this.#options
     if (skipIfRanSince === undefined) return false
     let isKept = false
     try {
-      const { holder } = await this.#locks.inspect(this.#marker)
+      const holder = await inspectMarker(this.#locks, name)
       isKept = holder === undefined
       if (!holder) return false
       const { owner, remaining } = holder
@@ -68,8 +69,9 @@ export class Retention {
     return async (lease, output, exit) => {
       // A lease that expires from here on was held while the command ran.
       let hasExpired = false
+      const leases = leasesOf(lease)
       const unsubscribe = subscribe('lease_lost', event => {
-        hasExpired ||= event.lease === lease && event.reason === 'expired'
+        hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
       if (exit === 0) await this.#setMarker()
       const left = Math.ceil(until - performance.now())
@@ -78,20 +80,16 @@ export class Retention {
       const loss = await release(lease, output)
       unsubscribe()
       if (!hasExpired) return loss
-      if (left > 0) output.warn('not_kept', `${lease.name} was not held for all of --at-least: ${messageOf(loss)}`)
+      if (left > 0) output.warn('not_kept', `${namesOf(lease)} was not held for all of --at-least: ${messageOf(loss)}`)
       return undefined
     }
-  }
-
-  get #marker(): string {
-    return this.#options.name + MARKER_SUFFIX
   }
 
   async #setMarker(): Promise<void> {
     const { name, skipIfRanSince: ttl, owner } = this.#options
     if (ttl === undefined) return
     try {
-      await this.#locks.tryAcquire(this.#marker, { ttl, owner, note: MARKER_NOTE, heartbeat: false })
+      await this.#locks.tryAcquire(markerOf(name), { ttl, owner, note: MARKER_NOTE, heartbeat: false })
     } catch (error) {
       this.#output.warn('not_remembered', `${name} ran, but may run again too soon: ${messageOf(error)}`, { name })
     }
@@ -99,7 +97,7 @@ export class Retention {
 }
 
 /** Lets the lease end after `delay` ms without its process. False if the store did not extend it. */
-async function leave(lease: Lease, delay: number): Promise<boolean> {
+async function leave(lease: Held, delay: number): Promise<boolean> {
   try {
     await lease.extend(delay)
     return true
@@ -109,7 +107,7 @@ async function leave(lease: Lease, delay: number): Promise<boolean> {
 }
 
 /** Holds the lease for `delay` ms after the command. A signal or the loss of the lease ends the wait. */
-async function waitHolding(lease: Lease, delay: number, signals: Signals): Promise<void> {
+async function waitHolding(lease: Held, delay: number, signals: Signals): Promise<void> {
   if (delay <= 0 || signals.received) return
   const stopped = new AbortController()
   signals.forward(() => signals.received && stopped.abort())

@@ -4,6 +4,10 @@ import { METRICS_OPTIONS, type MetricsOptions, metricsOptions } from './metrics-
 
 /** The options of `holdfast run`. Durations are milliseconds. */
 export interface RunOptions extends HoldOptions {
+  /** Further names that are held together with the first. */
+  readonly also: readonly string[]
+  /** How several may hold the name at once. `undefined`: nobody else may hold it. */
+  readonly sharing: Sharing | undefined
   /** How long to wait for a busy name. 0: do not wait. */
   readonly wait: number
   /** Exit code if the name is busy. */
@@ -15,9 +19,16 @@ export interface RunOptions extends HoldOptions {
   readonly metrics: MetricsOptions | undefined
 }
 
+/** A permit of a semaphore, or the part of a reader or a writer. */
+export type Sharing = { readonly limit: number } | 'reader' | 'writer'
+
 const OPTIONS = {
   ...HOLD,
   ...METRICS_OPTIONS,
+  also: { type: 'string', multiple: true },
+  limit: { type: 'string' },
+  reader: { type: 'boolean' },
+  writer: { type: 'boolean' },
   wait: { type: 'string' },
   max: { type: 'string' },
   'conflict-exit-code': { type: 'string', short: 'E' },
@@ -34,6 +45,8 @@ export function parseRun(args: readonly string[]): RunOptions {
   if (since === 0) throw new Usage('--skip-if-ran-since 0 never skips a run: expected a duration such as 1h')
   return {
     ...hold,
+    also: values.also ?? [],
+    sharing: sharing(values),
     max,
     wait: values.wait === 'forever' ? Number.POSITIVE_INFINITY : (duration(values.wait, '--wait') ?? 0),
     busyExit: exitCode(values['conflict-exit-code']) ?? EXIT.busy,
@@ -41,6 +54,23 @@ export function parseRun(args: readonly string[]): RunOptions {
     skipIfRanSince: since,
     metrics: metricsOptions(values),
   }
+}
+
+interface SharingValues {
+  readonly also?: readonly string[] | undefined
+  readonly limit?: string | undefined
+  readonly reader?: boolean | undefined
+  readonly writer?: boolean | undefined
+}
+
+function sharing({ also, limit, reader, writer }: SharingValues): Sharing | undefined {
+  const given = Object.entries({ '--also': also, '--limit': limit, '--reader': reader, '--writer': writer })
+  const [first, second] = given.filter(([, value]) => value !== undefined).map(([option]) => option)
+  if (second !== undefined) throw new Usage(`${first} and ${second} exclude each other`)
+  if (reader || writer) return reader ? 'reader' : 'writer'
+  if (limit === undefined) return undefined
+  if (/^\d{1,2}$/.test(limit) && Number(limit) >= 1 && Number(limit) <= 16) return { limit: Number(limit) }
+  throw new Usage(`--limit ${limit} is not possible: expected a number from 1 to 16`)
 }
 
 function exitCode(text: string | undefined): number | undefined {

@@ -1,15 +1,16 @@
-import { connect, type Lease, LeaseError, type Locks } from '../../index.ts'
+import { type Acquirable, connect, LeaseError, type Locks, type Permit } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
+import type { Held } from './held.ts'
 import { checkPlatform, hold } from './hold.ts'
 import { describeHolder } from './holder.ts'
 import { reportHolders, reportLease } from './progress.ts'
 import { Retention } from './retention.ts'
-import { parseRun, type RunOptions } from './run-options.ts'
+import { parseRun, type RunOptions, type Sharing } from './run-options.ts'
 
 /** `holdfast run`: holds a lease while a command runs. Returns the exit code. */
 export async function run(args: readonly string[]): Promise<number> {
@@ -21,7 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
   // Before the lease, because metrics count from their creation.
   const metrics =
     options.metrics && new (await import('./metrics.ts')).CommandMetrics(options.name, options.metrics, output)
-  reportLease(options.name, output)
+  reportLease([options.name, ...options.also], output)
   const locks = await connect(url)
   try {
     const retention = new Retention(locks, options, output)
@@ -37,19 +38,26 @@ export async function run(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The lease, or the exit code if the name is busy. */
-async function acquire(locks: Locks, options: RunOptions, output: Output, signals: Signals): Promise<Lease | number> {
-  const { name, ttl, wait, note, owner } = options
-  if (wait > 0) reportHolders(name, output)
+/** The lease, the permit, or the leases on all names; or the exit code if one of them is busy. */
+async function acquire(locks: Locks, options: RunOptions, output: Output, signals: Signals): Promise<Held | number> {
+  const { name, also, sharing, ttl, wait, note, owner } = options
+  if (wait > 0) reportHolders(output)
   try {
-    return await locks.acquire(name, { ttl, wait, signal: signals.stop, note, owner })
+    const asked = { ttl, wait, signal: signals.stop, note, owner }
+    if (sharing) return await shared(locks, name, sharing).acquire(asked)
+    return await (also.length > 0 ? locks.all([name, ...also]).acquire(asked) : locks.acquire(name, asked))
   } catch (error) {
     if (!LeaseError.is(error) || error.code !== 'ACQUIRE_TIMEOUT') throw error
-    const { holder } = error
+    const { holder, lease = name } = error
+    if (sharing) return output.fail(error, wait > 0 ? EXIT.timeout : options.busyExit)
     const [text, exit] =
       wait > 0
-        ? [`${name} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`, EXIT.timeout]
-        : [`${name} is ${describeHolder(holder)}`, options.busyExit]
-    return output.fail(new LeaseError('ACQUIRE_TIMEOUT', text, { lease: name, holder }), exit)
+        ? [`${lease} was not acquired within ${formatDuration(wait)}: it is ${describeHolder(holder)}`, EXIT.timeout]
+        : [`${lease} is ${describeHolder(holder)}`, options.busyExit]
+    return output.fail(new LeaseError('ACQUIRE_TIMEOUT', text, { lease, holder }), exit)
   }
+}
+
+function shared(locks: Locks, name: string, sharing: Sharing): Acquirable<Permit> {
+  return typeof sharing === 'string' ? locks.readWrite(name)[sharing] : locks.semaphore(name, sharing)
 }

@@ -1,27 +1,55 @@
+import { gateName, isSlotOf, SEPARATOR, slotName } from '../../contract/reserved.ts'
 import type { Locks } from '../../index.ts'
-import { EXIT } from '../failure.ts'
-import { MARKER_NOTE, MARKER_SUFFIX } from '../run-marker.ts'
+import { seeHelp } from '../arguments.ts'
+import { EXIT, Usage } from '../failure.ts'
+import { isMarker, markerOf } from '../run-marker.ts'
 import { query } from './query.ts'
+
+const flag = { type: 'boolean' } as const
+const OPTIONS = { slot: { type: 'string' }, gate: flag, all: flag, marker: flag } as const
 
 /** `holdfast break`: takes a lease from its holder. Returns 1 if the name was free. */
 export function breakLease(args: readonly string[]): Promise<number> {
-  return query('break', 'NAME', args, async ({ argument: name, locks, output }) => {
-    const isMarker = await isRunMarker(name, locks)
-    const token = await locks.break(name)
+  const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
+    const names = await namesToBreak(argument, values, locks)
+    const [first = ''] = names
+    const wasMarker = await isMarker(locks, first)
+    const tokens: (bigint | undefined)[] = []
+    for (const name of names) tokens.push(await locks.break(name))
+    const token = tokens.findLast(each => each !== undefined)
+    const what = names.length === 1 ? first : argument
     const text =
       token === undefined
-        ? `${name} was free`
-        : isMarker
-          ? `${name} is removed: the next run with --skip-if-ran-since is not skipped`
-          : `${name} is free. Token ${token} is higher than that of its old holder.\n` +
+        ? `${what} was free`
+        : wasMarker
+          ? `${what} is removed: the next run with --skip-if-ran-since is not skipped`
+          : `${what} is free. Token ${token} is higher than that of its old holder.\n` +
             'The old holder is notified at its next renewal and may work until then. A resource that checks tokens ' +
             'refuses it once it has seen a higher token.'
-    output.print({ name, broken: token !== undefined, token }, text)
+    output.print({ name: what, broken: token !== undefined, token }, text)
     return token === undefined ? EXIT.free : 0
-  })
+  }
+  return query('break', 'NAME', args, answer, OPTIONS)
 }
 
-/** A run marker has no holder that could still be working. */
-async function isRunMarker(name: string, locks: Locks): Promise<boolean> {
-  return name.endsWith(MARKER_SUFFIX) && (await locks.inspect(name)).holder?.note === MARKER_NOTE
+/** The leases that are meant. Of a name with slots, the caller must say which. */
+async function namesToBreak(
+  name: string,
+  { slot, gate, all, marker }: Readonly<Record<string, unknown>>,
+  locks: Locks,
+): Promise<string[]> {
+  if ([slot, gate, all, marker].filter(each => each !== undefined).length > 1)
+    throw new Usage('--slot, --gate, --all and --marker exclude each other')
+  if (gate) return [gateName(name)]
+  if (marker) return [markerOf(name)]
+  if (typeof slot === 'string') {
+    if (/^\d{1,2}$/.test(slot) && Number(slot) <= 16) return [slotName(name, Number(slot))]
+    throw new Usage(`--slot ${slot} is not a slot: expected a number from 0 to 16`)
+  }
+  const records = await Array.fromAsync(locks.list(name + SEPARATOR))
+  const parts = [...new Set(records.map(record => record.name))].filter(part => isSlotOf(part, name))
+  if (all) return [name, ...parts]
+  if (parts.length > 0)
+    throw new Usage(`${name} is shared by several holders: add --slot N or --all; ${seeHelp('break')}`)
+  return [name]
 }

@@ -1,3 +1,4 @@
+import type { ParseArgsOptionsConfig } from 'node:util'
 import { connect, type Locks } from '../../index.ts'
 import { atMostOne, COMMON, one, parse } from '../arguments.ts'
 import { closeLocks } from '../close-locks.ts'
@@ -10,6 +11,8 @@ export interface Query {
   readonly argument: string
   readonly locks: Locks
   readonly output: Output
+  /** The options of this command alone. */
+  readonly values: Readonly<Record<string, unknown>>
 }
 
 /** Parses `command NAME` or `command [PREFIX]`, connects, calls `answer`, and closes. Returns the exit code. */
@@ -18,13 +21,14 @@ export async function query(
   what: 'NAME' | 'PREFIX',
   args: readonly string[],
   answer: (query: Query) => Promise<number>,
+  options: ParseArgsOptionsConfig = {},
 ): Promise<number> {
-  const { values, positionals } = parse(command, [...args], COMMON)
+  const { values, positionals } = parse(command, [...args], { ...COMMON, ...options })
   const argument = what === 'NAME' ? one(command, what, positionals) : (atMostOne(command, what, positionals) ?? '')
   const output = new Output(values)
   const locks = await connect(storeUrl(values.store, output))
   try {
-    return await answer({ argument, locks, output })
+    return await answer({ argument, locks, output, values })
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -68,16 +68,22 @@ describe('--skip-if-ran-since', () => {
     const { code, out, err } = await holdfast(once)
     expect({ code, out }).toEqual({ code: 0, out: '' })
     expect(err).toMatch(/^holdfast: job was run by alice and is not run again for (19 min 5\d s|20 min): skipped\n$/)
-    expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job:ran', owner: 'alice' }])
+    expect(await held(), 'the name itself is free').toMatchObject([{ name: 'job\u241fran', owner: 'alice' }])
   })
 
   test('F12: break of a run marker does not warn of an old holder', async () => {
     await holdfast(once)
-    expect(await holdfast(['break', 'job:ran'])).toMatchObject({
+    expect(await holdfast(['break', 'job', '--marker'])).toMatchObject({
       code: 0,
-      out: 'job:ran is removed: the next run with --skip-if-ran-since is not skipped\n',
+      out: 'job\u241fran is removed: the next run with --skip-if-ran-since is not skipped\n',
     })
     expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
+  })
+
+  test('a marker of an earlier version counts', async () => {
+    const note = 'a run succeeded; --skip-if-ran-since skips runs until this lease ends'
+    await holding('job:ran', '--owner', 'alice', '--note', note)
+    expect(await holdfast(once)).toMatchObject({ code: 0, out: '', err: expect.stringContaining('was run by alice') })
   })
 
   test('runs again after a failure, after the time, and without the option', async () => {

@@ -76,8 +76,8 @@ test.each([
     'redlock of 3 keeps a lease without its process for at most 30 s',
   ],
   [
-    ['run', 'x'.repeat(252), '--skip-if-ran-since', '1h', '--', 'true'],
-    'which uses NAME:ran: expected at most 251 bytes',
+    ['run', 'x'.repeat(250), '--skip-if-ran-since', '1h', '--', 'true'],
+    'which uses NAME\u241fran: expected at most 249 bytes',
   ],
   [['elect', 'job'], 'the command is missing, as in: holdfast elect job -- node job.js'],
   [['elect', 'job', 'true'], 'put the command after --, as in: holdfast elect job -- true'],

@@ -1,5 +1,4 @@
 import type { LeaseError } from '../../contract/errors.ts'
-import { events } from '../../contract/events.ts'
 import { type Entry, List } from '../../contract/list.ts'
 import { request } from '../../contract/request.ts'
 import type { Claim, Grant } from '../../contract/store.ts'
@@ -61,10 +60,10 @@ export class ThreadRenewals {
     if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)
     const lease = this.lease.handle
     if (!(lease.remaining > 0)) return // if the lease is over, this check has reported it
-    if (notification.kind === 'renewed' && events.heartbeat.hasSubscribers)
-      events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
-    if (notification.kind === 'failed' && events.heartbeat_failed.hasSubscribers)
-      events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
+    if (notification.kind === 'renewed' && this.#core.events.heartbeat.hasSubscribers)
+      this.#core.events.heartbeat.publish({ lease, latency: notification.latency, margin: notification.margin })
+    if (notification.kind === 'failed' && this.#core.events.heartbeat_failed.hasSubscribers)
+      this.#core.events.heartbeat_failed.publish({ lease, error: leaseError(notification.error) })
   }
 
   /** The worker has ended. */
@@ -76,7 +75,8 @@ export class ThreadRenewals {
     lease.renewals.expectStale()
     this.#beat = this.#core.heartbeat.join(lease.renewals)
     void lease.renewals.renew()
-    if (events.heartbeat_failed.hasSubscribers) events.heartbeat_failed.publish({ lease: lease.handle, error })
+    if (this.#core.events.heartbeat_failed.hasSubscribers)
+      this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
   }
 
   #decorated(core: LeaseCore): LeaseCore {

@@ -3,7 +3,7 @@ import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
-import { presentedBy } from '../fence.ts'
+import { presentedBy, refusePermit } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 
 export interface FileFenceOptions {
@@ -42,6 +42,7 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
   const { marks, epoch, wait = 5_000, signal } = options
   checkWait(wait, 'wait')
   checkSignal(signal)
+  refusePermit(holder, 'a file')
   const { mark } = presentedBy(holder, { epoch, resource: 'a file' })
   for (const path of marks === undefined ? [file] : [file, marks]) checkPath(path)
   const folder = realFolder(dirname(resolve(file)))

@@ -12,9 +12,9 @@ import {
   type FenceOptions,
   type KeptMarks,
   type Presented,
-  presentedBy,
+  presentedByAll,
 } from '../fence.ts'
-import type { Holder } from '../mark.ts'
+import type { Holder, Holders } from '../mark.ts'
 import {
   type AnyTransaction,
   AUTOCOMMIT,
@@ -32,7 +32,7 @@ import { marksSql, raiseSql } from './sql.ts'
 
 export type { MysqlClient } from '../../stores/mysql/connection.ts'
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 
 export interface MysqlFenceOptions extends FenceOptions {
@@ -48,7 +48,7 @@ export interface TransactionOptions {
 /** Admits the transactions of a holder as long as no newer one was seen. */
 export interface MysqlFence<Transaction> {
   /**
-   * Begins a transaction, shows the token of the lease, runs `work`, and commits. Transactions for one resource run one
+   * Begins a transaction, shows the token of the lease, or of each lease of a set, runs `work`, and commits. Transactions for one resource run one
    * after the other. Rejects `STALE_TOKEN` if a newer holder was seen; `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is
    * over in this process, also just before the commit; `STORE_UNAVAILABLE` if the mark was locked for 4 s;
    * `INVALID_ARGUMENT` if the transaction was committed or rolled back before `work` ended; `OUTCOME_UNKNOWN` if the
@@ -56,7 +56,7 @@ export interface MysqlFence<Transaction> {
    * is written unless it resolves, except for `OUTCOME_UNKNOWN`.
    */
   transaction<Result>(
-    lease: Holder,
+    lease: Holder | Holders,
     work: (transaction: Transaction) => Promise<Result> | Result,
     options?: TransactionOptions,
   ): Promise<Result>
@@ -64,11 +64,11 @@ export interface MysqlFence<Transaction> {
    * The same for a transaction that you have begun: the first statement in it. After a rejection roll it back: MySQL keeps
    * the transaction open. Rejects `INVALID_ARGUMENT` outside of a transaction.
    */
-  check(transaction: AnyTransaction, lease: Holder): Promise<void>
+  check(transaction: AnyTransaction, lease: Holder | Holders): Promise<void>
   /** That statement, with its values, for an ORM. It refuses with the error 1690. */
-  statement(lease: Holder): string
+  statement(lease: Holder | Holders): string
   /** Shows the token without writing: from now on every older holder is refused. Rejects as `transaction` does. */
-  touch(lease: Holder, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
   /** The marks themselves, for fences elsewhere that keep theirs here. */
   readonly marks: KeptMarks
   /** Creates the table of marks if it is missing. */
@@ -80,6 +80,12 @@ const LONGEST_COMMIT = 30_000
 
 /** What the server reports when a savepoint does not exist. */
 const NO_SAVEPOINT = 1305
+
+/** What the server reports when two transactions waited for each other. A cause has no number. */
+const DEADLOCK = 'ER_LOCK_DEADLOCK'
+
+/** After a deadlock, before the work has begun. */
+const MOST_RETRIES = 3
 
 /** Connections that are in a transaction of ours: one has one at a time. */
 const busy = new WeakSet<object>()
@@ -105,14 +111,14 @@ export function mysqlFence<Of extends MysqlClient>(
   const marks = new MysqlMarks(own, table)
 
   async function transaction<Result>(
-    lease: Holder,
+    lease: Holder | Holders,
     work: (transaction: TransactionOf<Of>) => Promise<Result> | Result,
     { signal, ...rest }: TransactionOptions = {},
   ): Promise<Result> {
     checkKeys(rest, new Set(['signal']), 'transaction')
     checkSignal(signal)
     if (typeof work !== 'function') throw invalid('a transaction needs a function that does its work')
-    const presented = presentedBy(lease, options)
+    const presented = presentedByAll(lease, options)
     signal?.throwIfAborted()
     if (busy.has(client))
       throw invalid(
@@ -136,7 +142,7 @@ export function mysqlFence<Of extends MysqlClient>(
   }
 
   async function carryOut<Result>(
-    presented: Presented,
+    presented: readonly Presented[],
     work: (connection: Client) => Promise<Result>,
   ): Promise<Result> {
     const connection = own.getConnection ? await lend() : own
@@ -183,11 +189,22 @@ export function mysqlFence<Of extends MysqlClient>(
     }
   }
 
-  async function open(connection: Client, presented: Presented): Promise<void> {
+  async function open(connection: Client, presented: readonly Presented[]): Promise<void> {
     // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
     await ask(connection, 'set autocommit = 0')
-    await marks.show(connection, presented)
+    await show(connection, presented, MOST_RETRIES)
     await ask(connection, 'savepoint holdfast')
+  }
+
+  /** After a deadlock MySQL has rolled back, and nothing was done yet. */
+  async function show(connection: Client, presented: readonly Presented[], retries: number): Promise<void> {
+    try {
+      await marks.show(connection, presented)
+    } catch (error) {
+      const { cause } = error as { cause?: { code?: unknown } }
+      if (retries === 0 || cause?.code !== DEADLOCK) throw error
+      await show(connection, presented, retries - 1)
+    }
   }
 
   async function lend(): Promise<Client> {
@@ -227,13 +244,13 @@ export function mysqlFence<Of extends MysqlClient>(
   return {
     transaction,
     async check(opened, lease) {
-      const { serverStatus } = await marks.show(connectionOf(opened), presentedBy(lease, options))
+      const { serverStatus } = await marks.show(connectionOf(opened), presentedByAll(lease, options))
       if (!(serverStatus & IN_TRANSACTION))
         throw invalid('this connection is in no transaction, so the fence guards nothing: begin one first')
     },
-    statement: lease => raiseSql(table, presentedBy(lease, options)),
+    statement: lease => raiseSql(table, presentedByAll(lease, options)),
     async touch(lease, signal) {
-      await marks.touch(presentedBy(lease, options), signal)
+      await marks.touch(presentedByAll(lease, options), signal)
     },
     marks,
     install: () => marks.install(),

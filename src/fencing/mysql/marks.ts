@@ -13,7 +13,7 @@ import {
   type MarkRecord,
   type Presented,
 } from '../fence.ts'
-import { type Mark, staleToken } from '../mark.ts'
+import { compareMarks, type Mark, staleToken } from '../mark.ts'
 import {
   AUTOCOMMIT,
   type Client,
@@ -39,7 +39,7 @@ export class MysqlMarks implements KeptMarks {
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.touch({ resource, mark }, signal)
+    await this.touch([{ resource, mark }], signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
@@ -75,23 +75,29 @@ export class MysqlMarks implements KeptMarks {
     await this.#alone(marksSql(this.#table))
   }
 
-  /** Advances a mark for good. Rejects as `show` does. */
-  async touch(presented: Presented, signal?: AbortSignal): Promise<void> {
+  /** Advances these marks for good, or none. Rejects as `show` does. */
+  async touch(presented: readonly Presented[], signal?: AbortSignal): Promise<void> {
     await this.#alone(connection => this.show(connection, presented), signal)
   }
 
-  /** Advances a mark over this connection. Rejects `STALE_TOKEN` if a higher one was shown. */
-  async show(connection: Client, presented: Presented): Promise<Report> {
+  /** Advances these marks over this connection. Rejects `STALE_TOKEN` if a higher token was shown. */
+  async show(connection: Client, presented: readonly Presented[]): Promise<Report> {
     try {
       return (await send(connection, raiseSql(this.#table, presented))) as Report
     } catch (error) {
       if (numberOf(error) !== STALE) throw this.failure(error, true)
     }
     // A transaction has locked the row by now, and the lock shows what a snapshot may not.
-    const row = `select epoch, cast(token as char) from ${this.#table} where resource = ${hex(presented.resource)}`
-    const [seen] = (await this.#ask(connection, `${row} lock in share mode`)) as [number, string][]
-    const { resource, mark } = presented
-    throw staleToken(resource, mark, seen ? { epoch: Number(seen[0]), token: BigInt(seen[1]) } : mark)
+    for (const { resource, mark } of presented) {
+      const row = `select epoch, cast(token as char) from ${this.#table} where resource = ${hex(resource)}`
+      const [seen] = (await this.#ask(connection, `${row} lock in share mode`)) as [number, string][]
+      const highest = seen ? { epoch: Number(seen[0]), token: BigInt(seen[1]) } : mark
+      if (presented.length === 1 || compareMarks(mark, highest) < 0) throw staleToken(resource, mark, highest)
+    }
+    throw new LeaseError(
+      'STORE_UNAVAILABLE',
+      'a mark that refused a token was changed meanwhile: repeat the transaction',
+    )
   }
 
   /** The error that a caller sees. `sent`: may the statement have been carried out? */

@@ -15,14 +15,17 @@ export function marksSql(table: string): string {
 }
 
 /**
- * Advances a mark, or fails with the error 1690 if a higher one was shown: then the sum is out of range. The values that
- * it compares are those of the locked row, whatever the isolation level. MariaDB reads the first comment as part of the
+ * Advances these marks, in this order, or none and fails with the error 1690 if a higher token was shown: then the sum is out of range. The values that
+ * it compares are those of the locked rows, whatever the isolation level. MariaDB reads the first comment as part of the
  * statement, and MySQL the second.
  */
-export function raiseSql(table: string, { resource, mark: { epoch, token } }: Presented): string {
+export function raiseSql(table: string, presented: readonly Presented[]): string {
+  const rows = presented.map(
+    ({ resource, mark: { epoch, token } }) => `(${hex(resource)}, ${epoch}, ${token}, ${TIME})`,
+  )
   return `/*M! set statement innodb_lock_wait_timeout = ${LOCK_TIMEOUT} for */
 insert /*+ set_var(innodb_lock_wait_timeout = ${LOCK_TIMEOUT}) */ into ${table} (resource, epoch, token, raised_at)
-values (${hex(resource)}, ${epoch}, ${token}, ${TIME})
+values ${rows.join(', ')}
 on duplicate key update
   raised_at = if(epoch = values(epoch) and token = values(token), raised_at, values(raised_at)),
   token = if(epoch > values(epoch) or epoch = values(epoch) and token > values(token),

@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { checkKeys, checkSignal, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
-import { assertNotEnded, presentedBy } from '../fence.ts'
+import { assertNotEnded, presentedBy, refusePermit } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
 import type { Objects } from './objects.ts'
@@ -116,6 +116,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
 
   /** `body`: `undefined` keeps the current body. */
   async function fenced(key: string, lease: Holder, body: Uint8Array | undefined, signal?: AbortSignal): Promise<void> {
+    refusePermit(lease, 'an object')
     const { mark } = presentedBy(lease, { epoch, resource: 'an object' })
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1

@@ -25,8 +25,11 @@ export type AnyTransaction = { query(...args: never[]): unknown } | { unsafe(que
 export interface Connector {
   /** The rows of one statement. */
   query(text: string): Promise<unknown[][]>
-  /** Begins a transaction with this statement, runs `work` in it, and commits. Rolls back if either fails. */
-  transaction(first: string, work: (transaction: unknown) => Promise<void>): Promise<void>
+  /**
+   * Begins a transaction with this statement, which may take `limit` ms, runs `work` in it, and commits. Rolls back if
+   * either fails.
+   */
+  transaction(first: string, work: (transaction: unknown) => Promise<void>, limit: number): Promise<void>
 }
 
 interface Client {
@@ -74,7 +77,7 @@ async function rows(client: Pick<Client, 'query'>, text: string): Promise<unknow
 function pool(client: Pool): Connector {
   return {
     query: text => rows(client, text),
-    async transaction(first, work) {
+    async transaction(first, work, limit) {
       const own = await client.connect()
       // The pool does not listen while a client is checked out, so a connection error would end the process.
       const ignore = (): void => {}
@@ -83,7 +86,7 @@ function pool(client: Pool): Connector {
         own.off('error', ignore)
         own.release(!isHealthy)
       }
-      await carryOut(own, first, work, end, true)
+      await carryOut(own, first, work, limit, end, true)
     },
   }
 }
@@ -103,10 +106,10 @@ function single(client: Client): Connector {
       claim()
       return rows(client, text)
     },
-    async transaction(first, work) {
+    async transaction(first, work, limit) {
       claim()
       busy.add(client)
-      return carryOut(client, first, work, () => busy.delete(client), false)
+      return carryOut(client, first, work, limit, () => busy.delete(client), false)
     },
   }
 }
@@ -116,12 +119,13 @@ async function carryOut(
   client: Client,
   first: string,
   work: (transaction: unknown) => Promise<void>,
+  limit: number,
   end: (isHealthy: boolean) => unknown,
   isOurs: boolean,
 ): Promise<void> {
   let isHealthy = true
   try {
-    await within(client.query(`begin; ${first}`))
+    await within(client.query(`begin; ${first}`), limit)
     await work(client)
     // The command tag is PostgreSQL's only sign that a statement failed and that the work ignored this.
     if ((await within(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
@@ -152,10 +156,10 @@ const LONGEST_COMMIT = 30_000
 function postgresJs(sql: Sql): Connector {
   return {
     query: text => sql.unsafe(text).values(),
-    async transaction(first, work) {
+    async transaction(first, work, limit) {
       const worked = Promise.withResolvers<void>()
       const committed = sql.begin(async transaction => {
-        await within(transaction.unsafe(first))
+        await within(transaction.unsafe(first), limit)
         await work(transaction)
         worked.resolve()
       })

@@ -24,6 +24,11 @@ export function refusalOf(error: unknown): LeaseError | undefined {
   })
 }
 
+/** Did PostgreSQL end the transaction because it and another waited for each other? */
+export function isDeadlock(error: unknown): boolean {
+  return stateOf(error) === '40P01'
+}
+
 /** The error of a fence's statement, for the caller. `sent`: it may have been carried out. */
 export function failure(error: unknown, marks: string, sent: boolean): LeaseError {
   const refusal = refusalOf(error)

@@ -1,11 +1,12 @@
-import { checkDuration, checkKeys, checkName, checkSignal, invalid } from '../../contract/check.ts'
+import { checkDuration, checkKeys, checkSignal, checkStoredName, invalid } from '../../contract/check.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { serialized } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
-import { abortable, assertNotEnded, checkFence, type FenceOptions, type KeptMarks, presentedBy } from '../fence.ts'
-import type { Holder } from '../mark.ts'
+import { abortable, assertNotEnded, checkFence, type FenceOptions, type KeptMarks, presentedByAll } from '../fence.ts'
+import type { Holder, Holders } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
-import { failure, isUnknown, refusalOf } from './failure.ts'
+import { failure, isDeadlock, isUnknown, refusalOf } from './failure.ts'
 import { PostgresMarks } from './marks.ts'
 import { fenceNames } from './names.ts'
 import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
@@ -13,7 +14,7 @@ import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from '../../stores/postgres/client.ts'
 export type { Place } from '../../stores/postgres/names.ts'
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 export type { RowFence } from './sql.ts'
 
@@ -40,7 +41,8 @@ export interface TransactionOptions {
 /** Commits the transactions of a holder only as long as the fence has seen no newer one. */
 export interface PostgresFence<Transaction> {
   /**
-   * Begins a transaction, checks the token of the lease, runs `work`, and commits. The check costs no round trip with pg,
+   * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits. The check
+   * costs no round trip with pg,
    * and one with postgres.js. If it rejects, nothing was written, except after `OUTCOME_UNKNOWN`. It rejects with the
    * error of `work`, or with:
    *
@@ -51,19 +53,19 @@ export interface PostgresFence<Transaction> {
    * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
    */
   transaction<Result>(
-    lease: Holder,
+    lease: Holder | Holders,
     work: (transaction: Transaction) => Promise<Result> | Result,
     options?: TransactionOptions,
   ): Promise<Result>
   /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
-  check(transaction: AnyTransaction, lease: Holder): Promise<void>
+  check(transaction: AnyTransaction, lease: Holder | Holders): Promise<void>
   /** The SQL of that check, with inline values, for an ORM that does not expose its client. */
-  statement(lease: Holder): string
+  statement(lease: Holder | Holders): string
   /**
    * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
    * change. Rejects as `transaction` does.
    */
-  touch(lease: Holder, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
   /** The marks of this table. Other fences can keep theirs here. */
   readonly marks: KeptMarks
   /** Creates the table of marks and its functions if they are missing. It may be called repeatedly. */
@@ -86,14 +88,14 @@ export function postgresFence<Client extends PostgresClient>(
   const connector = connectorOf(client)
   const marks = new PostgresMarks(connector, names)
   const limit = idle === undefined ? '' : `set local idle_in_transaction_session_timeout = ${idle}; `
-  const statement = (lease: Holder): string => {
-    const presented = presentedBy(lease, options)
-    if (leases) checkName(lease.name)
-    return raiseSql(names, presented, lease.name)
+  const statement = (lease: Holder | Holders): string => {
+    const presented = presentedByAll(lease, options)
+    if (leases) for (const { name } of presented) checkStoredName(name)
+    return raiseSql(names, presented)
   }
 
   async function transaction<Result>(
-    lease: Holder,
+    lease: Holder | Holders,
     work: (transaction: TransactionOf<Client>) => Promise<Result> | Result,
     { signal, ...rest }: TransactionOptions = {},
   ): Promise<Result> {
@@ -104,14 +106,25 @@ export function postgresFence<Client extends PostgresClient>(
     signal?.throwIfAborted()
     let phase: 'opening' | 'work' | 'commit' = 'opening'
     let result: Result | undefined
-    const carriedOut = connector.transaction(first, async opened => {
+    const attempt = async (opened: unknown): Promise<void> => {
       signal?.throwIfAborted()
       phase = 'work'
       result = await work(opened as TransactionOf<Client>)
       signal?.throwIfAborted()
       assertNotEnded(lease)
       phase = 'commit'
-    })
+    }
+    const until = performance.now() + LONGEST_REQUEST
+    // Transactions that call check() several times may mark in another order.
+    const carryOut = async (): Promise<void> => {
+      const left = until - performance.now()
+      return connector.transaction(first, attempt, left).catch((error: unknown) => {
+        const mayRepeat = isIn(phase, 'opening') && isDeadlock(error) && performance.now() < until
+        if (!mayRepeat) throw error
+        return carryOut()
+      })
+    }
+    const carriedOut = carryOut()
     try {
       await abortable(carriedOut, signal, () => phase !== 'opening')
       return result as Result

@@ -25,7 +25,7 @@ export class PostgresMarks implements KeptMarks {
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.ask(raiseSql(this.#names, { resource, mark }), signal)
+    await this.ask(raiseSql(this.#names, [{ resource, mark }]), signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {

@@ -97,10 +97,18 @@ end $holdfast$;
 `
 }
 
-/** The statement that raises the mark or refuses. Its values are inline, so that every client needs one round trip. */
-export function raiseSql(names: FenceNames, { resource, mark }: Presented, name?: string): string {
-  const guard = names.leases && name !== undefined ? `${names.guard}(${literal(name)}, ${mark.token}), ` : ''
-  return `select ${guard}${names.raise}(${literal(resource)}, ${mark.epoch}, ${mark.token})`
+/**
+ * The statement that checks the leases, then raises the marks in this order, or refuses. Its values are inline, so that
+ * every client needs one round trip.
+ */
+export function raiseSql(names: FenceNames, presented: readonly Presented[]): string {
+  const guards = presented.flatMap(({ name, mark }) =>
+    names.leases && name !== undefined ? [`${names.guard}(${literal(name)}, ${mark.token})`] : [],
+  )
+  const marks = presented.map(
+    ({ resource, mark }) => `${names.raise}(${literal(resource)}, ${mark.epoch}, ${mark.token})`,
+  )
+  return `select ${[...guards, ...marks].join(', ')}`
 }
 
 /** A fence for the rows of one table. */

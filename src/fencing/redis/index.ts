@@ -1,8 +1,8 @@
 import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
-import { checkFence, type FenceOptions, type KeptMarks, presentedBy } from '../fence.ts'
-import type { Holder } from '../mark.ts'
+import { checkFence, type FenceOptions, type KeptMarks, presentedByAll } from '../fence.ts'
+import type { Holder, Holders } from '../mark.ts'
 import { Connection } from './connection.ts'
 import { MarkKeys } from './keys.ts'
 import { RedisMarks } from './marks.ts'
@@ -10,7 +10,7 @@ import { guarded, raise, type Script, set } from './script.ts'
 
 export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } from '../../stores/redis/client.ts'
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 
 export interface RedisFenceOptions extends FenceOptions {
   /** The prefix of the keys of marks. It follows the key prefix of the client. @default 'holdfast' */
@@ -37,7 +37,7 @@ export interface FencedScript {
 /**
  * Accepts the writes of a holder as long as the fence has seen no newer one. There is one mark per resource and hash tag,
  * or per resource and key where the key has no tag. The mark is in the slot of the keys. Give all keys of one resource the
- * same tag. Every call rejects with:
+ * same tag. Those of a set of leases are all in that slot, and rise together or not at all. Every call rejects with:
  *
  * - `STALE_TOKEN`: a newer holder was seen.
  * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process.
@@ -46,14 +46,14 @@ export interface FencedScript {
  */
 export interface RedisFence extends AsyncDisposable {
   /** Checks the token and sets the key, atomically and in one round trip. */
-  fencedSet(lease: Holder, key: string, value: string, options?: FencedSetOptions): Promise<void>
+  fencedSet(lease: Holder | Holders, key: string, value: string, options?: FencedSetOptions): Promise<void>
   /**
    * Checks the token and runs a script, atomically and in one round trip. Resolves to what the script returns. Rejects
    * `INVALID_ARGUMENT` with the text of Redis if the script fails.
    */
-  fencedEval(lease: Holder, script: FencedScript): Promise<unknown>
+  fencedEval(lease: Holder | Holders, script: FencedScript): Promise<unknown>
   /** Refuses every older holder from now on, for the hash tag of this key. Does not write the key. */
-  touch(lease: Holder, key: string, signal?: AbortSignal): Promise<void>
+  touch(lease: Holder | Holders, key: string, signal?: AbortSignal): Promise<void>
   /** All marks under the prefix. Other fences can keep theirs here. */
   readonly marks: KeptMarks
   /** Closes the fence's own connection. */
@@ -77,16 +77,17 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
 
   async function carryOut(
     script: Script,
-    lease: Holder,
+    lease: Holder | Holders,
     keys: readonly string[],
     args: readonly string[],
     signal: AbortSignal | undefined,
   ): Promise<unknown> {
-    const presented = presentedBy(lease, options)
+    const presented = presentedByAll(lease, options)
     for (const key of keys) if (typeof key !== 'string') throw invalid(`a key must be a string, not ${show(key)}`)
     for (const arg of args) if (typeof arg !== 'string') throw invalid(`a value must be a string, not ${show(arg)}`)
     const whole = keys.map(key => driver.keyPrefix + key)
-    return marks.run(script, presented, [keysOfMarks.beside(presented.resource, whole), ...whole], args, signal)
+    const besides = presented.map(({ resource }) => keysOfMarks.beside(resource, whole))
+    return marks.run(script, presented, [...besides, ...whole], args, signal)
   }
 
   return {

@@ -32,7 +32,7 @@ export class RedisMarks implements KeptMarks {
   async raise(resource: string, mark: Mark, signal?: AbortSignal): Promise<void> {
     checkResource(resource)
     checkMark(mark)
-    await this.run(raise, { resource, mark }, [this.#keys.own(resource)], [], signal)
+    await this.run(raise, [{ resource, mark }], [this.#keys.own(resource)], [], signal)
   }
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
@@ -61,19 +61,22 @@ export class RedisMarks implements KeptMarks {
     return pruned
   }
 
-  /** Runs a script that raises the mark in its first key, or refuses. */
+  /** Runs a script that raises the marks in its first keys, or refuses. */
   async run(
     script: Script,
-    { resource, mark }: Presented,
+    presented: readonly Presented[],
     keys: readonly string[],
     args: readonly string[],
     signal?: AbortSignal,
   ): Promise<unknown> {
     signal?.throwIfAborted()
-    const all = [String(mark.epoch), String(mark.token), ...args]
-    const [done, answer] = (await abortable(this.#connection.run(script, keys, all), signal)) as [unknown, unknown]
+    const shown = presented.flatMap(({ mark }) => [String(mark.epoch), String(mark.token)])
+    const all = [String(presented.length), ...shown, ...args]
+    const reply = await abortable(this.#connection.run(script, keys, all), signal)
+    const [done, answer, index = 1] = reply as [unknown, unknown, unknown?]
     if (Number(done) === 1) return answer
     if (Number(done) === 2) throw scriptFailed(String(answer))
+    const { resource, mark } = presented[Number(index) - 1] as Presented
     throw staleToken(resource, mark, parse(String(answer)) ?? mark)
   }
 

@@ -7,39 +7,47 @@ export interface Script {
 }
 
 /**
- * KEYS[1] is the mark, `epoch:token:time`, with the time of the last change in milliseconds. ARGV[1] and ARGV[2] are the
- * epoch and the token in decimal. They are compared as text, because a Lua number holds 53 bits. The scripts return
- * `{0, mark}` for a refusal, `{1, answer}` for success, and `{2, text}` for a failure.
+ * ARGV[1] is the number of marks. Their keys come first in KEYS; a mark is `epoch:token:time`, with the time of the last
+ * change in milliseconds. For each of them ARGV goes on with an epoch and a token in decimal. They are compared as text,
+ * because a Lua number holds 53 bits. All are compared before one is changed. The scripts return `{0, mark, index}` for a
+ * refusal, `{1, answer}` for success, and `{2, text}` for a failure.
  */
 const RAISE = `
+local marks = tonumber(ARGV[1])
 local function raise()
   local function less(a, b)
     if #a ~= #b then return #a < #b end
     return a < b
   end
-  local lineage, token = ARGV[1], ARGV[2]
-  local mark = redis.pcall('get', KEYS[1])
-  if mark then
-    local seen, highest = string.match(type(mark) == 'string' and mark or '', '^(%d+):(%d+):%d+$')
-    if not seen then return {2, 'the key ' .. KEYS[1] .. ' is no mark, or one of another version'} end
-    if less(lineage, seen) or (lineage == seen and less(token, highest)) then return {0, mark} end
-    if lineage == seen and token == highest then return nil end
+  local risen = {}
+  for i = 1, marks do
+    local lineage, token = ARGV[2 * i], ARGV[2 * i + 1]
+    local mark = redis.pcall('get', KEYS[i])
+    local isSame = false
+    if mark then
+      local seen, highest = string.match(type(mark) == 'string' and mark or '', '^(%d+):(%d+):%d+$')
+      if not seen then return {2, 'the key ' .. KEYS[i] .. ' is no mark, or one of another version'} end
+      if less(lineage, seen) or (lineage == seen and less(token, highest)) then return {0, mark, i} end
+      isSame = lineage == seen and token == highest
+    end
+    if not isSame then table.insert(risen, {KEYS[i], lineage .. ':' .. token}) end
   end
+  if #risen == 0 then return nil end
   local time = redis.call('time')
   local now = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))
-  redis.call('set', KEYS[1], lineage .. ':' .. token .. ':' .. now)
+  for i = 1, #risen do redis.call('set', risen[i][1], risen[i][2] .. ':' .. now) end
   return nil
 end
 local refused = raise()
 if refused then return refused end
 `
 
-/** Raises the mark. */
+/** Raises the marks. */
 export const raise: Script = scriptOf(`${RAISE}return {1}`)
 
-/** Raises the mark and sets KEYS[2] to ARGV[3]. The other arguments are options of SET. */
+/** Raises the marks, and sets the key after them to the argument after them. The rest are options of SET. */
 export const set: Script = scriptOf(`${RAISE}
-redis.call('set', KEYS[2], ARGV[3], unpack(ARGV, 4))
+redis.call('set', KEYS[marks + 1], unpack(ARGV, 2 * marks + 2))
 return {1}`)
 
 const wrapped = new Map<string, Script>()
@@ -47,7 +55,7 @@ const wrapped = new Map<string, Script>()
 /** A program has few scripts. More than this means that it builds them at run time. */
 const MOST = 1_000
 
-/** Raises the mark, then runs the caller's script with the other keys and arguments. */
+/** Raises the marks, then runs the caller's script with the other keys and arguments. */
 export function guarded(source: string): Script {
   let script = wrapped.get(source)
   if (script) return script
@@ -60,7 +68,7 @@ local function rest(list, from)
   for i = from, #list do copy[i - from + 1] = list[i] end
   return copy
 end
-local done, answer = pcall(work, rest(KEYS, 2), rest(ARGV, 3))
+local done, answer = pcall(work, rest(KEYS, marks + 1), rest(ARGV, 2 * marks + 2))
 if type(answer) == 'table' and answer.err then return {2, answer.err} end
 if not done then return {2, tostring(answer)} end
 return {1, answer}`)

@@ -11,13 +11,13 @@ import {
   type KeptMarks,
   type MarkRecord,
   type Presented,
-  presentedBy,
+  presentedByAll,
 } from '../fence.ts'
-import { type Holder, type Mark, staleToken } from '../mark.ts'
+import { type Holder, type Holders, type Mark, staleToken } from '../mark.ts'
 import { failure, isBusy } from './failure.ts'
 
 export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
-export type { Holder, Mark, Marks } from '../mark.ts'
+export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 
 /** What a fence needs of a `DatabaseSync` of node:sqlite, or of a `Database` of better-sqlite3. */
 export interface SqliteDatabase {
@@ -38,21 +38,21 @@ export interface SqliteFenceOptions extends FenceOptions {
 /** Commits the transactions of a holder only as long as the fence has seen no newer one. Only `marks` is asynchronous. */
 export interface SqliteFence {
   /**
-   * Begins a transaction with the write lock, checks the token of the lease, runs `work`, and commits. `work` must be
-   * synchronous. If it throws, nothing was written. It throws the error of `work`, or:
+   * Begins a transaction with the write lock, checks the token of the lease, or of each lease of a set, runs `work`, and
+   * commits. `work` must be synchronous. If it throws, nothing was written. It throws the error of `work`, or:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
    * - `STORE_UNAVAILABLE`: another connection kept the file locked for longer than the timeout of the database.
    */
-  transaction<Result>(lease: Holder, work: () => Result): Result
+  transaction<Result>(lease: Holder | Holders, work: () => Result): Result
   /** The check for a transaction that you began: call it first. Roll the transaction back if it throws. */
-  check(lease: Holder): void
+  check(lease: Holder | Holders): void
   /**
    * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
    * change. Throws as `transaction` does.
    */
-  touch(lease: Holder): void
+  touch(lease: Holder | Holders): void
   /** The marks of this table. Other fences can keep theirs here. Calls retry for up to 5 s while the file is locked. */
   readonly marks: KeptMarks
   /** Creates the table of marks if it is missing. It may be called repeatedly. */
@@ -75,35 +75,48 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
       `sqliteFence(database) was given ${show(database)}: pass a DatabaseSync of node:sqlite, or a Database of better-sqlite3`,
     )
   const marks = new SqliteMarks(database, table)
-  const check = (lease: Holder): void => marks.raiseNow(presentedBy(lease, options))
+  const raiseAll = (presented: readonly Presented[]): void => {
+    for (const each of presented) marks.raiseNow(each)
+  }
+  /** Begins with the write lock, and commits, or rolls back if the work throws. */
+  const inTransaction = <Result>(work: () => Result): Result => {
+    marks.translated(() => database.exec('begin immediate'))
+    try {
+      const result = work()
+      commit(database, marks)
+      return result
+    } catch (error) {
+      // Some errors, such as a full disk, have already ended the transaction. Node 22.13 does not report this.
+      if (isInTransaction(database) !== false) rollBack(database)
+      throw error
+    }
+  }
 
   return {
-    transaction<Result>(lease: Holder, work: () => Result): Result {
-      const presented = presentedBy(lease, options)
+    transaction<Result>(lease: Holder | Holders, work: () => Result): Result {
+      const presented = presentedByAll(lease, options)
       if (typeof work !== 'function') throw invalid('fence.transaction(lease, work) needs work, a function')
       if (isInTransaction(database))
         throw invalid('the database is already in a transaction: use fence.check(lease) in it')
-      marks.translated(() => database.exec('begin immediate'))
-      try {
-        marks.raiseNow(presented)
+      return inTransaction(() => {
+        raiseAll(presented)
         const result = work()
         if (typeof (result as { then?: unknown } | undefined)?.then === 'function')
           throw invalid('the work of an SQLite transaction must be synchronous: await before it, not in it')
         assertNotEnded(lease)
-        commit(database, marks)
         return result
-      } catch (error) {
-        // Some errors, such as a full disk, have already ended the transaction. Node 22.13 does not report this.
-        if (isInTransaction(database) !== false) rollBack(database)
-        throw error
-      }
+      })
     },
     check(lease) {
       if (isInTransaction(database) === false)
         throw invalid('fence.check(lease) needs a transaction: begin one, so that the check and the write are atomic')
-      check(lease)
+      raiseAll(presentedByAll(lease, options))
     },
-    touch: check,
+    touch(lease) {
+      const presented = presentedByAll(lease, options)
+      if (presented.length === 1 || isInTransaction(database)) raiseAll(presented)
+      else inTransaction(() => raiseAll(presented))
+    },
     marks,
     install: () => void marks.translated(() => database.exec(sqliteFenceSql(options))),
   }

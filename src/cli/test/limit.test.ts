@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { holdfast, start } from './holdfast.ts'
+
+const PRINT = ['--', 'sh', '-c', 'echo "$HOLDFAST_NAME $HOLDFAST_SLOT $HOLDFAST_TOKEN $HOLDFAST_TOKENS"']
+const WAIT = ['--', 'sh', '-c', 'echo ready; exec sleep 60']
+
+test('run --limit runs as many commands at a time, and tells each its slot', async () => {
+  const first = start(['run', 'backup', '--limit', '2', ...WAIT])
+  await first.prints('ready')
+  const { code, out } = await holdfast(['run', 'backup', '--limit', '2', ...PRINT])
+  expect(code).toBe(0)
+  const [, token, json = ''] = /^backup 1 (\d+) (.*)\n$/.exec(out) ?? []
+  expect(JSON.parse(json)).toEqual({ backup: token })
+  const second = start(['run', 'backup', '--limit', '2', ...WAIT])
+  await second.prints('ready')
+  expect(await holdfast(['run', 'backup', '--limit', '2', ...PRINT])).toMatchObject({
+    code: 75,
+    out: '',
+    err: 'holdfast: "backup" was not acquired: its 2 slots are held\n',
+  })
+  expect(await holdfast(['run', 'backup', '--limit=2', '--wait=300ms', '-q', ...PRINT])).toMatchObject({ code: 124 })
+  const waiting = holdfast(['run', 'backup', '--limit', '2', '--wait', '30s', '-q', ...PRINT])
+  second.kill('SIGTERM')
+  expect(await waiting).toMatchObject({ code: 0, out: expect.stringMatching(/^backup 1 /) })
+  first.kill('SIGTERM')
+  await Promise.all([first.ended, second.ended])
+  expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
+})
+
+test('the command is ended when its slot is lost', async () => {
+  const one = start(['run', 'x', '--limit', '2', '--ttl', '1s', ...WAIT])
+  await one.prints('ready')
+  const two = start(['run', 'x', '--limit', '2', '--ttl', '1s', ...WAIT])
+  await two.prints('ready')
+  expect(await holdfast(['break', 'x', '--slot', '1'])).toMatchObject({ code: 0 })
+  expect(await two.ended).toMatchObject({ code: 76, err: expect.stringContaining('the permit of "x"') })
+  one.kill('SIGTERM')
+  await one.ended
+})
+
+test('run --reader and --writer exclude each other', async () => {
+  const reader = start(['run', 'pages', '--reader', ...WAIT])
+  await reader.prints('ready')
+  expect(await holdfast(['run', 'pages', '--reader', '--', 'true'])).toMatchObject({ code: 0 })
+  expect(await holdfast(['run', 'pages', '--writer', '--', 'true'])).toMatchObject({ code: 75 })
+  reader.kill('SIGTERM')
+  await reader.ended
+  const written = await holdfast(['run', 'pages', '--writer', ...PRINT])
+  expect(written).toMatchObject({ code: 0, out: expect.stringMatching(/^pages 0 /) })
+})
+
+test('inspect shows the slots of a name, and break takes one or all', async () => {
+  const one = start(['run', 'x', '--limit', '2', '--owner', 'alice', ...WAIT])
+  await one.prints('ready')
+  const two = start(['run', 'x', '--limit', '2', '--owner', 'bob', ...WAIT])
+  await two.prints('ready')
+  const { code, out } = await holdfast(['inspect', 'x'])
+  expect(code).toBe(0)
+  expect(out).toMatch(/^x\n {2}slot 0 {5}alice\n(.*\n)* {2}slot 1 {5}bob, [\d.]+ s unless renewed\n$/)
+  const { slots } = JSON.parse((await holdfast(['inspect', 'x', '--json'])).out) as { slots: unknown[] }
+  expect(slots).toMatchObject([{ name: 'x\u241f1', owner: 'bob', state: 'held' }])
+  expect(await holdfast(['break', 'x'])).toMatchObject({ code: 64, err: expect.stringContaining('--slot N or --all') })
+  expect(await holdfast(['break', 'x', '--gate'])).toMatchObject({ code: 1 })
+  expect(await holdfast(['break', 'x', '--slot', '3'])).toMatchObject({ code: 1 })
+  expect(await holdfast(['break', 'x', '--slot', 'a'])).toMatchObject({ code: 64 })
+  expect(await holdfast(['break', 'x', '--all', '--gate'])).toMatchObject({ code: 64 })
+  expect(await holdfast(['break', 'x', '--slot', '1'])).toMatchObject({ code: 0 })
+  expect(await holdfast(['break', 'x', '--all'])).toMatchObject({ code: 0 })
+  expect(await holdfast(['inspect', 'x'])).toMatchObject({ code: 1, out: 'x is free\n' })
+})
+
+test.each([
+  [['--limit', '17'], /--limit 17 is not possible: expected a number from 1 to 16/],
+  [['--limit', '0'], /--limit 0/],
+  [['--limit', 'many'], /--limit many/],
+  [['--reader', '--writer'], /--reader and --writer exclude each other/],
+  [['--also', 'b', '--limit', '2'], /--also and --limit exclude each other/],
+])('refuses %j', async (options, message) => {
+  expect(await holdfast(['run', 'a', ...options, '--', 'echo', 'ran'])).toMatchObject({
+    code: 64,
+    out: '',
+    err: expect.stringMatching(message),
+  })
+})

@@ -1,0 +1,27 @@
+/** Separates a name from what this library adds to it. No name of a caller contains it. */
+export const SEPARATOR = '\u241f'
+
+/** The end of the name of a marker: the command line acquires it as a lease that a successful run leaves behind. */
+export const MARKER_SUFFIX: string = `${SEPARATOR}ran`
+
+/** Is this the name of a slot or of a gate, or may it become one? Then a caller cannot acquire it. */
+export function isReserved(name: string): boolean {
+  const base = name.endsWith(MARKER_SUFFIX) ? name.slice(0, -MARKER_SUFFIX.length) : name
+  return base === '' || base.includes(SEPARATOR)
+}
+
+/** The lease of one slot. Slot 0 is the lease of the name itself, so a semaphore of one is a lock. */
+export function slotName(name: string, slot: number): string {
+  return slot === 0 ? name : name + SEPARATOR + slot
+}
+
+/** Is `lease` the lease of a slot of `name`, other than slot 0? */
+export function isSlotOf(lease: string, name: string): boolean {
+  const prefix = name + SEPARATOR
+  return lease.startsWith(prefix) && /^\d+$/.test(lease.slice(prefix.length))
+}
+
+/** The lease of the gate, which each call holds while it looks for free slots. */
+export function gateName(name: string): string {
+  return `${name}${SEPARATOR}gate`
+}

@@ -1,0 +1,103 @@
+import { LeaseError } from '../../contract/errors.ts'
+import { backoff, Cancel, pause } from '../../contract/request.ts'
+import { gateName } from '../../contract/reserved.ts'
+import type { Busy } from '../../contract/store.ts'
+import { Part, type PartsOf } from './part.ts'
+
+/** The longest ttl of a gate in milliseconds: a holder that died blocks the name for as long. */
+const LONGEST_TTL = 5_000
+
+/** The note of a gate whose holder waits for slots. A try need not ask for it again. */
+const WAITS = 'waits for a slot'
+
+/** Milliseconds for which a try asks again while the holder of the gate only passes. */
+const PATIENCE = 500
+
+const PAUSES = [5, 50] as const
+
+/**
+ * The gate of a shared name: one call at a time looks for free slots and joins their queues. Its queue is the order of
+ * the calls, and the reason why two calls never wait for each other's slots.
+ */
+export class Gate {
+  readonly #of: PartsOf
+  readonly #name: string
+  readonly #ttl: number
+  readonly #slotTtl: number
+  readonly #cancel = new Cancel()
+  #part: Part | undefined
+
+  /** `ttl`: of the slots. */
+  constructor(of: PartsOf, name: string, ttl: number) {
+    const shortest = of.core.store.guarantees?.shortestTtl ?? 0
+    this.#of = { ...of, renewer: undefined, note: '' }
+    this.#name = gateName(name)
+    this.#slotTtl = ttl
+    this.#ttl = Math.max(Math.min(ttl, LONGEST_TTL), shortest)
+  }
+
+  get requests(): number {
+    return this.#part?.requests ?? 0
+  }
+
+  /** The last busy answer. */
+  get busy(): Busy | undefined {
+    return this.#part?.busy
+  }
+
+  /**
+   * True once this call holds the gate. `limit`: milliseconds to wait in its queue. 0 does not queue, and asks again only
+   * for as long as the holder passes.
+   */
+  async enter(limit: number): Promise<boolean> {
+    const { clock, random } = this.#of.core
+    const began = clock.now()
+    for (let failures = 1; ; failures += 1) {
+      this.#cancel.throwIfCancelled()
+      const left = Math.max(began + limit - clock.now(), 0)
+      const part = new Part(this.#of, this.#name, this.#ttl, {
+        heartbeat: true,
+        background: true,
+        maxHold: undefined,
+        livenessLimit: undefined,
+      })
+      this.#part = part
+      try {
+        if (await part.ask(left)) return true
+        if (limit > 0 || isTaken(part.busy) || clock.now() >= began + PATIENCE) return false
+      } catch (error) {
+        // It gives up after the ttl of the gate, and the call only after that of the slots.
+        const isOver = left === 0 || clock.now() >= began + this.#slotTtl
+        if (isOver || !LeaseError.is(error) || !error.retryable) throw error
+      }
+      await pause(clock, backoff(failures, random, PAUSES), { cancel: this.#cancel })
+    }
+  }
+
+  /** Calls `action` if the gate is lost from now on. */
+  onLost(action: () => void): void {
+    const signal = this.#part?.lease?.signal
+    if (signal?.aborted) action()
+    else signal?.addEventListener('abort', action, { once: true })
+  }
+
+  /** Lets tries know that they need not ask again. */
+  announceWait(): void {
+    this.#part?.lease?.annotate(WAITS).catch(() => {}) // a try then takes longer to answer
+  }
+
+  cancel(reason: unknown): void {
+    this.#cancel.cancel(reason)
+    this.#part?.cancel(reason)
+  }
+
+  /** Never rejects. */
+  async leave(reason: unknown): Promise<void> {
+    await this.#part?.withdraw(reason)
+  }
+}
+
+/** Will the gate certainly not become free soon? */
+function isTaken(busy: Busy | undefined): boolean {
+  return (busy?.ahead ?? 0) > 0 || busy?.holder?.note === WAITS
+}

@@ -1,0 +1,187 @@
+import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
+import { events } from '../../contract/events.ts'
+import type { LeaseEnd } from '../../contract/lease.ts'
+import type { LossReason } from '../../contract/lease-events.ts'
+import { type Clock, LAST_WITHDRAWAL } from '../../contract/time.ts'
+import { Ending, within } from '../../core/ending.ts'
+import type { HeldLease } from '../../core/held-lease.ts'
+import { HandleRef } from '../../core/lease-handle.ts'
+import type { AcquireTerms } from '../../core/options.ts'
+import { type HeldSlot, PermitHandle } from './permit.ts'
+
+/** A slot and the lease on it. */
+export interface SlotLease {
+  readonly slot: number
+  readonly lease: HeldLease
+}
+
+/** The permit as the library sees it: several leases that are held, lost and released as one. */
+export class HeldPermit {
+  readonly name: string
+  readonly owner: string
+  readonly token: bigint
+  readonly slots: readonly HeldSlot[]
+  readonly #clock: Clock
+  readonly #leases: readonly HeldLease[]
+  readonly #controller = new AbortController()
+  readonly #handle: HandleRef
+  readonly #maxHold: number
+  readonly #endsAt: number
+  readonly #stopTimer: (() => void) | undefined
+  readonly #ending = new Ending()
+  #error: LeaseError | undefined
+  #releasing: Promise<LeaseEnd> | undefined
+
+  /** `held`: by slot, in ascending order. */
+  constructor(clock: Clock, name: string, held: readonly SlotLease[], terms: AcquireTerms) {
+    const { owner, maxHold = Number.POSITIVE_INFINITY, background } = terms
+    this.name = name
+    this.owner = owner
+    this.slots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
+    this.token = this.slots[0]?.token ?? 0n
+    this.#clock = clock
+    this.#leases = held.map(({ lease }) => lease)
+    this.#maxHold = maxHold
+    this.#endsAt = clock.now() + maxHold
+    this.#handle = new HandleRef(this, background, () => new PermitHandle(this, this.slots))
+    if (terms.maxHold !== undefined) this.#stopTimer = clock.after(maxHold, () => this.check(), background)
+    for (const lease of this.#leases) {
+      const { signal } = lease
+      signal.addEventListener('abort', () => lease.isLost || this.abort(signal.reason), { once: true }) // by close()
+    }
+  }
+
+  get handle(): PermitHandle {
+    return this.#handle.get() as PermitHandle
+  }
+
+  get ttl(): number {
+    return this.#leases[0]?.ttl ?? 0
+  }
+
+  get signal(): AbortSignal {
+    this.check()
+    return this.#controller.signal
+  }
+
+  get remaining(): number {
+    if (this.#releasing || this.check()) return 0
+    return Math.min(this.#endsAt - this.#clock.now(), ...this.#leases.map(({ remaining }) => remaining))
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    this.check()
+    this.#handle.keep()
+    return this.#ending.promise
+  }
+
+  assertHeld(): void {
+    const lost = this.check()
+    if (lost) throw lost
+    if (this.#releasing) throw this.#fault('CLOSED', 'was released')
+  }
+
+  async extend(ttl: number = this.ttl): Promise<number> {
+    await this.#each(lease => lease.extend(ttl))
+    this.handle.ttl = ttl
+    return this.remaining
+  }
+
+  annotate(note: string): Promise<void> {
+    return this.#each(lease => lease.annotate(note))
+  }
+
+  stopRenewing(): void {
+    if (this.check() || this.#releasing) return
+    this.#handle.keep()
+    for (const lease of this.#leases) lease.stopRenewing()
+  }
+
+  /** The heartbeat has renewed it: a program that lost the handle is warned. */
+  watchHandle(): void {
+    this.#handle.watch()
+  }
+
+  release(): Promise<LeaseEnd> {
+    const lost = this.check() // first: a listener of the loss may release
+    if (this.#releasing) return this.#releasing
+    this.#stop()
+    this.#releasing = this.#answer(Promise.all(this.#leases.map(lease => lease.release())))
+    if (!lost && events.release_began.hasSubscribers) events.release_began.publish({ lease: this.handle })
+    return this.#releasing
+  }
+
+  async end(): Promise<LeaseError | undefined> {
+    return (await this.release()) === 'lost' ? this.#error : undefined
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+  }
+
+  /** Throws nothing: the error says that it is lost. */
+  check(): LeaseError | undefined {
+    if (this.#error || this.#releasing) return this.#error
+    for (const lease of this.#leases) lease.check() // a loss is reported to losePart()
+    if (!this.#error && this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
+    return this.#error
+  }
+
+  losePart(reason: LossReason): void {
+    if (!this.#error && this.#leases.some(({ isLost }) => isLost)) this.#lose(reason)
+  }
+
+  #lose(reason: LossReason): void {
+    const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
+    const which = this.slots.length > 1 && lost ? ` because its slot ${lost.slot}` : ''
+    const what = {
+      gone: `is no longer held${which ? `,${which}` : ':  it'} expired at the store or was broken`,
+      expired: which ? `is lost,${which} was not renewed in time` : 'was not renewed in time',
+      max_hold: `was held for ${this.#maxHold} ms, its maxHold`,
+    }[reason]
+    const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
+    this.#error = error
+    this.#stop()
+    this.#controller.abort(error)
+    if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
+    this.#ending.settle('lost')
+    // After maxHold the work may still run: the slots end by their ttl, or by release(), as one lease does.
+    for (const lease of this.#leases) {
+      if (reason === 'max_hold') lease.stopRenewing()
+      else void lease.release()
+    }
+  }
+
+  #stop(): void {
+    this.#stopTimer?.()
+    this.#handle.keep()
+  }
+
+  async #answer(releases: Promise<readonly LeaseEnd[]>): Promise<LeaseEnd> {
+    if (this.#error)
+      return within(
+        this.#clock,
+        LAST_WITHDRAWAL,
+        releases.then(() => 'lost'),
+        'lost',
+      )
+    const ends = await releases
+    if (this.#error || ends.includes('lost')) return 'lost' // a slot was gone, which has been reported
+    const end = ends.includes('unknown') ? 'unknown' : 'released'
+    if (end === 'released' && events.lease_released.hasSubscribers)
+      events.lease_released.publish({ lease: this.handle })
+    return this.#ending.settle(end)
+  }
+
+  /** Rejects with the loss of the permit, else with the first error. */
+  async #each(action: (lease: HeldLease) => Promise<unknown>): Promise<void> {
+    this.assertHeld()
+    const results = await Promise.allSettled(this.#leases.map(action))
+    this.assertHeld()
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+  }
+
+  #fault(code: LeaseErrorCode, what: string): LeaseError {
+    return new LeaseError(code, `the permit of ${JSON.stringify(this.name)} ${what}`, { lease: this.name })
+  }
+}

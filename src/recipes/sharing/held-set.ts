@@ -1,0 +1,104 @@
+import type { LeaseError } from '../../contract/errors.ts'
+import type { LeaseEnd } from '../../contract/lease.ts'
+import { Ending } from '../../core/ending.ts'
+import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
+
+/**
+ * Leases that end together, from the first that is acquired. It must not refer to their handles: see `LeaseSetHandle`.
+ */
+export class HeldSet implements LeaseGroup {
+  readonly #leases: HeldLease[] = []
+  readonly #controller = new AbortController()
+  readonly #ending = new Ending()
+  #error: LeaseError | undefined
+  #releasing: Promise<LeaseEnd> | undefined
+
+  /** The loss of any of them. */
+  get error(): LeaseError | undefined {
+    return this.#error
+  }
+
+  get signal(): AbortSignal {
+    this.#check()
+    return this.#controller.signal
+  }
+
+  get remaining(): number {
+    return Math.min(...this.#leases.map(({ remaining }) => remaining))
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    this.#check()
+    for (const lease of this.#leases) void lease.ended // a program that waits for the end has not lost the set
+    return this.#ending.promise
+  }
+
+  assertHeld(): void {
+    this.#check()
+    if (this.#error) throw this.#error
+    for (const lease of this.#leases) lease.assertHeld()
+  }
+
+  async extend(ttl?: number): Promise<number> {
+    const results = await Promise.allSettled(this.#leases.map(lease => lease.extend(ttl)))
+    this.assertHeld() // a loss releases the others, whose extensions then fail
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+    return this.remaining
+  }
+
+  /** Adds a lease that has just been acquired. If the set is over already, the lease is released. */
+  add(lease: HeldLease): void {
+    this.#leases.push(lease)
+    lease.group = this
+    this.#check()
+    const { signal } = lease
+    if (signal.aborted) this.abort(signal.reason) // by close()
+    if (this.#error || this.#releasing) void lease.release()
+  }
+
+  /** Releases this one, before the set is complete. */
+  giveBack(name: string): void {
+    const index = this.#leases.findIndex(lease => lease.name === name)
+    const [lease] = this.#leases.splice(index, 1)
+    if (!lease) return
+    lease.group = undefined
+    void lease.release()
+  }
+
+  abort(reason: unknown): void {
+    if (this.#controller.signal.aborted) return
+    this.#controller.abort(reason)
+    for (const lease of this.#leases) lease.abort(reason)
+  }
+
+  lose(error: LeaseError): void {
+    if (this.#error) return
+    this.#error = error
+    this.abort(error)
+    this.#ending.settle('lost')
+    void this.release()
+  }
+
+  release(): Promise<LeaseEnd> {
+    this.#check() // first: a loss releases
+    this.#releasing ??= this.#release()
+    return this.#releasing
+  }
+
+  async end(): Promise<LeaseError | undefined> {
+    return (await this.release()) === 'lost' ? this.#error : undefined
+  }
+
+  async #release(): Promise<LeaseEnd> {
+    const ends = await Promise.all(this.#leases.map(lease => lease.release()))
+    return this.#ending.settle(ends.includes('unknown') ? 'unknown' : 'released') // a loss has settled it before
+  }
+
+  /** Detects a loss at once, without waiting for a timer. */
+  #check(): void {
+    for (const lease of this.#leases) {
+      const lost = lease.check()
+      if (lost) this.lose(lost) // its own listeners run before it notifies this set
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import type { Environment } from '../../contract/environment.ts'
+import type { Acquisition } from '../../core/acquisition.ts'
+import type { Closing } from '../../core/closing.ts'
+import type { Core } from '../../core/core.ts'
+import type { HeldLease } from '../../core/held-lease.ts'
+import type { AcquireOptions, AcquireTerms, Verb } from '../../core/options.ts'
+import type { Renewer } from '../../core/renewer.ts'
+import type { Held } from '../../core/work.ts'
+
+/** What shared names need of the locks. Everything is built over exclusive leases. */
+export interface SharingHost extends Environment {
+  readonly core: Core
+  readonly closing: Closing
+  /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
+  terms(verb: Verb, options: AcquireOptions): AcquireTerms
+  /**
+   * Acquires the lease on one name, under a claim of its own. Resolves to the acquisition, which has the error, if it was
+   * not acquired within `wait`. Otherwise it rejects as `acquire`.
+   */
+  hold(name: string, terms: AcquireTerms): Promise<HeldLease | Acquisition>
+  /** Starts the thread of `heartbeat: 'thread'`. */
+  startRenewer(): Promise<Renewer | undefined>
+  /** Runs `work`, then releases. Settles as `using`. */
+  run<Handle, Result>(
+    held: Held<Handle>,
+    work: (handle: Handle) => PromiseLike<Result>,
+    signal: AbortSignal | undefined,
+  ): Promise<Result>
+  /** Calls `action` with the reason when `signal` aborts, or at once if it has. Returns a function that cancels it. */
+  onAbort(signal: AbortSignal | undefined, action: (reason: unknown) => void): () => void
+}

@@ -1,0 +1,90 @@
+import { inspect } from 'node:util'
+import type { Lease, LeaseEnd } from '../../contract/lease.ts'
+
+/**
+ * Leases on several names that this process holds together. They are renewed until `release()`. When one is lost, all are
+ * over: `signal` aborts, and the others are released at once.
+ */
+export interface LeaseSet extends AsyncDisposable {
+  /** The names, in the order of the call, without doubles. */
+  readonly names: readonly string[]
+  /** The lease on each of `names`, each with its own fencing token. To release them, release the set. */
+  readonly leases: readonly Lease[]
+  /** Aborts as `Lease.signal` when any of them is lost, with that reason. `reason.lease` is the name that was lost. */
+  readonly signal: AbortSignal
+  /** Milliseconds until the first of them is over unless it is renewed; 0 when one is lost or released. */
+  readonly remaining: number
+  /**
+   * Resolves when the set is over: to `lost` as soon as one is lost; after `release()` to `unknown` if the store did not
+   * confirm all releases, else to `released`. Never rejects. Does not keep the process alive.
+   */
+  readonly ended: Promise<LeaseEnd>
+  /** Throws if any of them is over, as `Lease.assertHeld`. It reads the clock. */
+  assertHeld(): void
+  /**
+   * Renews all of them now, and resolves to the milliseconds that remain of the first to end. `ttl` as in `Lease.extend`.
+   * Rejects as `Lease.extend`, with the first error; then some may be renewed and others not.
+   */
+  extend(ttl?: number): Promise<number>
+  /** Releases all of them at once, as `Lease.release`. Never rejects. Further calls return the same promise. */
+  release(): Promise<LeaseEnd>
+  /** Releases. Never rejects: call `assertHeld()` at the end of the block to detect a loss. */
+  [Symbol.asyncDispose](): Promise<void>
+  /** Names, leases and remaining. */
+  toJSON(): Record<string, unknown>
+}
+
+/** What a set does for its handle. */
+type HeldTogether = Pick<LeaseSet, 'signal' | 'remaining' | 'ended' | 'assertHeld' | 'extend' | 'release'>
+
+/**
+ * The set as its user sees it. Only this object refers to the handles of the leases, so the core notices when the program
+ * has lost it.
+ */
+export class LeaseSetHandle implements LeaseSet {
+  readonly names: readonly string[]
+  readonly leases: readonly Lease[]
+  readonly #held: HeldTogether
+
+  constructor(held: HeldTogether, leases: readonly Lease[]) {
+    this.names = leases.map(({ name }) => name)
+    this.leases = leases
+    this.#held = held
+  }
+
+  get signal(): AbortSignal {
+    return this.#held.signal
+  }
+
+  get remaining(): number {
+    return this.#held.remaining
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    return this.#held.ended
+  }
+
+  assertHeld(): void {
+    this.#held.assertHeld()
+  }
+
+  extend(ttl?: number): Promise<number> {
+    return this.#held.extend(ttl)
+  }
+
+  release(): Promise<LeaseEnd> {
+    return this.#held.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  toJSON(): Record<string, unknown> {
+    const { names, leases, remaining } = this
+    return { names, leases: leases.map(lease => lease.toJSON()), remaining: Math.round(remaining) }
+  }
+}
+
+// `remaining` is an accessor, which a printed set would lack otherwise.
+Object.defineProperty(LeaseSetHandle.prototype, inspect.custom, { value: LeaseSetHandle.prototype.toJSON })

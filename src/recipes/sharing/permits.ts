@@ -1,0 +1,80 @@
+import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
+import type { LeaseError } from '../../contract/errors.ts'
+import type { AcquireTerms } from '../../core/options.ts'
+import type { Held } from '../../core/work.ts'
+import { type Acquirable, Acquiring } from './acquirable.ts'
+import { Call } from './call.ts'
+import type { SharingHost } from './host.ts'
+import type { Permit } from './permit.ts'
+import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
+
+/** The most permits of a name, and the number of readers: a call that waits stands in the queue of every slot. */
+const MOST_SLOTS = 16
+
+/** In bytes of UTF-8: the names of the slots are longer, and have at most 255. */
+const LONGEST_NAME = 240
+
+const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
+
+/** A semaphore; see `Sharing.semaphore`. Throws `INVALID_ARGUMENT`. */
+export function semaphore(
+  host: SharingHost,
+  name: string,
+  options: SemaphoreOptions,
+): Acquirable<Permit, PermitOptions> {
+  checkSharedName(name)
+  checkKeys(options, semaphoreKeys, 'semaphore')
+  const { limit } = options
+  if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
+    throw invalid(
+      `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}: ` +
+        'a call that waits stands in the queue of every permit, which would take too many requests',
+    )
+  return new Permits(host, name, range(0, limit), undefined)
+}
+
+/** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
+export function readWrite(host: SharingHost, name: string): ReadWrite {
+  checkSharedName(name)
+  const readers = range(1, MOST_SLOTS)
+  const all = [0, ...readers]
+  return { name, reader: new Permits(host, name, readers, 1), writer: new Permits(host, name, all, all.length) }
+}
+
+/** Some slots of a name, of which each call acquires one or several. */
+class Permits extends Acquiring<Permit, PermitOptions> {
+  readonly #name: string
+  readonly #slots: readonly number[]
+  readonly #want: number | undefined
+
+  /** `want`: slots that each call acquires, or `undefined` if its option `permits` says so. */
+  constructor(host: SharingHost, name: string, slots: readonly number[], want: number | undefined) {
+    super(host, want === undefined ? ['permits'] : [])
+    this.#name = name
+    this.#slots = slots
+    this.#want = want
+  }
+
+  protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<Permit> | LeaseError> {
+    const slots = this.#slots
+    const want = this.#want ?? permitsOf(permits, slots.length)
+    return new Call(this.host, { name: this.#name, slots, want }, terms).run()
+  }
+}
+
+/** A name whose slots have names that every store accepts. */
+function checkSharedName(name: unknown): asserts name is string {
+  checkName(name)
+  const bytes = Buffer.byteLength(name)
+  if (bytes > LONGEST_NAME)
+    throw invalid(`a shared name has at most ${LONGEST_NAME} bytes of UTF-8, not ${bytes}: its slots have longer names`)
+}
+
+function permitsOf(permits: unknown = 1, limit: number): number {
+  if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
+  throw invalid(`permits must be a whole number from 1 to the limit, which is ${limit}, not ${show(permits)}`)
+}
+
+function range(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index)
+}

@@ -1,0 +1,125 @@
+import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, type TestContext, test } from 'vitest'
+import { startEtcd } from '../../../../lab/servers/etcd.ts'
+import { newFolder } from '../../../../lab/servers/folder.ts'
+import { startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import { startPostgres } from '../../../../lab/servers/postgres.ts'
+import { startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { startZooKeeper } from '../../../../lab/servers/zookeeper.ts'
+import { connect, createLocks, type Locks, migrate, openStore } from '../../../index.ts'
+import type { Permit } from '../permit.ts'
+
+type During = Pick<TestContext, 'onTestFinished'>
+
+/** A server until the test ends; resolves to its URL. */
+async function during<Server extends { stop(): Promise<unknown> }>(
+  { onTestFinished }: During,
+  starting: Promise<Server>,
+  urlOf: (server: Server) => string,
+): Promise<string> {
+  const server = await starting
+  onTestFinished(async () => void (await server.stop()))
+  return urlOf(server)
+}
+
+const engines: Readonly<Record<string, (context: During) => Promise<string>>> = {
+  SQLite: async () => `sqlite:${join(newFolder('sharing'), 'leases.db')}`,
+  Redis: context => during(context, startRedis(), ({ url }) => url),
+  PostgreSQL: context => during(context, startPostgres(), server => `${server.url()}?create=true`),
+  async MySQL(context) {
+    const url = await during(context, startMariaDb(), server => server.url())
+    await migrate(url)
+    return url
+  },
+  etcd: context => during(context, startEtcd(), ({ port }) => `etcd://127.0.0.1:${port}`),
+  ZooKeeper: context => during(context, startZooKeeper(), ({ port }) => `zookeeper://127.0.0.1:${port}`),
+  async Redlock(context) {
+    const ports = await Promise.all(
+      [0, 1, 2].map(() => during(context, startRedis(), ({ port }) => `127.0.0.1:${port}`)),
+    )
+    return `redlock://${ports.join(',')}?maxTtl=${TTL}` // so short is its quarantine
+  },
+}
+
+const LIMIT = 3
+const TTL = 5_000
+
+/** The permits that are held now, by name. */
+class Held {
+  readonly limit: number
+  most = 0
+  done = 0
+  readonly #slots = new Set<number>()
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  async during(permit: Permit, ms: number): Promise<void> {
+    for (const { slot } of permit.slots) {
+      if (this.#slots.has(slot) || slot >= this.limit) throw new Error(`slot ${slot} has two holders, or is too high`)
+      this.#slots.add(slot)
+    }
+    this.most = Math.max(this.most, this.#slots.size)
+    await sleep(ms)
+    permit.assertHeld()
+    for (const { slot } of permit.slots) this.#slots.delete(slot)
+    this.done += 1
+  }
+}
+
+async function names(locks: Locks): Promise<string[]> {
+  return (await Array.fromAsync(locks.list())).map(({ name }) => name)
+}
+
+test.concurrent.for(Object.entries(engines))(
+  'over %s never more than the limit, never a reader beside a writer, and the slots of the dead are freed',
+  { timeout: 120_000 },
+  async ([, start], context) => {
+    const url = await start(context)
+    await using one = await connect(url, { ttl: TTL })
+    await using other = await connect(url, { ttl: TTL })
+    const permits = new Held(LIMIT)
+    const pages = new Held(17)
+    let writers = 0
+    const tasks = Array.from({ length: 50 }, async (_, index) => {
+      const locks = index % 2 === 0 ? one : other
+      await sleep(randomInt(500))
+      const weight = index % 5 === 0 ? 2 : 1
+      const semaphore = locks.semaphore('permits', { limit: LIMIT })
+      await semaphore.using(permit => permits.during(permit, randomInt(20)), { permits: weight })
+      if (index % 5 !== 0) return
+      const { reader, writer } = locks.readWrite('pages')
+      const isWriter = index % 20 === 0
+      await (isWriter ? writer : reader).using(async permit => {
+        writers += isWriter ? 1 : 0
+        expect(writers).toBeLessThanOrEqual(isWriter ? 1 : 0)
+        await pages.during(permit, randomInt(20))
+        writers -= isWriter ? 1 : 0
+      })
+    })
+    await Promise.all(tasks)
+    expect(permits.done).toBe(50)
+    expect([2, LIMIT]).toContain(permits.most) // calls enter one after the other, on a slow machine as slowly as they leave
+    expect(pages).toMatchObject({ done: 10, most: 17 })
+    expect(await names(one)).toEqual([])
+
+    // A process that dies: its store ends, and nothing is released.
+    const store = await openStore(url)
+    const dying = createLocks(store, { ttl: TTL })
+    const { slots } = await dying.semaphore('permits', { limit: LIMIT }).acquire({ permits: LIMIT })
+    expect(slots.map(({ slot }) => slot)).toEqual([0, 1, 2])
+    const semaphore = one.semaphore('permits', { limit: LIMIT })
+    expect(await semaphore.tryAcquire()).toBeUndefined()
+    await store[Symbol.asyncDispose]()
+    const began = performance.now()
+    const permit = await semaphore.acquire({ permits: LIMIT, wait: 60_000 })
+    expect(performance.now() - began).toBeLessThan(3 * TTL)
+    for (const { slot, token } of permit.slots) expect(token).toBeGreaterThan(slots[slot]?.token as bigint)
+    expect(await permit.release()).toBe('released')
+    await until('nothing is left', async () => (await names(other)).length === 0)
+  },
+)

@@ -1,0 +1,81 @@
+/**
+ * Breadth-first searches of a model of the gate and the slots of a shared name: every order of events. What is proven of
+ * one lease is assumed: a name has one holder, whose claim waits in a queue before, and ends only when its client does
+ * not rely on it. Requests and answers may take any time. Clients die, gates are broken or expire, slots are lost while a
+ * call collects them, and withdrawals are never answered.
+ */
+import { expect, test } from 'vitest'
+import { type Demand, type Faults, OURS, type Plan, type Rules } from './model.ts'
+import { search } from './search.ts'
+
+const one: Demand = { slots: [0, 1], want: 1, waits: true }
+const two: Demand = { slots: [0, 1], want: 2, waits: true }
+const tryOne: Demand = { ...one, waits: false }
+const tryTwo: Demand = { ...two, waits: false }
+/** Slot 1 is the only reader slot. */
+const reader: Demand = { slots: [1], want: 1, waits: true }
+const tryReader: Demand = { ...reader, waits: false }
+const writer: Demand = { ...two, isAlone: true }
+
+const none: Faults = { crash: 0, break: 0, loss: 0, slotLoss: 0, forgotten: 0 }
+const base = { rules: OURS, slots: 2 }
+
+const crowds: Readonly<Record<string, readonly Demand[]>> = {
+  'three single permits': [one, one, one],
+  'two weights and a single permit': [two, two, one],
+  'three weights': [two, two, two],
+  'a weight, a single permit and a try': [two, one, tryOne],
+  'two weights and a try of two': [two, two, tryTwo],
+  'two writers and a reader': [writer, writer, reader],
+  'a writer, a reader and a try of a reader': [writer, reader, tryReader],
+}
+
+const faults: Readonly<Record<string, Faults>> = {
+  'crashes and broken gates': { ...none, crash: 1, break: 1 },
+  'gates that expire and withdrawals without an answer': { ...none, loss: 1, forgotten: 1 },
+  'lost slots and lost gates': { ...none, slotLoss: 1, loss: 1 },
+}
+
+const plans = Object.entries(crowds).flatMap(([crowd, clients]) =>
+  Object.entries(faults).map(([what, each]) => [crowd, what, { ...base, clients, faults: each }] as const),
+)
+
+test.each(plans)('%s, with %s: no slot has two holders, no try passes, everybody ends', (_crowd, _what, plan) => {
+  const { violation, states } = search(plan)
+  expect(violation).toBeUndefined()
+  expect(states).toBeGreaterThan(1_000)
+})
+
+const variants: readonly [string, keyof Rules, Omit<Plan, 'rules'>, RegExp][] = [
+  [
+    'a try that ignores the gate passes a writer',
+    'tryTakesGate',
+    { slots: 2, clients: [writer, writer, tryReader], faults: { ...none, crash: 1 } },
+    /came before a client that waited/,
+  ],
+  [
+    'work that goes on after the gate was lost makes a deadlock of two weights',
+    'lossWithdraws',
+    { slots: 2, clients: [two, two], faults: { ...none, loss: 1 } },
+    /waits for ever/,
+  ],
+  [
+    'a slot that is released twice has two holders',
+    'releaseById',
+    { slots: 2, clients: [one, one, one], faults: none },
+    /is held by/,
+  ],
+]
+
+test.each(variants)('%s', (_, rule, plan, caught) => {
+  const { violation } = search({ ...plan, rules: { ...OURS, [rule]: false } })
+  expect(violation?.at(-1)).toMatch(caught)
+  expect(search({ ...plan, rules: OURS }).violation).toBeUndefined()
+})
+
+test('a writer that takes one slot less holds beside a reader', () => {
+  const found = (want: number): string | undefined =>
+    search({ ...base, clients: [{ ...writer, want }, reader], faults: none }).violation?.at(-1)
+  expect(found(2)).toBeUndefined()
+  expect(found(1)).toMatch(/must be alone/)
+})

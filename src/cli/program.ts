@@ -10,6 +10,7 @@ const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Prom
     ls: async () => (await import('./show/ls.ts')).ls,
     inspect: async () => (await import('./show/inspect.ts')).inspect,
     break: async () => (await import('./show/break.ts')).breakLease,
+    doctor: async () => (await import('./doctor/doctor.ts')).doctor,
     migrate: async () => (await import('./show/migrate.ts')).migrate,
     ttl: async () => (await import('./show/ttl.ts')).ttl,
     fence: async () => (await import('./show/fence.ts')).fence,

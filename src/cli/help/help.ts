@@ -2,6 +2,7 @@ import { Usage } from '../failure.ts'
 import { paint } from '../output.ts'
 import type { CommandHelp, Option } from './command-help.ts'
 import { COMMON, DURATION, STORE, STORE_URLS } from './common.ts'
+import { DOCTOR } from './doctor.ts'
 import { PROVE } from './prove.ts'
 import { DEMO, ELECT, RUN } from './run.ts'
 import { BREAK, FENCE, INSPECT, LS, MIGRATE, TTL } from './show.ts'
@@ -25,6 +26,7 @@ export const COMMANDS: ReadonlyMap<string, CommandHelp> = new Map(
     ls: LS,
     inspect: INSPECT,
     break: BREAK,
+    doctor: DOCTOR,
     migrate: MIGRATE,
     ttl: TTL,
     fence: FENCE,

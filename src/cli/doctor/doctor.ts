@@ -1,0 +1,54 @@
+import { engineOf } from '../../engines.ts'
+import { COMMON, parse, seeHelp } from '../arguments.ts'
+import { Usage } from '../failure.ts'
+import { Output, paint, printable } from '../output.ts'
+import { storeUrl } from '../store-url.ts'
+import { type Finding, LEVELS, problem } from './finding.ts'
+import { tryLease } from './trial.ts'
+
+/** The limit of each group of checks, in ms. */
+const LIMIT = 10_000
+
+type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
+
+/** What is checked besides the trial, by engine. */
+const CHECKS: Readonly<Record<string, () => Promise<Check>>> = {
+  postgres: async () => (await import('./postgres.ts')).checkPostgres,
+  redis: async () => (await import('./redis.ts')).checkRedis,
+  sqlite: async () => (await import('./sqlite.ts')).checkSqlite,
+}
+
+const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const
+
+/** `holdfast doctor`: finds what makes leases unsafe or slow. Returns 1 for a warning and 2 for a problem. */
+export async function doctor(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parse('doctor', [...args], COMMON)
+  if (positionals.length > 0) throw new Usage(`doctor takes options only; ${seeHelp('doctor')}`)
+  const output = new Output(values)
+  const url = storeUrl(values.store, output)
+  const check = await CHECKS[engineOf(url).name]?.()
+  const findings = await limited(signal => tryLease(url, output, signal))
+  if (check) findings.push(...(await limited(signal => check(url, signal))))
+  const shown = values.quiet ? findings.filter(({ level }) => level !== 'ok') : findings
+  if (shown.length > 0 || values.json) output.print(shown, shown.map(line).join('\n'))
+  return Math.max(...findings.map(({ level }) => LEVELS.indexOf(level)))
+}
+
+/** What could not be checked is a problem too, so one group does not hide the findings of another. */
+async function limited(check: (signal: AbortSignal) => Promise<Finding[]>): Promise<Finding[]> {
+  const signal = AbortSignal.timeout(LIMIT)
+  const late = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error(`no answer within ${LIMIT} ms`)), { once: true })
+  })
+  try {
+    return await Promise.race([check(signal), late])
+  } catch (error) {
+    const what = `the checks ended early: ${error instanceof Error ? error.message : String(error)}`
+    return [problem('unchecked', what, 'other findings may be missing', 'fix what the message says, then run it again')]
+  }
+}
+
+function line({ id, level, what, why, advice }: Finding): string {
+  const text = level === 'ok' ? what : `${what}: ${why}. ${advice}`
+  return `${paint(COLOURS[level], level.padEnd(7))}  ${id}: ${printable(text)}`
+}

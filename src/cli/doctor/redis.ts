@@ -1,0 +1,87 @@
+import { openWire, type Wire } from '../../stores/redis/client.ts'
+import { driverOf } from '../../stores/redis/driver.ts'
+import { fields } from '../../stores/redis/info.ts'
+import { clientAt } from '../../stores/redis/open.ts'
+import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+
+type Info = Readonly<Record<string, string>>
+
+/** Checks the Redis server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
+export async function checkRedis(url: string, signal: AbortSignal): Promise<Finding[]> {
+  const wire = await openWire(driverOf(clientAt(url).client), async () => {}, signal)
+  const close = (): void => wire.close() // requests in flight reject
+  signal.addEventListener('abort', close)
+  try {
+    const { hostname, protocol } = new URL(url)
+    return [tlsFinding(hostname, protocol === 'rediss:'), ...(await clock(wire)), ...(await server(wire))]
+  } finally {
+    signal.removeEventListener('abort', close)
+    wire.close()
+  }
+}
+
+async function clock(wire: Wire): Promise<Finding[]> {
+  const sent = Date.now()
+  const time = await unlessRefused(wire.call(['TIME']))
+  if (!Array.isArray(time)) return [] // the trial reports what leases need
+  return [clockFinding(Number(time[0]) * 1_000 + Number(time[1]) / 1_000, sent, Date.now())]
+}
+
+async function server(wire: Wire): Promise<Finding[]> {
+  const answer = await unlessRefused(wire.call(['INFO']))
+  if (typeof answer !== 'string') {
+    const why = 'version, persistence, eviction and replicas were not checked'
+    return [warning('redis-info', 'this user may not run INFO', why, 'grant +info, or run doctor as another user')]
+  }
+  const info = fields(answer)
+  return [version(info), role(info), eviction(info), persistence(info), await replicas(info, wire)]
+}
+
+function version({ redis_version: redis = '?', valkey_version: valkey }: Info): Finding {
+  const name = valkey ? `Valkey ${valkey}` : `Redis ${redis}`
+  const major = Number.parseInt(valkey ?? redis, 10)
+  if (major >= (valkey ? 8 : 7) && major <= 8) return ok('version', name)
+  const why = 'Holdfast is not tested with it'
+  return warning('version', name, why, 'use Redis 7 or 8, or Valkey 8')
+}
+
+function role({ role: is }: Info): Finding {
+  if (is !== 'slave') return ok('redis-role', 'the server accepts writes')
+  const why = 'a replica refuses writes (READONLY), so no lease can be acquired'
+  return problem('redis-role', 'the server is a replica', why, 'use the URL of the master')
+}
+
+function eviction({ maxmemory = '0', maxmemory_policy: policy = 'noeviction' }: Info): Finding {
+  if (policy === 'noeviction') return ok('redis-eviction', 'the server never evicts leases')
+  if (maxmemory === '0') return ok('redis-eviction', `maxmemory-policy is ${policy}, but there is no memory limit`)
+  const why = 'the server drops leases that are held when its memory is full'
+  return problem('redis-eviction', `maxmemory-policy is ${policy}`, why, 'set maxmemory-policy noeviction')
+}
+
+function persistence({ aof_enabled: aof, aof_last_write_status: written }: Info): Finding {
+  const id = 'redis-persistence'
+  if (aof !== '1') {
+    const why = 'a restart forgets leases that are held, so a name can have two holders'
+    return warning(id, 'there is no append-only file', why, 'set appendonly yes')
+  }
+  if (written === 'ok') return ok(id, 'the server writes an append-only file')
+  const why = 'the server refuses writes, or forgets them at a restart'
+  return problem(id, 'the append-only file cannot be written', why, 'check the disk of the server, and its log')
+}
+
+async function replicas({ connected_slaves: count = '0', role: is }: Info, wire: Wire): Promise<Finding> {
+  const id = 'redis-failover'
+  if (count === '0' || is === 'slave') return ok(id, 'the server has no replicas of its own')
+  const config = await unlessRefused(wire.call(['CONFIG', 'GET', 'min-replicas-to-write']))
+  const least = Array.isArray(config) ? String(config[1]) : 'unknown'
+  const why = 'replication is asynchronous: a failover can lose a lease, so a name can have two holders'
+  const what = `replicas: ${count}, min-replicas-to-write ${least}`
+  return warning(id, what, why, 'use fencing tokens or Redlock; min-replicas-to-write 1 narrows the window')
+}
+
+/** `undefined`: this user may not run the command. */
+async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
+  return reply.catch((error: unknown) => {
+    if (!/NOPERM|no permissions/i.test(String(error))) throw error
+  })
+}

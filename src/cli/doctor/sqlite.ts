@@ -1,0 +1,34 @@
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { networkFileSystem } from '../../stores/sqlite/network.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+/** Checks the file of a URL from outside: opening it here would drop the locks of the store. */
+export async function checkSqlite(url: string): Promise<Finding[]> {
+  const path = url.slice('sqlite:'.length)
+  return [fileSystem(path), fileMode(path), folderMode(dirname(path))]
+}
+
+function fileSystem(path: string): Finding {
+  const type = networkFileSystem(statSync(path, { bigint: true }).dev)
+  if (!type) return ok('sqlite-file-system', 'the file is not on a known network file system')
+  const why = "SQLite's locks do not reach other machines there"
+  return problem('sqlite-file-system', `the file is on a network file system (${type})`, why, 'use a local disk')
+}
+
+function fileMode(path: string): Finding {
+  const mode = statSync(path).mode & 0o777
+  const what = `the mode of the file is ${mode.toString(8)}`
+  if ((mode & 0o077) === 0) return ok('sqlite-file-mode', what)
+  const why = 'other users can lock the file, which stops all leases in it'
+  return warning('sqlite-file-mode', what, why, 'run chmod 600 on the file, unless it is shared on purpose')
+}
+
+function folderMode(folder: string): Finding {
+  const mode = statSync(folder).mode & 0o7777
+  const what = `the mode of the folder is ${mode.toString(8)}`
+  // With the sticky bit, as in /tmp, others cannot remove the file.
+  if ((mode & 0o022) === 0 || (mode & 0o1000) !== 0) return ok('sqlite-folder-mode', what)
+  const why = 'other users can replace the file, and with it every lease'
+  return warning('sqlite-folder-mode', what, why, 'run chmod go-w on the folder')
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { engineOf } from '../../engines.ts'
+import { connect, LeaseError, type Locks } from '../../index.ts'
+import { closeLocks } from '../close-locks.ts'
+import type { Output } from '../output.ts'
+import { type Finding, ok, problem, warning } from './finding.ts'
+
+/** Longer round trips are reported, in ms. */
+const SLOW = 100
+
+/** The ttl of the trial, in ms. If `holdfast` is killed, the name is free after it. */
+const TTL = 5_000
+
+/** Tries a name of its own and removes it. Needs the permissions of every user of the store. */
+export async function tryLease(url: string, output: Output, signal: AbortSignal): Promise<Finding[]> {
+  const name = `holdfast-doctor-${randomUUID()}`
+  const locks = await connect(url, { ttl: TTL })
+  let findings: Finding[]
+  try {
+    findings = [await attempt(locks, name, signal)]
+  } catch (error) {
+    if (!LeaseError.is(error)) throw error
+    return [problem('lease', error.message, 'the store cannot serve leases', `see ${error.code} in errors.md`)]
+  } finally {
+    await closeLocks(locks, output)
+  }
+  try {
+    await engineOf(url).forgetNames?.(url, [name])
+  } catch {
+    // Not a warning: the permissions that the documentation advises do not include it.
+    findings.push(ok('leftover', `this user may not delete, so the store keeps the free name ${name}`))
+  }
+  return findings
+}
+
+/** Acquires the name, waits for it, hands it over, and releases it. */
+async function attempt(locks: Locks, name: string, signal: AbortSignal): Promise<Finding> {
+  await locks.inspect(name) // opens the connection
+  const start = performance.now()
+  const first = await locks.acquire(name, { wait: 0, signal })
+  const trip = Math.round(performance.now() - start)
+  await first.annotate('holdfast doctor')
+  const next = locks.acquire(name, { wait: TTL, signal })
+  await first.release()
+  await (await next).release()
+  const what = `a lease was acquired, handed over and released; acquiring took ${trip} ms`
+  if (trip < SLOW) return ok('lease', what)
+  const why = 'renewals and handovers take as long'
+  return warning('lease', what, why, 'run close to the server, and use a ttl of at least 100 round trips')
+}

@@ -1,0 +1,22 @@
+import type { CommandHelp } from './command-help.ts'
+
+export const DOCTOR: CommandHelp = {
+  usage: 'doctor [options]',
+  entry: 'doctor',
+  summary: 'Finds what makes leases unsafe or slow',
+  text: [
+    'Acquires and releases a name of its own, then checks the settings of the store. Prints one line for each finding: ok, warning or problem, an id, and what to do. It changes no other name.',
+    'Every store gets the trial with a name. Settings are checked for Redis, PostgreSQL and SQLite.',
+  ],
+  examples: [
+    ['holdfast doctor --store redis://cache:6379'],
+    ['holdfast doctor --quiet', 'warnings and problems only'],
+    [`holdfast doctor --json | jq '.[] | select(.level != "ok")'`],
+  ],
+  options: [],
+  exitCodes: [
+    ['0', 'Nothing was found'],
+    ['1', 'There are warnings'],
+    ['2', 'There are problems'],
+  ],
+}

@@ -1,0 +1,99 @@
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
+import { doctor } from './doctor.ts'
+import { folder, holdfast } from './holdfast.ts'
+
+describe('holdfast doctor over SQLite', () => {
+  test('finds nothing in a private file, and leaves no lease', async () => {
+    const store = `sqlite:${join(folder, 'leases.db')}`
+    expect(await doctor(store)).toEqual({
+      code: 0,
+      levels: { lease: 'ok', 'sqlite-file-system': 'ok', 'sqlite-file-mode': 'ok', 'sqlite-folder-mode': 'ok' },
+    })
+    expect(await holdfast(['ls', '--store', store])).toMatchObject({ out: 'no name is held\n' })
+  })
+
+  test('warns of a file and a folder that other users can change', async () => {
+    const path = join(folder, 'leases.db')
+    await doctor(`sqlite:${path}`)
+    chmodSync(path, 0o666)
+    chmodSync(folder, 0o777)
+    const { code, levels } = await doctor(`sqlite:${path}`)
+    expect(code).toBe(1)
+    expect(levels).toMatchObject({ 'sqlite-file-mode': 'warning', 'sqlite-folder-mode': 'warning' })
+  })
+
+  test('prints one line for each finding, and with --quiet none that is ok', async () => {
+    const store = `sqlite:${join(folder, 'leases.db')}`
+    const { out } = await holdfast(['doctor', '--store', store])
+    expect(out).toMatch(/^ok {7}lease: a lease was acquired, .*\n(ok {7}sqlite-[a-z-]+: .*\n){3}$/)
+    expect(await holdfast(['doctor', '--quiet', '--store', store])).toMatchObject({ code: 0, out: '' })
+  })
+
+  test('reports a folder that does not exist, with exit code 2', async () => {
+    const { code, levels } = await doctor(`sqlite:${join(folder, 'missing', 'leases.db')}`)
+    expect({ code, levels }).toEqual({ code: 2, levels: { lease: 'problem', unchecked: 'problem' } })
+  })
+})
+
+describe('holdfast doctor over Redis', () => {
+  let sound: RedisServer
+  let replica: RedisServer
+  let evicting: RedisServer
+
+  beforeAll(async () => {
+    const user = 'app on >secret ~* &* +@all -info -config -del'
+    ;[sound, evicting] = await Promise.all([
+      startRedis({ appendonly: 'everysec', users: [user] }),
+      startRedis({ maxmemoryPolicy: 'allkeys-lru', config: { maxmemory: '100mb' } }),
+    ])
+    replica = await startRedis({ replicaOf: evicting })
+  })
+
+  afterAll(async () => {
+    await Promise.all([sound, replica, evicting].map(server => server?.stop()))
+  })
+
+  test('finds nothing on a server that persists, and leaves no key', async () => {
+    expect(await doctor(sound.url)).toEqual({
+      code: 0,
+      levels: {
+        ...{ lease: 'ok', tls: 'ok', clock: 'ok', version: 'ok' },
+        ...{ 'redis-role': 'ok', 'redis-eviction': 'ok', 'redis-persistence': 'ok', 'redis-failover': 'ok' },
+      },
+    })
+    expect(await sound.call('KEYS', '*doctor*')).toEqual([])
+  })
+
+  test('finds eviction, a missing append-only file and replicas', async () => {
+    const { code, levels } = await doctor(evicting.url)
+    expect(code).toBe(2)
+    expect(levels).toMatchObject({
+      lease: 'ok',
+      'redis-eviction': 'problem',
+      'redis-persistence': 'warning',
+      'redis-failover': 'warning',
+    })
+  })
+
+  test('finds that the server is a replica', async () => {
+    const { code, levels } = await doctor(replica.url)
+    expect(code).toBe(2)
+    expect(levels).toMatchObject({ lease: 'problem', 'redis-role': 'problem' })
+  })
+
+  test('reports what this user may neither ask for nor delete', async () => {
+    const { code, levels } = await doctor(sound.url.replace('//', '//app:secret@'))
+    expect(code).toBe(1)
+    expect(levels).toMatchObject({ lease: 'ok', leftover: 'ok', 'redis-info': 'warning' })
+  })
+
+  test('reports a server that is paused, in limited time', async () => {
+    await evicting.pause()
+    const { code, levels } = await doctor(evicting.url)
+    evicting.resume()
+    expect({ code, levels }).toEqual({ code: 2, levels: { lease: 'problem', unchecked: 'problem' } })
+  })
+})

@@ -8,7 +8,10 @@ import { simulate } from './simulate.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
-/** Enough for each mistake to show. */
+/**
+ * Enough for each mistake to show. A call that goes on after it lost its gate makes a deadlock in one run of 600, so tests of
+ * `recipes/sharing` and the model look for that.
+ */
 const RUNS = 80
 
 /** The first violation of runs that have all faults. */
@@ -43,11 +46,6 @@ test('a try that ignores the gate passes a writer that waits', async () => {
     return limit === 0 ? Promise.resolve(true) : enter.call(this, limit)
   })
   expect(await readersPassWriter()).toBe(true)
-})
-
-test('a call that goes on after it lost its gate makes a deadlock', async () => {
-  vi.spyOn(Gate.prototype, 'onLost').mockImplementation(() => {})
-  expect(await firstViolation()).toBe('a call waits for ever')
 })
 
 test('a writer that takes one slot less runs beside a reader', async () => {

@@ -28,8 +28,8 @@ async function recordsOf(requests: Requests, keys: Keys, name: string, signal: A
   let position = 0
   for (let after = '0'; after !== ''; ) {
     const request = { verb: 'inspect', key, id: '-', parameters: `0 0 0 ${after}` }
-    const { now, value } = await requests.put(request, signal)
-    const [lease = '', remaining = '', next = '', ...queue] = (value as unknown[]).map(String)
+    const { now, parts } = await requests.put(request, signal, (answer, now) => ({ now, parts: answer as unknown[] }))
+    const [lease = '', remaining = '', next = '', ...queue] = parts.map(String)
     if (records.length === 0 && lease) records.push(holderOf(name, lease, Number(remaining)))
     for (let index = 0; index < queue.length; index += 2) {
       const [lapses, waiter] = [Number(queue[index]), queue[index + 1] ?? '']

@@ -29,6 +29,13 @@ interface Single extends Connection {
   /** Once it has connected. */
   readonly condition?: { readonly select?: number } | null
   duplicate(options: object): Single
+  sendCommand?(command: Command, ...more: unknown[]): unknown
+}
+
+/** What ioredis makes of a call. */
+interface Command {
+  readonly name: string
+  args: readonly unknown[]
 }
 
 interface Cluster extends Connection {
@@ -79,6 +86,7 @@ function single(client: Single): RedisDriver {
     open: async signal => {
       const own = client.duplicate({ ...SAFE, db, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
       unrefWhenConnected(own)
+      forgetArguments(own)
       const wire = await open({ own, signal, ends: ['close'], masters: () => [own] })
       const call: Wire['call'] = args => {
         if (selected() !== db) warnOfDatabase(place.address, db, selected())
@@ -157,6 +165,21 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
       for (const event of ends) own.on(event, ended)
     },
     close: () => own.disconnect(),
+  }
+}
+
+/**
+ * Drops the arguments of calls of the script once they are written: this connection never sends a command twice. V8's
+ * Maglev compiler lets commands of ioredis survive until a full collection, with their arguments, some KB for a batch. A
+ * minor collection then takes 2.2 ms in place of 1, which is the 99th percentile of 64 tasks (4 ms in place of 2.3).
+ */
+function forgetArguments(own: Single): void {
+  const { sendCommand } = own
+  if (typeof sendCommand !== 'function') return
+  own.sendCommand = (command, ...more) => {
+    const reply = sendCommand.call(own, command, ...more)
+    if (command.name === 'evalsha') command.args = []
+    return reply
   }
 }
 

@@ -8,18 +8,14 @@ import { Failures } from './failure.ts'
 import { warnOfEviction } from './info.ts'
 import { slotOf } from './keys.ts'
 
-/** What the server answered to one request, and its time then. */
-export interface Answer {
-  readonly now: number
-  /** Of a `Reply`. */
-  readonly state: string
-  readonly value: unknown
-}
+/** Reads what the server answered to one request, its time then, and the state of its `Reply`. */
+export type Read<Value> = (answer: unknown, now: number, state: string) => Value
 
 /** A request that waits for its answer. */
 interface Pending extends Request {
   readonly signal: AbortSignal
-  resolve(answer: Answer): void
+  readonly read: Read<unknown>
+  resolve(value: unknown): void
   reject(reason: unknown): void
 }
 
@@ -50,13 +46,14 @@ export class Requests {
     })
   }
 
-  /** Rejects with a `LeaseError`. */
-  put({ verb, key, id, parameters, limit }: ScriptRequest, signal: AbortSignal): Promise<Answer> {
+  /** Resolves to what `read` makes of the answer. Rejects with a `LeaseError`. */
+  put<Value>(request: ScriptRequest, signal: AbortSignal, read: Read<Value>): Promise<Value> {
+    const { verb, key, id, parameters, limit } = request
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
       const slot = this.#isCluster ? slotOf(key) : 0
       const lane = this.#lanes.get(slot) ?? this.#addLane(slot)
-      lane.add({ verb, key, id, parameters, until, signal, resolve, reject })
+      lane.add({ verb, key, id, parameters, until, signal, read, resolve: resolve as Pending['resolve'], reject })
     })
   }
 
@@ -103,7 +100,13 @@ export class Requests {
     const value = answers[index]
     if (value === 'late') return 'stale'
     if (isRefusal(value)) request.reject(this.failure(String(value).slice(1), request.key))
-    else request.resolve({ now, state, value })
+    else {
+      try {
+        request.resolve(request.read(value, now, state))
+      } catch (error) {
+        request.reject(error)
+      }
+    }
     return undefined
   }
 }

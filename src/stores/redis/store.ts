@@ -57,56 +57,51 @@ export class RedisStore implements Store {
     }
   }
 
-  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+  acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, id, ttl, queue } = claim
     const { subscription } = this.#notifications
     const parameters = `${ttl} ${ttl + this.#memory} ${queue ? 1 : 0} ${detailsOf(claim)}`
     const request = { verb: 'acquire', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    const { now, value } = await this.#requests.put(request, signal)
-    const answer = String(value)
-    if (answer === 'x') {
-      reportStale('redis', 'withdrawn')
-      return { held: false, retryAfter: LONGEST_REQUEST }
-    }
-    if (answer.startsWith('+')) {
+    return this.#requests.put(request, signal, (value, now) => {
+      const answer = String(value)
+      if (answer === 'x') {
+        reportStale('redis', 'withdrawn')
+        return { held: false, retryAfter: LONGEST_REQUEST }
+      }
+      const grant = grantOf(answer, ttl)
+      if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
       this.#places.granted(claim)
-      return { held: true, token: BigInt(answer.slice(1)), ttl }
-    }
-    return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
+      return grant
+    })
   }
 
-  async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+  renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const parameters = `${ttl} ${ttl + this.#memory} 0 `
     const request = { verb: 'renew', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    const { value } = await this.#requests.put(request, signal)
-    const token = tokenOf(value)
-    return token === undefined ? undefined : { held: true, token, ttl }
+    return this.#requests.put(request, signal, answer => grantOf(String(answer), ttl))
   }
 
-  async annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
     const { name, id, ttl } = claim
     const parameters = `0 0 0 ${detailsOf(claim)}`
     const request = { verb: 'annotate', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    const { value } = await this.#requests.put(request, signal)
-    return String(value) === '1'
+    return this.#requests.put(request, signal, isDone)
   }
 
-  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    this.#places.remove({ name, id })
+  release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#places.remove(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
-    const { value } = await this.#requests.put(request, signal)
-    return String(value) === '1' ? 'released' : 'gone'
+    return this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
   }
 
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     return inspection(this.#requests, this.#keys, query, signal)
   }
 
-  async break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
+  break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     const key = this.#keys.lease(name)
     const request = { verb: 'break', key, id: '-', parameters: `0 ${this.#memory} 0 `, limit: LONGEST_REQUEST }
-    const { value } = await this.#requests.put(request, signal)
-    return tokenOf(value)
+    return this.#requests.put(request, signal, answer => tokenOf(String(answer)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -116,12 +111,13 @@ export class RedisStore implements Store {
   }
 
   /** Keeps waiters of this process, which are in the order of their positions. */
-  async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
+  #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
     const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
     const request = { verb: 'keep', key: this.#keys.lease(name), id: '-', parameters, limit: requestLimit(lifetime) }
-    const { now, value } = await this.#requests.put(request, NEVER)
-    const [free, rank, first, ...lost] = String(value).split(' ')
-    return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }
+    return this.#requests.put(request, NEVER, (answer, now) => {
+      const [free, rank, first, ...lost] = String(answer).split(' ')
+      return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }
+    })
   }
 
   #busy(claim: Claim, now: number, answer: string, listens: boolean): Busy {
@@ -143,7 +139,15 @@ export class RedisStore implements Store {
   }
 }
 
-function tokenOf(value: unknown): bigint | undefined {
-  const answer = String(value)
+function grantOf(answer: string, ttl: number): Grant | undefined {
+  const token = tokenOf(answer)
+  return token === undefined ? undefined : { held: true, token, ttl }
+}
+
+function tokenOf(answer: string): bigint | undefined {
   return answer.startsWith('+') ? BigInt(answer.slice(1)) : undefined
+}
+
+function isDone(answer: unknown): boolean {
+  return String(answer) === '1'
 }

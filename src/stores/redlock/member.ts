@@ -124,9 +124,9 @@ export class RedisMember implements Member {
     limit?: number,
   ): Promise<Answer<Value>> {
     const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    return this.#requests.put(request, never).then(({ value, state }) => {
-      const parts = Array.isArray(value) ? value : []
-      return { value: read(String(value), parts), votesIn: Number(state) }
+    return this.#requests.put(request, never, (answer, _, state) => {
+      const parts = Array.isArray(answer) ? answer : []
+      return { value: read(String(answer), parts), votesIn: Number(state) }
     })
   }
 

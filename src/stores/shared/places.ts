@@ -1,4 +1,4 @@
-import type { Claim, ClaimKey, Wake } from '../../contract/store.ts'
+import type { Claim, Wake } from '../../contract/store.ts'
 import { type Kept, LocalQueue, type State } from './local-queue.ts'
 import { placeLifetime } from './queue.ts'
 
@@ -28,7 +28,7 @@ export class Places {
 
   /** A claim of this process holds the name for `ttl` ms. */
   granted({ name, id, ttl }: Claim): void {
-    this.remove({ name, id })
+    this.remove(name, id)
     this.#queues.get(name)?.learn({ freeAt: performance.now() + ttl, rank: Number.POSITIVE_INFINITY })
   }
 
@@ -53,7 +53,7 @@ export class Places {
   }
 
   /** The claim does not wait any more. */
-  remove({ name, id }: ClaimKey): void {
+  remove(name: string, id: string): void {
     this.#queues.get(name)?.remove(id)
   }
 

@@ -66,6 +66,7 @@ export class Acquisition {
   #isArmed = false
   /** Does the store ask for this claim? */
   #isKept = false
+  /** Is the time over? */
   #isOver = false
   #endPause: (() => void) | undefined
   readonly #armPause = (wake: () => void): void => {
@@ -104,18 +105,21 @@ export class Acquisition {
     }
   }
 
-  /** Asks once. A method of its own, because a wait keeps what its function keeps. */
-  async #attempt(sent: number): Promise<Acquired | undefined> {
-    let answer: Grant | Busy
+  /** Asks once. Without `await`, because a wait keeps what its function keeps. */
+  #attempt(sent: number): Promise<Acquired | undefined> {
+    return this.#ask(sent).then(
+      answer => this.#onAnswer(answer, sent),
+      error => this.#onFailure(error),
+    )
+  }
+
+  #onAnswer(answer: Grant | Busy, sent: number): Acquired | undefined {
     try {
-      answer = await this.#ask(sent)
       if (answer.held) return this.#accept(answer, sent)
     } catch (error) {
-      this.#isOver = this.#onFailure(error)
-      return undefined
+      return this.#onFailure(error)
     }
-    this.#isOver = this.#onBusy(answer)
-    return undefined
+    return this.#onBusy(answer)
   }
 
   /** The last answer that was not a grant. */
@@ -160,8 +164,7 @@ export class Acquisition {
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
-  /** True if the time is over. */
-  #onBusy(answer: Busy): boolean {
+  #onBusy(answer: Busy): undefined {
     const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
     this.#answeredAt = now
@@ -174,11 +177,11 @@ export class Acquisition {
     if (queue) this.#mayBeKnown = true
     if (this.#core.events.lease_busy.hasSubscribers)
       this.#core.events.lease_busy.publish({ name, owner, holder: this.#holder, ahead: answer.ahead })
-    return now >= this.#giveUpAt
+    this.#isOver = now >= this.#giveUpAt
   }
 
-  /** True if the time is over. Throws if a retry is useless, or comes too late. */
-  #onFailure(reason: unknown): boolean {
+  /** Throws if a retry is useless, or comes too late. */
+  #onFailure(reason: unknown): undefined {
     this.#mayBeKnown = true
     this.#unsettled = true
     this.#isKept = false
@@ -193,8 +196,8 @@ export class Acquisition {
     if (retryAfter > 0) this.#answeredAt = now
     if (!error.retryable) throw error
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver && this.#busy) return true
-    if (!isOver && now < this.#answeredAt + ttl) return false
+    this.#isOver = isOver && this.#busy !== undefined
+    if (this.#isOver || (!isOver && now < this.#answeredAt + ttl)) return
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
     const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })

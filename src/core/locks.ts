@@ -164,7 +164,8 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  async #acquire(verb: Verb, name: string, options: AcquireOptions): Promise<HeldLease | Acquisition> {
+  /** As `hold`. Throws for invalid arguments. */
+  #acquire(verb: Verb, name: string, options: AcquireOptions): Promise<HeldLease | Acquisition> {
     checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
     checkName(name)
     return this.hold(name, this.terms(verb, options))

@@ -9,6 +9,7 @@ import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
 import { queueCases, watchCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
+import { sharingCases } from './sharing.ts'
 import { Space } from './space.ts'
 import { staleCases } from './stale.ts'
 import { usingCases } from './using.ts'
@@ -30,6 +31,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   'holding a lease': holdingCases,
   waiting: waitingCases,
   'using and close': usingCases,
+  sharing: sharingCases,
   'lost and late messages': messageCases,
   faults: faultCases,
 }

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import type { Locks } from '../create-locks.ts'
+import { type Case, casesOf } from './case.ts'
+import type { Space } from './space.ts'
+import { inTime, sleep, TooSlow, until } from './timing.ts'
+
+/** What is made of several leases over this store: permits, readers and writers, several names at once. */
+export const sharingCases: Case[] = [
+  ...casesOf(
+    {},
+    {
+      async 'grants at most as many permits as the limit, each with a slot of its own'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const inside = new Set<number>()
+        const last = new Map<number, bigint>()
+        const work = async (locks: Locks): Promise<void> => {
+          await locks.semaphore(name, { limit: 2 }).using(async ({ slot, token }) => {
+            assert.ok(slot < 2 && !inside.has(slot), `slot ${slot}, beside ${[...inside]}`)
+            assert.ok(token > (last.get(slot) ?? 0n), `token ${token} after ${last.get(slot)}`)
+            last.set(slot, token)
+            inside.add(slot)
+            await sleep(20)
+            inside.delete(slot)
+          })
+        }
+        await Promise.all(Array.from({ length: 6 }, (_, index) => work(index % 2 ? one : two)))
+        await isFree(space, name)
+      },
+
+      async 'grants all permits that a call wants, or none'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const three = one.semaphore(name, { limit: 3 })
+        const pair = await three.acquire({ permits: 2 })
+        assert.deepEqual(
+          pair.slots.map(({ slot }) => slot),
+          [0, 1],
+        )
+        assert.equal(await two.semaphore(name, { limit: 3 }).tryAcquire({ permits: 2 }), undefined)
+        const left = await two.semaphore(name, { limit: 3 }).tryAcquire()
+        assert.equal(left?.slot, 2)
+        await Promise.all([pair.release(), left?.release()])
+        await isFree(space, name)
+      },
+
+      async 'a limit of 1 is the lease of the name'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const permit = await one.semaphore(name, { limit: 1 }).acquire()
+        assert.equal(await two.tryAcquire(name), undefined)
+        await permit.release()
+        const lease = await two.acquire(name)
+        assert.ok(lease.token > permit.token)
+        assert.equal(await one.semaphore(name, { limit: 1 }).tryAcquire(), undefined)
+        await lease.release()
+      },
+
+      async 'frees the permits of a holder that stopped renewing after the ttl'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const pair = one.semaphore(name, { limit: 2 })
+        const dead = await pair.acquire({ permits: 2, ttl: 2 * space.short, heartbeat: false })
+        const next = await two.semaphore(name, { limit: 2 }).acquire({ permits: 2 })
+        for (const [index, { token }] of next.slots.entries()) assert.ok(token > (dead.slots[index]?.token ?? 0n))
+        assert.throws(() => dead.assertHeld(), { code: 'LEASE_LOST' })
+        await next.release()
+      },
+
+      async 'a wait for a permit that is aborted leaves nothing behind'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const held = await one.semaphore(name, { limit: 1 }).acquire()
+        const controller = new AbortController()
+        const waiting = two.semaphore(name, { limit: 1 }).acquire({ signal: controller.signal })
+        const reason = new Error('enough')
+        setTimeout(() => controller.abort(reason), 50)
+        await assert.rejects(waiting, error => error === reason)
+        await assert.rejects(two.semaphore(name, { limit: 1 }).acquire({ wait: 50 }), { code: 'ACQUIRE_TIMEOUT' })
+        await held.release()
+        await isFree(space, name)
+      },
+
+      async 'readers run together, and never beside a writer'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const readers = await Promise.all([one.readWrite(name).reader.acquire(), two.readWrite(name).reader.acquire()])
+        assert.equal(await one.readWrite(name).writer.tryAcquire(), undefined)
+        const waiting = one.readWrite(name).writer.acquire()
+        await Promise.all(readers.map(reader => reader.release()))
+        const writer = await waiting
+        assert.equal(await two.readWrite(name).reader.tryAcquire(), undefined)
+        assert.equal(await two.tryAcquire(name), undefined)
+        await writer.release()
+        await isFree(space, name)
+      },
+
+      async 'acquires all of several names, or none'(space) {
+        const { one, two } = await pairOf(space)
+        const [a, b] = [space.name(), space.name()]
+        const held = await one.acquire(b)
+        assert.equal(await two.all([a, b]).tryAcquire(), undefined)
+        await isFree(space, a)
+        await held.release()
+        const set = await two.all([b, a]).acquire()
+        assert.deepEqual(set.names, [b, a])
+        assert.equal(await one.tryAcquire(a), undefined)
+        await set.release()
+        await isFree(space, a)
+      },
+
+      async 'sets whose names are in opposite orders do not deadlock'(space) {
+        const { one, two } = await pairOf(space)
+        const [a, b] = [space.name(), space.name()]
+        let served = 0
+        const work = async (locks: Locks, names: readonly string[]): Promise<void> => {
+          await locks.all(names).using(async set => {
+            set.assertHeld()
+            served += 1
+          })
+        }
+        await Promise.all([1, 2, 3].flatMap(() => [work(one, [a, b]), work(two, [b, a])]))
+        assert.equal(served, 6)
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['queue'] },
+    {
+      async 'serves waiters for permits in the order of their calls, and no try before them'(space) {
+        const { one, two } = await pairOf(space)
+        const name = space.name()
+        const held = await one.semaphore(name, { limit: 2 }).acquire({ permits: 2 })
+        const order: string[] = []
+        const wait = async (locks: Locks, label: string, permits: number): Promise<void> => {
+          await locks.semaphore(name, { limit: 2 }).using(async () => void order.push(label), { permits })
+        }
+        const first = wait(two, 'two permits', 2)
+        await until('it waits', async () => (await two.inspect(name)).waiters.length > 0)
+        const second = wait(one, 'one permit', 1)
+        await sleep(100)
+        assert.equal(await one.semaphore(name, { limit: 2 }).tryAcquire(), undefined)
+        await held.release()
+        await Promise.all([first, second])
+        assert.deepEqual(order, ['two permits', 'one permit'])
+      },
+    },
+  ),
+  ...casesOf(
+    { needs: ['break'] },
+    {
+      async 'a permit or set that loses a part is lost, and releases the others'(space) {
+        const { one, two } = await pairOf(space)
+        await inTime(space.short, async () => {
+          const [name, a, b] = [space.name(), space.name(), space.name()]
+          const ttl = 4 * space.short
+          const permit = await one.semaphore(name, { limit: 2 }).acquire({ permits: 2, ttl })
+          const set = await one.all([a, b]).acquire({ ttl })
+          if (permit.remaining === 0 || set.remaining === 0) throw new TooSlow('it was lost before')
+          await two.break(name)
+          await two.break(a)
+          await until('both are lost', () => permit.signal.aborted && set.signal.aborted)
+          assert.equal(permit.signal.reason.code, 'LEASE_LOST')
+          assert.equal(set.signal.reason.lease, a)
+          const next = await two.all([b]).acquire()
+          await next.release()
+          const other = await two.semaphore(name, { limit: 2 }).acquire({ permits: 2 })
+          await other.release()
+        })
+      },
+    },
+  ),
+]
+
+/** The locks of two processes. */
+async function pairOf(space: Space): Promise<{ one: Locks; two: Locks }> {
+  const [one, two] = await Promise.all([space.locks({ ttl: space.long }), space.locks({ ttl: space.long })])
+  return { one, two }
+}
+
+/** Fails unless nothing of this name and its slots is held or waited for, soon. */
+async function isFree(space: Space, name: string): Promise<void> {
+  const client = await space.client()
+  await until(`nothing of ${name} is left`, async () => (await client.inspect({ prefix: name })).length === 0)
+}

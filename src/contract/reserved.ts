@@ -25,3 +25,11 @@ export function isSlotOf(lease: string, name: string): boolean {
 export function gateName(name: string): string {
   return `${name}${SEPARATOR}gate`
 }
+
+/** The name that a caller knows, and which part of it this lease is; empty if it is the lease of the name itself. */
+export function partOf(lease: string): { readonly name: string; readonly part: string } {
+  const at = lease.indexOf(SEPARATOR)
+  if (at < 0) return { name: lease, part: '' }
+  const part = lease.slice(at + SEPARATOR.length)
+  return { name: lease.slice(0, at), part: /^\d+$/.test(part) ? `slot ${part}` : part }
+}

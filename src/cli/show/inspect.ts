@@ -1,4 +1,4 @@
-import { gateName, isSlotOf, SEPARATOR } from '../../contract/reserved.ts'
+import { gateName, isSlotOf, partOf, SEPARATOR } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
@@ -38,8 +38,7 @@ export function inspect(args: readonly string[]): Promise<number> {
 
 /** Of a slot of the name, or of the gate that calls pass. */
 function partLine({ name, state, owner, remaining, position = 0 }: LeaseRecord): string {
-  const part = name.slice(name.lastIndexOf(SEPARATOR) + SEPARATOR.length)
-  const title = part === 'gate' ? part : `slot ${part}`
-  if (state === 'waiting') return `  ${title.padEnd(9)}  waiting ${position + 1}: ${owner}`
-  return `  ${title.padEnd(9)}  ${owner}, ${formatDuration(remaining)} unless renewed`
+  const title = partOf(name).part.padEnd(9)
+  if (state === 'waiting') return `  ${title}  waiting ${position + 1}: ${owner}`
+  return `  ${title}  ${owner}, ${formatDuration(remaining)} unless renewed`
 }

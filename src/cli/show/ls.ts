@@ -1,3 +1,4 @@
+import { partOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
@@ -5,18 +6,21 @@ import { table } from './table.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
-/** `holdfast ls`: lists each holder, followed by its waiters in queue order. */
+/** `holdfast ls`: lists each holder, followed by its waiters in queue order. The slots of a shared name are together. */
 export function ls(args: readonly string[]): Promise<number> {
   return query('ls', 'PREFIX', args, async ({ argument: prefix, locks, output }) => {
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
-    output.print(records, records.length > 0 ? table(TITLES, records.map(row)) : empty)
+    const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flat().map(row)
+    output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
     return 0
   })
 }
 
-function row({ name, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
-  if (state === 'held') return [name, 'held', owner, `${token}`, formatDuration(remaining), note]
-  return [`  ${name}`, position === 0 ? 'next' : `waiting ${position + 1}`, owner, '', formatDuration(remaining), note]
+function row({ name: lease, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
+  const { name, part } = partOf(lease)
+  const title = part ? `${name} (${part})` : name
+  if (state === 'held') return [title, 'held', owner, `${token}`, formatDuration(remaining), note]
+  return [`  ${title}`, position === 0 ? 'next' : `waiting ${position + 1}`, owner, '', formatDuration(remaining), note]
 }

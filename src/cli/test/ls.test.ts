@@ -31,6 +31,19 @@ describe('holdfast ls', () => {
     expect(lines).toHaveLength(4)
   })
 
+  test('shows the slots of a shared name together', async () => {
+    await holding('backup', '--limit', '2', '--owner', 'alice')
+    await holding('backup', '--limit', '2', '--owner', 'bob')
+    await holding('backup/other', '--owner', 'carol')
+    const { out } = await holdfast(['ls'])
+    const [, ...lines] = out.trimEnd().split('\n')
+    expect(lines.map(line => line.split(/ {2,}/).slice(0, 3))).toEqual([
+      ['backup', 'held', 'alice'],
+      ['backup (slot 1)', 'held', 'bob'],
+      ['backup/other', 'held', 'carol'],
+    ])
+  })
+
   test('lists the names that begin with a prefix', async () => {
     await holding('night-a')
     await holding('night_b')

@@ -67,7 +67,7 @@ export class StoreLocks extends CoreLocks implements Locks {
       core: this.core,
       closing: this.closing,
       terms: (verb, options) => this.terms(verb, options),
-      hold: (name, terms) => this.hold(name, terms),
+      hold: (name, terms) => this.hold(name, terms, held => held),
       startRenewer: () => this.startRenewer(),
       run: (held, work, signal) => this.works.run(held, work, signal),
       onAbort: (signal, action) => this.signals.onAbort(signal, action),

@@ -39,6 +39,9 @@ import { checkWork, Works } from './work.ts'
 
 const DEFAULT_TTL = 10_000
 
+/** What a caller gets of a lease, or of an acquisition that was not possible in time. */
+type ResultOf<Result> = (held: HeldLease | Acquisition) => Result
+
 /** `Locks` without the recipes. */
 export class CoreLocks implements Leasing {
   readonly store: Store
@@ -82,13 +85,14 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
-    return acquired(await this.#acquire('acquire', name, options)).handle
+  acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    return this.#acquire('acquire', name, options, held => acquired(held).handle)
   }
 
-  async tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    const held = await this.#acquire('tryAcquire', name, options)
-    return held instanceof Acquisition ? undefined : held.handle
+  tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
+    const handleOf = (held: HeldLease | Acquisition): Lease | undefined =>
+      held instanceof Acquisition ? undefined : held.handle
+    return this.#acquire('tryAcquire', name, options, handleOf)
   }
 
   async using<Result>(
@@ -97,7 +101,7 @@ export class CoreLocks implements Leasing {
     options: AcquireOptions = {},
   ): Promise<Result> {
     checkWork(work, 'second')
-    return this.works.run(acquired(await this.#acquire('using', name, options)), work, options.signal)
+    return this.works.run(await this.#acquire('using', name, options, acquired), work, options.signal)
   }
 
   async inspect(name: string): Promise<NameState> {
@@ -164,15 +168,22 @@ export class CoreLocks implements Leasing {
     }
   }
 
-  /** As `hold`. Throws for invalid arguments. */
-  #acquire(verb: Verb, name: string, options: AcquireOptions): Promise<HeldLease | Acquisition> {
-    checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
-    checkName(name)
-    return this.hold(name, this.terms(verb, options))
+  /** As `hold`, without a promise of its own, which thousands of waiters would keep. */
+  #acquire<Result>(verb: Verb, name: string, options: AcquireOptions, resultOf: ResultOf<Result>): Promise<Result> {
+    try {
+      checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
+      checkName(name)
+      return this.hold(name, this.terms(verb, options), resultOf)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  /** Acquires a name. Resolves to the acquisition if that was not possible in time. Rejects as `acquire` otherwise. */
-  protected async hold(name: string, terms: AcquireTerms): Promise<HeldLease | Acquisition> {
+  /**
+   * Acquires a name. Resolves to what `resultOf` makes of the lease, or of the acquisition if it was not possible in time.
+   * Rejects as `acquire` otherwise.
+   */
+  protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
     this.closing.assertOpen()
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
@@ -188,25 +199,24 @@ export class CoreLocks implements Leasing {
     }
     const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
     const wait = this.closing.waits.add({ cancel, acquiring })
+    let held: HeldLease | Acquisition = acquisition
     try {
       const acquired = await acquiring
-      if (!acquired) {
+      if (acquired) {
+        if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
+        cancel.throwIfCancelled()
+        const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
+        const lease = renewer
+          ? renewer.hold(this.core, claim, acquired, holdOptions)
+          : new HeldLease(this.core, claim, acquired, holdOptions)
+        held = lease
+        const { waited, requests } = acquired
+        // Last, because a listener may release the lease or close these locks.
+        if (events.lease_acquired.hasSubscribers)
+          events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
+      } else if (events.acquire_failed.hasSubscribers)
         // The event has the error that `acquire` throws.
-        if (events.acquire_failed.hasSubscribers)
-          events.acquire_failed.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
-        return acquisition
-      }
-      if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
-      cancel.throwIfCancelled()
-      const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
-      const lease = renewer
-        ? renewer.hold(this.core, claim, acquired, holdOptions)
-        : new HeldLease(this.core, claim, acquired, holdOptions)
-      const { waited, requests } = acquired
-      // Last, because a listener may release the lease or close these locks.
-      if (events.lease_acquired.hasSubscribers)
-        events.lease_acquired.publish({ id: claim.id, lease: lease.handle, waited, requests })
-      return lease
+        events.acquire_failed.publish({ id: claim.id, name, owner, error: acquisition.timeout() })
     } catch (error) {
       if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id: claim.id, name, owner, error })
       throw error
@@ -214,6 +224,7 @@ export class CoreLocks implements Leasing {
       stop()
       this.closing.waits.remove(wait)
     }
+    return resultOf(held)
   }
 
   /** Has its own limit. Only the first lease that needs the thread waits for it. */

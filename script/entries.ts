@@ -11,6 +11,7 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   ...Object.fromEntries(fences().map(name => [`fencing/${name}`, `src/fencing/${name}/index.ts`])),
   prometheus: 'src/observe/prometheus.ts',
   otel: 'src/observe/otel.ts',
+  dashboard: 'src/dashboard/dashboard.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 }

@@ -11,6 +11,7 @@ const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Prom
     inspect: async () => (await import('./show/inspect.ts')).inspect,
     break: async () => (await import('./show/break.ts')).breakLease,
     doctor: async () => (await import('./doctor/doctor.ts')).doctor,
+    dashboard: async () => (await import('./show/dashboard.ts')).serveDashboard,
     migrate: async () => (await import('./show/migrate.ts')).migrate,
     ttl: async () => (await import('./show/ttl.ts')).ttl,
     fence: async () => (await import('./show/fence.ts')).fence,

@@ -2,6 +2,7 @@ import { Usage } from '../failure.ts'
 import { paint } from '../output.ts'
 import type { CommandHelp, Option } from './command-help.ts'
 import { COMMON, DURATION, STORE, STORE_URLS } from './common.ts'
+import { DASHBOARD } from './dashboard.ts'
 import { DOCTOR } from './doctor.ts'
 import { PROVE } from './prove.ts'
 import { DEMO, ELECT, RUN } from './run.ts'
@@ -27,6 +28,7 @@ export const COMMANDS: ReadonlyMap<string, CommandHelp> = new Map(
     inspect: INSPECT,
     break: BREAK,
     doctor: DOCTOR,
+    dashboard: DASHBOARD,
     migrate: MIGRATE,
     ttl: TTL,
     fence: FENCE,

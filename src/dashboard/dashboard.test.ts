@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { afterEach, expect, test } from 'vitest'
+import { createLocks, type Locks } from '../create-locks.ts'
+import { memory } from '../stores/memory/index.ts'
+import { type Access, type Dashboard, dashboard } from './dashboard.ts'
+
+const XSS = '<img src=x onerror=alert(1)></script><script>alert(1)</script>'
+const SAME = { 'sec-fetch-site': 'same-origin', 'x-holdfast-change': '1' }
+const URL_OF_PAGE = 'http://localhost/locks'
+const open: AsyncDisposable[] = []
+
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each[Symbol.asyncDispose]()
+})
+
+function board(access: Access = 'operate'): { locks: Locks; shown: Dashboard } {
+  const locks = createLocks(memory(), { ttl: 30_000 })
+  const shown = dashboard(locks, { authorize: () => access })
+  open.push({ [Symbol.asyncDispose]: () => locks.close({ grace: 0 }) }, shown)
+  return { locks, shown }
+}
+
+function breaking(shown: Dashboard, headers: Record<string, string>, typed = 'job'): Promise<Response> {
+  return shown.fetch(new Request(`${URL_OF_PAGE}?api=break&name=job&typed=${typed}`, { method: 'POST', headers }))
+}
+
+interface Overview {
+  readonly lost: number | null
+  readonly names: readonly Record<string, unknown>[]
+  readonly changes: readonly Record<string, unknown>[]
+}
+
+/** Reads events until one is as wanted. */
+async function seen(response: Response, wanted: (overview: Overview) => boolean): Promise<Overview> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const part of response.body ?? []) {
+    const events = (text + decoder.decode(part, { stream: true })).split('\n\n')
+    text = events.pop() ?? ''
+    for (const event of events) {
+      const overview = JSON.parse(event.slice('data: '.length)) as Overview
+      if (wanted(overview)) return overview
+    }
+  }
+  throw new Error('the events ended')
+}
+
+test('authorize is required', () => {
+  const locks = createLocks(memory())
+  open.push(locks)
+  expect(() => dashboard(locks, {} as never)).toThrow('dashboard needs authorize')
+})
+
+test.each(['', '?api=events', '?api=name&name=job'])('without access nothing is shown: %s', async query => {
+  const { shown } = board('none')
+  expect((await shown.fetch(new Request(URL_OF_PAGE + query))).status).toBe(403)
+})
+
+test('an authorize that throws gives no access', async () => {
+  const { locks } = board()
+  const shown = dashboard(locks, { authorize: () => Promise.reject(new Error('no session')) })
+  open.push(shown)
+  expect((await shown.fetch(new Request(URL_OF_PAGE))).status).toBe(403)
+})
+
+test('who may only read cannot break a lease', async () => {
+  const { locks, shown } = board('read')
+  const lease = await locks.acquire('job')
+  expect((await breaking(shown, SAME)).status).toBe(403)
+  expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
+})
+
+test.each([
+  ['from another site', { ...SAME, 'sec-fetch-site': 'cross-site' }],
+  ['from another host of the site', { ...SAME, 'sec-fetch-site': 'same-site' }],
+  ['without Sec-Fetch-Site', { 'x-holdfast-change': '1' }],
+  ['without the header', { 'sec-fetch-site': 'same-origin' }],
+])('CSRF: a change %s is refused', async (_, headers) => {
+  const { locks, shown } = board()
+  const lease = await locks.acquire('job')
+  expect((await breaking(shown, headers as Record<string, string>)).status).toBe(403)
+  expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
+})
+
+test('a lease is broken only if its name was typed', async () => {
+  const { locks, shown } = board()
+  await locks.acquire('job')
+  expect((await breaking(shown, SAME, 'jo')).status).toBe(400)
+  expect((await locks.inspect('job')).holder).toBeDefined()
+  expect(await (await breaking(shown, SAME)).json()).toMatchObject({ broken: true })
+  expect((await locks.inspect('job')).holder).toBeUndefined()
+})
+
+test('clickjacking: no page may frame it, and only its own script runs', async () => {
+  const { headers } = await board().shown.fetch(new Request(URL_OF_PAGE))
+  const policy = headers.get('content-security-policy')
+  expect(policy).toContain("frame-ancestors 'none'")
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).not.toContain('unsafe')
+  expect(headers.get('x-frame-options')).toBe('DENY')
+})
+
+test('XSS: names, notes and owners are data, never part of the page', async () => {
+  const { locks, shown } = board()
+  await locks.acquire(XSS, { note: XSS, owner: XSS })
+  const events = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  expect(events.headers.get('x-content-type-options')).toBe('nosniff')
+  const { names } = await seen(events, overview => overview.names.length === 1)
+  expect(names[0]).toMatchObject({ name: XSS, note: XSS, owner: XSS })
+  const page = await (await shown.fetch(new Request(`${URL_OF_PAGE}?name=${encodeURIComponent(XSS)}`))).text()
+  expect(page).not.toContain('alert(1)')
+  expect(page).not.toMatch(/innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(/)
+})
+
+test('the page is one file of at most 50 KB compressed, without external resources', async () => {
+  const page = await (await board().shown.fetch(new Request(URL_OF_PAGE))).text()
+  expect(gzipSync(page).length).toBeLessThan(50_000)
+  expect(page).not.toMatch(/(src|href)="(?!data:)/)
+})
+
+test('over a server of Node, it shows a change of holder and the queue', async () => {
+  const { locks, shown } = board()
+  const server = createServer(shown.handler).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  open.push({ [Symbol.asyncDispose]: async () => void server.close() })
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const events = seen(await fetch(`${address}?api=events`), ({ changes }) => changes.length > 0)
+  const waiting = seen(await fetch(`${address}?api=events`), ({ names }) => names[0]?.waiters === 1)
+  const first = await locks.acquire('job', { owner: 'a' })
+  const second = locks.acquire('job', { owner: 'b' })
+  expect((await waiting).names[0]).toMatchObject({ name: 'job', owner: 'a', token: `${first.token}` })
+  await first.release()
+  await second
+  expect((await events).changes[0]).toMatchObject({ name: 'job', from: 'a', to: 'b' })
+  const one = await (await fetch(`${address}?api=name&name=job`)).json()
+  expect(one).toMatchObject({ waiters: [], holders: [{ owner: 'b' }, { owner: 'a' }] })
+})
+
+test('losses are unknown, not 0, to a process without leases', async () => {
+  const events = await board().shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  expect((await seen(events, () => true)).lost).toBeNull()
+})

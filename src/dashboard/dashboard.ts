@@ -1,0 +1,189 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { checkKeys, invalid } from '../contract/check.ts'
+import { LeaseError } from '../contract/errors.ts'
+import { subscribe } from '../contract/events.ts'
+import type { Locks } from '../create-locks.ts'
+import { guarded, refusal } from './guard.ts'
+import { PAGE, SOURCES } from './page.ts'
+import { Survey } from './survey.ts'
+import { detail, overview, type Process } from './view.ts'
+
+/** What a caller may do: nothing, see all names, or also break a lease. */
+export type Access = 'none' | 'read' | 'operate'
+
+/** What `authorize` judges. */
+export interface AccessContext {
+  /** Without a body. */
+  readonly request: Request
+  /** Node's request, if it came through `handler`. It carries what a framework has added, such as the user. */
+  readonly node?: IncomingMessage
+}
+
+export interface DashboardOptions {
+  /** Is called for every request. If it throws or returns anything else, the request is refused. */
+  authorize(context: AccessContext): Access | PromiseLike<Access>
+}
+
+/** The dashboard, to be mounted at any path. Disposing of it ends the streams; it does not close the locks. */
+export interface Dashboard extends AsyncDisposable {
+  /** For Node's server, Express, Fastify and Nest. It reads no body. */
+  handler(request: IncomingMessage, response: ServerResponse): void
+  /** For Hono and other servers of web standards. */
+  fetch(request: Request): Promise<Response>
+}
+
+/** Milliseconds after which a page must ask for its events again, so that withdrawn access ends. */
+const LONGEST_STREAM = 60_000
+
+const HEADERS = guarded(SOURCES)
+const known = new Set(['authorize'])
+
+/**
+ * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store only
+ * while somebody watches, for all viewers together. Throws `INVALID_ARGUMENT` without `authorize`.
+ */
+export function dashboard(locks: Pick<Locks, 'list' | 'break'>, options: DashboardOptions): Dashboard {
+  checkKeys(options, known, 'dashboard')
+  if (typeof options?.authorize !== 'function')
+    throw invalid("dashboard needs authorize, a function that returns 'none', 'read' or 'operate' for a request")
+  if (typeof locks?.list !== 'function') throw invalid('dashboard needs locks, such as createLocks(store)')
+  return new Board(locks, options)
+}
+
+class Board implements Dashboard {
+  readonly #locks: Pick<Locks, 'list' | 'break'>
+  readonly #options: DashboardOptions
+  readonly #survey: Survey
+  readonly #streams = new Set<() => void>()
+  readonly #process: Process = { acquired: 0, lost: 0 }
+  readonly #unsubscribe: readonly (() => void)[]
+
+  constructor(locks: Pick<Locks, 'list' | 'break'>, options: DashboardOptions) {
+    this.#locks = locks
+    this.#options = options
+    this.#survey = new Survey(locks)
+    this.#unsubscribe = [
+      subscribe('lease_acquired', () => {
+        this.#process.acquired += 1
+      }),
+      subscribe('lease_lost', () => {
+        this.#process.lost += 1
+      }),
+    ]
+  }
+
+  handler = (node: IncomingMessage, response: ServerResponse): void => {
+    this.#serve(node, response).catch(() => response.destroy()) // the caller has left
+  }
+
+  fetch = (request: Request): Promise<Response> => this.#answer({ request })
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    for (const end of this.#streams) end()
+    await this.#survey.close()
+  }
+
+  async #serve(node: IncomingMessage, response: ServerResponse): Promise<void> {
+    const request = requestOf(node)
+    const answer = request ? await this.#answer({ request, node }) : problem(400, 'The request is not valid')
+    response.writeHead(answer.status, Object.fromEntries(answer.headers))
+    if (answer.body && node.method !== 'HEAD') await pipeline(Readable.fromWeb(answer.body as never), response)
+    else response.end()
+  }
+
+  async #answer(context: AccessContext): Promise<Response> {
+    const { request } = context
+    const access = await this.#access(context)
+    if (access === 'none') return problem(403, 'You have no access to this dashboard')
+    const refused = refusal(request)
+    if (refused !== undefined) return problem(403, refused)
+    const { searchParams } = new URL(request.url)
+    const api = searchParams.get('api')
+    const name = searchParams.get('name') ?? ''
+    if (request.method === 'POST') {
+      if (api !== 'break') return problem(404, 'There is no such change')
+      if (access !== 'operate') return problem(403, 'You may read, but not break a lease')
+      return this.#break(name, searchParams.get('typed') ?? '')
+    }
+    if (api === null) return new Response(PAGE, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8' } })
+    if (api === 'events') return this.#events(access, request.signal)
+    if (api === 'name') return json(200, detail(name, this.#survey.latest))
+    return problem(404, 'There is no such view')
+  }
+
+  async #access(context: AccessContext): Promise<Access> {
+    try {
+      const access = await this.#options.authorize(context)
+      return access === 'read' || access === 'operate' ? access : 'none'
+    } catch {
+      return 'none'
+    }
+  }
+
+  async #break(name: string, typed: string): Promise<Response> {
+    if (name !== typed) return problem(400, 'The name that was typed is another one')
+    try {
+      const token = await this.#locks.break(name)
+      return json(200, { broken: token !== undefined, token: token?.toString() })
+    } catch (error) {
+      const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
+      return problem(isInvalid ? 400 : 502, error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  /** A line of JSON for each look. A page that reads too slowly misses looks. */
+  #events(access: Access, signal: AbortSignal): Response {
+    const encoder = new TextEncoder()
+    let end = (): void => {}
+    const body = new ReadableStream<Uint8Array>({
+      start: controller => {
+        const leave = this.#survey.watch(look => {
+          if ((controller.desiredSize ?? 0) <= 0) return
+          controller.enqueue(encoder.encode(`data: ${JSON.stringify(overview(look, access, this.#process))}\n\n`))
+        })
+        const timer = setTimeout(() => end(), LONGEST_STREAM).unref()
+        let isOver = false
+        end = () => {
+          if (isOver) return
+          isOver = true
+          leave()
+          clearTimeout(timer)
+          this.#streams.delete(end)
+          signal.removeEventListener('abort', end)
+          try {
+            controller.close()
+          } catch {
+            // The reader cancelled it.
+          }
+        }
+        this.#streams.add(end)
+        signal.addEventListener('abort', end)
+      },
+      cancel: () => end(),
+    })
+    return new Response(body, { headers: { ...HEADERS, 'content-type': 'text/event-stream' } })
+  }
+}
+
+function requestOf(node: IncomingMessage): Request | undefined {
+  try {
+    const headers = new Headers()
+    for (const [name, values = []] of Object.entries(node.headersDistinct))
+      for (const value of values) headers.append(name, value)
+    const url = new URL(node.url ?? '/', `http://${node.headers.host ?? 'localhost'}`)
+    return new Request(url, { method: node.method ?? 'GET', headers })
+  } catch {
+    return undefined
+  }
+}
+
+function json(status: number, data: unknown): Response {
+  return new Response(JSON.stringify(data), { status, headers: { ...HEADERS, 'content-type': 'application/json' } })
+}
+
+function problem(status: number, message: string): Response {
+  return json(status, { error: message })
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto'
+import { SCRIPT } from './page-script.ts'
+import { STYLE } from './page-style.ts'
+
+/** The hashes by which the policy of the page admits its own script and style. */
+export const SOURCES: { readonly script: string; readonly style: string } = {
+  script: hash(SCRIPT),
+  style: hash(STYLE),
+}
+
+/** The whole page. It has no data: the script fetches them, and shows them as text only. */
+export const PAGE: string = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Holdfast</title>
+<link rel="icon" href="data:,">
+<style>${STYLE}</style>
+</head>
+<body>
+<header><h1>Holdfast</h1><p id="state" role="status">Connecting …</p></header>
+<main id="all">
+<p id="verdict"></p>
+<dl id="facts"></dl>
+<label>Filter <input id="filter" type="search" placeholder="name, owner or note"></label>
+<div class="wide"><table>
+<thead><tr><th>Name</th><th>Holder</th><th>Left</th><th>Waiting</th><th>Note</th></tr></thead>
+<tbody id="rows"></tbody>
+</table></div>
+<h2>Changes of holder</h2>
+<ul id="changes"></ul>
+</main>
+<main id="one" hidden></main>
+<script>${SCRIPT}</script>
+</body>
+</html>
+`
+
+function hash(text: string): string {
+  return `sha256-${createHash('sha256').update(text).digest('base64')}`
+}

@@ -1,0 +1,158 @@
+import type { LeaseRecord } from '../contract/store.ts'
+import type { Locks } from '../create-locks.ts'
+import { Sight } from './sight.ts'
+
+/** Milliseconds between the beginnings of two looks, at least. */
+const SHORTEST_PAUSE = 500
+
+/** Looks may take about one part in this many of the time: 5 ms of each second. It takes the store no longer than us. */
+const SHARE = 200
+
+/** Milliseconds for which looks go on after the last viewer left. Then what was seen is forgotten. */
+const LINGER = 60_000
+
+/** Records that are read in one look. */
+const MOST_RECORDS = 5_000
+
+/** Changes of holders that are remembered. */
+const MOST_CHANGES = 50
+
+/** A name that went from one owner to another between two looks. */
+export interface Change {
+  readonly name: string
+  readonly from: string
+  readonly to: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+}
+
+/** What all viewers see. */
+export interface Look {
+  /** Milliseconds since 1970: when this was seen, and since when it is watched. */
+  readonly at: number
+  readonly since: number
+  /** Milliseconds until the next look. */
+  readonly pause: number
+  readonly sights: ReadonlyMap<string, Sight>
+  readonly changes: readonly Change[]
+  /** There are more records than were read. */
+  readonly isPartial: boolean
+  /** Why the store could not be read. Then `sights` are those of the last look that succeeded. */
+  readonly failure: string | undefined
+}
+
+/**
+ * Looks at all names for all viewers together, so their number does not load the store. The longer a look takes, the
+ * rarer it becomes.
+ */
+export class Survey {
+  readonly #locks: Pick<Locks, 'list'>
+  readonly #viewers = new Set<(look: Look) => void>()
+  #sights = new Map<string, Sight>()
+  #changes: Change[] = []
+  #since = 0
+  #isPartial = false
+  #durations: number[] = []
+  #latest: Look | undefined
+  #timer: NodeJS.Timeout | undefined
+  #looking: Promise<void> | undefined
+  #leftAt = 0
+  #closed = false
+
+  constructor(locks: Pick<Locks, 'list'>) {
+    this.#locks = locks
+  }
+
+  get latest(): Look | undefined {
+    return this.#latest
+  }
+
+  /** Calls `viewer` after each look, and now if there was one. Returns a function that ends it. */
+  watch(viewer: (look: Look) => void): () => void {
+    this.#viewers.add(viewer)
+    if (this.#latest) viewer(this.#latest)
+    if (!this.#timer && !this.#looking) this.#begin()
+    return () => {
+      this.#viewers.delete(viewer)
+      this.#leftAt = performance.now()
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearTimeout(this.#timer)
+    this.#viewers.clear()
+    await this.#looking
+  }
+
+  #begin(): void {
+    if (this.#closed) return
+    this.#timer = undefined
+    this.#looking = this.#look().finally(() => {
+      this.#looking = undefined
+      if (this.#closed) return
+      if (this.#viewers.size === 0 && performance.now() - this.#leftAt > LINGER) this.#forget()
+      else this.#timer = setTimeout(() => this.#begin(), this.#latest?.pause ?? SHORTEST_PAUSE).unref()
+    })
+  }
+
+  async #look(): Promise<void> {
+    const began = performance.now()
+    let failure: string | undefined
+    try {
+      const { records, isPartial } = await this.#read()
+      this.#isPartial = isPartial
+      this.#see(records, Date.now())
+    } catch (error) {
+      failure = error instanceof Error ? error.message : String(error)
+    }
+    // The shortest of three, because one look may have waited for a connection or for this process.
+    this.#durations = [performance.now() - began, ...this.#durations].slice(0, 3)
+    const usual = this.#durations.length === 3 ? Math.min(...this.#durations) : 0
+    const pause = Math.ceil(Math.max(SHORTEST_PAUSE, SHARE * usual))
+    const at = failure === undefined ? Date.now() : (this.#latest?.at ?? Date.now())
+    this.#latest = {
+      at,
+      since: this.#since || at,
+      pause,
+      sights: this.#sights,
+      changes: this.#changes,
+      isPartial: this.#isPartial,
+      failure,
+    }
+    for (const viewer of this.#viewers) viewer(this.#latest)
+  }
+
+  async #read(): Promise<{ records: LeaseRecord[]; isPartial: boolean }> {
+    const records: LeaseRecord[] = []
+    for await (const record of this.#locks.list()) {
+      if (records.length === MOST_RECORDS) return { records, isPartial: true }
+      records.push(record)
+    }
+    return { records, isPartial: false }
+  }
+
+  #see(records: readonly LeaseRecord[], at: number): void {
+    this.#since ||= at
+    const byName = Map.groupBy(records, ({ name }) => name)
+    for (const name of byName.keys()) if (!this.#sights.has(name)) this.#sights.set(name, new Sight(name))
+    for (const [name, sight] of this.#sights) {
+      const former = sight.holders[0]?.owner ?? ''
+      if (sight.see(byName.get(name) ?? [], at))
+        this.#changes = [{ name, from: former, to: sight.holder?.owner ?? '', at }, ...this.#changes].slice(
+          0,
+          MOST_CHANGES,
+        )
+      // A name that is free for long is dropped, so that a name for each job does not fill the memory.
+      if (!sight.holder && sight.waiters.length === 0 && at - (sight.holders[0]?.to ?? 0) > LINGER)
+        this.#sights.delete(name)
+    }
+  }
+
+  #forget(): void {
+    this.#latest = undefined
+    this.#sights = new Map()
+    this.#changes = []
+    this.#since = 0
+  }
+}

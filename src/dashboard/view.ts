@@ -1,0 +1,50 @@
+import { partOf } from '../contract/reserved.ts'
+import type { Sight } from './sight.ts'
+import type { Look } from './survey.ts'
+
+/** What this process did itself since the dashboard was made. */
+export interface Process {
+  acquired: number
+  lost: number
+}
+
+/** The first screen, as JSON. What is not known is null. Times are milliseconds. */
+export function overview(look: Look, access: string, { acquired, lost }: Process): Record<string, unknown> {
+  const { at, since, pause, sights, changes, isPartial, failure } = look
+  return {
+    ...{ at, since, pause, isPartial, access },
+    failure: failure ?? null,
+    // A process without leases can lose none, so 0 would say nothing.
+    lost: acquired + lost > 0 ? lost : null,
+    changes: changes.slice(0, 10),
+    names: [...sights.values()].map(sight => row(sight, at)),
+  }
+}
+
+/** The page of one name, from the last look: it does not ask the store. */
+export function detail(name: string, look: Look | undefined): Record<string, unknown> {
+  const sight = look?.sights.get(name)
+  const slots = [...(look?.sights.values() ?? [])].filter(each => each.name.startsWith(`${name}\u241f`))
+  return {
+    name,
+    holders: sight?.holders ?? [],
+    waiters: sight?.waiters ?? [],
+    slots: slots.map(slot => ({ title: partOf(slot.name).part, owner: slot.holder?.owner ?? null })),
+  }
+}
+
+function row({ name, holder, waiters, holders }: Sight, at: number): Record<string, unknown> {
+  const { name: base, part } = partOf(name)
+  const oldest = Math.min(...waiters.map(({ since }) => since))
+  return {
+    name,
+    title: part ? `${base} (${part})` : name,
+    owner: holder?.owner ?? null,
+    token: holder?.token?.toString() ?? null,
+    note: holder?.note ?? '',
+    remaining: holder?.remaining ?? null,
+    from: holder ? (holders[0]?.from ?? null) : null,
+    waiters: waiters.length,
+    waited: waiters.length > 0 ? at - oldest : null,
+  }
+}

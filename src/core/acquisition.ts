@@ -196,8 +196,10 @@ export class Acquisition {
     if (retryAfter > 0) this.#answeredAt = now
     if (!error.retryable) throw error
     const isOver = now + retryAfter >= this.#giveUpAt
-    this.#isOver = isOver && this.#busy !== undefined
-    if (this.#isOver || (!isOver && now < this.#answeredAt + ttl)) return
+    if (isOver ? this.#busy : now < this.#answeredAt + ttl) {
+      this.#isOver = isOver
+      return
+    }
     if (error.code !== 'OUTCOME_UNKNOWN') throw error
     const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
     throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })

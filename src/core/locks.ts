@@ -90,9 +90,7 @@ export class CoreLocks implements Leasing {
   }
 
   tryAcquire(name: string, options: TryOptions = {}): Promise<Lease | undefined> {
-    const handleOf = (held: HeldLease | Acquisition): Lease | undefined =>
-      held instanceof Acquisition ? undefined : held.handle
-    return this.#acquire('tryAcquire', name, options, handleOf)
+    return this.#acquire('tryAcquire', name, options, held => (held instanceof Acquisition ? undefined : held.handle))
   }
 
   async using<Result>(

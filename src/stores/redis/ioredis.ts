@@ -29,7 +29,7 @@ interface Single extends Connection {
   /** Once it has connected. */
   readonly condition?: { readonly select?: number } | null
   duplicate(options: object): Single
-  sendCommand?(command: Command, ...more: unknown[]): unknown
+  sendCommand(command: Command, stream?: unknown): unknown
 }
 
 /** What ioredis makes of a call. */
@@ -175,9 +175,8 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
  */
 function forgetArguments(own: Single): void {
   const { sendCommand } = own
-  if (typeof sendCommand !== 'function') return
-  own.sendCommand = (command, ...more) => {
-    const reply = sendCommand.call(own, command, ...more)
+  own.sendCommand = (command, stream) => {
+    const reply = sendCommand.call(own, command, stream)
     if (command.name === 'evalsha') command.args = []
     return reply
   }

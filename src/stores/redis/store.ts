@@ -141,7 +141,7 @@ export class RedisStore implements Store {
 
 function grantOf(answer: string, ttl: number): Grant | undefined {
   const token = tokenOf(answer)
-  return token === undefined ? undefined : { held: true, token, ttl }
+  return token ? { held: true, token, ttl } : undefined
 }
 
 function tokenOf(answer: string): bigint | undefined {

@@ -161,6 +161,7 @@ test('each failed request is reported, also when the next one succeeds', async (
 
 test.each([
   ['expired', {}],
+  ['term', { heartbeat: false }],
   ['max_hold', { maxHold: 5_000 }],
 ] as const)('a loss is told with its reason: %s', async (reason, options) => {
   const { locks, clock, store } = stage()

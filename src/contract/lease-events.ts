@@ -102,7 +102,7 @@ export interface LeaseEvents {
     /** The lease. */
     readonly lease: Lease
     /**
-     * `expired`: it was not renewed in time. `gone`: the store no longer had it. `max_hold`: it was held for `maxHold`.
+     * `expired`: it was not renewed in time. `term`: it had no heartbeat, and its term ended. `gone`: the store no longer had it. `max_hold`: it was held for `maxHold`.
      */
     readonly reason: LossReason
     /** `LEASE_LOST` or `MAX_HOLD`. */
@@ -209,4 +209,4 @@ export interface LeaseEvents {
   }
 }
 
-export type LossReason = 'expired' | 'gone' | 'max_hold'
+export type LossReason = 'expired' | 'term' | 'gone' | 'max_hold'

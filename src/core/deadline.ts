@@ -10,16 +10,18 @@ export class Deadline {
   onTime: () => void = () => {}
   readonly #clock: Clock
   readonly #background: boolean
+  readonly #heartbeat: boolean
   readonly #endsAt: number
   #at: number
   #stopTimer: (() => void) | undefined
   #isOver = false
 
   /** `sent`: the clock's time before the granted request left. */
-  constructor(clock: Clock, grant: Grant, sent: number, options: Pick<HoldOptions, 'background' | 'maxHold'>) {
-    const { background, maxHold = Number.POSITIVE_INFINITY } = options
+  constructor(clock: Clock, grant: Grant, sent: number, options: HoldOptions) {
+    const { background, heartbeat, maxHold = Number.POSITIVE_INFINITY } = options
     this.#clock = clock
     this.#background = background
+    this.#heartbeat = heartbeat
     this.maxHold = maxHold
     this.#endsAt = sent + maxHold
     this.#at = sent + grant.ttl - margin(grant.ttl)
@@ -40,7 +42,8 @@ export class Deadline {
   /** Why the lease is over, if it is. */
   passed(now: number): LossReason | undefined {
     if (now >= this.#endsAt && this.#endsAt <= this.#at) return 'max_hold'
-    return now < this.#at ? undefined : 'expired'
+    if (now < this.#at) return undefined
+    return this.#heartbeat ? 'expired' : 'term'
   }
 
   /** A renewal succeeded. */

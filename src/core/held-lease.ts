@@ -14,8 +14,6 @@ import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import { Renewals } from './renewals.ts'
 import { withdraw } from './withdraw.ts'
 
-const GONE = 'is no longer held: it expired at the store or was broken'
-
 /** Several leases that end together. */
 export interface LeaseGroup {
   /** One of them was aborted, such as by `close()`. */
@@ -163,7 +161,7 @@ export class HeldLease implements ListedLease {
     this.#stop()
     // Otherwise the store did not answer, and a release would wait for it in vain.
     const isWell = !this.renewals.unsettled && !this.renewals.inFlight
-    this.#mayBeHeld = reason === 'max_hold' || (reason === 'expired' && isWell)
+    this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && isWell)
     this.#end()
     this.#controller.abort(error)
     if (this.#core.events.lease_lost.hasSubscribers)
@@ -206,8 +204,12 @@ export class HeldLease implements ListedLease {
   }
 
   #explain(reason: LossReason): string {
-    if (reason === 'gone') return GONE
-    return reason === 'expired' ? 'was not renewed in time' : `was held for ${this.#deadline.maxHold} ms, its maxHold`
+    return {
+      expired: 'was not renewed in time',
+      term: 'has no heartbeat, and its term ended',
+      gone: 'is no longer held: it expired at the store or was broken',
+      max_hold: `was held for ${this.#deadline.maxHold} ms, its maxHold`,
+    }[reason]
   }
 
   #stop(): void {

@@ -1,8 +1,7 @@
 import { getEventListeners } from 'node:events'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { until } from '../../lab/servers/until.ts'
+import { collect } from '../../test/garbage.ts'
 import { follow, type Stage, stage } from '../../test/scripted-store.ts'
 import type { Lease } from '../contract/lease.ts'
 import { createLocks } from '../create-locks.ts'
@@ -21,10 +20,6 @@ afterEach(async () => {
   process.off('warning', note)
   if (warnings[0]) throw warnings[0]
 })
-
-// Vitest does not start its processes with --expose-gc.
-setFlagsFromString('--expose-gc')
-const collect: () => void = runInNewContext('gc')
 
 function heap(): number {
   collect()

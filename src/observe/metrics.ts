@@ -57,7 +57,7 @@ const TABLE: Readonly<Record<MetricName, Omit<Metric, 'prometheus'>>> = {
     otel: 'holdfast.lease.lost',
     unit: '{lease}',
     help: 'Leases that ended before they were released.',
-    labels: { reason: ['expired', 'gone', 'max_hold'] },
+    labels: { reason: ['expired', 'term', 'gone', 'max_hold'] },
   },
   releaseFailures: {
     kind: 'counter',

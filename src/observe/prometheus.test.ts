@@ -1,9 +1,8 @@
 import { once } from 'node:events'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
 import { until } from '../../lab/servers/until.ts'
+import { collect } from '../../test/garbage.ts'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
 import { events, subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
@@ -12,10 +11,6 @@ import { memory } from '../stores/memory/index.ts'
 import { METRICS } from './metrics.ts'
 import { type LeaseMetrics, type LeaseMetricsOptions, leaseMetrics } from './prometheus.ts'
 import { numbers } from './test/exposition.ts'
-
-// Vitest does not start its processes with --expose-gc.
-setFlagsFromString('--expose-gc')
-const collect: () => void = runInNewContext('gc')
 
 const made: LeaseMetrics[] = []
 

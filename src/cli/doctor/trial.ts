@@ -33,18 +33,26 @@ export async function tryLease(url: string, output: Output, signal: AbortSignal)
   return findings
 }
 
-/** Acquires the name, waits for it, hands it over, and releases it. */
+/** Acquires the name, changes its note, waits for it, hands it over, and releases it. */
 async function attempt(locks: Locks, name: string, signal: AbortSignal): Promise<Finding> {
-  await locks.inspect(name) // opens the connection
-  const start = performance.now()
   const first = await locks.acquire(name, { wait: 0, signal })
-  const trip = Math.round(performance.now() - start)
-  await first.annotate('holdfast doctor')
+  const trip = await quickest(() => first.annotate('holdfast doctor'))
   const next = locks.acquire(name, { wait: TTL, signal })
   await first.release()
   await (await next).release()
-  const what = `a lease was acquired, handed over and released; acquiring took ${trip} ms`
+  const what = `a lease was acquired, handed over and released; a change of it took ${trip} ms`
   if (trip < SLOW) return ok('lease', what)
   const why = 'renewals and handovers take as long'
   return warning('lease', what, why, 'run close to the server, and use a ttl of at least 100 round trips')
+}
+
+/** Milliseconds of the quickest of some calls, because a pause of this machine says nothing about the store. */
+async function quickest(call: () => Promise<unknown>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let calls = 0; calls < 5; calls += 1) {
+    const start = performance.now()
+    await call()
+    least = Math.min(least, performance.now() - start)
+  }
+  return Math.round(least)
 }

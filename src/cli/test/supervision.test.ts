@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
 import { holdFile } from './busy-file.ts'
 import {
@@ -126,13 +127,17 @@ describe('the command is dead before another process acquires the name', () => {
     const first = await beating('first', [], ['ignore-term'])
     const { command } = family(first)
     const release = holdFile(join(folder, 'leases.db'))
+    const pauses = monitorEventLoopDelay()
+    pauses.enable()
     const cut = now()
     try {
       await until(() => members(command).length === 0, 'the end of the command')
     } finally {
       release()
     }
-    expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000)
+    // Where the whole machine stands still for a while, only a fence helps.
+    const longestPause = pauses.max / 1e6
+    expect((beats('first').at(-1) as number) - cut, 'it ended within the ttl').toBeLessThan(1_000 + longestPause)
     expect(await first.ended).toMatchObject({
       code: 76,
       err: expect.stringMatching(/was not renewed and ends in .*: the command is ended/),

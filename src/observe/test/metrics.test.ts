@@ -178,7 +178,7 @@ test('Prometheus accepts the text, and the names follow its conventions', async 
 })
 
 test.each([
-  ['expired', { heartbeat: false, ttl: 300 }],
+  ['term', { heartbeat: false, ttl: 300 }],
   ['max_hold', { maxHold: 50 }],
 ] as const)('a lost lease is counted with its reason: %s', async (reason, options) => {
   const lease = await locks.acquire('a', options)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 import { type Access, type Dashboard, dashboard } from './dashboard.ts'
@@ -142,4 +142,16 @@ test('over a server of Node, it shows a change of holder and the queue', async (
 test('losses are unknown, not 0, to a process without leases', async () => {
   const events = await board().shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
   expect((await seen(events, () => true)).lost).toBeNull()
+})
+
+test('one stuck holder among 200 names is marked', async () => {
+  const { locks, shown } = board()
+  const at = vi.spyOn(Date, 'now').mockReturnValue(Date.now() - 60_000)
+  await locks.acquire('job-17', { ttl: 3_600_000 })
+  at.mockRestore()
+  for (let index = 0; index < 200; index += 1) if (index !== 17) await locks.acquire(`job-${index}`)
+  const events = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  const { names } = await seen(events, overview => overview.names.length === 200)
+  const marked = names.filter(({ signs }) => (signs as string[]).length > 0)
+  expect(marked).toMatchObject([{ name: 'job-17', signs: [expect.stringContaining('others of job-#')] }])
 })

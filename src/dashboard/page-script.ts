@@ -24,9 +24,21 @@ function span(ms) {
   return s < 10 ? s.toFixed(1) + ' s' : s < 120 ? Math.round(s) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' : Math.round(s / 3600) + ' h'
 }
 const clock = at => new Date(at).toLocaleTimeString()
-// The longest wait first, then names with changes, then those with the least time left.
+// Holders that may be stuck first, then the longest wait, then the longest hold: rows then seldom change places.
 function order(a, b) {
-  return (b.waited ?? -1) - (a.waited ?? -1) || (a.remaining ?? 1e15) - (b.remaining ?? 1e15) || (a.name < b.name ? -1 : 1)
+  return b.signs.length - a.signs.length || (b.waited ?? -1) - (a.waited ?? -1) || (b.held ?? -1) - (a.held ?? -1) || (a.name < b.name ? -1 : 1)
+}
+const go = name => { location.hash = encodeURIComponent(name) }
+const held = each => each.held === null ? '' : (each.isSinceGrant ? '' : 'at least ') + span(each.held)
+// The answer to "is anything wrong?", and a link to it.
+function judge(say, why, each) {
+  $('verdict').className = $('why').className = look.failure !== null || each?.signs.length > 0 ? 'bad' : ''
+  put($('say'), say)
+  put($('why'), why)
+  $('lead').hidden = !each
+  if (!each) return
+  put($('lead'), each.title)
+  $('lead').onclick = () => go(each.name)
 }
 function facts(list) {
   $('facts').replaceChildren(...list.map(([term, value]) => {
@@ -37,19 +49,21 @@ function facts(list) {
 }
 function render() {
   const { names, changes } = look
-  const held = names.filter(each => each.owner !== null)
-  const waits = names.filter(each => each.waited !== null).sort(order)
+  const taken = names.filter(each => each.owner !== null)
+  const stuck = names.filter(each => each.signs.length > 0).sort(order)
+  const waits = names.filter(each => each.waited !== null).sort((a, b) => b.waited - a.waited)
   const first = waits[0]
-  const verdict = $('verdict')
-  verdict.className = look.failure !== null ? 'bad' : ''
-  put(verdict, look.failure !== null ? 'The store cannot be read: ' + look.failure
-    : first ? 'Longest wait: ' + first.title + ', at least ' + span(first.waited) : 'Nobody waits')
+  if (look.failure !== null) judge('The store cannot be read', look.failure)
+  else if (stuck[0]) judge(stuck.length > 1 ? stuck.length + ' holders may be stuck, first' : 'May be stuck:', stuck[0].signs[0] + (stuck[0].waiters > 0 ? '. Waiting: ' + stuck[0].waiters : ''), stuck[0])
+  else if (first) judge('Longest wait:', 'At least ' + span(first.waited), first)
+  else judge('Nobody waits, and no holder seems stuck', '')
+  const known = text => look.failure !== null ? 'unknown' : text
   const least = look.isPartial ? 'at least ' : ''
-  const count = list => look.failure !== null ? 'unknown' : least + list
   facts([
-    ['Names held', count(held.length)],
-    ['Waiting', count(names.reduce((sum, each) => sum + each.waiters, 0))],
-    ['Oldest wait, as seen', look.failure !== null ? 'unknown' : first ? span(first.waited) : 'none'],
+    ['Names held', known(least + taken.length)],
+    ['May be stuck', known(least + stuck.length)],
+    ['Waiting', known(least + names.reduce((sum, each) => sum + each.waiters, 0))],
+    ['Oldest wait, as seen', known(first ? span(first.waited) : 'none')],
     ['Changes of holder since ' + clock(look.since), String(changes.length) + (changes.length === 10 ? ' or more' : '')],
     ['Leases lost by this process', look.lost === null ? 'unknown' : String(look.lost)],
   ])
@@ -64,20 +78,20 @@ function render() {
     if (!row) {
       row = el('tr')
       const link = el('button', each.title, 'name')
-      link.onclick = () => { location.hash = encodeURIComponent(each.name) }
+      link.onclick = () => go(each.name)
       const cell = el('td')
-      cell.append(link)
-      row.append(cell, ...['Held by', 'Left', 'Waiting', 'Note'].map(title => {
+      cell.append(link, el('span', '', 'sign'))
+      row.append(cell, ...['Held by', 'Held for', 'Left', 'Waiting', 'Note'].map(title => {
         const made = el('td')
         made.dataset.title = title
         return made
       }))
       rows.set(each.name, row)
     }
-    put(row.children[1], each.owner ?? 'free')
-    put(row.children[2], each.owner === null ? '' : span(each.remaining))
-    put(row.children[3], each.waiters === 0 ? '' : each.waiters + ', ' + span(each.waited))
-    put(row.children[4], each.note)
+    const texts = [each.owner ?? 'free', held(each), each.owner === null ? '' : span(each.remaining),
+      each.waiters === 0 ? '' : each.waiters + ', ' + span(each.waited), each.note]
+    put(row.firstChild.lastChild, each.signs.join('. '))
+    texts.forEach((text, index) => put(row.children[index + 1], text))
     const at = before === null ? $('rows').firstChild : before.nextSibling
     if (at !== row) $('rows').insertBefore(row, at)
     before = row
@@ -104,12 +118,12 @@ async function renderOne() {
   }
   const answer = await fetch(url({ api: 'name', name }), { headers })
   if (!answer.ok || shown !== name) return
-  const { holders, waiters, slots } = await answer.json()
+  const { signs, holders, waiters, slots } = await answer.json()
   const row = look.names.find(each => each.name === name)
   const state = row?.owner != null
-    ? 'Held by ' + row.owner + ', token ' + row.token + ', ' + span(row.remaining) + ' left unless renewed' + (row.note && '. Note: ' + row.note)
+    ? 'Held by ' + row.owner + ', token ' + row.token + ', for ' + held(row) + ', ' + span(row.remaining) + ' left unless renewed' + (row.note && '. Note: ' + row.note)
     : 'Not held, as of ' + clock(look.at)
-  page.querySelector('.body').replaceChildren(el('p', state),
+  page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), el('p', state),
     ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + ', seen for ' + span(look.at - each.since)), 'Nobody waits'),
     ...(slots.length > 0 ? section('Slots', slots.map(each => each.title + ': ' + (each.owner ?? 'free')), '') : []),
     ...section('Holders since ' + clock(look.since), holders.map(each =>
@@ -163,9 +177,10 @@ async function follow() {
 async function run() {
   for (;;) {
     try { await follow() } catch (error) {
-      const verdict = $('verdict')
-      verdict.className = 'bad'
-      put(verdict, 'Not connected: what is shown may be old')
+      $('verdict').className = 'bad'
+      put($('say'), 'Not connected: what is shown may be old')
+      $('lead').hidden = true
+      put($('why'), '')
       put($('state'), String(error.message))
       await new Promise(resolve => setTimeout(resolve, 1000))
     }

@@ -22,11 +22,12 @@ export const PAGE: string = `<!doctype html>
 <body>
 <header><h1>Holdfast</h1><p id="state" role="status">Connecting …</p></header>
 <main id="all">
-<p id="verdict"></p>
+<p id="verdict"><span id="say"></span> <button id="lead" class="name" hidden></button></p>
+<p id="why"></p>
 <dl id="facts"></dl>
 <label>Filter <input id="filter" type="search" placeholder="name, owner or note"></label>
 <div class="wide"><table>
-<thead><tr><th>Name</th><th>Holder</th><th>Left</th><th>Waiting</th><th>Note</th></tr></thead>
+<thead><tr><th>Name</th><th>Holder</th><th>Held for</th><th>Left</th><th>Waiting</th><th>Note</th></tr></thead>
 <tbody id="rows"></tbody>
 </table></div>
 <h2>Changes of holder</h2>

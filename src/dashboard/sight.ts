@@ -1,16 +1,8 @@
 import type { LeaseRecord } from '../contract/store.ts'
+import { Hold } from './hold.ts'
 
 /** Holders of a name that are remembered. */
-const KEPT_HOLDERS = 20
-
-/** Somebody who held a name, as it was seen. */
-export interface PastHolder {
-  readonly owner: string
-  readonly token: string
-  /** Milliseconds since 1970, by the clock of this process: when it was first and last seen. */
-  readonly from: number
-  to: number
-}
+const KEPT_HOLDS = 20
 
 /** A waiter, in the order of the store. */
 export interface SeenWaiter {
@@ -23,32 +15,40 @@ export interface SeenWaiter {
 /** What was seen of one name. */
 export class Sight {
   readonly name: string
+  /** When it is held. */
   holder: LeaseRecord | undefined
   waiters: readonly SeenWaiter[] = []
-  /** The newest first. */
-  readonly holders: PastHolder[] = []
+  /** The leases that were seen, the newest first. The first is that of the holder, if it is held. */
+  readonly holds: Hold[] = []
+  #isKnown = false
 
   constructor(name: string) {
     this.name = name
   }
 
-  /** Takes in the records of one look at time `at`. Returns whether another owner holds the name than before. */
-  see(records: readonly LeaseRecord[], at: number): boolean {
+  /** The present lease. */
+  get hold(): Hold | undefined {
+    return this.holder && this.holds[0]
+  }
+
+  /** Takes in the records of one look at time `at`. Returns the lease that ended since the last look. */
+  see(records: readonly LeaseRecord[], at: number): Hold | undefined {
+    const last = this.hold
     this.holder = records.find(({ state }) => state === 'held')
     const known = new Map(this.waiters.map(({ owner, since }) => [owner, since]))
     this.waiters = records
       .filter(({ state }) => state === 'waiting')
       .map(({ owner, note }) => ({ owner, note, since: known.get(owner) ?? at }))
-    if (!this.holder) return false
-    const { owner } = this.holder
-    const token = `${this.holder.token ?? ''}`
-    const [last] = this.holders
-    if (last?.token === token) {
-      last.to = at
-      return false
+    const wasKnown = this.#isKnown
+    this.#isKnown = true
+    if (this.holder && last && last.token === `${this.holder.token ?? ''}`) {
+      last.see(this.holder, at)
+      return undefined
     }
-    this.holders.unshift({ owner, token, from: at, to: at })
-    this.holders.length = Math.min(this.holders.length, KEPT_HOLDERS)
-    return last !== undefined && last.owner !== owner
+    if (this.holder) {
+      this.holds.unshift(new Hold(this.holder, at, wasKnown))
+      this.holds.length = Math.min(this.holds.length, KEPT_HOLDS)
+    }
+    return last
   }
 }

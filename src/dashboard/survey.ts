@@ -1,6 +1,8 @@
 import type { LeaseRecord } from '../contract/store.ts'
 import type { Locks } from '../create-locks.ts'
+import type { Hold } from './hold.ts'
 import { Sight } from './sight.ts'
+import { Kinds, type Sign } from './signs.ts'
 
 /** Milliseconds between the beginnings of two looks, at least. */
 const SHORTEST_PAUSE = 500
@@ -35,6 +37,8 @@ export interface Look {
   readonly pause: number
   readonly sights: ReadonlyMap<string, Sight>
   readonly changes: readonly Change[]
+  /** Why holders may be stuck, by name. */
+  readonly signs: ReadonlyMap<string, readonly Sign[]>
   /** There are more records than were read. */
   readonly isPartial: boolean
   /** Why the store could not be read. Then `sights` are those of the last look that succeeded. */
@@ -50,6 +54,7 @@ export class Survey {
   readonly #viewers = new Set<(look: Look) => void>()
   #sights = new Map<string, Sight>()
   #changes: Change[] = []
+  #kinds = new Kinds()
   #since = 0
   #isPartial = false
   #durations: number[] = []
@@ -117,6 +122,7 @@ export class Survey {
       pause,
       sights: this.#sights,
       changes: this.#changes,
+      signs: this.#kinds.signs(this.#holds()),
       isPartial: this.#isPartial,
       failure,
     }
@@ -137,22 +143,29 @@ export class Survey {
     const byName = Map.groupBy(records, ({ name }) => name)
     for (const name of byName.keys()) if (!this.#sights.has(name)) this.#sights.set(name, new Sight(name))
     for (const [name, sight] of this.#sights) {
-      const former = sight.holders[0]?.owner ?? ''
-      if (sight.see(byName.get(name) ?? [], at))
-        this.#changes = [{ name, from: former, to: sight.holder?.owner ?? '', at }, ...this.#changes].slice(
-          0,
-          MOST_CHANGES,
-        )
+      const former = sight.holds[0]?.owner
+      const ended = sight.see(byName.get(name) ?? [], at)
+      if (ended) this.#kinds.ended(name, ended.age)
+      const owner = sight.holder?.owner
+      if (former !== undefined && owner !== undefined && former !== owner)
+        this.#changes = [{ name, from: former, to: owner, at }, ...this.#changes].slice(0, MOST_CHANGES)
       // A name that is free for long is dropped, so that a name for each job does not fill the memory.
-      if (!sight.holder && sight.waiters.length === 0 && at - (sight.holders[0]?.to ?? 0) > LINGER)
+      if (!sight.holder && sight.waiters.length === 0 && at - (sight.holds[0]?.seen ?? 0) > LINGER)
         this.#sights.delete(name)
     }
+  }
+
+  #holds(): Map<string, Hold> {
+    const holds = new Map<string, Hold>()
+    for (const { name, hold } of this.#sights.values()) if (hold) holds.set(name, hold)
+    return holds
   }
 
   #forget(): void {
     this.#latest = undefined
     this.#sights = new Map()
     this.#changes = []
+    this.#kinds = new Kinds()
     this.#since = 0
   }
 }

@@ -1,5 +1,6 @@
 import { partOf } from '../contract/reserved.ts'
 import type { Sight } from './sight.ts'
+import type { Sign } from './signs.ts'
 import type { Look } from './survey.ts'
 
 /** What this process did itself since the dashboard was made. */
@@ -10,14 +11,14 @@ export interface Process {
 
 /** The first screen, as JSON. What is not known is null. Times are milliseconds. */
 export function overview(look: Look, access: string, { acquired, lost }: Process): Record<string, unknown> {
-  const { at, since, pause, sights, changes, isPartial, failure } = look
+  const { at, since, pause, sights, signs, changes, isPartial, failure } = look
   return {
     ...{ at, since, pause, isPartial, access },
     failure: failure ?? null,
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,
     changes: changes.slice(0, 10),
-    names: [...sights.values()].map(sight => row(sight, at)),
+    names: [...sights.values()].map(sight => row(sight, signs.get(sight.name) ?? [], at)),
   }
 }
 
@@ -27,13 +28,14 @@ export function detail(name: string, look: Look | undefined): Record<string, unk
   const slots = [...(look?.sights.values() ?? [])].filter(each => each.name.startsWith(`${name}\u241f`))
   return {
     name,
-    holders: sight?.holders ?? [],
+    signs: (look?.signs.get(name) ?? []).map(({ text }) => text),
+    holders: sight?.holds.map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })) ?? [],
     waiters: sight?.waiters ?? [],
     slots: slots.map(slot => ({ title: partOf(slot.name).part, owner: slot.holder?.owner ?? null })),
   }
 }
 
-function row({ name, holder, waiters, holders }: Sight, at: number): Record<string, unknown> {
+function row({ name, holder, hold, waiters }: Sight, signs: readonly Sign[], at: number): Record<string, unknown> {
   const { name: base, part } = partOf(name)
   const oldest = Math.min(...waiters.map(({ since }) => since))
   return {
@@ -43,7 +45,9 @@ function row({ name, holder, waiters, holders }: Sight, at: number): Record<stri
     token: holder?.token?.toString() ?? null,
     note: holder?.note ?? '',
     remaining: holder?.remaining ?? null,
-    from: holder ? (holders[0]?.from ?? null) : null,
+    held: hold?.age ?? null,
+    isSinceGrant: hold?.isSinceGrant ?? false,
+    signs: signs.map(({ text }) => text),
     waiters: waiters.length,
     waited: waiters.length > 0 ? at - oldest : null,
   }

@@ -1,0 +1,73 @@
+import type { LeaseRecord } from '../contract/store.ts'
+
+/** Tokens before this are counters or revisions, not times: microseconds since 1970, in 2020. */
+const EARLIEST = 1_577_836_800_000_000n
+
+/** Milliseconds by which the time left must rise against the clock before that counts as a renewal. */
+const RISE = 50
+
+/** Changes of a note that are remembered. */
+const KEPT_INTERVALS = 20
+
+/** What was seen of one lease, from its grant to its end. */
+export class Hold {
+  readonly owner: string
+  readonly token: string
+  /** Milliseconds since 1970: when it was granted, or first seen. Its holder may hold it for longer. */
+  readonly since: number
+  /** Is `since` the grant, by the token or because the name was watched before? */
+  readonly isSinceGrant: boolean
+  /** Milliseconds since 1970, when it was last seen. */
+  seen: number
+  /** Milliseconds: the most time left that was seen, which is nearly its ttl. */
+  most = 0
+  remaining = 0
+  /** Was it seen to be renewed? */
+  isRenewed = false
+  /** Milliseconds since 1970, since when the note was not seen to change. */
+  noteSince: number
+  /** Milliseconds between changes of the note. */
+  readonly noteIntervals: number[] = []
+  #note: string
+
+  constructor(record: LeaseRecord, at: number, wasWatched: boolean) {
+    const granted = timeOf(record.token, at)
+    this.owner = record.owner
+    this.token = `${record.token ?? ''}`
+    this.since = granted ?? at
+    this.isSinceGrant = granted !== undefined || wasWatched
+    this.seen = at
+    this.noteSince = at
+    this.#note = record.note
+    this.see(record, at)
+  }
+
+  /** Takes in what a look at time `at` showed. */
+  see({ remaining, note }: LeaseRecord, at: number): void {
+    const expected = this.remaining - (at - this.seen)
+    if (at > this.seen && remaining > expected + RISE) this.isRenewed = true
+    this.seen = at
+    this.remaining = remaining
+    this.most = Math.max(this.most, remaining)
+    if (note === this.#note) return
+    this.noteIntervals.push(at - this.noteSince)
+    if (this.noteIntervals.length > KEPT_INTERVALS) this.noteIntervals.shift()
+    this.#note = note
+    this.noteSince = at
+  }
+
+  /** Milliseconds for which it was held, at least. */
+  get age(): number {
+    return this.seen - this.since
+  }
+}
+
+/**
+ * When a lease was granted, if its token says so. Most stores never hand out a token below their wall clock in
+ * microseconds. A token may be above it, so one that is later than now says nothing.
+ */
+function timeOf(token: bigint | undefined, now: number): number | undefined {
+  if (token === undefined || token < EARLIEST) return undefined
+  const time = Number(token / 1000n)
+  return time <= now ? time : undefined
+}

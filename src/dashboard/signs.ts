@@ -1,0 +1,92 @@
+import { MARKER_SUFFIX } from '../contract/reserved.ts'
+import type { Hold } from './hold.ts'
+import { span } from './span.ts'
+
+/** Why a holder may be stuck. It is a guess: no store sees whether work makes progress. */
+export interface Sign {
+  /** Not renewed as before; held for far longer than others of its kind; a note that no longer changes. */
+  readonly kind: 'not renewed' | 'long' | 'note'
+  /** For people. */
+  readonly text: string
+}
+
+/** A lease that was renewed before has less of its ttl left only if two renewals in a row failed. */
+const LEAST_LEFT = 0.45
+
+/** So many times longer than nine of ten others is long. */
+const FAR = 5
+
+/** Milliseconds: what is shorter is never long. */
+const SHORTEST = 10_000
+
+/** With fewer leases nothing is usual. */
+const ENOUGH = 5
+
+/** Ended leases of a kind that are remembered, and kinds. */
+const KEPT = 100
+const KEPT_KINDS = 1_000
+
+/** How long leases of each kind last. Names of one kind differ in numbers only: `invoices-7` and `invoices-8`. */
+export class Kinds {
+  readonly #ended = new Map<string, number[]>()
+
+  /** A lease has ended that was held for so many ms. */
+  ended(name: string, age: number): void {
+    const kind = kindOf(name)
+    const ages = this.#ended.get(kind) ?? []
+    this.#ended.delete(kind) // the kind that ended last becomes the last to be forgotten
+    this.#ended.set(kind, [...ages.slice(1 - KEPT), age])
+    const [oldest] = this.#ended.keys()
+    if (this.#ended.size > KEPT_KINDS && oldest !== undefined) this.#ended.delete(oldest)
+  }
+
+  /** The signs of these leases, by name. What is usual for a kind are its ended leases, else all that are held now. */
+  signs(holds: ReadonlyMap<string, Hold>): ReadonlyMap<string, readonly Sign[]> {
+    const present = new Map<string, number[]>()
+    for (const [name, { age }] of holds) {
+      const kind = kindOf(name)
+      const ages = present.get(kind)
+      if (ages) ages.push(age)
+      else present.set(kind, [age])
+    }
+    const usual = new Map<string, number | undefined>()
+    for (const [kind, ages] of present) usual.set(kind, mostOf(this.#ended.get(kind) ?? []) ?? mostOf(ages))
+    const found = new Map<string, readonly Sign[]>()
+    for (const [name, hold] of holds) {
+      const all = [notRenewed(name, hold), sameNote(hold), long(name, hold, usual.get(kindOf(name)))]
+      const signs = all.filter(sign => sign !== undefined)
+      if (signs.length > 0) found.set(name, signs)
+    }
+    return found
+  }
+}
+
+/** The kind of a name: the name with `#` in place of numbers and UUIDs. */
+export function kindOf(name: string): string {
+  return name.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|\d+/gi, '#')
+}
+
+/** A marker is never renewed, nor a lease of a fixed term: hence only what was seen to be renewed before. */
+function notRenewed(name: string, { isRenewed, remaining, most }: Hold): Sign | undefined {
+  if (!isRenewed || name.endsWith(MARKER_SUFFIX) || remaining > LEAST_LEFT * most) return undefined
+  return { kind: 'not renewed', text: `Not renewed for ${span(most - remaining)}, ends in ${span(remaining)}` }
+}
+
+function long(name: string, { age, isSinceGrant }: Hold, usual: number | undefined): Sign | undefined {
+  if (usual === undefined || age < SHORTEST || age < FAR * usual || name.endsWith(MARKER_SUFFIX)) return undefined
+  const held = `${isSinceGrant ? '' : 'at least '}${span(age)}`
+  return { kind: 'long', text: `Held for ${held}, others of ${kindOf(name)} for ${span(usual)} or less` }
+}
+
+function sameNote({ noteIntervals, noteSince, seen }: Hold): Sign | undefined {
+  const longest = Math.max(...noteIntervals)
+  const same = seen - noteSince
+  if (noteIntervals.length < 3 || same < SHORTEST || same < FAR * longest) return undefined
+  return { kind: 'note', text: `Its note is the same for ${span(same)}, and changed within ${span(longest)} before` }
+}
+
+/** What nine of ten of these are at most. `undefined`: there are too few. */
+function mostOf(ages: readonly number[]): number | undefined {
+  if (ages.length < ENOUGH) return undefined
+  return ages.toSorted((a, b) => a - b)[Math.floor(0.9 * (ages.length - 1))]
+}

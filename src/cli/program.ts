@@ -8,6 +8,7 @@ const COMMANDS = new Map<string, () => Promise<(args: readonly string[]) => Prom
     run: async () => (await import('./run/run.ts')).run,
     elect: async () => (await import('./run/elect.ts')).elect,
     ls: async () => (await import('./show/ls.ts')).ls,
+    top: async () => (await import('./show/top/top.ts')).top,
     inspect: async () => (await import('./show/inspect.ts')).inspect,
     break: async () => (await import('./show/break.ts')).breakLease,
     doctor: async () => (await import('./doctor/doctor.ts')).doctor,

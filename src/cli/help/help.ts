@@ -6,7 +6,7 @@ import { DASHBOARD } from './dashboard.ts'
 import { DOCTOR } from './doctor.ts'
 import { PROVE } from './prove.ts'
 import { DEMO, ELECT, RUN } from './run.ts'
-import { BREAK, FENCE, INSPECT, LS, MIGRATE, TTL } from './show.ts'
+import { BREAK, FENCE, INSPECT, LS, MIGRATE, TOP, TTL } from './show.ts'
 
 /** Characters of a line. */
 const WIDTH = 100
@@ -25,6 +25,7 @@ export const COMMANDS: ReadonlyMap<string, CommandHelp> = new Map(
     run: RUN,
     elect: ELECT,
     ls: LS,
+    top: TOP,
     inspect: INSPECT,
     break: BREAK,
     doctor: DOCTOR,

@@ -11,9 +11,46 @@ export const LS: CommandHelp = {
   examples: [
     ['holdfast ls'],
     ['holdfast ls nightly-', 'names that begin with nightly-'],
+    ['holdfast ls --watch --json', 'one JSON object for each line'],
     [`holdfast ls --json | jq '.[] | select(.state == "held") | .name'`],
   ],
+  options: [
+    {
+      flags: '--watch',
+      text: 'Then prints a line for each change it sees',
+      default: 'off',
+    },
+  ],
+}
+
+export const TOP: CommandHelp = {
+  usage: 'top [PREFIX] [options]',
+  entry: 'top [PREFIX]',
+  summary: 'Shows holders and waiters on a live screen',
+  text: [
+    'Shows all names on a live screen, those with the most trouble first: holders that may be stuck, names that were just taken over, and long waits. Enter opens one name.',
+    'Without a terminal, or with --json, it looks once and prints what it saw.',
+  ],
+  examples: [
+    ['holdfast top --store redis://cache:6379'],
+    ['holdfast top nightly-', 'names that begin with nightly-'],
+    [`holdfast top --json | jq '.names[] | select(.troubles != []) | .name'`],
+  ],
   options: [],
+  sections: [
+    {
+      title: 'Keys',
+      rows: [
+        ['Up, Down, PgUp, PgDn', 'Choose a name; also k, j, Home and End'],
+        ['Enter', 'Opens the name: holder, queue, slots, nodes, past holders'],
+        ['Esc', 'Goes back, and shows all names again'],
+        ['/', 'Shows the names with a text in their name, owner or note'],
+        ['b', 'Breaks the lease, after its name was typed'],
+        ['p', 'Pauses the screen'],
+        ['q', 'Quits; also Ctrl-C'],
+      ],
+    },
+  ],
 }
 
 export const INSPECT: CommandHelp = {

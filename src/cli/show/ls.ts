@@ -3,19 +3,26 @@ import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
 import { table } from './table.ts'
+import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
 
 /** `holdfast ls`: lists each holder, followed by its waiters in queue order. The slots of a shared name are together. */
 export function ls(args: readonly string[]): Promise<number> {
-  return query('ls', 'PREFIX', args, async ({ argument: prefix, locks, output }) => {
+  const answer: Parameters<typeof query>[3] = async asked => {
+    const { argument: prefix, locks, output, values } = asked
+    if (values.watch === true) {
+      await watch(asked)
+      return 0
+    }
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
     const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flat().map(row)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
     return 0
-  })
+  }
+  return query('ls', 'PREFIX', args, answer, { watch: { type: 'boolean' } })
 }
 
 function row({ name: lease, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {

@@ -9,6 +9,8 @@ import { storeUrl } from '../store-url.ts'
 export interface Query {
   /** NAME, or PREFIX (empty if it is missing). */
   readonly argument: string
+  /** Of the store. It may have a password. */
+  readonly url: string
   readonly locks: Locks
   readonly output: Output
   /** The options of this command alone. */
@@ -26,9 +28,10 @@ export async function query(
   const { values, positionals } = parse(command, [...args], { ...COMMON, ...options })
   const argument = what === 'NAME' ? one(command, what, positionals) : (atMostOne(command, what, positionals) ?? '')
   const output = new Output(values)
-  const locks = await connect(storeUrl(values.store, output))
+  const url = storeUrl(values.store, output)
+  const locks = await connect(url)
   try {
-    return await answer({ argument, locks, output, values })
+    return await answer({ argument, url, locks, output, values })
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -8,6 +8,29 @@ async function waiting(name: string, ...options: string[]): Promise<void> {
   await running.reports('waiting')
 }
 
+describe('holdfast ls --watch', () => {
+  test('prints what is held, then a line for each change, until a signal', async () => {
+    const nightly = await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+    const watching = start(['ls', 'night', '--watch'])
+    await watching.prints(/^\S+Z {2}held {5}nightly {2}alice {2}\d+ {2}invoices\n$/)
+    await waiting('nightly', '--owner', 'bob')
+    await watching.prints(/Z {2}waiting {2}nightly {2}1\n/)
+    nightly.kill('SIGTERM')
+    await watching.prints(/Z {2}(held {5}nightly {2}bob|free {5}nightly)/)
+    watching.kill('SIGINT')
+    expect(await watching.ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('prints a JSON object for each line, and fails if the store cannot be read', async () => {
+    await holding('nightly', '--owner', 'alice')
+    const watching = start(['ls', '--watch', '--json'])
+    await watching.prints('\n')
+    expect(JSON.parse(watching.out)).toMatchObject({ event: 'held', name: 'nightly', owner: 'alice', waiters: 0 })
+    const failed = await holdfast(['ls', '--watch'], { env: { HOLDFAST_STORE: 'redis://127.0.0.1:1' } })
+    expect(failed).toMatchObject({ code: 69, out: '' })
+  })
+})
+
 describe('holdfast ls', () => {
   test('reports that no name is held', async () => {
     expect(await holdfast(['ls'])).toMatchObject({ code: 0, out: 'no name is held\n', err: '' })

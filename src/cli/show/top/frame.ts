@@ -1,0 +1,146 @@
+import { span } from '../../../dashboard/span.ts'
+import type { Look } from '../../../dashboard/survey.ts'
+import { printable } from '../../output.ts'
+import { chosenColumns } from './columns.ts'
+import { nameLines } from './name.ts'
+import type { State } from './state.ts'
+import { filled, type Line, type Run } from './text.ts'
+
+/** What is not of the state. */
+export interface Surroundings {
+  readonly columns: number
+  readonly rows: number
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** The store, without its password. */
+  readonly store: string
+  readonly prefix: string
+  /** Nodes of the opened name, if it has any. */
+  readonly nodes: readonly string[]
+}
+
+const KEYS: readonly (readonly [key: string, effect: string])[] = [
+  ['↑↓', 'choose'],
+  ['Enter', 'open'],
+  ['/', 'filter'],
+  ['b', 'break'],
+  ['p', 'pause'],
+  ['q', 'quit'],
+]
+
+/** Columns: with fewer, two keys are not named. */
+const NARROW = 60
+
+/** The whole screen. */
+export function frame(state: State, around: Surroundings): Line[] {
+  const { columns, rows } = around
+  const head = headOf(state, around)
+  const foot = [status(state), footer(state, columns)]
+  const space = Math.max(0, rows - head.length - foot.length)
+  const body = state.opened === undefined ? list(state, space, columns) : nameLines(state, around, space)
+  const lines: Line[] = [...head, ...body.slice(0, space)]
+  while (lines.length < rows - foot.length) lines.push([])
+  return [...lines, ...foot]
+    .slice(0, rows)
+    .map(line => line.map(([text, style = 'plain']): Run => [printable(text), style]))
+}
+
+/** All names as text, for a file or a pipe. */
+export function printed(state: State, around: Surroundings): string {
+  const lines = [...headOf(state, around), ...list(state, state.rows.length + 1, around.columns, false)]
+  return lines.map(line => printable(line.map(([text]) => text).join('')).trimEnd()).join('\n')
+}
+
+function headOf(state: State, around: Surroundings): Line[] {
+  const { look } = state
+  if (!look) return [header(state, around), [['Looking …']], []]
+  return [header(state, around), verdict(state, look), counts(state, look), []]
+}
+
+function header({ look, isPaused }: State, { columns, now, store, prefix }: Surroundings): Line {
+  const left = `holdfast top  ${store}${prefix && `  ${prefix}…`}`
+  if (!look) return [[left, 'bold']]
+  const age = now - look.at
+  const seen = isPaused
+    ? 'paused'
+    : age < Math.max(2_000, 2 * look.pause)
+      ? `every ${span(look.pause)}`
+      : `seen ${span(age)} ago`
+  return [
+    [filled(left, columns - seen.length - 1), 'bold'],
+    [` ${seen}`, isPaused || seen.startsWith('seen') ? 'warn' : 'dim'],
+  ]
+}
+
+/** The answer to "is anything wrong?". */
+function verdict(state: State, { failure, signs }: Look): Line {
+  if (failure !== undefined) return [[`The store cannot be read: ${failure}`, 'bad']]
+  const [first] = state.all
+  if (signs.size > 0 && first)
+    return [[`${signs.size > 1 ? `${signs.size} holders may be stuck, first` : 'May be stuck:'} ${first.title}`, 'bad']]
+  const longest = state.all
+    .filter(({ waited }) => waited !== undefined)
+    .sort((a, b) => (b.waited ?? 0) - (a.waited ?? 0))[0]
+  if (longest) return [[`Longest wait: ${longest.title}, at least ${span(longest.waited ?? 0)}`, 'warn']]
+  return [['Nobody waits, and no holder seems stuck']]
+}
+
+function counts(state: State, { changes, failure, isPartial, since }: Look): Line {
+  const held = state.all.filter(row => row.held).length
+  const waiting = state.all.reduce((sum, { waiters }) => sum + waiters.length, 0)
+  const least = isPartial ? 'at least ' : ''
+  const time = new Date(since).toTimeString().slice(0, 8)
+  const now = failure === undefined ? `${least}${held} held, ${waiting} waiting` : 'Held and waiting: unknown'
+  return [[`${now}, ${changes.length} taken over since ${time}`, 'dim']]
+}
+
+function list(state: State, space: number, columns: number, hasChoice = true): Line[] {
+  state.fit(space - 1)
+  const shown = state.rows.slice(state.first, state.first + space - 1)
+  if (state.rows.length === 0) return [[[state.filter ? 'No name has this text' : 'No name is held', 'dim']]]
+  const chosen = chosenColumns(state.rows, columns - 4)
+  const title: Line = [['    '], [chosen.map(({ title: text, width }) => filled(text, width)).join('  '), 'bold']]
+  const lines = shown.map((row, index): Line => {
+    const isChosen = hasChoice && state.first + index === state.chosen
+    const mark = `${isChosen ? '>' : ' '} ${row.troubles.length > 0 ? '!' : ' '} `
+    const text = chosen.map(({ cell, width }) => filled(printable(cell(row, width)), width)).join('  ')
+    return [
+      [
+        filled(mark + text, columns),
+        isChosen ? 'chosen' : row.troubles.length > 0 ? 'bad' : row.held ? 'plain' : 'dim',
+      ],
+    ]
+  })
+  return [title, ...lines]
+}
+
+/** What the chosen row or the last key says. */
+function status({ prompt, message, opened, rows, chosen }: State): Line {
+  if (prompt?.kind === 'break')
+    return [[`To break ${prompt.title}, type its name. Its holder may work until its next renewal.`, 'warn']]
+  if (message) return [[message, 'warn']]
+  const row = opened === undefined ? rows[chosen] : undefined
+  return [[row?.troubles.join('. ') ?? '', 'bad']]
+}
+
+function footer({ prompt, filter, opened }: State, columns: number): Line {
+  if (prompt?.kind === 'break')
+    return [
+      [`Name: ${prompt.text}_`, 'bold'],
+      ['   Enter: break   Esc: keep', 'dim'],
+    ]
+  if (prompt)
+    return [
+      [`/${prompt.text}_`, 'bold'],
+      ['   Enter: done   Esc: show all', 'dim'],
+    ]
+  const fitting = columns < NARROW ? KEYS.filter(([key]) => key !== '↑↓' && key !== 'p') : KEYS
+  const keys = opened === undefined ? fitting : [['Esc', 'back'] as const, ...KEYS.slice(3)]
+  return [
+    ...keys.flatMap(([key, effect]): Run[] => [
+      [key, 'bold'],
+      [` ${effect}  `, 'dim'],
+    ]),
+    ...(filter && opened === undefined ? [[`/${filter}`, 'warn'] as Run] : []),
+  ]
+}

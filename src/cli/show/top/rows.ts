@@ -1,0 +1,104 @@
+import { partOf } from '../../../contract/reserved.ts'
+import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
+import type { Look } from '../../../dashboard/survey.ts'
+
+/** Milliseconds for which a change of the holder counts as trouble. */
+const RECENT = 60_000
+
+/** A lease that was seen. */
+interface PastHold {
+  readonly owner: string
+  readonly token: string
+  /** Milliseconds since 1970. */
+  readonly from: number
+  readonly to: number
+}
+
+/** A name on the list, as one look showed it. */
+export interface Row {
+  readonly name: string
+  /** As people read it: `backup (slot 1)`. */
+  readonly title: string
+  /** Of its holder. `undefined`: it is free. */
+  readonly held: Held | undefined
+  /** Why its holder may be stuck, and that it has just changed. */
+  readonly troubles: readonly string[]
+  /** In the order of the store. */
+  readonly waiters: readonly SeenWaiter[]
+  /** Milliseconds for which the oldest waits, at least. */
+  readonly waited: number | undefined
+  /** The newest first. */
+  readonly holds: readonly PastHold[]
+  /** For the order: how much trouble, and when its holder changed. */
+  readonly rank: readonly [signs: number, changedAt: number, waited: number, held: number]
+}
+
+interface Held {
+  readonly owner: string
+  readonly token: string
+  readonly note: string
+  /** Milliseconds: since its grant, or at least since it was first seen. */
+  readonly age: number
+  readonly isSinceGrant: boolean
+  /** Milliseconds: what is left, and the most that was left when it was seen. */
+  readonly remaining: number
+  readonly most: number
+}
+
+/**
+ * All names of a look, those with the most trouble first: holders that may be stuck, then names whose holder just
+ * changed, then the oldest wait. What has little time left was not renewed as before, so it is among the first. All
+ * others are in the order of their names, which keeps rows in place.
+ */
+export function rowsOf(look: Look): Row[] {
+  const changes = new Map<string, Look['changes'][number]>()
+  for (const change of look.changes)
+    if (look.at - change.at < RECENT && !changes.has(change.name)) changes.set(change.name, change)
+  return [...look.sights.values()].map(sight => rowOf(look, sight, changes.get(sight.name))).sort(byTrouble)
+}
+
+/** Those of which the title, the owner or the note has the text. */
+export function filtered(rows: readonly Row[], text: string): readonly Row[] {
+  const wanted = text.toLowerCase()
+  const matches = ({ title, held }: Row): boolean =>
+    [title, held?.owner, held?.note].some(each => each?.toLowerCase().includes(wanted))
+  return wanted === '' ? rows : rows.filter(matches)
+}
+
+/** As people read a name. */
+export function titleOf(name: string): string {
+  const { name: base, part } = partOf(name)
+  return part ? `${base} (${part})` : name
+}
+
+function rowOf(
+  look: Look,
+  { name, holder, hold, holds, waiters }: Sight,
+  change: Look['changes'][number] | undefined,
+): Row {
+  const signs = (look.signs.get(name) ?? []).map(({ text }) => text)
+  const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
+  return {
+    name,
+    title: titleOf(name),
+    held: holder &&
+      hold && {
+        owner: holder.owner,
+        token: hold.token,
+        note: holder.note,
+        ...{ age: hold.age, isSinceGrant: hold.isSinceGrant, remaining: hold.remaining, most: hold.most },
+      },
+    troubles: [...signs, ...(change ? [`Taken over from ${change.from}`] : [])],
+    waiters,
+    waited,
+    holds: holds.map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })),
+    rank: [signs.length, change?.at ?? 0, waited ?? -1, holder ? 1 : 0],
+  }
+}
+
+function byTrouble(a: Row, b: Row): number {
+  const index = a.rank.findIndex((value, at) => value !== b.rank[at])
+  return index < 0 ? collator.compare(a.title, b.title) : (b.rank[index] ?? 0) - (a.rank[index] ?? 0)
+}
+
+const collator = new Intl.Collator('en', { numeric: true })

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { Screen } from './screen.ts'
+import { filled, type Line, widthOf } from './text.ts'
+
+const lines: Line[] = [[['nightly', 'bold'], [' 9.9 s']], [['free', 'dim']]]
+
+test('only cells that differ are written, as one synchronized update', () => {
+  const screen = new Screen(true)
+  expect(screen.draw(lines, 20, 2)).toBe(
+    '\x1b[?2026h\x1b[0m\x1b[2J\x1b[1;1H\x1b[0;1mnightly\x1b[1;9H\x1b[0m9.9\x1b[1;13Hs\x1b[2;1H\x1b[0;2mfree\x1b[0m\x1b[?2026l',
+  )
+  expect(screen.draw(lines, 20, 2), 'nothing changed').toBe('')
+  const [first = []] = lines
+  expect(screen.draw([[...first.slice(0, 1), [' 9.8 s']]], 20, 2)).toBe(
+    '\x1b[?2026h\x1b[1;11H\x1b[0m8\x1b[2;1H\x1b[0m    \x1b[0m\x1b[?2026l',
+  )
+  screen.forget()
+  expect(screen.draw(lines, 20, 2)).toContain('nightly')
+})
+
+test('another size is written as a whole, and what does not fit is cut', () => {
+  const screen = new Screen(true)
+  screen.draw(lines, 20, 2)
+  expect(screen.draw(lines, 4, 1)).toBe('\x1b[?2026h\x1b[0m\x1b[2J\x1b[1;1H\x1b[0;1mnigh\x1b[0m\x1b[?2026l')
+})
+
+test('a wide character takes two columns, also where it replaces or is replaced', () => {
+  expect(['a', '批', '🔒', 'é', '👩‍🔧'].map(widthOf)).toEqual([1, 2, 2, 1, 2])
+  const screen = new Screen(true)
+  screen.draw([[['ab']]], 4, 1)
+  expect(screen.draw([[['批b']]], 4, 1)).toBe('\x1b[?2026h\x1b[1;1H\x1b[0m批b\x1b[0m\x1b[?2026l')
+  expect(screen.draw([[['abc']]], 4, 1)).toBe('\x1b[?2026h\x1b[1;1H\x1b[0mabc\x1b[0m\x1b[?2026l')
+})
+
+test('without colours a style is bold, dim or inverse only', () => {
+  const styles: Line = [
+    ['a', 'bold'],
+    ['b', 'dim'],
+    ['c', 'warn'],
+    ['d', 'bad'],
+    ['e', 'chosen'],
+  ].map(([text, style]) => [text, style] as Line[number])
+  expect(new Screen(false).draw([styles], 5, 1)).not.toMatch(/;3\d/)
+  expect(new Screen(true).draw([styles], 5, 1)).toMatch(/;31m/)
+})
+
+test('a text is filled or cut to its columns', () => {
+  expect([filled('ab', 4), filled('abcd', 4), filled('abcde', 4), filled('批批批', 4), filled('ab', 0)]).toEqual([
+    ...['ab  ', 'abcd', 'abc…', '批… ', ''],
+  ])
+})

@@ -1,0 +1,168 @@
+import type { Look } from '../../../dashboard/survey.ts'
+import { filtered, type Row, rowsOf } from './rows.ts'
+
+/** A key that was pressed, as `node:readline` names it. */
+export interface Key {
+  readonly name?: string | undefined
+  /** The characters that were typed. */
+  readonly sequence?: string | undefined
+  readonly ctrl?: boolean | undefined
+  readonly meta?: boolean | undefined
+}
+
+/** A text that is being typed. */
+export interface Prompt {
+  readonly kind: 'filter' | 'break'
+  /** Of the lease to break: its name, and what must be typed. */
+  readonly name: string
+  readonly title: string
+  readonly text: string
+}
+
+/** What the command should do now. */
+export type Act = { readonly kind: 'quit' | 'suspend' | 'redraw' } | { readonly kind: 'break'; readonly name: string }
+
+/** What is chosen, opened and typed. */
+export class State {
+  filter = ''
+  /** Every name of the look. */
+  all: readonly Row[] = []
+  /** The list: its rows, which one is chosen, and which is the first on the screen. */
+  rows: readonly Row[] = []
+  chosen = 0
+  first = 0
+  /** The name that is shown alone. */
+  opened: string | undefined
+  prompt: Prompt | undefined
+  isPaused = false
+  /** Until the next key. */
+  message = ''
+  /** What is shown. */
+  look: Look | undefined
+  /** The name of the chosen row, once a key has moved there: then it stays chosen where it goes. */
+  #name: string | undefined
+  #latest: Look | undefined
+  /** Rows that the screen has for the list. */
+  #page = 1
+
+  /** A new look, which a paused screen does not show. */
+  see(look: Look): void {
+    this.#latest = look
+    if (!this.isPaused || !this.look) this.#show(look)
+  }
+
+  /** The row of the name that is shown alone, while it is seen. */
+  get openedRow(): Row | undefined {
+    return this.all.find(({ name }) => name === this.opened)
+  }
+
+  /** The list has so many rows on the screen. */
+  fit(page: number): void {
+    this.#page = Math.max(1, page)
+    this.first = Math.max(0, Math.min(this.first, this.rows.length - this.#page, this.chosen))
+    if (this.chosen >= this.first + this.#page) this.first = this.chosen - this.#page + 1
+  }
+
+  press(key: Key): Act | undefined {
+    const { name, ctrl } = key
+    if (ctrl && name === 'c') return { kind: 'quit' }
+    if (ctrl && name === 'z') return { kind: 'suspend' }
+    if (ctrl && name === 'l') return { kind: 'redraw' }
+    this.message = ''
+    return this.prompt ? this.#type(this.prompt, key) : this.#command(key)
+  }
+
+  #command({ name, sequence }: Key): Act | undefined {
+    if (name === 'q') return { kind: 'quit' }
+    if (name === 'p') this.#pause()
+    else if (name === 'b') this.#askToBreak()
+    else if (sequence === '/') this.prompt = { kind: 'filter', name: '', title: '', text: this.filter }
+    else if (name === 'escape' || name === 'backspace' || name === 'left') this.#back()
+    else if (this.opened === undefined) this.#move(name, sequence)
+    return undefined
+  }
+
+  #move(name: string | undefined, sequence: string | undefined): void {
+    const last = this.rows.length - 1
+    if (name === 'return' || name === 'enter' || name === 'right') this.opened = this.rows[this.chosen]?.name
+    else if (name === 'up' || name === 'k') this.#choose(this.chosen - 1)
+    else if (name === 'down' || name === 'j') this.#choose(this.chosen + 1)
+    else if (name === 'pageup') this.#choose(this.chosen - this.#page)
+    else if (name === 'pagedown' || name === 'space') this.#choose(this.chosen + this.#page)
+    else if (name === 'end' || sequence === 'G') this.#choose(last)
+    else if (name === 'home' || name === 'g') {
+      this.#choose(0)
+      this.#name = undefined // the first stays chosen, whatever its name
+    }
+  }
+
+  #choose(index: number): void {
+    this.chosen = Math.max(0, Math.min(index, this.rows.length - 1))
+    this.#name = this.rows[this.chosen]?.name
+  }
+
+  #back(): void {
+    if (this.opened !== undefined) this.opened = undefined
+    else {
+      this.filter = ''
+      this.#sort()
+    }
+  }
+
+  #pause(): void {
+    this.isPaused = !this.isPaused
+    if (!this.isPaused && this.#latest) this.#show(this.#latest)
+  }
+
+  #show(look: Look): void {
+    this.look = look
+    this.all = rowsOf(look)
+    this.#sort()
+  }
+
+  #askToBreak(): void {
+    const row = this.opened === undefined ? this.rows[this.chosen] : this.openedRow
+    if (row?.held) this.prompt = { kind: 'break', name: row.name, title: row.title, text: '' }
+    else this.message = row ? `${row.title} is free` : 'No name is chosen'
+  }
+
+  #type(prompt: Prompt, { name, sequence = '', ctrl, meta }: Key): Act | undefined {
+    if (name === 'escape') this.#end(prompt.kind === 'filter' ? '' : undefined)
+    else if (name === 'return' || name === 'enter') return this.#enter(prompt)
+    else if (name === 'backspace') this.#edit(prompt, [...prompt.text].slice(0, -1).join(''))
+    else if (ctrl && name === 'u') this.#edit(prompt, '')
+    else if (!ctrl && !meta && !/\p{Cc}/u.test(sequence)) this.#edit(prompt, prompt.text + sequence)
+    return undefined
+  }
+
+  #edit(prompt: Prompt, text: string): void {
+    this.prompt = { ...prompt, text }
+    if (prompt.kind === 'filter') {
+      this.filter = text
+      this.#sort()
+    }
+  }
+
+  #enter({ kind, name, title, text }: Prompt): Act | undefined {
+    this.#end()
+    if (kind === 'filter') return undefined
+    if (text === title) return { kind: 'break', name }
+    this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
+    return undefined
+  }
+
+  #end(filter?: string): void {
+    this.prompt = undefined
+    if (filter === undefined) return
+    this.filter = filter
+    this.#sort()
+  }
+
+  #sort(): void {
+    this.rows = filtered(this.all, this.filter)
+    const at = this.rows.findIndex(({ name }) => name === this.#name)
+    if (at >= 0) this.chosen = at
+    else if (this.#name === undefined) this.chosen = 0
+    this.chosen = Math.max(0, Math.min(this.chosen, this.rows.length - 1))
+  }
+}

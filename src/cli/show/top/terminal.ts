@@ -1,0 +1,96 @@
+import { emitKeypressEvents } from 'node:readline'
+import type { ReadStream, WriteStream } from 'node:tty'
+import { Screen } from './screen.ts'
+import type { Key } from './state.ts'
+import type { Line } from './text.ts'
+
+/** Alternate screen on, cursor off, and no wrapping of long lines. */
+const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
+const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l'
+
+/** A terminal that shows full screens. However the process ends, except by SIGKILL, the terminal is as it was before. */
+export class Terminal implements Disposable {
+  readonly #input: ReadStream
+  readonly #output: WriteStream
+  readonly #screen: Screen
+  readonly #redraw: () => void
+  readonly #onKey: (text: string | undefined, key: Key) => void
+  readonly #onResize = (): void => this.#redraw()
+  readonly #onStop = (): void => this.suspend()
+  readonly #onContinue = (): void => this.#enter()
+  readonly #restore = (): void => this.#leave()
+  #isEntered = false
+
+  /** `redraw` is called when a frame is needed that no key asked for. */
+  constructor(input: ReadStream, output: WriteStream, redraw: () => void, press: (key: Key) => void) {
+    this.#input = input
+    this.#output = output
+    this.#screen = new Screen(output.hasColors())
+    this.#redraw = redraw
+    this.#onKey = (_, key) => press(key)
+    emitKeypressEvents(input)
+    input.on('keypress', this.#onKey)
+    output.on('resize', this.#onResize)
+    process.on('exit', this.#restore)
+    this.#enter()
+  }
+
+  get columns(): number {
+    return this.#output.columns
+  }
+
+  get rows(): number {
+    return this.#output.rows
+  }
+
+  /** Shows the lines. A terminal that is slower than the frames misses some. */
+  draw(lines: readonly Line[]): void {
+    if (!this.#isEntered) return
+    if (this.#output.writableNeedDrain) {
+      this.#output.once('drain', this.#onResize)
+      return
+    }
+    const text = this.#screen.draw(lines, this.columns, this.rows)
+    if (text) this.#output.write(text)
+  }
+
+  /** Writes the next frame as a whole: another program may have written to the terminal. */
+  forget(): void {
+    this.#screen.forget()
+  }
+
+  /** As Ctrl-Z does: gives the terminal back to the shell, and stops until `fg`. */
+  suspend(): void {
+    if (process.platform === 'win32') return
+    this.#leave()
+    process.off('SIGTSTP', this.#onStop) // so that the next one stops this process
+    process.once('SIGCONT', this.#onContinue)
+    process.kill(0, 'SIGTSTP') // with those that started it, such as npx: the shell waits for them
+  }
+
+  [Symbol.dispose](): void {
+    this.#leave()
+    process.off('exit', this.#restore).off('SIGTSTP', this.#onStop).off('SIGCONT', this.#onContinue)
+    this.#input.off('keypress', this.#onKey)
+    this.#output.off('resize', this.#onResize).off('drain', this.#onResize)
+  }
+
+  #enter(): void {
+    if (this.#isEntered) return
+    this.#isEntered = true
+    this.#input.setRawMode(true)
+    this.#input.resume()
+    this.#screen.forget()
+    this.#output.write(ENTER)
+    if (process.platform !== 'win32') process.on('SIGTSTP', this.#onStop)
+    this.#redraw()
+  }
+
+  #leave(): void {
+    if (!this.#isEntered) return
+    this.#isEntered = false
+    this.#output.write(LEAVE)
+    this.#input.setRawMode(false)
+    this.#input.pause()
+  }
+}

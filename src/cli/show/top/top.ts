@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { type Look, Survey } from '../../../dashboard/survey.ts'
+import type { Locks } from '../../../index.ts'
+import { EXIT, Failure } from '../../failure.ts'
+import { mask } from '../../output.ts'
+import { Signals } from '../../signals.ts'
+import { type Query, query } from '../query.ts'
+import { frame, printed, type Surroundings } from './frame.ts'
+import { titleOf } from './rows.ts'
+import { type Act, type Key, State } from './state.ts'
+import { Terminal } from './terminal.ts'
+
+/** Columns of the frame that is printed without a terminal. */
+const WIDTH = 120
+
+/** `holdfast top`: shows who holds and who waits, until `q` or a signal. Without a terminal it prints one frame. */
+export function top(args: readonly string[]): Promise<number> {
+  return query('top', 'PREFIX', args, async asked => {
+    const { argument: prefix, locks, values } = asked
+    const survey = new Survey({ list: () => locks.list(prefix) })
+    try {
+      const { stdin, stdout } = process
+      if (values.json === true || !stdin.isTTY || !stdout.isTTY) await printOnce(asked, survey)
+      else await new Top(asked, survey).run()
+      return 0
+    } finally {
+      await survey.close()
+    }
+  })
+}
+
+async function printOnce({ argument: prefix, output, url }: Query, survey: Survey): Promise<void> {
+  const look = await new Promise<Look>(resolve => survey.watch(resolve))
+  if (look.failure !== undefined) throw new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', look.failure)
+  const state = new State()
+  state.see(look)
+  const columns = Number(process.env.COLUMNS) || WIDTH
+  const around = { columns, rows: 0, now: Date.now(), store: mask(url), prefix, nodes: [] }
+  const { at, isPartial } = look
+  const names = state.all.map(({ name, held, troubles, waiters }) => ({ name, held, troubles, waiters }))
+  output.print({ at, isPartial, names }, printed(state, around))
+}
+
+/** The screen, and what its keys do. */
+class Top {
+  readonly #locks: Locks
+  readonly #survey: Survey
+  readonly #store: string
+  readonly #prefix: string
+  readonly #state = new State()
+  readonly #quit = new AbortController()
+  #terminal: Terminal | undefined
+  #nodes: readonly string[] = []
+
+  constructor({ argument, locks, url }: Query, survey: Survey) {
+    this.#locks = locks
+    this.#survey = survey
+    this.#store = mask(url)
+    this.#prefix = argument
+  }
+
+  /** Until `q`, or a signal. */
+  async run(): Promise<void> {
+    const { stop } = new Signals('while it showed the leases')
+    const redraw = (): void => this.#draw()
+    using terminal = new Terminal(process.stdin, process.stdout, redraw, key => this.#press(key))
+    this.#terminal = terminal
+    const unwatch = this.#survey.watch(look => this.#see(look))
+    const clock = setInterval(redraw, 1_000)
+    redraw()
+    const end = AbortSignal.any([stop, this.#quit.signal])
+    if (!end.aborted) await once(end, 'abort')
+    clearInterval(clock)
+    unwatch()
+  }
+
+  #see(look: Look): void {
+    this.#state.see(look)
+    if (!this.#state.isPaused) void this.#readNodes()
+    this.#draw()
+  }
+
+  #press(key: Key): void {
+    const { opened } = this.#state
+    const act = this.#state.press(key)
+    if (act) this.#do(act)
+    if (this.#state.opened !== opened) {
+      this.#nodes = []
+      void this.#readNodes()
+    }
+    this.#draw()
+  }
+
+  #do(act: Act): void {
+    if (act.kind === 'quit') this.#quit.abort()
+    else if (act.kind === 'suspend') this.#terminal?.suspend()
+    else if (act.kind === 'redraw') this.#terminal?.forget()
+    else if (act.kind === 'break') void this.#break(act.name)
+  }
+
+  async #break(name: string): Promise<void> {
+    const title = titleOf(name)
+    try {
+      const token = await this.#locks.break(name)
+      this.#state.message =
+        token === undefined ? `${title} was free` : `${title} is free. Its next token is above ${token}`
+    } catch (error) {
+      this.#state.message = `${title} was not broken: ${error instanceof Error ? error.message : error}`
+    }
+    this.#draw()
+  }
+
+  /** What the nodes of a Redlock say of the opened name. Other stores have none. */
+  async #readNodes(): Promise<void> {
+    const { opened } = this.#state
+    if (opened === undefined) return
+    try {
+      const { nodes = [] } = await this.#locks.inspect(opened)
+      if (this.#state.opened !== opened) return
+      this.#nodes = nodes.map(({ name, state, reason }) => `${name} ${state}${reason ? `: ${reason}` : ''}`)
+    } catch {
+      return // the next look says why
+    }
+    this.#draw()
+  }
+
+  #draw(): void {
+    if (!this.#terminal) return
+    const { columns, rows } = this.#terminal
+    const around: Surroundings = {
+      ...{ columns, rows, now: Date.now() },
+      ...{ store: this.#store, prefix: this.#prefix, nodes: this.#nodes },
+    }
+    this.#terminal.draw(frame(this.#state, around))
+  }
+}

@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import type { Sight } from '../../dashboard/sight.ts'
+import { type Look, Survey } from '../../dashboard/survey.ts'
+import { EXIT, Failure } from '../failure.ts'
+import { printable } from '../output.ts'
+import { Signals } from '../signals.ts'
+import type { Query } from './query.ts'
+
+/** What was seen of a name before. */
+interface Known {
+  readonly token: string | undefined
+  readonly waiters: number
+}
+
+/** What a name is now, for one line. */
+interface Change {
+  /** Milliseconds since 1970, when it was seen. */
+  readonly at: number
+  readonly event: 'held' | 'free' | 'waiting'
+  readonly name: string
+  readonly owner?: string
+  readonly token?: string
+  readonly note?: string
+  readonly waiters: number
+}
+
+/** `holdfast ls --watch`: a line for each name now, and then for each change that is seen, until a signal ends it. */
+export async function watch({ argument: prefix, locks, output, values }: Query): Promise<void> {
+  const survey = new Survey({ list: () => locks.list(prefix) })
+  const known = new Map<string, Known>()
+  const { stop } = new Signals('while it watched the leases')
+  const failed = new AbortController()
+  const unwatch = survey.watch(look => {
+    if (look.failure === undefined) for (const change of changes(look, known)) print(change, values.json === true)
+    else if (known.size === 0) failed.abort(new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', look.failure))
+    else output.warn('unreadable', `the store cannot be read: ${look.failure}`)
+  })
+  const closed = new AbortController()
+  process.stdout.once('error', () => closed.abort()) // such as of `| head -3`
+  const end = AbortSignal.any([stop, failed.signal, closed.signal])
+  if (!end.aborted) await once(end, 'abort')
+  unwatch()
+  await survey.close()
+  if (failed.signal.aborted) throw failed.signal.reason
+}
+
+/** What is not as it was before. Updates `known`. */
+function changes({ at, sights }: Look, known: Map<string, Known>): Change[] {
+  const found: Change[] = []
+  for (const name of known.keys()) if (!sights.has(name)) known.delete(name)
+  for (const [name, sight] of sights) {
+    const before = known.get(name) ?? { token: undefined, waiters: 0 }
+    const change = changeOf(at, sight, before)
+    if (change) found.push(change)
+    known.set(name, { token: tokenOf(sight), waiters: sight.waiters.length })
+  }
+  return found
+}
+
+function changeOf(at: number, sight: Sight, before: Known): Change | undefined {
+  const {
+    name,
+    holder,
+    waiters: { length: waiters },
+  } = sight
+  const token = tokenOf(sight)
+  if (holder && token !== undefined && token !== before.token)
+    return { at, event: 'held', name, owner: holder.owner, token, note: holder.note, waiters }
+  if (token === undefined && before.token !== undefined) return { at, event: 'free', name, waiters }
+  if (waiters !== before.waiters) return { at, event: 'waiting', name, waiters }
+  return undefined
+}
+
+function tokenOf({ holder }: Sight): string | undefined {
+  return holder && `${holder.token ?? ''}`
+}
+
+function print(change: Change, isJson: boolean): void {
+  const { at, event, name, owner, token, note, waiters } = change
+  const facts = event === 'held' ? [owner, token, ...(note ? [note] : [])] : event === 'waiting' ? [`${waiters}`] : []
+  const text = [new Date(at).toISOString(), event.padEnd(7), name, ...facts]
+    .map(each => printable(each ?? ''))
+    .join('  ')
+  process.stdout.write(`${isJson ? JSON.stringify(change) : text}\n`)
+}

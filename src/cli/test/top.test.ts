@@ -1,0 +1,145 @@
+import { afterEach, expect, test } from 'vitest'
+import { PROMPT, startTmux, type Tmux, type TmuxOptions } from '../../../lab/servers/tmux.ts'
+import { createLocks, type Locks } from '../../index.ts'
+import { sqlite } from '../../stores/sqlite/index.ts'
+import { descendants, folder, HOLDFAST, holdfast, holding, kill, start, store } from './holdfast.ts'
+
+let locks: Locks | undefined
+
+afterEach(async () => {
+  await locks?.close({ grace: 0 })
+  locks = undefined
+})
+
+/** Locks on the store of the test. */
+function ours(owner: string): Locks {
+  locks ??= createLocks(sqlite(`${folder}/leases.db`), { owner, ttl: 60_000 })
+  return locks
+}
+
+/** A terminal in which `holdfast top` runs. */
+async function shown(options: TmuxOptions = {}): Promise<Tmux> {
+  const tmux = await startTmux({ columns: 100, ...options, env: { HOLDFAST_STORE: store(), ...options.env } })
+  await tmux.press(`${HOLDFAST.map(word => `'${word}'`).join(' ')} top`, 'Enter')
+  await tmux.shows('q quit')
+  return tmux
+}
+
+async function waiting(name: string, owner: string): Promise<void> {
+  await start(['run', name, '--wait', 'forever', '--owner', owner, '--', 'true']).reports('waiting')
+}
+
+test('the longest wait is first on the screen, and Enter shows its queue; Esc leads back, q ends it', async () => {
+  for (const name of ['a', 'b', 'z']) await ours('alice').acquire(name, { note: `note of ${name}` })
+  await waiting('z', 'bob')
+  await waiting('z', 'carol')
+  await using tmux = await shown()
+  const list = await tmux.shows('Longest wait: z')
+  expect(list).toMatch(/^holdfast top {2}sqlite:.*leases\.db +every /)
+  expect(list).toContain('3 held, 2 waiting, 0 taken over')
+  expect(list).toMatch(/\n> {3}z +alice .*note of z/)
+  expect(list.indexOf(' a '), 'others follow by name').toBeLessThan(list.indexOf(' b '))
+  await tmux.press('Enter')
+  const one = await tmux.shows('Queue')
+  expect(one).toMatch(/Held by +alice/)
+  expect(one).toMatch(/1 {2}bob, waits for at least .*\n +2 {2}carol, waits/)
+  await tmux.press('Escape')
+  await tmux.shows('NAME ')
+  await tmux.press('q')
+  const after = await tmux.shows(PROMPT)
+  expect(after, 'the screen is as it was before').not.toContain('Longest wait')
+})
+
+test('one stuck holder among 200 names is first, and one key shows why', async () => {
+  const all = ours('worker')
+  await all.acquire('job-117')
+  await new Promise(resolve => setTimeout(resolve, 10_500)) // shorter holds are never long
+  await Promise.all(Array.from({ length: 200 }, (_, i) => all.tryAcquire(`job-${i}`)))
+  await using tmux = await shown()
+  await tmux.shows('May be stuck: job-117')
+  await tmux.press('Enter')
+  expect(await tmux.shows('Queue')).toMatch(/! Held for \d+ s, others of job-# for [\d.]+ s or less/)
+})
+
+test('a lease is broken only after its name was typed', async () => {
+  const lease = await ours('alice').acquire('nightly')
+  await using tmux = await shown()
+  await tmux.shows('nightly')
+  await tmux.press('b')
+  await tmux.shows('To break nightly, type its name')
+  await tmux.press('night', 'Enter')
+  await tmux.shows('Not broken: night was typed, not nightly')
+  lease.assertHeld()
+  await tmux.press('b', 'nightly', 'Enter')
+  await tmux.shows('nightly is free. Its next token is above')
+  expect((await ours('alice').inspect('nightly')).holder).toBeUndefined()
+})
+
+test('a filter finds names, owners and notes, and is typed and left by keys', async () => {
+  await ours('alice').acquire('export')
+  await ours('alice').acquire('import', { note: 'of prices' })
+  await using tmux = await shown()
+  await tmux.shows('export')
+  await tmux.press('/', 'PRICES')
+  await tmux.shows('/PRICES_')
+  await expect.poll(() => tmux.lines().then(lines => lines.join('\n'))).not.toContain('export')
+  await tmux.press('Enter')
+  await tmux.shows(/q quit +\/PRICES/)
+  await tmux.press('Escape')
+  await tmux.shows('export')
+})
+
+test('p keeps what is shown, and shows the present again', async () => {
+  const lease = await ours('alice').acquire('nightly')
+  await using tmux = await shown()
+  await tmux.shows('1 held')
+  await tmux.press('p')
+  await tmux.shows('paused')
+  await lease.release()
+  await ours('alice').acquire('other')
+  await new Promise(resolve => setTimeout(resolve, 1_500)) // a look that is not shown
+  expect((await tmux.lines()).join('\n')).toMatch(/nightly +alice/)
+  await tmux.press('p')
+  await tmux.shows('other')
+})
+
+test('Ctrl-Z gives the terminal back, fg shows the screen again, and SIGTERM restores the terminal', async () => {
+  await ours('alice').acquire('nightly')
+  await using tmux = await shown()
+  await tmux.shows('nightly')
+  await tmux.press('C-z')
+  expect(await tmux.shows('Stopped')).not.toContain('nightly')
+  await tmux.press('fg', 'Enter')
+  await tmux.shows('nightly')
+  const shell = Number(await tmux.call('list-panes', '-F', '#{pane_pid}'))
+  const [command] = descendants(shell)
+  if (command === undefined) expect.fail(`nothing runs in the shell ${shell}`)
+  kill(command, 'SIGTERM')
+  await tmux.shows(PROMPT)
+  await tmux.press('echo it is typed', 'Enter')
+  await tmux.shows(/\nit is typed/)
+})
+
+test('the screen adapts to its size, and has no colours with NO_COLOR', async () => {
+  await ours('alice').acquire('nightly', { note: 'invoices' })
+  await using tmux = await shown({ env: { NO_COLOR: '1' } })
+  await tmux.shows(/NAME .*LEFT .*TOKEN/)
+  expect(await tmux.call('capture-pane', '-p', '-e'), 'no code of a colour').not.toMatch(/[[;]3[0-7]m/)
+  await tmux.resize(40, 10)
+  const narrow = await tmux.shows(/NAME +HOLDER +LEFT *\n/)
+  expect(narrow).toMatch(/\n> {3}nightly [\s\S]*\nEnter open .* q quit/)
+})
+
+test('without a terminal it prints what it sees once, as text or as JSON', async () => {
+  await holding('nightly', '--owner', 'alice', '--note', 'invoices')
+  const text = await holdfast(['top'])
+  expect(text).toMatchObject({ code: 0, err: '' })
+  expect(text.out).toMatch(/^holdfast top .*\n.*\n1 held, 0 waiting.*\n\n {4}NAME .*\n {4}nightly +alice .*invoices\n$/)
+  const { out } = await holdfast(['top', 'night', '--json'])
+  expect(JSON.parse(out)).toMatchObject({
+    isPartial: false,
+    names: [{ name: 'nightly', held: { owner: 'alice', note: 'invoices' }, troubles: [], waiters: [] }],
+  })
+  const failed = await holdfast(['top'], { env: { HOLDFAST_STORE: 'redis://127.0.0.1:1' } })
+  expect(failed).toMatchObject({ code: 69, out: '' })
+})

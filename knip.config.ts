@@ -13,6 +13,7 @@ const config: KnipConfig = {
         'script/proof/prove.ts',
         'script/serverless.ts',
         'examples/**/*.ts',
+        'test/browser/holder.ts',
         '{src,test}/**/*.test.ts',
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],

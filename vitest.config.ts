@@ -3,6 +3,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { isFull } from './test/tier.ts'
 
 /** These take half a minute or more. */
 const LONG =
@@ -28,7 +29,7 @@ class LongestFirst extends BaseSequencer {
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ['{src,lab,test,examples}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', 'test/package/fixtures/**'],
+    exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : ['test/browser/**'])],
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },

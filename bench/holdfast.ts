@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type * as Dashboard from '../src/dashboard/dashboard.ts'
 import type * as FencingFiles from '../src/fencing/files/index.ts'
 import type * as FencingHttp from '../src/fencing/http/index.ts'
 import type * as FencingObjects from '../src/fencing/objects/index.ts'
@@ -59,6 +60,10 @@ export class Build {
 
   prometheus(): Promise<typeof Prometheus> {
     return this.#load('prometheus')
+  }
+
+  dashboard(): Promise<typeof Dashboard> {
+    return this.#load('dashboard')
   }
 
   fencingFiles(): Promise<typeof FencingFiles> {

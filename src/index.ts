@@ -26,7 +26,14 @@ export type {
 export type { Clock } from './contract/time.ts'
 export type { WarningCode } from './contract/warning-code.ts'
 export type { Advice, Latency } from './core/advice/advice.ts'
-export type { AcquireOptions, CloseOptions, LeaseOptions, LocksDefaults, TryOptions } from './core/options.ts'
+export type {
+  AcquireOptions,
+  CloseOptions,
+  LeaseOptions,
+  ListOptions,
+  LocksDefaults,
+  TryOptions,
+} from './core/options.ts'
 export { createLocks, type Locks } from './create-locks.ts'
 export type { KeptMarks, MarkRecord } from './fencing/fence.ts'
 export type { Mark, Marks } from './fencing/mark.ts'

@@ -191,7 +191,16 @@ export interface Takeover {
 }
 
 /** The names to inspect: exactly one, or all with the same prefix. */
-export type Query = { readonly name: string } | { readonly prefix: string }
+export type Query =
+  | { readonly name: string }
+  | {
+      readonly prefix: string
+      /**
+       * A store that must search the keys of others calls this between two requests, and goes on when it resolves. If it
+       * rejects, so does the iteration.
+       */
+      readonly between?: (() => Promise<void>) | undefined
+    }
 
 /** Identifies a claim without its parameters. */
 export type ClaimKey = Pick<Claim, 'name' | 'id' | 'token'>

@@ -2,7 +2,7 @@ import type { Lease } from '../contract/lease.ts'
 import type { NameState } from '../contract/record.ts'
 import type { LeaseRecord, Store } from '../contract/store.ts'
 import type { Advice } from './advice/advice.ts'
-import type { AcquireOptions, CloseOptions, TryOptions } from './options.ts'
+import type { AcquireOptions, CloseOptions, ListOptions, TryOptions } from './options.ts'
 
 /** Leases on the names of one store. */
 export interface Leasing extends AsyncDisposable {
@@ -45,10 +45,11 @@ export interface Leasing extends AsyncDisposable {
    */
   inspect(name: string): Promise<NameState>
   /**
-   * All leases on names that begin with `prefix`, each followed by its waiters in order. Rejects as `inspect`.
+   * All leases on names that begin with `prefix`, each followed by its waiters in order. Rejects as `inspect`, where 2 s
+   * are for each request to the store. Redis searches all its keys, a thousand in each request.
    * @default '', which is all names
    */
-  list(prefix?: string): AsyncIterable<LeaseRecord>
+  list(prefix?: string, options?: ListOptions): AsyncIterable<LeaseRecord>
   /**
    * Takes the name from its holder. Resolves to a token that is higher than the holder's, or to `undefined` if nobody
    * held the name. The old holder learns of it at its next renewal. Until then only a resource that has seen a higher

@@ -26,7 +26,9 @@ import {
   checkOptions,
   closeKeys,
   defaultKeys,
+  type ListOptions,
   type LocksDefaults,
+  listKeys,
   type TryOptions,
   tryKeys,
   type Verb,
@@ -109,9 +111,11 @@ export class CoreLocks implements Leasing {
     return stateOf(name, records)
   }
 
-  async *list(prefix = ''): AsyncIterable<LeaseRecord> {
+  async *list(prefix = '', options: ListOptions = {}): AsyncIterable<LeaseRecord> {
     checkText(prefix, 'the prefix of names')
-    for await (const record of this.#records({ prefix })) if (isLease(record)) yield record
+    checkKeys(options, listKeys, 'list')
+    const { between } = options
+    for await (const record of this.#records({ prefix, between })) if (isLease(record)) yield record
   }
 
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {

@@ -47,6 +47,15 @@ export interface CloseOptions {
   readonly grace?: number | undefined
 }
 
+/** How names are listed. */
+export interface ListOptions {
+  /**
+   * Is called between two requests where a store must search the keys of others, as Redis does. The search goes on when
+   * it resolves, so that a search can be slowed down. If it rejects, so does `list`.
+   */
+  readonly between?: (() => Promise<void>) | undefined
+}
+
 /** Defaults for all leases of one `Locks`. */
 export type LocksDefaults = Omit<AcquireOptions, 'signal'>
 
@@ -71,6 +80,7 @@ export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat'
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
 export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
+export const listKeys: ReadonlySet<string> = new Set(['between'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /**

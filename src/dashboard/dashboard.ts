@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { checkKeys, invalid } from '../contract/check.ts'
+import { checkKeys, checkStoredName, invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Locks } from '../create-locks.ts'
 import { guarded, refusal } from './guard.ts'
+import { Nodes } from './nodes.ts'
 import { PAGE, SOURCES } from './page.ts'
 import { Survey } from './survey.ts'
 import { detail, overview, type Process } from './view.ts'
@@ -44,7 +45,7 @@ const known = new Set(['authorize'])
  * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store only
  * while somebody watches, for all viewers together. Throws `INVALID_ARGUMENT` without `authorize`.
  */
-export function dashboard(locks: Pick<Locks, 'list' | 'break'>, options: DashboardOptions): Dashboard {
+export function dashboard(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions): Dashboard {
   checkKeys(options, known, 'dashboard')
   if (typeof options?.authorize !== 'function')
     throw invalid("dashboard needs authorize, a function that returns 'none', 'read' or 'operate' for a request")
@@ -53,20 +54,23 @@ export function dashboard(locks: Pick<Locks, 'list' | 'break'>, options: Dashboa
 }
 
 class Board implements Dashboard {
-  readonly #locks: Pick<Locks, 'list' | 'break'>
+  readonly #locks: Pick<Locks, 'list' | 'inspect' | 'break'>
   readonly #options: DashboardOptions
   readonly #survey: Survey
+  readonly #nodes: Nodes
   readonly #streams = new Set<() => void>()
   readonly #process: Process = { acquired: 0, lost: 0 }
   readonly #unsubscribe: readonly (() => void)[]
 
-  constructor(locks: Pick<Locks, 'list' | 'break'>, options: DashboardOptions) {
+  constructor(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions) {
     this.#locks = locks
     this.#options = options
     this.#survey = new Survey(locks)
+    this.#nodes = new Nodes(locks)
     this.#unsubscribe = [
-      subscribe('lease_acquired', () => {
+      subscribe('lease_acquired', ({ lease }) => {
         this.#process.acquired += 1
+        this.#survey.learn(lease.name)
       }),
       subscribe('lease_lost', () => {
         this.#process.lost += 1
@@ -110,7 +114,11 @@ class Board implements Dashboard {
     }
     if (api === null) return new Response(PAGE, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8' } })
     if (api === 'events') return this.#events(access, request.signal)
-    if (api === 'name') return json(200, detail(name, this.#survey.latest))
+    if (api === 'name') {
+      if (!isStoredName(name)) return problem(400, 'This is not a name')
+      this.#survey.learn(name)
+      return json(200, { ...detail(name, this.#survey.latest), nodes: (await this.#nodes.get(name)) ?? [] })
+    }
     return problem(404, 'There is no such view')
   }
 
@@ -177,6 +185,15 @@ function requestOf(node: IncomingMessage): Request | undefined {
     return new Request(url, { method: node.method ?? 'GET', headers })
   } catch {
     return undefined
+  }
+}
+
+function isStoredName(name: string): boolean {
+  try {
+    checkStoredName(name)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -118,7 +118,7 @@ async function renderOne() {
   }
   const answer = await fetch(url({ api: 'name', name }), { headers })
   if (!answer.ok || shown !== name) return
-  const { signs, holders, waiters, slots } = await answer.json()
+  const { signs, holders, waiters, slots, nodes } = await answer.json()
   const row = look.names.find(each => each.name === name)
   const state = row?.owner != null
     ? 'Held by ' + row.owner + ', token ' + row.token + ', for ' + held(row) + ', ' + span(row.remaining) + ' left unless renewed' + (row.note && '. Note: ' + row.note)
@@ -126,6 +126,8 @@ async function renderOne() {
   page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), el('p', state),
     ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + ', seen for ' + span(look.at - each.since)), 'Nobody waits'),
     ...(slots.length > 0 ? section('Slots', slots.map(each => each.title + ': ' + (each.owner ?? 'free')), '') : []),
+    ...(nodes.length > 0 ? section('Servers', nodes.map(each => each.name + ': ' + each.state + (each.remaining === undefined ? '' : ', votes again in ' + span(each.remaining)) +
+      (each.reason === undefined ? '' : '. ' + each.reason)), '') : []),
     ...section('Holders since ' + clock(look.since), holders.map(each =>
       clock(each.from) + ' to ' + clock(each.to) + '  ' + each.owner + ', token ' + each.token), 'None was seen'))
 }
@@ -157,7 +159,9 @@ function route() {
 function draw() {
   if (!look) return
   put($('state'), 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
-    (look.isPartial ? ', only the first names' : ''))
+    (!look.search ? look.isPartial ? ', only the first names' : ''
+      : look.search.usual === null ? '. Still looking for names among other keys, since ' + clock(look.search.began)
+      : '. New names are found within about ' + span(look.search.usual)))
   if (shown === '') { delete $('one').dataset.name; render() } else renderOne().catch(() => {})
 }
 async function follow() {

@@ -1,6 +1,6 @@
 import type { LeaseRecord } from '../contract/store.ts'
-import type { Locks } from '../create-locks.ts'
 import type { Hold } from './hold.ts'
+import { type Readable, Reader, type Search } from './reader.ts'
 import { Sight } from './sight.ts'
 import { Kinds, type Sign } from './signs.ts'
 
@@ -12,9 +12,6 @@ const SHARE = 200
 
 /** Milliseconds for which looks go on after the last viewer left. Then what was seen is forgotten. */
 const LINGER = 60_000
-
-/** Records that are read in one look. */
-const MOST_RECORDS = 5_000
 
 /** Changes of holders that are remembered. */
 const MOST_CHANGES = 50
@@ -39,8 +36,10 @@ export interface Look {
   readonly changes: readonly Change[]
   /** Why holders may be stuck, by name. */
   readonly signs: ReadonlyMap<string, readonly Sign[]>
-  /** There are more records than were read. */
+  /** There are more names than are shown. */
   readonly isPartial: boolean
+  /** The search for names, if it takes long. */
+  readonly search: Search | undefined
   /** Why the store could not be read. Then `sights` are those of the last look that succeeded. */
   readonly failure: string | undefined
 }
@@ -50,13 +49,14 @@ export interface Look {
  * rarer it becomes.
  */
 export class Survey {
-  readonly #locks: Pick<Locks, 'list'>
+  readonly #reader: Reader
   readonly #viewers = new Set<(look: Look) => void>()
   #sights = new Map<string, Sight>()
   #changes: Change[] = []
   #kinds = new Kinds()
   #since = 0
   #isPartial = false
+  #search: Search | undefined
   #durations: number[] = []
   #latest: Look | undefined
   #timer: NodeJS.Timeout | undefined
@@ -64,8 +64,13 @@ export class Survey {
   #leftAt = 0
   #closed = false
 
-  constructor(locks: Pick<Locks, 'list'>) {
-    this.#locks = locks
+  constructor(locks: Readable) {
+    this.#reader = new Reader(locks)
+  }
+
+  /** A name that the process of the page holds, or that a viewer wants to see. */
+  learn(name: string): void {
+    this.#reader.learn(name)
   }
 
   get latest(): Look | undefined {
@@ -87,6 +92,7 @@ export class Survey {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#viewers.clear()
+    this.#reader.reset()
     await this.#looking
   }
 
@@ -105,8 +111,9 @@ export class Survey {
     const began = performance.now()
     let failure: string | undefined
     try {
-      const { records, isPartial } = await this.#read()
+      const { records, isPartial, search } = await this.#reader.read()
       this.#isPartial = isPartial
+      this.#search = search
       this.#see(records, Date.now())
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error)
@@ -124,18 +131,10 @@ export class Survey {
       changes: this.#changes,
       signs: this.#kinds.signs(this.#holds()),
       isPartial: this.#isPartial,
+      search: this.#search,
       failure,
     }
     for (const viewer of this.#viewers) viewer(this.#latest)
-  }
-
-  async #read(): Promise<{ records: LeaseRecord[]; isPartial: boolean }> {
-    const records: LeaseRecord[] = []
-    for await (const record of this.#locks.list()) {
-      if (records.length === MOST_RECORDS) return { records, isPartial: true }
-      records.push(record)
-    }
-    return { records, isPartial: false }
   }
 
   #see(records: readonly LeaseRecord[], at: number): void {
@@ -162,6 +161,7 @@ export class Survey {
   }
 
   #forget(): void {
+    this.#reader.reset()
     this.#latest = undefined
     this.#sights = new Map()
     this.#changes = []

@@ -11,10 +11,11 @@ export interface Process {
 
 /** The first screen, as JSON. What is not known is null. Times are milliseconds. */
 export function overview(look: Look, access: string, { acquired, lost }: Process): Record<string, unknown> {
-  const { at, since, pause, sights, signs, changes, isPartial, failure } = look
+  const { at, since, pause, sights, signs, changes, isPartial, search, failure } = look
   return {
     ...{ at, since, pause, isPartial, access },
     failure: failure ?? null,
+    search: search ? { began: search.began, usual: search.usual ?? null } : null,
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,
     changes: changes.slice(0, 10),

@@ -4,6 +4,7 @@ import { type Look, Survey } from '../../dashboard/survey.ts'
 import { EXIT, Failure } from '../failure.ts'
 import { printable } from '../output.ts'
 import { Signals } from '../signals.ts'
+import { namesFrom } from './names-from.ts'
 import type { Query } from './query.ts'
 
 /** What was seen of a name before. */
@@ -26,7 +27,7 @@ interface Change {
 
 /** `holdfast ls --watch`: a line for each name now, and then for each change that is seen, until a signal ends it. */
 export async function watch({ argument: prefix, locks, output, values }: Query): Promise<void> {
-  const survey = new Survey({ list: () => locks.list(prefix) })
+  const survey = new Survey(namesFrom(locks, prefix))
   const known = new Map<string, Known>()
   const { stop } = new Signals('while it watched the leases')
   const failed = new AbortController()

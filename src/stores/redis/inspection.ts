@@ -6,14 +6,40 @@ import type { Requests } from './requests.ts'
 /** Names read at once. */
 const PAGE = 1_000
 
-/** Holders, each followed by its waiters in order. */
+/** Pages of keys that are searched before the names found so far are read. */
+const FEW = 10
+
+/** Holders, each followed by its waiters in order. The names are sorted, unless the search among other keys is long. */
 export async function* inspection(
   requests: Requests,
   keys: Keys,
   query: Query,
   signal: AbortSignal,
 ): AsyncIterable<LeaseRecord> {
-  const names = 'name' in query ? [query.name] : (await namesFrom(requests, keys, query.prefix, signal)).sort()
+  if ('name' in query) {
+    yield* await recordsOf(requests, keys, query.name, signal)
+    return
+  }
+  let pages = 0
+  let names: string[] = []
+  for await (const found of search(requests, keys, query.prefix, signal)) {
+    if (pages > 0) await query.between?.()
+    pages += 1
+    names.push(...found)
+    if (pages < FEW) continue
+    yield* records(requests, keys, names, signal)
+    names = []
+  }
+  yield* records(requests, keys, names, signal)
+}
+
+async function* records(
+  requests: Requests,
+  keys: Keys,
+  names: string[],
+  signal: AbortSignal,
+): AsyncIterable<LeaseRecord> {
+  names.sort()
   while (names.length > 0) {
     const page = names.splice(0, PAGE)
     const found = await Promise.all(page.map(name => recordsOf(requests, keys, name, signal)))
@@ -48,25 +74,39 @@ export async function namesFrom(
   prefix: string,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const found = new Set<string>()
+  const names: string[] = []
+  for await (const found of search(requests, keys, prefix, signal)) names.push(...found)
+  return names
+}
+
+/** The same, for each page of keys those that no earlier page had. Of a cluster one node after the other. */
+async function* search(
+  requests: Requests,
+  keys: Keys,
+  prefix: string,
+  signal: AbortSignal,
+): AsyncGenerator<string[], void> {
+  const known = new Set<string>()
   const wire = await requests.wire()
-  const scan = async (send: (args: readonly string[]) => Promise<unknown>): Promise<void> => {
-    for (let cursor = '0'; ; ) {
-      signal.throwIfAborted()
-      const reply = await send(['SCAN', cursor, 'MATCH', keys.pattern(prefix), 'COUNT', '1000'])
-      const [next, page] = reply as [unknown, unknown[]]
-      for (const key of page) {
-        const name = keys.nameOf(String(key))
-        if (name?.startsWith(prefix)) found.add(name) // the key of `a{` matches the pattern of `a{}`
-      }
-      cursor = String(next)
-      if (cursor === '0') return
-    }
-  }
   try {
-    await Promise.all((await wire.masters()).map(scan))
+    for (const send of await wire.masters()) {
+      for (let cursor = ''; cursor !== '0'; ) {
+        signal.throwIfAborted()
+        const reply = await send(['SCAN', cursor || '0', 'MATCH', keys.pattern(prefix), 'COUNT', '1000'])
+        const [next, page] = reply as [unknown, unknown[]]
+        const found: string[] = []
+        for (const key of page) {
+          const name = keys.nameOf(String(key))
+          // The key of `a{` matches the pattern of `a{}`.
+          if (!name?.startsWith(prefix) || known.has(name)) continue
+          known.add(name)
+          found.push(name)
+        }
+        cursor = String(next)
+        yield found
+      }
+    }
   } catch (error) {
     throw signal.aborted ? signal.reason : requests.failure(error)
   }
-  return [...found]
 }

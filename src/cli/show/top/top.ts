@@ -1,9 +1,11 @@
 import { once } from 'node:events'
+import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
 import { EXIT, Failure } from '../../failure.ts'
 import { mask } from '../../output.ts'
 import { Signals } from '../../signals.ts'
+import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
 import { frame, printed, type Surroundings } from './frame.ts'
 import { titleOf } from './rows.ts'
@@ -17,7 +19,7 @@ const WIDTH = 120
 export function top(args: readonly string[]): Promise<number> {
   return query('top', 'PREFIX', args, async asked => {
     const { argument: prefix, locks, values } = asked
-    const survey = new Survey({ list: () => locks.list(prefix) })
+    const survey = new Survey(namesFrom(locks, prefix))
     try {
       const { stdin, stdout } = process
       if (values.json === true || !stdin.isTTY || !stdout.isTTY) await printOnce(asked, survey)
@@ -45,6 +47,7 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
 class Top {
   readonly #locks: Locks
   readonly #survey: Survey
+  readonly #allNodes: Nodes
   readonly #store: string
   readonly #prefix: string
   readonly #state = new State()
@@ -55,6 +58,7 @@ class Top {
   constructor({ argument, locks, url }: Query, survey: Survey) {
     this.#locks = locks
     this.#survey = survey
+    this.#allNodes = new Nodes(locks)
     this.#store = mask(url)
     this.#prefix = argument
   }
@@ -114,13 +118,10 @@ class Top {
   async #readNodes(): Promise<void> {
     const { opened } = this.#state
     if (opened === undefined) return
-    try {
-      const { nodes = [] } = await this.#locks.inspect(opened)
-      if (this.#state.opened !== opened) return
-      this.#nodes = nodes.map(({ name, state, reason }) => `${name} ${state}${reason ? `: ${reason}` : ''}`)
-    } catch {
-      return // the next look says why
-    }
+    this.#survey.learn(opened)
+    const nodes = (await this.#allNodes.get(opened)) ?? []
+    if (this.#state.opened !== opened) return
+    this.#nodes = nodes.map(({ name, state, reason }) => `${name} ${state}${reason ? `: ${reason}` : ''}`)
     this.#draw()
   }
 

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LeaseRecord } from '../contract/store.ts'
+import type { Locks } from '../create-locks.ts'
+
+/** Records that are read in one look, and names that are known. */
+const MOST_RECORDS = 5_000
+
+/** Requests of a search that are sent at once. With more it is a long search. */
+const FREE = 10
+
+/** Milliseconds between two requests of a long search. */
+const REST = 100
+
+/** Names that are read at once. */
+const PAGE = 256
+
+/** What the reader needs of locks. */
+export type Readable = Pick<Locks, 'list' | 'inspect'>
+
+/** A search of all keys of the store that takes long. */
+export interface Search {
+  /** Milliseconds since 1970. */
+  readonly began: number
+  /** Milliseconds that the search before it took. `undefined`: this is the first. */
+  readonly usual: number | undefined
+}
+
+/** What one look showed. */
+export interface Reading {
+  readonly records: readonly LeaseRecord[]
+  /** There are more records than were read, or names that were not found yet. */
+  readonly isPartial: boolean
+  readonly search: Search | undefined
+}
+
+/**
+ * Reads all leases of a store. Where that needs many requests because the store also has keys of others, it goes on slowly
+ * in the background, and each look reads the names that are known.
+ */
+export class Reader {
+  readonly #locks: Readable
+  #names = new Set<string>()
+  #held: readonly string[] = []
+  #search: Search | undefined
+  #usual: number | undefined
+  #stop = new AbortController()
+
+  constructor(locks: Readable) {
+    this.#locks = locks
+  }
+
+  /** Rejects if the store cannot be read. */
+  async read(): Promise<Reading> {
+    const reading = this.#search ? undefined : await this.#list()
+    return reading ?? this.#known()
+  }
+
+  /** A name that somebody holds or wants to see: a long search may find it late. */
+  learn(name: string): void {
+    if (this.#search && this.#names.size < MOST_RECORDS) this.#names.add(name)
+  }
+
+  /** Ends a search, and forgets all names. */
+  reset(): void {
+    this.#stop.abort()
+    this.#stop = new AbortController()
+    this.#search = undefined
+    this.#usual = undefined
+    this.#names.clear()
+    this.#held = []
+  }
+
+  /** Resolves to `undefined` once the search turns out to be long. */
+  #list(): Promise<Reading | undefined> {
+    return new Promise((resolve, reject) => {
+      const { signal } = this.#stop
+      const began = Date.now()
+      let steps = 0
+      const between = async (): Promise<void> => {
+        steps += 1
+        if (steps === FREE) {
+          this.#search = { began, usual: this.#usual }
+          resolve(undefined)
+        }
+        if (steps >= FREE) await sleep(REST, undefined, { signal, ref: false })
+      }
+      this.#collect(between, signal).then(
+        reading => {
+          if (this.#search && !signal.aborted) this.#complete(reading, this.#search)
+          resolve(reading)
+        },
+        error => {
+          if (!signal.aborted) this.#search = undefined
+          reject(error)
+        },
+      )
+    })
+  }
+
+  async #collect(between: () => Promise<void>, signal: AbortSignal): Promise<Reading> {
+    const records: LeaseRecord[] = []
+    for await (const record of this.#locks.list('', { between })) {
+      signal.throwIfAborted()
+      if (records.length === MOST_RECORDS) return { records, isPartial: true, search: undefined }
+      records.push(record)
+      this.learn(record.name)
+    }
+    return { records, isPartial: false, search: undefined }
+  }
+
+  #complete({ records }: Reading, { began }: Search): void {
+    this.#search = undefined
+    this.#usual = Date.now() - began
+    // Names that are held again and again are often free when a search passes.
+    this.#names = new Set([...records.map(({ name }) => name), ...this.#held])
+  }
+
+  async #known(): Promise<Reading> {
+    const names = [...this.#names]
+    const records: LeaseRecord[] = []
+    for (let start = 0; start < names.length; start += PAGE) {
+      const states = names.slice(start, start + PAGE).map(name => this.#locks.inspect(name))
+      for (const { holder, waiters } of await Promise.all(states)) records.push(...(holder ? [holder] : []), ...waiters)
+    }
+    this.#held = records.map(({ name }) => name)
+    const search = this.#search
+    return { records, isPartial: search?.usual === undefined || names.length >= MOST_RECORDS, search }
+  }
+}

@@ -13,9 +13,13 @@ type Check = (url: string, signal: AbortSignal) => Promise<Finding[]>
 
 /** What is checked besides the trial, by engine. */
 const CHECKS: Readonly<Record<string, () => Promise<Check>>> = {
+  etcd: async () => (await import('./etcd.ts')).checkEtcd,
+  mysql: async () => (await import('./mysql.ts')).checkMysql,
   postgres: async () => (await import('./postgres.ts')).checkPostgres,
   redis: async () => (await import('./redis.ts')).checkRedis,
+  redlock: async () => (await import('./redlock.ts')).checkRedlock,
   sqlite: async () => (await import('./sqlite.ts')).checkSqlite,
+  zookeeper: async () => (await import('./zookeeper.ts')).checkZooKeeper,
 }
 
 const COLOURS = { ok: 'green', warning: 'yellow', problem: 'red' } as const

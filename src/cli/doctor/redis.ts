@@ -1,4 +1,4 @@
-import { openWire, type Wire } from '../../stores/redis/client.ts'
+import { openWire, type RedisClient, type Wire } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
 import { fields } from '../../stores/redis/info.ts'
 import { clientAt } from '../../stores/redis/open.ts'
@@ -8,12 +8,25 @@ type Info = Readonly<Record<string, string>>
 
 /** Checks the Redis server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkRedis(url: string, signal: AbortSignal): Promise<Finding[]> {
-  const wire = await openWire(driverOf(clientAt(url).client), async () => {}, signal)
+  const { hostname, protocol } = new URL(url)
+  const { findings } = await checkServer(clientAt(url).client, hostname, protocol === 'rediss:', signal)
+  return findings
+}
+
+/** The findings about one server, and the id of its run, if the user may ask for it. Rejects as `checkRedis`. */
+export async function checkServer(
+  client: RedisClient,
+  host: string,
+  isEncrypted: boolean,
+  signal: AbortSignal,
+): Promise<{ findings: Finding[]; run: string | undefined }> {
+  const wire = await openWire(driverOf(client), async () => {}, signal)
   const close = (): void => wire.close() // requests in flight reject
   signal.addEventListener('abort', close)
   try {
-    const { hostname, protocol } = new URL(url)
-    return [tlsFinding(hostname, protocol === 'rediss:'), ...(await clock(wire)), ...(await server(wire))]
+    const info = await infoOf(wire)
+    const findings = [tlsFinding(host, isEncrypted), ...(await clock(wire)), ...(await server(info, wire))]
+    return { findings, run: info?.run_id }
   } finally {
     signal.removeEventListener('abort', close)
     wire.close()
@@ -27,14 +40,30 @@ async function clock(wire: Wire): Promise<Finding[]> {
   return [clockFinding(Number(time[0]) * 1_000 + Number(time[1]) / 1_000, sent, Date.now())]
 }
 
-async function server(wire: Wire): Promise<Finding[]> {
+/** `undefined`: this user may not ask. */
+async function infoOf(wire: Wire): Promise<Info | undefined> {
   const answer = await unlessRefused(wire.call(['INFO']))
-  if (typeof answer !== 'string') {
+  return typeof answer === 'string' ? fields(answer) : undefined
+}
+
+async function server(info: Info | undefined, wire: Wire): Promise<Finding[]> {
+  if (!info) {
     const why = 'version, persistence, eviction and replicas were not checked'
     return [warning('redis-info', 'this user may not run INFO', why, 'grant +info, or run doctor as another user')]
   }
-  const info = fields(answer)
-  return [version(info), role(info), eviction(info), persistence(info), await replicas(info, wire)]
+  const [fsync, least] = [await setting(wire, 'appendfsync'), await setting(wire, 'min-replicas-to-write')]
+  return settings(info, fsync, least)
+}
+
+/** What `INFO` and two settings of a server mean for leases. A setting may be unknown. */
+export function settings(info: Info, fsync: string | undefined, least: string | undefined): Finding[] {
+  return [version(info), role(info), eviction(info), persistence(info, fsync), replicas(info, least)]
+}
+
+/** `undefined`: this user may not ask. */
+async function setting(wire: Wire, name: string): Promise<string | undefined> {
+  const config = await unlessRefused(wire.call(['CONFIG', 'GET', name]))
+  return Array.isArray(config) ? String(config[1]) : undefined
 }
 
 function version({ redis_version: redis = '?', valkey_version: valkey }: Info): Finding {
@@ -58,22 +87,29 @@ function eviction({ maxmemory = '0', maxmemory_policy: policy = 'noeviction' }: 
   return problem('redis-eviction', `maxmemory-policy is ${policy}`, why, 'set maxmemory-policy noeviction')
 }
 
-function persistence({ aof_enabled: aof, aof_last_write_status: written }: Info): Finding {
+function persistence({ aof_enabled: aof, aof_last_write_status: written }: Info, fsync?: string): Finding {
   const id = 'redis-persistence'
   if (aof !== '1') {
     const why = 'a restart forgets leases that are held, so a name can have two holders'
     return warning(id, 'there is no append-only file', why, 'set appendonly yes')
   }
-  if (written === 'ok') return ok(id, 'the server writes an append-only file')
+  if (written === 'ok' && fsync === 'no') {
+    const why = 'a power loss forgets the grants of the last half minute or so, so a name can have two holders'
+    return warning(
+      id,
+      'the append-only file is not flushed (appendfsync no)',
+      why,
+      'set appendfsync everysec or always',
+    )
+  }
+  if (written === 'ok') return ok(id, `the server writes an append-only file${fsync ? ` (appendfsync ${fsync})` : ''}`)
   const why = 'the server refuses writes, or forgets them at a restart'
   return problem(id, 'the append-only file cannot be written', why, 'check the disk of the server, and its log')
 }
 
-async function replicas({ connected_slaves: count = '0', role: is }: Info, wire: Wire): Promise<Finding> {
+function replicas({ connected_slaves: count = '0', role: is }: Info, least = 'unknown'): Finding {
   const id = 'redis-failover'
   if (count === '0' || is === 'slave') return ok(id, 'the server has no replicas of its own')
-  const config = await unlessRefused(wire.call(['CONFIG', 'GET', 'min-replicas-to-write']))
-  const least = Array.isArray(config) ? String(config[1]) : 'unknown'
   const why = 'replication is asynchronous: a failover can lose a lease, so a name can have two holders'
   const what = `replicas: ${count}, min-replicas-to-write ${least}`
   return warning(id, what, why, 'use fencing tokens or Redlock; min-replicas-to-write 1 narrows the window')

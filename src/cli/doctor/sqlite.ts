@@ -6,11 +6,15 @@ import { type Finding, ok, problem, warning } from './finding.ts'
 /** Checks the file of a URL from outside: opening it here would drop the locks of the store. */
 export async function checkSqlite(url: string): Promise<Finding[]> {
   const path = url.slice('sqlite:'.length)
-  return [fileSystem(path), fileMode(path), folderMode(dirname(path))]
+  return [
+    fileSystem(networkFileSystem(statSync(path, { bigint: true }).dev)),
+    fileMode(path),
+    folderMode(dirname(path)),
+  ]
 }
 
-function fileSystem(path: string): Finding {
-  const type = networkFileSystem(statSync(path, { bigint: true }).dev)
+/** `type`: of a network file system. */
+export function fileSystem(type: string | undefined): Finding {
   if (!type) return ok('sqlite-file-system', 'the file is not on a known network file system')
   const why = "SQLite's locks do not reach other machines there"
   return problem('sqlite-file-system', `the file is on a network file system (${type})`, why, 'use a local disk')

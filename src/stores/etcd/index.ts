@@ -33,8 +33,14 @@ const PORT = 2_379
  * @throws LeaseError INVALID_ARGUMENT for invalid options. The first request reports whether a server answers.
  */
 export function etcd(options: EtcdOptions = {}): Store {
+  const { prefix = 'holdfast', shortestTtl } = options
+  return withShortestTtl(new EtcdStore(gatewayOf(options), prefix, systemClock()), shortestTtl)
+}
+
+/** The connections to these servers, which are not open yet. Throws as `etcd`. */
+export function gatewayOf(options: EtcdOptions): Gateway {
   checkKeys(options, optionKeys, 'etcd')
-  const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast', shortestTtl } = options
+  const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast' } = options
   if (!Array.isArray(endpoints) || endpoints.length === 0)
     throw invalid(`endpoints must be a list such as ['localhost:${PORT}'], not ${show(endpoints)}`)
   checkText(prefix, 'the prefix')
@@ -46,8 +52,7 @@ export function etcd(options: EtcdOptions = {}): Store {
   if ((user === undefined) !== (password === undefined)) throw invalid('give both user and password, or none')
   const addresses = endpoints.map(addressOf)
   if (user !== undefined && !tls) for (const { host } of addresses) warnOfClearPassword('etcd', host)
-  const gateway = new Gateway({ endpoints: addresses, tls, user, password })
-  return withShortestTtl(new EtcdStore(gateway, prefix, systemClock()), shortestTtl)
+  return new Gateway({ endpoints: addresses, tls, user, password })
 }
 
 function checkTls(tls: EtcdTls): void {

@@ -4,7 +4,7 @@ import { checkHosts, optionsOf } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import type { EtcdTls } from './endpoint.ts'
-import { etcd } from './index.ts'
+import { type EtcdOptions, etcd } from './index.ts'
 
 const SHAPE = 'write etcd://[user:password@]host[:port][,host[:port]…][?prefix=…], or etcds:// for TLS'
 
@@ -18,6 +18,11 @@ const known: ReadonlySet<string> = new Set(['prefix', 'shortestTtl', ...pemFiles
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL
  */
 export async function openEtcd(url: string): Promise<Store> {
+  return etcd(optionsAt(url))
+}
+
+/** What a URL says. Throws as `openEtcd`. */
+export function optionsAt(url: string): EtcdOptions {
   // Not parsed by the class URL, which knows one host only. No message repeats the URL: it may contain a password.
   const parts =
     /^(?<scheme>etcds?):\/\/(?:(?<access>[^/?#]*)@)?(?<hosts>[^/?#]*)\/?(?:\?(?<query>[^#]*))?(?<rest>.*)$/is.exec(url)
@@ -34,7 +39,7 @@ export async function openEtcd(url: string): Promise<Store> {
   const tls: EtcdTls | undefined = isSecure ? readPem(options, 'etcd') : undefined
   const prefix = options.get('prefix') ?? undefined
   const shortestTtl = shortestTtlIn(options)
-  return etcd({ endpoints: hosts.split(','), tls, ...userOf(access), prefix, shortestTtl })
+  return { endpoints: hosts.split(','), tls, ...userOf(access), prefix, shortestTtl }
 }
 
 function userOf(access: string | undefined): { user?: string; password?: string } {

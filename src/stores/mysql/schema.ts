@@ -60,7 +60,7 @@ export async function change(client: MysqlClient, all: readonly string[]): Promi
 }
 
 /** Sets what the statements depend on. Rejects a server that cannot keep leases, and missing tables unless `create`. */
-export async function prepare(connection: MysqlConnection, table: string, create: boolean): Promise<void> {
+export async function prepare(connection: MysqlConnection, table: string, create: boolean, tries = 40): Promise<void> {
   const patience = "if(version() like '%MariaDB%', 0, 1)" // seconds; MySQL takes no 0
   await connection.change(`set names utf8mb4, autocommit = 1, time_zone = '+00:00', sql_safe_updates = 0,
     sql_select_limit = 18446744073709551615, sql_big_selects = 1,
@@ -76,6 +76,11 @@ export async function prepare(connection: MysqlConnection, table: string, create
     throw invalid(`the server cannot receive a batch of requests: set max_allowed_packet = ${SMALLEST_PACKET} or more`)
   const tables = await connection.rows(`select table_name, table_comment, engine from information_schema.tables
     where table_schema = database() and table_name in ('${table}', '${table}_line')`)
+  // Of a table that another connection creates, the server knows neither yet: it waits for no lock here.
+  if (tables.some(([, , engine]) => engine === null) && tries > 0) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+    return prepare(connection, table, create, tries - 1)
+  }
   for (const [name, comment, engine] of tables) {
     if (!/^Holdfast (leases|waiters), format 1$/.test(String(comment)))
       throw invalid(
@@ -86,6 +91,7 @@ export async function prepare(connection: MysqlConnection, table: string, create
   }
   if (tables.length === 2) return
   if (!create) throw invalid('the tables of leases are missing: holdfast migrate --store URL, or create: true')
+  await connection.change('set lock_wait_timeout = 5') // another connection may create them now
   for (const statement of statements(table)) await connection.change(statement)
   return prepare(connection, table, false) // some servers choose another engine
 }

@@ -1,5 +1,6 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import type { RedisClient } from '../redis/client.ts'
 import { Keys } from '../redis/keys.ts'
 import { clientOf, decode, forgetAt, type Target } from '../redis/open.ts'
 import { optionsOf } from '../shared/options.ts'
@@ -28,14 +29,20 @@ const known = [...Object.keys(options), 'username', 'password']
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openRedlock(url: string): Promise<Store> {
-  const { scheme, targets, query } = parse(url)
+  const { query } = parse(url)
   const chosen: Record<string, unknown> = {}
   for (const [name, read] of Object.entries(options)) {
     const text = query.get(name)
     if (text !== undefined) chosen[name] = read(text)
   }
-  const clients = targets.map(target => clientOf(target, `${scheme}:`))
+  const clients = serversOf(url).map(({ client }) => client)
   return redlock(clients, chosen)
+}
+
+/** The servers of a URL, each with a client that does not connect yet. */
+export function serversOf(url: string): { target: Target; client: RedisClient }[] {
+  const { scheme, targets } = parse(url)
+  return targets.map(target => ({ target, client: clientOf(target, `${scheme}:`) }))
 }
 
 /** Deletes everything that the servers of a URL store for these names. */

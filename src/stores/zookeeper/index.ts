@@ -6,6 +6,7 @@ import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import type { Server } from './connection.ts'
 import { Paths } from './paths.ts'
+import type { Ensemble } from './session.ts'
 import { ZooKeeperStore } from './store.ts'
 
 export interface ZooKeeperOptions extends ShortestTtl {
@@ -51,14 +52,14 @@ const OWN = { permissions: 31, scheme: 'auth', id: '' }
  */
 export function zookeeper(options: ZooKeeperOptions): Store {
   checkKeys(options, optionKeys, 'zookeeper')
-  const { servers, chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0, shortestTtl } = options
+  const { chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0, shortestTtl } = options
   checkText(prefix, 'the prefix')
   if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
   if (auth !== undefined) checkAuth(auth)
   if (typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
     throw invalid(`tls must be true, false or the options of tls.connect, not ${show(tls)}`)
   if (sessionTimeout !== 0) checkDuration(sessionTimeout, 'sessionTimeout')
-  const ensemble = { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
+  const ensemble = ensembleOf(options)
   if (auth && !tls) for (const { host } of ensemble.servers) warnOfClearPassword('ZooKeeper', host)
   const acl = auth ? OWN : WORLD
   const store = new ZooKeeperStore(
@@ -66,6 +67,11 @@ export function zookeeper(options: ZooKeeperOptions): Store {
     sessionTimeout,
   )
   return withShortestTtl(store, shortestTtl)
+}
+
+/** Where and how the servers are reached. */
+export function ensembleOf({ servers, auth, tls = false }: ZooKeeperOptions): Ensemble {
+  return { servers: serversOf(servers), auth, tls: tls === true ? {} : tls || undefined }
 }
 
 function checkAuth(auth: unknown): void {

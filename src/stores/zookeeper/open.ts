@@ -18,11 +18,14 @@ const known: ReadonlySet<string> = new Set(['prefix', 'sessionTimeout', 'tls', '
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL
  */
 export function openZooKeeper(url: string): Store {
-  return zookeeper(parse(url))
+  return zookeeper(optionsAt(url))
 }
 
-/** Not parsed by the class `URL`, which knows one host only. No message repeats the URL: it may contain a password. */
-function parse(url: string): ZooKeeperOptions {
+/**
+ * What a URL says. Not parsed by the class `URL`, which knows one host only. No message repeats the URL: it may contain a
+ * password.
+ */
+export function optionsAt(url: string): ZooKeeperOptions {
   if (url.includes('#')) throw invalid('the URL of the ZooKeeper store has a #: write it as %23')
   const [, login, servers, chroot = '', query = ''] =
     /^zookeeper:\/\/(?:([^@/?]*)@)?([^@/?]+)(\/[^?]*)?(?:\?(.*))?$/i.exec(url) ?? []

@@ -264,6 +264,16 @@ test.each(['Holdfast leases, format 2', ''])(
   },
 )
 
+test('several processes may create the tables at once', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const table = `created_${round}`
+    const stores = Array.from({ length: 4 }, () => storeAt(server.url(), { table, create: true }))
+    const answers = await Promise.all(stores.map(store => acquire(store, claimOf('a'))))
+    expect(answers.filter(({ held }) => held)).toHaveLength(1)
+    await Promise.all(stores.map(store => store[Symbol.asyncDispose]()))
+  }
+})
+
 test('a process that gives up on a server that does not answer ends at once', async () => {
   const hanging = createServer(() => {}).listen(0, '127.0.0.1')
   await until('it listens', () => hanging.listening)

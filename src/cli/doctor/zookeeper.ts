@@ -1,0 +1,77 @@
+import { connect as connectTcp } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { connect as connectTls } from 'node:tls'
+import { Connection } from '../../stores/zookeeper/connection.ts'
+import { ensembleOf } from '../../stores/zookeeper/index.ts'
+import { optionsAt } from '../../stores/zookeeper/open.ts'
+import { closeSession } from '../../stores/zookeeper/protocol.ts'
+import { type Ensemble, LONGEST_SESSION } from '../../stores/zookeeper/session.ts'
+import { formatDuration } from '../duration.ts'
+import { type Finding, ok, tlsFinding, warning } from './finding.ts'
+
+/** Milliseconds for each question. */
+const PATIENCE = 2_000
+
+/** The default ttl, in ms. */
+const TTL = 10_000
+
+/** Checks the ZooKeeper servers of a URL. Rejects if none answers. `signal` ends the checks. */
+export async function checkZooKeeper(url: string, signal: AbortSignal): Promise<Finding[]> {
+  const ensemble = ensembleOf(optionsAt(url))
+  const [shortest, longest] = [await granted(ensemble, 1), await granted(ensemble, LONGEST_SESSION)]
+  signal.throwIfAborted()
+  const [{ host } = { host: '' }] = ensemble.servers
+  return [
+    tlsFinding(host, ensemble.tls !== undefined),
+    version(await versionOf(ensemble).catch(() => undefined)),
+    sessions(shortest, longest),
+    access(ensemble.auth !== undefined),
+  ]
+}
+
+/** How long a session lasts for which `wanted` ms are asked. The first server that answers decides. */
+async function granted({ servers, ...way }: Ensemble, wanted: number): Promise<number> {
+  const handshake = { timeout: wanted, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
+  let last: unknown
+  for (const server of servers) {
+    try {
+      const connection = await Connection.open(server, way, handshake, PATIENCE)
+      await connection.send(closeSession()).catch(() => {})
+      connection.end(new Error('done'))
+      return connection.timeout
+    } catch (error) {
+      last = error
+    }
+  }
+  throw last
+}
+
+/** The command `srvr`, which servers allow by default. */
+async function versionOf({ servers: [server], tls }: Ensemble): Promise<string | undefined> {
+  const target = { host: server?.host ?? '', port: server?.port ?? 0 }
+  const socket = tls ? connectTls({ ...tls, ...target }) : connectTcp(target)
+  socket.setTimeout(PATIENCE, () => socket.destroy(new Error('no answer')))
+  socket.write('srvr')
+  const [, version] = /^Zookeeper version: ([\d.]+)/.exec(await text(socket)) ?? []
+  return version
+}
+
+export function version(is: string | undefined): Finding {
+  if (is === undefined) return ok('version', 'the server does not say its version (4lw.commands.whitelist)')
+  if (/^3\.[89]\./.test(is)) return ok('version', `ZooKeeper ${is}`)
+  return warning('version', `ZooKeeper ${is}`, 'Holdfast is not tested with it', 'use ZooKeeper 3.8 or 3.9')
+}
+
+export function sessions(shortest: number, longest: number): Finding {
+  const id = 'zookeeper-sessions'
+  const what = `sessions last from ${formatDuration(shortest)} to ${formatDuration(longest)}`
+  if (shortest <= TTL && longest >= TTL) return ok(id, what)
+  const why = `a ttl outside of these limits, such as the default of ${formatDuration(TTL)}, is not what the server keeps`
+  return warning(id, what, why, 'set tickTime, minSessionTimeout and maxSessionTimeout')
+}
+
+function access(hasUser: boolean): Finding {
+  // With a user, acquiring already refuses nodes that others may change: see the finding `lease`.
+  if (hasUser) return ok('zookeeper-acl', 'only the user of the URL can change leases')
+  return ok('zookeeper-acl', 'every client of the servers can change leases; with user:password@ in the URL, none can')
+}

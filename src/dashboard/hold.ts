@@ -6,6 +6,9 @@ const EARLIEST = 1_577_836_800_000_000n
 /** Milliseconds by which the time left must rise against the clock before that counts as a renewal. */
 const RISE = 50
 
+/** A lease that was renewed before has less of its ttl left only if two renewals in a row failed. */
+const LEAST_LEFT = 0.45
+
 /** Changes of a note that are remembered. */
 const KEPT_INTERVALS = 20
 
@@ -54,6 +57,11 @@ export class Hold {
     if (this.noteIntervals.length > KEPT_INTERVALS) this.noteIntervals.shift()
     this.#note = note
     this.noteSince = at
+  }
+
+  /** Was it renewed before, and not any more? A marker is never renewed, nor a lease of a fixed term. */
+  get isOverdue(): boolean {
+    return this.isRenewed && this.remaining <= LEAST_LEFT * this.most
   }
 
   /** Milliseconds for which it was held, at least. */

@@ -40,12 +40,12 @@ function judge(say, why, each) {
   put($('lead'), each.title)
   $('lead').onclick = () => go(each.name)
 }
-function facts(list) {
-  $('facts').replaceChildren(...list.map(([term, value]) => {
+function boxes(list) {
+  return list.map(([term, value]) => {
     const box = el('div')
     box.append(el('dt', term), el('dd', value))
     return box
-  }))
+  })
 }
 function render() {
   const { names, changes } = look
@@ -59,14 +59,15 @@ function render() {
   else judge('Nobody waits, and no holder seems stuck', '')
   const known = text => look.failure !== null ? 'unknown' : text
   const least = look.isPartial ? 'at least ' : ''
-  facts([
+  $('facts').replaceChildren(...boxes([
     ['Names held', known(least + taken.length)],
     ['May be stuck', known(least + stuck.length)],
     ['Waiting', known(least + names.reduce((sum, each) => sum + each.waiters, 0))],
     ['Oldest wait, as seen', known(first ? span(first.waited) : 'none')],
-    ['Changes of holder since ' + clock(look.since), String(changes.length) + (changes.length === 10 ? ' or more' : '')],
+    ['Changes of holder since ' + clock(look.since), look.changed + (look.changed === 50 ? ' or more' : '') +
+      (look.takeovers > 0 ? ', ' + look.takeovers + ' taken over' : '')],
     ['Leases lost by this process', look.lost === null ? 'unknown' : String(look.lost)],
-  ])
+  ]))
   const filter = $('filter').value.toLowerCase()
   const wanted = names.filter(each => (each.owner !== null || each.waiters > 0) &&
     (each.name + ' ' + each.owner + ' ' + each.note).toLowerCase().includes(filter)).sort(order)
@@ -97,7 +98,7 @@ function render() {
     before = row
   }
   $('changes').replaceChildren(...changes.map(each =>
-    el('li', clock(each.at) + '  ' + each.name + ': ' + each.from + ' → ' + each.to)))
+    el('li', clock(each.at) + '  ' + each.name + ': ' + each.from + ' → ' + (each.to || 'nobody') + (each.isTakeover ? ', no longer renewed' : ''))))
 }
 function section(title, lines, none) {
   const list = el('ol')
@@ -112,7 +113,7 @@ async function renderOne() {
     page.dataset.name = name
     const back = el('button', '← All names')
     back.onclick = () => { location.hash = '' }
-    page.replaceChildren(back, el('h2', name), el('div', 'Loading …', 'body'))
+    page.replaceChildren(back, el('h2', name, 'title'), el('div', 'Loading …', 'body'))
     if (look?.access === 'operate') page.append(...breaking(name))
     back.focus()
   }
@@ -120,10 +121,11 @@ async function renderOne() {
   if (!answer.ok || shown !== name) return
   const { signs, holders, waiters, slots, nodes } = await answer.json()
   const row = look.names.find(each => each.name === name)
-  const state = row?.owner != null
-    ? 'Held by ' + row.owner + ', token ' + row.token + ', for ' + held(row) + ', ' + span(row.remaining) + ' left unless renewed' + (row.note && '. Note: ' + row.note)
-    : 'Not held, as of ' + clock(look.at)
-  page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), el('p', state),
+  const state = el('dl')
+  if (row?.owner == null) state.append(...boxes([['State', 'Not held, as of ' + clock(look.at)]]))
+  else state.append(...boxes([['Held by', row.owner], ['Held for', held(row)], ['Left unless renewed', span(row.remaining)],
+    ['Token', row.token], ...(row.note ? [['Note', row.note]] : [])]))
+  page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), state,
     ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + ', seen for ' + span(look.at - each.since)), 'Nobody waits'),
     ...(slots.length > 0 ? section('Slots', slots.map(each => each.title + ': ' + (each.owner ?? 'free')), '') : []),
     ...(nodes.length > 0 ? section('Servers', nodes.map(each => each.name + ': ' + each.state + (each.remaining === undefined ? '' : ', votes again in ' + span(each.remaining)) +

@@ -21,7 +21,8 @@ button.name { border: 0; padding: 0; text-align: left; text-decoration: underlin
 :focus-visible { outline: 3px solid light-dark(#1f5fd0, #8ab4ff); outline-offset: 2px }
 table { width: 100%; border-collapse: collapse; margin-top: .75rem } th { text-align: left; color: var(--dim); font-size: .8rem }
 th, td { padding: .35rem .5rem .35rem 0; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; vertical-align: top }
-li { overflow-wrap: anywhere }
+li { overflow-wrap: anywhere } ol, ul { margin: 0; padding-left: 1.5rem } .title { font-size: 1.5rem; overflow-wrap: anywhere }
+#one > button { margin-top: 1rem } .body dl { grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr)) } .body dd { font-size: .9rem }
 @media (max-width: 40rem) {
   thead { position: absolute; clip-path: inset(50%) }
   tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line) }

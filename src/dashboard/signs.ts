@@ -10,9 +10,6 @@ export interface Sign {
   readonly text: string
 }
 
-/** A lease that was renewed before has less of its ttl left only if two renewals in a row failed. */
-const LEAST_LEFT = 0.45
-
 /** So many times longer than nine of ten others is long. */
 const FAR = 5
 
@@ -66,9 +63,8 @@ export function kindOf(name: string): string {
   return name.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|\d+/gi, '#')
 }
 
-/** A marker is never renewed, nor a lease of a fixed term: hence only what was seen to be renewed before. */
-function notRenewed(name: string, { isRenewed, remaining, most }: Hold): Sign | undefined {
-  if (!isRenewed || name.endsWith(MARKER_SUFFIX) || remaining > LEAST_LEFT * most) return undefined
+function notRenewed(name: string, { isOverdue, remaining, most }: Hold): Sign | undefined {
+  if (!isOverdue || name.endsWith(MARKER_SUFFIX)) return undefined
   return { kind: 'not renewed', text: `Not renewed for ${span(most - remaining)}, ends in ${span(remaining)}` }
 }
 

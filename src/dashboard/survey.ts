@@ -16,11 +16,14 @@ const LINGER = 60_000
 /** Changes of holders that are remembered. */
 const MOST_CHANGES = 50
 
-/** A name that went from one owner to another between two looks. */
+/** A name that went from one owner to another between two looks, or whose holder vanished. */
 export interface Change {
   readonly name: string
   readonly from: string
+  /** Empty: nobody holds it now. */
   readonly to: string
+  /** The former holder no longer renewed, so its lease ended by itself or was broken. Else it was probably released. */
+  readonly isTakeover: boolean
   /** Milliseconds since 1970. */
   readonly at: number
 }
@@ -142,12 +145,13 @@ export class Survey {
     const byName = Map.groupBy(records, ({ name }) => name)
     for (const name of byName.keys()) if (!this.#sights.has(name)) this.#sights.set(name, new Sight(name))
     for (const [name, sight] of this.#sights) {
-      const former = sight.holds[0]?.owner
+      const from = sight.holds[0]?.owner
       const ended = sight.see(byName.get(name) ?? [], at)
       if (ended) this.#kinds.ended(name, ended.age)
-      const owner = sight.holder?.owner
-      if (former !== undefined && owner !== undefined && former !== owner)
-        this.#changes = [{ name, from: former, to: owner, at }, ...this.#changes].slice(0, MOST_CHANGES)
+      const to = sight.holder?.owner ?? ''
+      const isTakeover = ended?.isOverdue === true
+      if (from !== undefined && (isTakeover || (to !== '' && from !== to)))
+        this.#changes = [{ name, from, to, isTakeover, at }, ...this.#changes].slice(0, MOST_CHANGES)
       // A name that is free for long is dropped, so that a name for each job does not fill the memory.
       if (!sight.holder && sight.waiters.length === 0 && at - (sight.holds[0]?.seen ?? 0) > LINGER)
         this.#sights.delete(name)

@@ -18,6 +18,8 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
     search: search ? { began: search.began, usual: search.usual ?? null } : null,
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,
+    changed: changes.length,
+    takeovers: changes.filter(({ isTakeover }) => isTakeover).length,
     changes: changes.slice(0, 10),
     names: [...sights.values()].map(sight => row(sight, signs.get(sight.name) ?? [], at)),
   }

@@ -3,7 +3,7 @@ import { createLocks } from '../../src/index.ts'
 import { sqlite } from '../../src/stores/sqlite/index.ts'
 
 const [file = '', name = '', owner = ''] = process.argv.slice(2)
-const locks = createLocks(sqlite(file), { ttl: 1_000, owner })
+const locks = createLocks(sqlite(file), { ttl: 3_000, owner })
 const hold = new Promise<never>(() => setInterval(() => {}, 60_000))
 
 await locks.using(name, async lease => {

@@ -1,0 +1,46 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { LeaseRecord } from '../contract/store.ts'
+import { type Change, type Look, Survey } from './survey.ts'
+
+/** A survey of one name, which shows what is left of the lease of an owner at each look. */
+async function surveyed(...looks: (readonly [owner: string, remaining: number] | undefined)[]): Promise<Change[]> {
+  const records = looks.map((look, index): LeaseRecord[] => {
+    if (!look) return []
+    const [owner, remaining] = look
+    const token = BigInt(looks.findLastIndex((each, at) => at <= index && each?.[0] !== owner) + 2)
+    return [{ name: 'job', state: 'held', owner, token, note: '', remaining }]
+  })
+  const survey = new Survey({
+    async *list() {
+      yield* records.shift() ?? []
+    },
+    inspect: () => Promise.reject(new Error('one listing is enough')),
+  })
+  onTestFinished(() => survey.close())
+  return new Promise(resolve => {
+    let seen = 0
+    survey.watch(({ changes }: Look) => {
+      seen += 1
+      if (seen === looks.length) resolve([...changes])
+    })
+  })
+}
+
+test('a holder that was seen to be no longer renewed was taken over', async () => {
+  expect(await surveyed(['a', 9_000], ['a', 10_000], ['a', 3_000], ['b', 10_000])).toMatchObject([
+    { from: 'a', to: 'b', isTakeover: true },
+  ])
+})
+
+test('a holder that vanished after its last renewal is shown, although nobody follows', async () => {
+  expect(await surveyed(['a', 9_000], ['a', 10_000], ['a', 3_000], undefined)).toMatchObject([
+    { from: 'a', to: '', isTakeover: true },
+  ])
+})
+
+test('a holder that was renewed until it vanished released the name', async () => {
+  expect(await surveyed(['a', 9_000], ['a', 10_000], undefined)).toEqual([])
+  expect(await surveyed(['a', 9_000], ['a', 10_000], ['b', 10_000])).toMatchObject([
+    { from: 'a', to: 'b', isTakeover: false },
+  ])
+})

@@ -64,8 +64,7 @@ function render() {
     ['May be stuck', known(least + stuck.length)],
     ['Waiting', known(least + names.reduce((sum, each) => sum + each.waiters, 0))],
     ['Oldest wait, as seen', known(first ? span(first.waited) : 'none')],
-    ['Changes of holder since ' + clock(look.since), look.changed + (look.changed === 50 ? ' or more' : '') +
-      (look.takeovers > 0 ? ', ' + look.takeovers + ' taken over' : '')],
+    ['Changes of holder since ' + clock(look.since), look.changed + (look.takeovers > 0 ? ', ' + look.takeovers + ' taken over' : '')],
     ['Leases lost by this process', look.lost === null ? 'unknown' : String(look.lost)],
   ]))
   const filter = $('filter').value.toLowerCase()

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { LeaseRecord } from '../contract/store.ts'
-import { type Change, type Look, Survey } from './survey.ts'
+import type { Change } from './changes.ts'
+import { type Look, Survey } from './survey.ts'
 
 /** A survey of one name, which shows what is left of the lease of an owner at each look. */
 async function surveyed(...looks: (readonly [owner: string, remaining: number] | undefined)[]): Promise<Change[]> {

@@ -1,4 +1,5 @@
 import type { LeaseRecord } from '../contract/store.ts'
+import { type Change, Changes } from './changes.ts'
 import type { Hold } from './hold.ts'
 import { type Readable, Reader, type Search } from './reader.ts'
 import { Sight } from './sight.ts'
@@ -13,21 +14,6 @@ const SHARE = 200
 /** Milliseconds for which looks go on after the last viewer left. Then what was seen is forgotten. */
 const LINGER = 60_000
 
-/** Changes of holders that are remembered. */
-const MOST_CHANGES = 50
-
-/** A name that went from one owner to another between two looks, or whose holder vanished. */
-export interface Change {
-  readonly name: string
-  readonly from: string
-  /** Empty: nobody holds it now. */
-  readonly to: string
-  /** The former holder no longer renewed, so its lease ended by itself or was broken. Else it was probably released. */
-  readonly isTakeover: boolean
-  /** Milliseconds since 1970. */
-  readonly at: number
-}
-
 /** What all viewers see. */
 export interface Look {
   /** Milliseconds since 1970: when this was seen, and since when it is watched. */
@@ -36,7 +22,10 @@ export interface Look {
   /** Milliseconds until the next look. */
   readonly pause: number
   readonly sights: ReadonlyMap<string, Sight>
+  /** The latest of either kind, the newest first, and how many there were since `since`. */
   readonly changes: readonly Change[]
+  readonly changed: number
+  readonly takeovers: number
   /** Why holders may be stuck, by name. */
   readonly signs: ReadonlyMap<string, readonly Sign[]>
   /** There are more names than are shown. */
@@ -55,7 +44,7 @@ export class Survey {
   readonly #reader: Reader
   readonly #viewers = new Set<(look: Look) => void>()
   #sights = new Map<string, Sight>()
-  #changes: Change[] = []
+  #changes = new Changes()
   #kinds = new Kinds()
   #since = 0
   #isPartial = false
@@ -131,7 +120,9 @@ export class Survey {
       since: this.#since || at,
       pause,
       sights: this.#sights,
-      changes: this.#changes,
+      changes: this.#changes.latest,
+      changed: this.#changes.total,
+      takeovers: this.#changes.takeovers,
       signs: this.#kinds.signs(this.#holds()),
       isPartial: this.#isPartial,
       search: this.#search,
@@ -151,7 +142,7 @@ export class Survey {
       const to = sight.holder?.owner ?? ''
       const isTakeover = ended?.isOverdue === true
       if (from !== undefined && (isTakeover || (to !== '' && from !== to)))
-        this.#changes = [{ name, from, to, isTakeover, at }, ...this.#changes].slice(0, MOST_CHANGES)
+        this.#changes.add({ name, from, to, isTakeover, at })
       // A name that is free for long is dropped, so that a name for each job does not fill the memory.
       if (!sight.holder && sight.waiters.length === 0 && at - (sight.holds[0]?.seen ?? 0) > LINGER)
         this.#sights.delete(name)
@@ -168,7 +159,7 @@ export class Survey {
     this.#reader.reset()
     this.#latest = undefined
     this.#sights = new Map()
-    this.#changes = []
+    this.#changes = new Changes()
     this.#kinds = new Kinds()
     this.#since = 0
   }

@@ -1,4 +1,5 @@
 import { partOf } from '../contract/reserved.ts'
+import type { Change } from './changes.ts'
 import type { Sight } from './sight.ts'
 import type { Sign } from './signs.ts'
 import type { Look } from './survey.ts'
@@ -11,18 +12,24 @@ export interface Process {
 
 /** The first screen, as JSON. What is not known is null. Times are milliseconds. */
 export function overview(look: Look, access: string, { acquired, lost }: Process): Record<string, unknown> {
-  const { at, since, pause, sights, signs, changes, isPartial, search, failure } = look
+  const { at, since, pause, sights, signs, changes, changed, takeovers, isPartial, search, failure } = look
   return {
     ...{ at, since, pause, isPartial, access },
     failure: failure ?? null,
     search: search ? { began: search.began, usual: search.usual ?? null } : null,
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,
-    changed: changes.length,
-    takeovers: changes.filter(({ isTakeover }) => isTakeover).length,
-    changes: changes.slice(0, 10),
+    changed,
+    takeovers,
+    changes: recent(changes),
     names: [...sights.values()].map(sight => row(sight, signs.get(sight.name) ?? [], at)),
   }
+}
+
+/** The latest five of either kind, the newest first. */
+function recent(changes: readonly Change[]): readonly Change[] {
+  const kinds = [true, false].flatMap(kind => changes.filter(({ isTakeover }) => isTakeover === kind).slice(0, 5))
+  return kinds.sort((a, b) => b.at - a.at)
 }
 
 /** The page of one name, from the last look: it does not ask the store. */

@@ -85,14 +85,14 @@ function verdict(state: State, { failure, signs }: Look): Line {
   return [['Nobody waits, and no holder seems stuck']]
 }
 
-function counts(state: State, { changes, failure, isPartial, search, since }: Look): Line {
+function counts(state: State, { failure, isPartial, search, since, takeovers }: Look): Line {
   const held = state.all.filter(row => row.held).length
   const waiting = state.all.reduce((sum, { waiters }) => sum + waiters.length, 0)
   const least = isPartial ? 'at least ' : ''
   const time = new Date(since).toTimeString().slice(0, 8)
   const now = failure === undefined ? `${least}${held} held, ${waiting} waiting` : 'Held and waiting: unknown'
   const searching = search ? ', searching all keys for more names' : ''
-  return [[`${now}, ${changes.length} taken over since ${time}${searching}`, 'dim']]
+  return [[`${now}, ${takeovers} taken over since ${time}${searching}`, 'dim']]
 }
 
 function list(state: State, space: number, columns: number, hasChoice = true): Line[] {

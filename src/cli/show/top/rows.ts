@@ -46,14 +46,14 @@ interface Held {
 }
 
 /**
- * All names of a look, those with the most trouble first: holders that may be stuck, then names whose holder just
- * changed, then the oldest wait. What has little time left was not renewed as before, so it is among the first. All
+ * All names of a look, those with the most trouble first: holders that may be stuck, then names that were just
+ * taken over, then the oldest wait. What has little time left was not renewed as before, so it is among the first. All
  * others are in the order of their names, which keeps rows in place.
  */
 export function rowsOf(look: Look): Row[] {
   const changes = new Map<string, Look['changes'][number]>()
   for (const change of look.changes)
-    if (look.at - change.at < RECENT && !changes.has(change.name)) changes.set(change.name, change)
+    if (change.isTakeover && look.at - change.at < RECENT && !changes.has(change.name)) changes.set(change.name, change)
   return [...look.sights.values()].map(sight => rowOf(look, sight, changes.get(sight.name))).sort(byTrouble)
 }
 
@@ -88,7 +88,7 @@ function rowOf(
         note: holder.note,
         ...{ age: hold.age, isSinceGrant: hold.isSinceGrant, remaining: hold.remaining, most: hold.most },
       },
-    troubles: [...signs, ...(change ? [`Taken over from ${change.from}`] : [])],
+    troubles: [...signs, ...(change ? [`${change.to ? 'Taken over from' : 'Lost by'} ${change.from}`] : [])],
     waiters,
     waited,
     holds: holds.map(({ owner, token, since, seen }) => ({ owner, token, from: since, to: seen })),

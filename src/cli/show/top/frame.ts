@@ -99,7 +99,7 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
   if (state.rows.length === 0) return [[[state.filter ? 'No name has this text' : 'No name is held', 'dim']]]
-  const chosen = chosenColumns(state.rows, columns - 4)
+  const chosen = chosenColumns(shown, columns - 4)
   const title: Line = [['    '], [chosen.map(({ title: text, width }) => filled(text, width)).join('  '), 'bold']]
   const lines = shown.map((row, index): Line => {
     const isChosen = hasChoice && state.first + index === state.chosen

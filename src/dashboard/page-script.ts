@@ -56,7 +56,8 @@ function render() {
   if (look.failure !== null) judge('The store cannot be read', look.failure)
   else if (stuck[0]) judge(stuck.length > 1 ? stuck.length + ' holders may be stuck, first' : 'May be stuck:', stuck[0].signs[0] + (stuck[0].waiters > 0 ? '. Waiting: ' + stuck[0].waiters : ''), stuck[0])
   else if (first) judge('Longest wait:', 'At least ' + span(first.waited), first)
-  else judge('Nobody waits, and no holder seems stuck', '')
+  else if (look.search && look.search.usual === null) judge('Still looking for names', 'Of those found so far nobody waits, and no holder seems stuck')
+  else judge('Nobody waits, and no holder seems stuck', look.isPartial ? 'Of the names that are shown' : '')
   const known = text => look.failure !== null ? 'unknown' : text
   const least = look.isPartial ? 'at least ' : ''
   $('facts').replaceChildren(...boxes([

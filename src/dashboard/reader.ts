@@ -11,6 +11,9 @@ const FREE = 10
 /** Milliseconds between two requests of a long search. */
 const REST = 100
 
+/** Milliseconds for which a free name is still read: names that are held again and again are often free when a search passes. */
+const KEPT = 600_000
+
 /** Names that are read at once. */
 const PAGE = 256
 
@@ -39,8 +42,8 @@ export interface Reading {
  */
 export class Reader {
   readonly #locks: Readable
-  #names = new Set<string>()
-  #held: readonly string[] = []
+  /** When each was last found or held, by `performance.now()`. The earliest is the first. */
+  readonly #names = new Map<string, number>()
   #search: Search | undefined
   #usual: number | undefined
   #stop = new AbortController()
@@ -57,7 +60,7 @@ export class Reader {
 
   /** A name that somebody holds or wants to see: a long search may find it late. */
   learn(name: string): void {
-    if (this.#search && this.#names.size < MOST_RECORDS) this.#names.add(name)
+    if (this.#search) this.#keep(name)
   }
 
   /** Ends a search, and forgets all names. */
@@ -67,7 +70,6 @@ export class Reader {
     this.#search = undefined
     this.#usual = undefined
     this.#names.clear()
-    this.#held = []
   }
 
   /** Resolves to `undefined` once the search turns out to be long. */
@@ -86,7 +88,7 @@ export class Reader {
       }
       this.#collect(between, signal).then(
         reading => {
-          if (this.#search && !signal.aborted) this.#complete(reading, this.#search)
+          if (!signal.aborted) this.#end()
           resolve(reading)
         },
         error => {
@@ -103,27 +105,33 @@ export class Reader {
       signal.throwIfAborted()
       if (records.length === MOST_RECORDS) return { records, isPartial: true, search: undefined }
       records.push(record)
-      this.learn(record.name)
+      this.#keep(record.name)
     }
     return { records, isPartial: false, search: undefined }
   }
 
-  #complete({ records }: Reading, { began }: Search): void {
+  #end(): void {
+    if (this.#search) this.#usual = Date.now() - this.#search.began
+    else this.#names.clear() // a listing shows all
     this.#search = undefined
-    this.#usual = Date.now() - began
-    // Names that are held again and again are often free when a search passes.
-    this.#names = new Set([...records.map(({ name }) => name), ...this.#held])
+  }
+
+  #keep(name: string): void {
+    this.#names.delete(name)
+    this.#names.set(name, performance.now())
+    const [earliest] = this.#names.keys()
+    if (this.#names.size > MOST_RECORDS && earliest !== undefined) this.#names.delete(earliest)
   }
 
   async #known(): Promise<Reading> {
-    const names = [...this.#names]
+    for (const [name, at] of this.#names) if (performance.now() - at > KEPT) this.#names.delete(name)
+    const names = [...this.#names.keys()]
     const records: LeaseRecord[] = []
     for (let start = 0; start < names.length; start += PAGE) {
       const states = names.slice(start, start + PAGE).map(name => this.#locks.inspect(name))
       for (const { holder, waiters } of await Promise.all(states)) records.push(...(holder ? [holder] : []), ...waiters)
     }
-    this.#held = records.map(({ name }) => name)
-    const search = this.#search
-    return { records, isPartial: search?.usual === undefined || names.length >= MOST_RECORDS, search }
+    for (const { name } of records) this.#keep(name)
+    return { records, isPartial: true, search: this.#search }
   }
 }

@@ -45,3 +45,24 @@ test('a holder that was renewed until it vanished released the name', async () =
     { from: 'a', to: 'b', isTakeover: false },
   ])
 })
+
+test('all viewers share one look', async () => {
+  let listings = 0
+  const survey = new Survey({
+    async *list() {
+      listings += 1
+      yield* []
+    },
+    inspect: () => Promise.reject(new Error('one listing is enough')),
+  })
+  onTestFinished(() => survey.close())
+  const looks = Array.from({ length: 100 }, () => 0)
+  await new Promise<void>(resolve => {
+    for (const viewer of looks.keys())
+      survey.watch(() => {
+        looks[viewer] = (looks[viewer] ?? 0) + 1
+        if (looks.every(seen => seen === 3)) resolve()
+      })
+  })
+  expect(listings).toBe(3)
+})

@@ -173,3 +173,22 @@ test('these locks can acquire an expired lease of another at once', async () => 
   expect(wait.settled).toBe(true)
   expect(() => other.assertHeld()).toThrow('its term ended')
 })
+
+test('another process holds permits, reads, or holds several names', async () => {
+  const locks = testLocks()
+  const permits = await locks.other.semaphore('api', { limit: 2 }).acquire({ permits: 2 })
+  await locks.other.readWrite('prices').reader.acquire()
+  await locks.other.all(['a', 'b']).acquire()
+  const refused = [
+    locks.semaphore('api', { limit: 2 }).tryAcquire(),
+    locks.readWrite('prices').writer.tryAcquire(),
+    locks.tryAcquire('b'),
+  ]
+  await locks.advance(1_000)
+  expect(await Promise.all(refused)).toEqual([undefined, undefined, undefined])
+  await permits.release()
+  const permit = locks.semaphore('api', { limit: 2 }).tryAcquire()
+  await locks.advance(1_000)
+  expect((await permit)?.slots).toHaveLength(1)
+  await locks.close()
+})

@@ -28,6 +28,8 @@ export interface TestLocks extends Locks {
   advance(ms: number): Promise<void>
   /** Lets `ms` pass at once, as when the event loop is blocked. A lease older than its ttl is then lost. */
   block(ms: number): Promise<void>
+  /** Locks of another process on the same store: what they hold, these locks cannot acquire. They do not fail or lose. */
+  readonly other: Locks
   /** Acquires `name` as another process, and renews it until that lease is released. Rejects if the name is busy. */
   holdAsOther(name: string, options?: LeaseOptions): Promise<Lease>
   /**
@@ -55,7 +57,7 @@ export function testLocks(defaults: LocksDefaults = {}): TestLocks {
 class StagedLocks extends StoreLocks implements TestLocks {
   readonly #clock: VirtualClock
   readonly #store: StagedStore
-  readonly #other: StoreLocks
+  readonly other: Locks
 
   constructor(clock: VirtualClock, defaults: LocksDefaults) {
     const server = memory({ clock })
@@ -64,7 +66,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     super(store, { owner: `test:${process.pid}`, ...defaults }, environment)
     this.#clock = clock
     this.#store = store
-    this.#other = new StoreLocks(server, { owner: 'other' }, environment)
+    this.other = new StoreLocks(server, { owner: 'other' }, environment)
   }
 
   advance(ms: number): Promise<void> {
@@ -76,9 +78,9 @@ class StagedLocks extends StoreLocks implements TestLocks {
   }
 
   async holdAsOther(name: string, options: LeaseOptions = {}): Promise<Lease> {
-    const lease = await this.#other.tryAcquire(name, options)
+    const lease = await this.other.tryAcquire(name, options)
     if (lease) return lease
-    const { holder } = await this.#other.inspect(name)
+    const { holder } = await this.other.inspect(name)
     const why = holder ? `held by ${holder.owner}: release it first` : 'free, but others wait for it: end their waits'
     const message = `${JSON.stringify(name)} is ${why}`
     throw new LeaseError('INVALID_ARGUMENT', message, { lease: name, holder })
@@ -88,7 +90,7 @@ class StagedLocks extends StoreLocks implements TestLocks {
     const lease = this.heldLease(name)
     if (!lease)
       throw new LeaseError('INVALID_ARGUMENT', `these locks do not hold ${JSON.stringify(name)}: acquire it first`)
-    await this.#other.break(lease.name)
+    await this.other.break(lease.name)
     const failAgain = this.#store.restore()
     await lease.extend().catch(() => {}) // its answer notifies the holder
     failAgain()

@@ -36,14 +36,14 @@ describe('help', () => {
 test.each([
   [
     [],
-    'a command is missing: expected run, elect, ls, inspect, break, doctor, dashboard, migrate, ttl, fence, demo, prove; see holdfast --help',
+    'a command is missing: expected run, elect, ls, top, inspect, break, doctor, dashboard, migrate, ttl, fence, demo, prove; see holdfast --help',
   ],
   [['--json'], 'a command is missing'],
   [['rnu', 'job'], 'there is no command rnu: did you mean run?; see holdfast --help'],
   [['start'], 'there is no command start; see holdfast --help'],
   [
     ['help', 'start'],
-    'there is no command start: expected run, elect, ls, inspect, break, doctor, dashboard, migrate, ttl, fence, demo, prove',
+    'there is no command start: expected run, elect, ls, top, inspect, break, doctor, dashboard, migrate, ttl, fence, demo, prove',
   ],
   [['run'], 'NAME is missing; see holdfast run --help'],
   [['run', '--', 'true'], 'NAME is missing'],

@@ -14,6 +14,17 @@ export function reportLease(names: readonly string[], output: Output): void {
   })
 }
 
+/** While this process waits for a shared name: reports that once. The holder of a busy event may be a waiter at the gate. */
+export function reportSharedWait(shared: string, output: Output): void {
+  let isReported = false
+  subscribe('lease_busy', ({ name }) => {
+    if (isReported || name !== shared) return
+    isReported = true
+    const text = `${name} is shared and not free yet, waiting; to see its holders: holdfast ls ${name}`
+    output.info('waiting', text, { name })
+  })
+}
+
 /** While this process waits: reports the holder, once per holder. */
 export function reportHolders(output: Output): void {
   let last: string | undefined

@@ -8,7 +8,7 @@ import { storeUrl } from '../store-url.ts'
 import type { Held } from './held.ts'
 import { checkPlatform, hold } from './hold.ts'
 import { describeHolder } from './holder.ts'
-import { reportHolders, reportLease } from './progress.ts'
+import { reportHolders, reportLease, reportSharedWait } from './progress.ts'
 import { Retention } from './retention.ts'
 import { parseRun, type RunOptions, type Sharing } from './run-options.ts'
 
@@ -41,7 +41,8 @@ export async function run(args: readonly string[]): Promise<number> {
 /** The lease, the permit, or the leases on all names; or the exit code if one of them is busy. */
 async function acquire(locks: Locks, options: RunOptions, output: Output, signals: Signals): Promise<Held | number> {
   const { name, also, sharing, ttl, wait, note, owner } = options
-  if (wait > 0) reportHolders(output)
+  if (wait > 0 && sharing) reportSharedWait(name, output)
+  else if (wait > 0) reportHolders(output)
   try {
     const asked = { ttl, wait, signal: signals.stop, note, owner }
     if (sharing) return await shared(locks, name, sharing).acquire(asked)

@@ -3,6 +3,7 @@ import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
 import { table } from './table.ts'
+import { title } from './title.ts'
 import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
@@ -25,9 +26,14 @@ export function ls(args: readonly string[]): Promise<number> {
   return query('ls', 'PREFIX', args, answer, { watch: { type: 'boolean' } })
 }
 
-function row({ name: lease, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
-  const { name, part } = partOf(lease)
-  const title = part ? `${name} (${part})` : name
-  if (state === 'held') return [title, 'held', owner, `${token}`, formatDuration(remaining), note]
-  return [`  ${title}`, position === 0 ? 'next' : `waiting ${position + 1}`, owner, '', formatDuration(remaining), note]
+function row({ name, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
+  if (state === 'held') return [title(name), 'held', owner, `${token}`, formatDuration(remaining), note]
+  return [
+    `  ${title(name)}`,
+    position === 0 ? 'next' : `waiting ${position + 1}`,
+    owner,
+    '',
+    formatDuration(remaining),
+    note,
+  ]
 }

@@ -27,6 +27,20 @@ test('run --limit runs as many commands at a time, and tells each its slot', asy
   expect((await holdfast(['ls', '--json'])).out).toBe('[]\n')
 })
 
+test('a run that waits for a slot names no waiter as the holder', async () => {
+  const holder = start(['run', 'x', '--limit', '1', ...WAIT])
+  await holder.prints('ready')
+  const first = start(['run', 'x', '--limit', '1', '--wait', '60s', '--owner', 'first', ...PRINT])
+  await first.reports(/waiting/)
+  const second = start(['run', 'x', '--limit', '1', '--wait', '60s', ...PRINT])
+  await second.reports(/waiting/)
+  for (const each of [holder, first, second]) each.kill('SIGTERM')
+  await Promise.all([holder.ended, first.ended])
+  const { err } = await second.ended
+  expect(err).toContain('holdfast: x is shared and not free yet, waiting; to see its holders: holdfast ls x\n')
+  expect(err).not.toContain('held by')
+})
+
 test('the command is ended when its slot is lost', async () => {
   const one = start(['run', 'x', '--limit', '2', '--ttl', '1s', ...WAIT])
   await one.prints('ready')
@@ -60,11 +74,12 @@ test('inspect shows the slots of a name, and break takes one or all', async () =
   const { slots } = JSON.parse((await holdfast(['inspect', 'x', '--json'])).out) as { slots: unknown[] }
   expect(slots).toMatchObject([{ name: 'x\u241f1', owner: 'bob', state: 'held' }])
   expect(await holdfast(['break', 'x'])).toMatchObject({ code: 64, err: expect.stringContaining('--slot N or --all') })
-  expect(await holdfast(['break', 'x', '--gate'])).toMatchObject({ code: 1 })
-  expect(await holdfast(['break', 'x', '--slot', '3'])).toMatchObject({ code: 1 })
+  expect(await holdfast(['break', 'x', '--gate'])).toMatchObject({ code: 1, out: 'x (gate) was free\n' })
+  expect(await holdfast(['break', 'x', '--slot', '3'])).toMatchObject({ code: 1, out: 'x (slot 3) was free\n' })
   expect(await holdfast(['break', 'x', '--slot', 'a'])).toMatchObject({ code: 64 })
   expect(await holdfast(['break', 'x', '--all', '--gate'])).toMatchObject({ code: 64 })
-  expect(await holdfast(['break', 'x', '--slot', '1'])).toMatchObject({ code: 0 })
+  const broken = await holdfast(['break', 'x', '--slot', '1'])
+  expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/^x \(slot 1\) is free\. Token \d+ /) })
   expect(await holdfast(['break', 'x', '--all'])).toMatchObject({ code: 0 })
   expect(await holdfast(['inspect', 'x'])).toMatchObject({ code: 1, out: 'x is free\n' })
 })

@@ -14,6 +14,9 @@ const MOST_SLOTS = 16
 /** In bytes of UTF-8: the names of the slots are longer, and have at most 255. */
 const LONGEST_NAME = 240
 
+const TOO_MANY =
+  ': a call that waits stands in the queue of every permit, which would take too many requests. Use several names'
+
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
 
 /** A semaphore; see `Sharing.semaphore`. Throws `INVALID_ARGUMENT`. */
@@ -23,12 +26,14 @@ export function semaphore(
   options: SemaphoreOptions,
 ): Acquirable<Permit, PermitOptions> {
   checkSharedName(name)
+  if (typeof options !== 'object')
+    throw invalid(`semaphore needs an object with its limit, such as { limit: 3 }, not ${show(options)}`)
   checkKeys(options, semaphoreKeys, 'semaphore')
   const { limit } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
     throw invalid(
-      `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}: ` +
-        'a call that waits stands in the queue of every permit, which would take too many requests',
+      `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
+        (limit > MOST_SLOTS ? TOO_MANY : ''),
     )
   return new Permits(host, name, range(0, limit), undefined)
 }

@@ -122,6 +122,20 @@ test('names that look like slots and gates are other names', async () => {
   expect(await locks.inspect('x\u241f1')).toMatchObject({ holder: { state: 'held' } })
 })
 
+test.each([undefined, 3, 'three'])('options %j: the error shows how to state a limit', options => {
+  const { locks } = stage()
+  const call = (): unknown => locks.semaphore('x', options as never)
+  expect(call).toThrow(/such as \{ limit: 3 \}/)
+})
+
+test.each([
+  [0, /from 1 to 16, not 0$/],
+  [17, /not 17: .* Use several names/],
+])('a limit of %d: the error says why, and what to do', (limit, message) => {
+  const { locks } = stage()
+  expect(() => locks.semaphore('x', { limit })).toThrow(message)
+})
+
 test('different limits: a call never takes a slot at or above its own', async () => {
   const { locks } = stage()
   const small = locks.semaphore('x', { limit: 1 })

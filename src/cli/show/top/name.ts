@@ -1,7 +1,7 @@
 import { isSlotOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
+import { title } from '../title.ts'
 import { ageOf, bar } from './columns.ts'
-import { titleOf } from './rows.ts'
 import type { State } from './state.ts'
 import type { Line } from './text.ts'
 
@@ -10,7 +10,7 @@ export function nameLines(state: State, { nodes }: { readonly nodes: readonly st
   const row = state.openedRow
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
-  if (!row) return [[[titleOf(name), 'bold']], [['It is free, and nobody waits.']]]
+  if (!row) return [[[title(name), 'bold']], [['It is free, and nobody waits.']]]
   const { held, troubles, waiters, holds } = row
   const slots = state.all.filter(each => isSlotOf(each.name, name))
   const facts: readonly (readonly [string, string])[] = held

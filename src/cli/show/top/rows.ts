@@ -1,6 +1,6 @@
-import { partOf } from '../../../contract/reserved.ts'
 import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
+import { title } from '../title.ts'
 
 /** Milliseconds for which a change of the holder counts as trouble. */
 const RECENT = 60_000
@@ -65,12 +65,6 @@ export function filtered(rows: readonly Row[], text: string): readonly Row[] {
   return wanted === '' ? rows : rows.filter(matches)
 }
 
-/** As people read a name. */
-export function titleOf(name: string): string {
-  const { name: base, part } = partOf(name)
-  return part ? `${base} (${part})` : name
-}
-
 function rowOf(
   look: Look,
   { name, holder, hold, holds, waiters }: Sight,
@@ -80,7 +74,7 @@ function rowOf(
   const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
   return {
     name,
-    title: titleOf(name),
+    title: title(name),
     held: holder &&
       hold && {
         owner: holder.owner,

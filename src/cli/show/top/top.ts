@@ -7,8 +7,8 @@ import { mask } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
+import { title } from '../title.ts'
 import { frame, printed, type Surroundings } from './frame.ts'
-import { titleOf } from './rows.ts'
 import { type Act, type Key, State } from './state.ts'
 import { Terminal } from './terminal.ts'
 
@@ -103,13 +103,13 @@ class Top {
   }
 
   async #break(name: string): Promise<void> {
-    const title = titleOf(name)
+    const shown = title(name)
     try {
       const token = await this.#locks.break(name)
       this.#state.message =
-        token === undefined ? `${title} was free` : `${title} is free. Its next token is above ${token}`
+        token === undefined ? `${shown} was free` : `${shown} is free. Its next token is above ${token}`
     } catch (error) {
-      this.#state.message = `${title} was not broken: ${error instanceof Error ? error.message : error}`
+      this.#state.message = `${shown} was not broken: ${error instanceof Error ? error.message : error}`
     }
     this.#draw()
   }

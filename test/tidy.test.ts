@@ -9,6 +9,8 @@ const ROOT = join(import.meta.dirname, '..')
 const LONGEST_FILE = 350
 const HEADINGS = ['What it needs', 'What it promises', 'What can go wrong', 'Options', 'Permissions']
 
+const STORE_PAGES = files('docs/stores/*.md').filter(path => !path.endsWith('README.md'))
+
 const manifest = JSON.parse(read('package.json'))
 /** Folders of src/stores that several engines share. */
 const SHARED_FOLDERS = ['shared', 'quorum']
@@ -25,14 +27,16 @@ describe.each(ENGINES)('the store $name', ({ name, clients }) => {
     )
   })
 
-  test('has a page with the standard headings', () => {
-    const headings = read(`docs/stores/${name}.md`).matchAll(/^##+ (.*)$/gm)
-    expect(Array.from(headings, ([, heading]) => heading)).toEqual(expect.arrayContaining(HEADINGS))
-  })
+  test('has a page', () => expect(STORE_PAGES).toContain(`docs/stores/${name}.md`))
 
   test('has clients that are optional peer dependencies of the package', () => {
     expect(Object.keys(manifest.peerDependencies)).toEqual(expect.arrayContaining([...clients]))
   })
+})
+
+test.each(STORE_PAGES)('%s has the standard headings, in order, and no others', page => {
+  const headings = read(page).matchAll(/^## (.*)$/gm)
+  expect(Array.from(headings, ([, heading]) => heading)).toEqual(HEADINGS)
 })
 
 test('each folder of src/stores is an engine of the table, or shared by several', () => {

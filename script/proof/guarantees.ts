@@ -17,11 +17,11 @@ interface Listed {
 }
 
 /** Session advisory locks have no URL. */
-const ADVISORY: Listed = { page: 'postgres', at: { advisory: 'postgres://unused', ttl: 10_000 } }
+const ADVISORY: Listed = { page: 'postgres-advisory', at: { advisory: 'postgres://unused', ttl: 10_000 } }
 
 const STORES: readonly Listed[] = ENGINES.flatMap(({ name, example }) => [
   { page: name, at: { url: example } },
-  ...(name === ADVISORY.page ? [ADVISORY] : []),
+  ...(name === 'postgres' ? [ADVISORY] : []),
 ])
 
 interface Promised {
@@ -42,13 +42,10 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
       'docs/reference/guarantees.md',
       text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), '../proof/README.md')]),
     ],
-    ...Array.from(
-      Map.groupBy(stores, ({ page }) => page),
-      ([name, listed]): [string, (text: string) => string] => [
-        `docs/stores/${name}.md`,
-        text => withBlock(text, section(name, listed)),
-      ],
-    ),
+    ...stores.map((store): [string, (text: string) => string] => [
+      `docs/stores/${store.page}.md`,
+      text => withBlock(text, section(store)),
+    ]),
   ]
 }
 
@@ -92,14 +89,15 @@ function openings(): string {
   )
 }
 
-/** The generated part of a page of one or several stores. Their lab engines have its name, or begin with it and a hyphen. */
-function section(page: string, listed: readonly Promised[]): string[] {
-  const engines = Object.keys(LAB).filter(engine => engine === page || engine.startsWith(`${page}-`))
+/** The generated part of a store's page. Its lab engines have its name, or begin with it and a hyphen. */
+function section({ page, guarantees }: Promised): string[] {
+  const isOf = (engine: string): boolean => engine === page || engine.startsWith(`${page}-`)
+  const engines = Object.keys(LAB).filter(
+    engine => isOf(engine) && (engine === ADVISORY.page) === (page === ADVISORY.page),
+  )
   return [
-    ...listed.flatMap(({ name, guarantees }) => [
-      listed.length > 1 ? `Not promised by ${name}:` : 'Not promised:',
-      guarantees.limits.map(limit => `- ${limit}`).join('\n'),
-    ]),
+    'Not promised:',
+    guarantees.limits.map(limit => `- ${limit}`).join('\n'),
     ...(engines.length > 0 ? [shown(engines, '../proof/README.md')] : []),
   ]
 }

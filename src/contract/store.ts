@@ -44,7 +44,7 @@
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
- *     queue never overtakes. A waiter keeps its position if it asks no later than it was told to, or if it is `kept`. A
+ *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
  *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
  *     (`TURN`), and its entry lapses.
  *

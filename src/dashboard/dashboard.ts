@@ -42,8 +42,8 @@ const HEADERS = guarded(SOURCES)
 const known = new Set(['authorize'])
 
 /**
- * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store only
- * while somebody watches, for all viewers together. Throws `INVALID_ARGUMENT` without `authorize`.
+ * A page that shows who holds each name, who waits, and what went from one holder to another. It looks at the store while
+ * somebody watches and for a minute after that, for all viewers together. Throws `INVALID_ARGUMENT` without `authorize`.
  */
 export function dashboard(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions): Dashboard {
   checkKeys(options, known, 'dashboard')

@@ -53,6 +53,6 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>): Prom
 }
 
 function line({ id, level, what, why, advice }: Finding): string {
-  const text = level === 'ok' ? what : `${what}: ${why}. ${advice}`
+  const text = level === 'ok' ? what : `${what}: ${why}; ${advice}`
   return `${paint(COLOURS[level], level.padEnd(7))}  ${id}: ${printable(text)}`
 }

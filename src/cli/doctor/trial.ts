@@ -20,7 +20,14 @@ export async function tryLease(url: string, output: Output, signal: AbortSignal)
     findings = [await attempt(locks, name, signal)]
   } catch (error) {
     if (!LeaseError.is(error)) throw error
-    return [problem('lease', error.message, 'the store cannot serve leases', `see ${error.code} in errors.md`)]
+    return [
+      problem(
+        'lease',
+        error.message,
+        'the store cannot serve leases',
+        `docs/reference/errors.md explains ${error.code}`,
+      ),
+    ]
   } finally {
     await closeLocks(locks, output)
   }

@@ -187,7 +187,7 @@ export const FENCE: CommandHelp = {
     {
       title: 'Commands',
       rows: [
-        ['sql', 'Prints the SQL of the marks (PostgreSQL, SQLite)'],
+        ['sql', 'Prints the SQL of the marks (PostgreSQL, MySQL, SQLite)'],
         ['sql --table TABLE', 'Prints a PostgreSQL trigger that refuses stale holders'],
         ['ls [PREFIX]', 'Lists resource, epoch, token and last update'],
         ['advance RESOURCE', 'Starts the next epoch of a resource; prints it'],
@@ -198,6 +198,7 @@ export const FENCE: CommandHelp = {
       title: 'URLs (--url)',
       rows: [
         ['postgres://host/database', 'Options: ?schema=…&table=… of the marks'],
+        ['mysql://host/database', 'Option: ?table=… of the marks'],
         ['redis://host:6379', 'Option: ?prefix=…'],
         ['sqlite:PATH', 'The file with the data and its marks'],
         ['file:///FOLDER', 'Fenced files; a resource is a path from FOLDER'],

@@ -18,7 +18,7 @@ export interface Sharing {
    */
   semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions>
   /**
-   * Readers and writers of `name`: up to 16 readers at a time, or one writer. A reader never runs beside a writer.
+   * Readers and writers of `name`: up to 16 readers at a time, or one writer. A writer runs alone.
    * Readers that come after a waiting writer wait. Sends no request by itself. Throws `INVALID_ARGUMENT`.
    *
    * - `acquire(name)` excludes writers, not readers.

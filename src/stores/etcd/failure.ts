@@ -143,7 +143,10 @@ export function failure(error: unknown, sent: boolean): LeaseError {
 
 /** The answer is malformed. The request may have been carried out. */
 export function senseless(path: string): LeaseError {
-  return new LeaseError('OUTCOME_UNKNOWN', `the answer of etcd to ${path} is malformed`)
+  return new LeaseError(
+    'OUTCOME_UNKNOWN',
+    `the answer of etcd to ${path} is malformed: check the address, and proxies in between`,
+  )
 }
 
 /** A login that worked before may be changing just now. It is retried for as long as the caller waits. */

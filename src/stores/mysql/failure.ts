@@ -12,10 +12,14 @@ const UNKNOWN = [1030, 1053, 1180, 1317, 1927]
 /** Errors by number. After each of these the statement did nothing. https://mariadb.com/kb/en/mariadb-error-code-reference/ */
 const REFUSALS: readonly (readonly [numbers: readonly number[], code: LeaseErrorCode, says: string])[] = [
   [[1045, 1698, 1251, 1275], 'INVALID_ARGUMENT', 'the server refused the user name or password: correct them'],
-  [[1044, 1142, 1143, 1227], 'INVALID_ARGUMENT', 'grant the privileges listed in docs/stores/mysql.md'],
-  [[1046, 1049], 'INVALID_ARGUMENT', 'there is no such database: correct its name, or create it'],
-  [[1146, 1054], 'INVALID_ARGUMENT', 'the tables of leases are missing, or are others: holdfast migrate --store URL'],
-  [[1665], 'INVALID_ARGUMENT', 'leases need binlog_format ROW or MIXED'],
+  [
+    [1044, 1142, 1143, 1227],
+    'INVALID_ARGUMENT',
+    'the MySQL user may not do what leases need: grant the privileges listed in docs/stores/mysql.md',
+  ],
+  [[1046, 1049], 'INVALID_ARGUMENT', 'the database does not exist: correct its name, or create it'],
+  [[1146, 1054], 'INVALID_ARGUMENT', 'the tables of leases are missing or foreign: run holdfast migrate --store URL'],
+  [[1665], 'INVALID_ARGUMENT', 'leases need another format of the binary log: set global binlog_format = ROW or MIXED'],
   [READ_ONLY, 'STORE_UNAVAILABLE', 'the server is read-only, such as a replica: connect to the primary'],
   [LOCKED, 'STORE_UNAVAILABLE', 'another transaction or a backup has locked a row or table of leases: retry'],
   [[1040, 1203, 1226], 'STORE_UNAVAILABLE', 'the server has no connection left: raise max_connections'],

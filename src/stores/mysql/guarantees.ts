@@ -17,6 +17,6 @@ export const guarantees: Guarantees = {
     'A step forward of the wall clock of the server ends leases early; a step back makes them last longer, by at most one more ttl once another claim asks.',
     'With a binary log and sync_binlog other than 1, a power failure may undo commits.',
     'While a transaction has a row of a lease locked, that name is neither granted nor renewed.',
-    'Waiters that poll may overtake each other from the third place on: they ask less often than turns change.',
+    'Waiters that poll may overtake each other from the third position on, because they ask less often than grace periods pass.',
   ],
 }

@@ -170,7 +170,9 @@ export class Name {
   #nextToken(): number {
     const token = Math.max(this.lease.token + 1, Math.floor(this.now * 1_000))
     if (token <= LAST_TOKEN) return token
-    const message = `the name has used up its tokens: its counter is at ${LAST_TOKEN} (docs/stores/mysql.md)`
+    const message =
+      `the name has used up its tokens: its counter is at ${LAST_TOKEN}. End the holder, delete the row of the name, and ` +
+      'begin the next epoch of fences that saw that token (docs/stores/mysql.md)'
     throw new LeaseError('STORE_UNAVAILABLE', message, { retryable: false })
   }
 }

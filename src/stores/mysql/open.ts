@@ -14,8 +14,8 @@ import { hex } from './sql.ts'
 const SHAPE = 'write mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]'
 
 /**
- * The store that a URL names, over mysql2.
- * @throws LeaseError INVALID_ARGUMENT for a URL that cannot be right, DRIVER_MISSING
+ * Opens the store at `mysql://[user:password@]host[:port]/database`, over mysql2.
+ * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openMysql(url: string): Promise<Store> {
   const { client, place, options } = clientAt(url)
@@ -34,7 +34,7 @@ export function clientAt(url: string): { client: MysqlClient; place: Place; opti
   const isTls = options.get('tls') === 'true'
   if (!isTls && password) warnOfClearPassword('MySQL', host)
   const library = load('mysql2') as { createPool(config: object): MysqlClient } | undefined
-  if (!library) throw new LeaseError('DRIVER_MISSING', `a mysql: store needs its client: npm i mysql2 ${WHERE}`)
+  if (!library) throw new LeaseError('DRIVER_MISSING', `a mysql: store needs a client of MySQL: npm i mysql2 ${WHERE}`)
   const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent)
   const ssl = isTls ? { ...readPem(options, 'MySQL'), verifyIdentity: true } : undefined
   const client = library.createPool({ host, port: Number(port || 3306), user, password: secret, database, ssl })

@@ -32,7 +32,7 @@ function statements(table: string): string[] {
   ]
 }
 
-/** What `migrate` does, as SQL to read or to put into migrations of your own. It may be carried out again. */
+/** The SQL of `migrate`, for your own migrations. It may run again. */
 export function migration(place: Place = {}): string {
   return statements(tableOf(place))
     .map(statement => `${statement};\n`)
@@ -44,7 +44,7 @@ export async function migrate(client: MysqlClient, place: Place = {}): Promise<v
   await change(client, statements(tableOf(place)))
 }
 
-/** Carries out statements over a connection of its own, within 5 s. Rejects with a `LeaseError`. */
+/** Runs statements over its own connection, within 5 s. Rejects with a `LeaseError`. */
 export async function change(client: MysqlClient, all: readonly string[]): Promise<void> {
   const work = async (connection: MysqlConnection): Promise<void> => {
     for (const statement of all) await connection.change(statement)
@@ -87,10 +87,11 @@ export async function prepare(connection: MysqlConnection, table: string, create
         `the table ${name} belongs to another application, or to a version of Holdfast with another format: ` +
           'choose another name with the option table, or use the same version everywhere',
       )
-    if (engine !== 'InnoDB') throw invalid(`the table ${name} must be of InnoDB, not ${engine}: alter it`)
+    if (engine !== 'InnoDB')
+      throw invalid(`the table ${name} must be of InnoDB, not ${engine}: alter table ${name} engine = InnoDB`)
   }
   if (tables.length === 2) return
-  if (!create) throw invalid('the tables of leases are missing: holdfast migrate --store URL, or create: true')
+  if (!create) throw invalid('the tables of leases are missing: run holdfast migrate --store URL, or set create: true')
   await connection.change('set lock_wait_timeout = 5') // another connection may create them now
   for (const statement of statements(table)) await connection.change(statement)
   return prepare(connection, table, false) // some servers choose another engine

@@ -148,7 +148,7 @@ end $holdfast$;`
 
 /**
  * Wakes the first waiter that has a channel. If it has not asked recently it may be paused: so the first waiter of another
- * process is told to ask after the grace periods before it.
+ * process is also notified, to ask after the grace periods before it.
  */
 export function wake({ line, call }: Names): string {
   return `

@@ -69,12 +69,12 @@ export class FlightTimer {
     this.#now = now
   }
 
-  /** Checks at this moment, unless an earlier check is due. */
-  watch(moment: number): void {
-    if (moment >= this.#at) return
+  /** Checks at this time, unless an earlier check is due. */
+  watch(time: number): void {
+    if (time >= this.#at) return
     this.#stop()
-    this.#at = moment
-    this.#stop = this.#after(Math.max(moment - this.#now(), 0), () => {
+    this.#at = time
+    this.#stop = this.#after(Math.max(time - this.#now(), 0), () => {
       this.#at = Number.POSITIVE_INFINITY
       this.watch(this.#check(this.#now()))
     })

@@ -27,7 +27,7 @@ export class Waiters {
     return remove
   }
 
-  /** Tells the waiter to ask after `delay` ms. */
+  /** Notifies the waiter, which asks after `delay` ms. */
   notify(id: string, delay: number): void {
     const wake = this.#wakes.get(id)
     if (wake) wake(Math.max(delay, 0))
@@ -35,7 +35,7 @@ export class Waiters {
     if (this.#early.size > MOST_EARLY) for (const oldest of this.#early.keys()) return void this.#early.delete(oldest)
   }
 
-  /** Tells all waiters to ask now. */
+  /** Notifies all waiters, which ask now. */
   notifyAll(): void {
     for (const wake of [...this.#wakes.values()]) wake()
   }

@@ -47,7 +47,11 @@ export function failure(error: unknown, path: string): unknown {
   if (code === FULL)
     return unavailable(`the disk of ${file} is full, and nothing was changed: free some space`, error, true)
   if (code === READONLY || code === CANTOPEN)
-    return unavailable(accessProblem(path) ?? `${file} cannot be opened (${said})`, error, false)
+    return unavailable(
+      accessProblem(path) ?? `${file} cannot be opened (${said}): check its permissions and those of its folder`,
+      error,
+      false,
+    )
   if (code === NOTADB || code === CORRUPT) {
     const cure =
       'stop all processes that use it, and move it away with its -wal and -shm files; a new one is then created'

@@ -7,7 +7,7 @@ import { createLocks } from '../../../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 // As the documentation says it.
-const page = readFileSync(join(import.meta.dirname, '../../../../docs/stores/postgres.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/fencing/postgres.md'), 'utf8')
 const [, text = ''] = /^(select from holdfast\.lease.*?;)$/ms.exec(page) ?? []
 const guard = text.replace("'reports'", '$2')
 

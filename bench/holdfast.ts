@@ -105,6 +105,14 @@ export class Build {
         return { release: () => lease.release(), isHeld: () => lease.remaining > 0 }
       },
       election: name => locks.election(name),
+      async permit(name, limit, ttl) {
+        const permit = await locks.semaphore(name, { limit }).acquire({ ttl })
+        return () => permit.release()
+      },
+      async both(names, ttl) {
+        const set = await locks.all(names).acquire({ ttl })
+        return () => set.release()
+      },
       async close() {
         await locks.close({ grace: 0 })
         await close()

@@ -15,7 +15,7 @@ import { loadPeer } from './worker.ts'
 
 const SCENARIOS = [
   ...['pairs', 'names', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover', 'observers'],
-  ...['views', 'frames'],
+  ...['permits', 'sets', 'views', 'frames'],
   ...['redlock-pairs', 'redlock-handoffs', 'redlock-handover', 'redlock-stopped'],
 ]
 

@@ -51,7 +51,7 @@ export type Over =
   | ('redis' | 'etcd' | 'zookeeper' | 'redlock' | 'postgres' | 'sqlite' | 'memory' | 'broker')
   | ('http' | 'objects' | 'files')
 
-export type Ability = 'pairs' | 'wait' | 'held' | 'copies'
+export type Ability = 'pairs' | 'wait' | 'held' | 'copies' | 'permits' | 'sets'
 
 /** One connection or store, as a process of a user has one. */
 export interface Client {
@@ -60,6 +60,10 @@ export interface Client {
   /** Holds a free name and keeps it until released; `onLost` is called when the library says that it is lost. */
   hold?(name: string, ttl: number, onLost: () => void): Promise<Held>
   election?(name: string): Election
+  /** Waits for one of `limit` permits of `name`. */
+  permit?(name: string, limit: number, ttl: number): Promise<Release>
+  /** Waits for two names together. */
+  both?(names: readonly [string, string], ttl: number): Promise<Release>
   close(): Promise<unknown>
 }
 

@@ -235,6 +235,35 @@ const all: readonly Target[] = [
     measured: (report: Report) => middle(report, 'fences', '1 at a time', 'extraTrips', own),
     isMet: atMost(1),
   })),
+  ...[
+    { variant: 'limit 4, nobody waits', most: 2 },
+    { variant: 'limit 4, 32 tasks', most: 4 },
+  ].map(({ variant, most }) => ({
+    what: `requests per permit and its release, ${variant}`,
+    wanted: `<= ${most}`,
+    measured: (report: Report) => middle(report, 'permits', variant, 'requests'),
+    isMet: atMost(most),
+  })),
+  ...['limit 1', 'limit 4'].flatMap(limit =>
+    ['nobody waits', '32 tasks'].map(tasks => ({
+      what: `permits/s, ${limit}, ${tasks}, to redis-semaphore`,
+      wanted: '>= 1',
+      measured: (report: Report) => ratio(report, 'permits', `${limit}, ${tasks}`, 'redis-semaphore', 'rate'),
+      isMet: atLeast(1),
+    })),
+  ),
+  {
+    what: 'permits, limit 4, 32 tasks: fairness (Jain)',
+    wanted: '>= 0.99',
+    measured: report => middle(report, 'permits', 'limit 4, 32 tasks', 'fairness'),
+    isMet: atLeast(0.99),
+  },
+  ...['16 at a time, nobody waits', '16 tasks, 8 names'].map(variant => ({
+    what: `two names, ${variant}: sets/s, to redlock 5`,
+    wanted: '>= 1',
+    measured: (report: Report) => ratio(report, 'sets', variant, 'redlock5', 'rate'),
+    isMet: atLeast(1),
+  })),
   {
     what: "import 'holdfast', ms over bare Node",
     wanted: '<= 30',

@@ -11,7 +11,7 @@ export function holdfastOverRedis(label: string, folder?: string): Peer {
     key: name => `holdfast:{:${name}}`,
     // `1 ENDS held …`: the two clocks are one, of this machine.
     isHeld: value => value.slice(16, 20) === 'held' && Number(value.slice(2, 15)) > Date.now(),
-    can: ['pairs', 'wait', 'held', 'copies'],
+    can: ['pairs', 'wait', 'held', 'copies', 'permits', 'sets'],
     async open(place, copy) {
       const build = new Build(folder, copy)
       const { redis } = await build.redis()

@@ -1,4 +1,4 @@
-import { Mutex, RedlockMutex } from 'redis-semaphore'
+import { Mutex, RedlockMutex, Semaphore } from 'redis-semaphore'
 import { connectedTo, quit } from '../clients.ts'
 import type { Over, Peer } from '../peer.ts'
 
@@ -15,7 +15,8 @@ export function redisSemaphoreOver(over: Over): Peer {
     label: 'redis-semaphore 5.8',
     over,
     key: name => `mutex:${name}`,
-    can: ['pairs', 'wait', 'held'],
+    // Its semaphore over several servers counts a majority for each permit, so it is not compared.
+    can: over === 'redis' ? ['pairs', 'wait', 'held', 'permits'] : ['pairs', 'wait', 'held'],
     async open(place) {
       const clients = await connectedTo(place)
       const acquire = async (name: string, ttl: number, onLockLost: () => void): Promise<Held> => {
@@ -32,6 +33,11 @@ export function redisSemaphoreOver(over: Over): Peer {
         async hold(name, ttl, onLost) {
           const mutex = await acquire(name, ttl, onLost)
           return { release: () => mutex.release(), isHeld: () => mutex.isAcquired }
+        },
+        async permit(name, limit, ttl) {
+          const semaphore = new Semaphore(clients[0], name, limit, { lockTimeout: ttl, acquireTimeout: 1e9 })
+          await semaphore.acquire()
+          return () => semaphore.release()
         },
         close: () => quit(clients),
       }

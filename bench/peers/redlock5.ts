@@ -13,7 +13,7 @@ export function redlock5Over(over: Over): Peer {
     label: 'redlock 5 beta',
     over,
     key: name => name,
-    can: ['pairs', 'wait', 'held'],
+    can: over === 'redis' ? ['pairs', 'wait', 'held', 'sets'] : ['pairs', 'wait', 'held'],
     async open(place) {
       const { default: Redlock } = createRequire(import.meta.url)('redlock5') as { default: Constructor }
       const clients = await connectedTo(place)
@@ -22,6 +22,10 @@ export function redlock5Over(over: Over): Peer {
       return {
         async acquire(name, ttl) {
           const lock = await redlock.acquire([name], ttl)
+          return () => lock.release()
+        },
+        async both(names, ttl) {
+          const lock = await redlock.acquire([...names], ttl)
           return () => lock.release()
         },
         hold: (name, ttl, onLost) => heldBy(work => redlock.using([name], ttl, work), onLost),

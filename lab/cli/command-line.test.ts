@@ -26,6 +26,7 @@ describe('a wrong option is refused, with what is expected', () => {
       ['--lab', 'redis', '--known-violation', '--faults', 'cut'],
       /remove --faults/,
     ],
+    ['sharing on external servers', ['--store', 'sqlite:a', '--sharing'], /needs --lab/],
     ['too few clients', ['--lab', 'redis', '--clients', '1'], /--clients 1: expected a whole number from 2/],
   ]
   test.each(wrong)('%s', async (_, args, message) => {

@@ -16,6 +16,8 @@ export interface ProveOptions {
   readonly clients: number
   readonly names: number
   readonly fence: boolean
+  /** Compete for permits, and as readers and writers. */
+  readonly sharing: boolean
   /** Show the known violation of the engine. */
   readonly known: boolean
   /** The file for the history. */
@@ -38,6 +40,7 @@ const OPTIONS = {
   clients: { type: 'string' },
   names: { type: 'string' },
   'no-fence': { type: 'boolean' },
+  sharing: { type: 'boolean' },
   'known-violation': { type: 'boolean' },
   events: { type: 'string' },
   report: { type: 'string' },
@@ -61,6 +64,9 @@ export function parseProve(args: readonly string[], reader: Reader): ProveOption
   const most = 'store' in subject ? EXTERNAL_LIMITS : LAB_LIMITS
   const isKnown = values['known-violation'] === true
   const known = isKnown ? knownOf(subject, values.faults, reader) : undefined
+  const isSharing = values.sharing === true
+  if (isSharing && 'store' in subject) throw new Usage('--sharing leaves slots in a store: it needs --lab, not --store')
+  if (isSharing && isKnown) throw new Usage('--known-violation is about leases: remove --sharing')
   const ttl = parseDuration(values.ttl ?? `${known?.ttl ?? 1_000}ms`, '--ttl')
   if (ttl < 500 || ttl > 60_000) throw new Usage(`--ttl ${values.ttl}: expected from 500ms to 60s`)
   const duration = parseDuration(values.duration ?? '30s', '--duration')
@@ -81,6 +87,7 @@ export function parseProve(args: readonly string[], reader: Reader): ProveOption
     clients: number(values.clients ?? '5', '--clients', [2, most.clients], reader),
     names: number(values.names ?? String(known?.names ?? 3), '--names', [1, most.names], reader),
     fence: values['no-fence'] !== true,
+    sharing: isSharing,
     events: newFile(values.events, reader),
     report: writable(values.report, '--report', reader),
     json: values.json,

@@ -10,6 +10,7 @@ import { readHistory } from '../judge/history.ts'
 import type { Outcome, Verdict } from '../judge/verdict.ts'
 import { page } from '../report/page.ts'
 import { table } from '../report/table.ts'
+import { sharedOf } from '../run/job.ts'
 import { type Progress, run } from '../run/run.ts'
 import { newFolder } from '../servers/folder.ts'
 import type { CommandLine, Output } from './command-line.ts'
@@ -23,6 +24,9 @@ const PROGRESS_INTERVAL = 10_000
 /** On external servers: the shortest pause of a client between two leases of a name, in milliseconds. */
 const PACE = 250
 
+/** How many permits there are of a shared name. The five clients of a usual run have to wait for them. */
+const LIMIT = 2
+
 /** `holdfast prove`: injects faults and reports which promises were kept. Returns the exit code. */
 export async function prove(args: readonly string[], commandLine: CommandLine): Promise<number> {
   const options = parseProve(args, commandLine)
@@ -35,7 +39,7 @@ export async function prove(args: readonly string[], commandLine: CommandLine): 
     const engine = await startEngine(options, names, output, commandLine)
     try {
       stop.throwIfAborted()
-      const { seed, duration, ttl, clients, faults, fence } = options
+      const { seed, duration, ttl, clients, faults, fence, sharing } = options
       const wrong = faults.join(', ') || 'none'
       output.info('seed', `seed ${seed}, for ${commandLine.formatDuration(duration)}, faults: ${wrong}`, {
         seed,
@@ -43,7 +47,9 @@ export async function prove(args: readonly string[], commandLine: CommandLine): 
       })
       const pace = 'store' in options.subject ? PACE : 0
       const onProgress = progressTo(output, commandLine)
-      await run({ engine, seed, duration, ttl, clients, names, faults, fence, pace, history, signal: stop, onProgress })
+      const shared = sharing ? sharedOf(names, LIMIT) : undefined
+      const about = { seed, duration, ttl, clients, names, shared, faults, fence, pace }
+      await run({ engine, ...about, history, signal: stop, onProgress })
       stop.throwIfAborted()
     } finally {
       await engine[Symbol.asyncDispose]()
@@ -121,10 +127,11 @@ function progressTo(output: Output, { formatDuration }: CommandLine): (progress:
 }
 
 /** The command line that repeats this run. */
-function replayOf({ subject, seed, duration, clients, names, ttl, faults, fence, known }: ProveOptions): string {
+function replayOf(options: ProveOptions): string {
+  const { subject, seed, duration, clients, names, ttl, faults, fence, known, sharing } = options
   const what = 'lab' in subject ? `--lab ${subject.lab}` : `--store ${subject.store}`
   const times = `--duration ${duration}ms --ttl ${ttl}ms`
   const wrong = known ? '--known-violation' : `--faults ${faults.join(',') || 'none'}`
   const how = `--seed ${seed} ${times} --clients ${clients} --names ${names} ${wrong}`
-  return `holdfast prove ${what} ${how}${fence ? '' : ' --no-fence'}`
+  return `holdfast prove ${what} ${how}${sharing ? ' --sharing' : ''}${fence ? '' : ' --no-fence'}`
 }

@@ -1,4 +1,5 @@
 import type { Event } from './history.ts'
+import type { Role } from './shared.ts'
 
 /** The time of what did not happen: later than everything. */
 export const NEVER: number = Number.POSITIVE_INFINITY
@@ -23,6 +24,9 @@ export class Acquisition {
   readonly checks: { readonly at: number; readonly until: number }[] = []
   readonly writes: Write[] = []
   token = 0n
+  /** Of a shared name: what was granted, and the token of each slot. */
+  role: Role | undefined
+  slots: ReadonlyMap<number, bigint> = new Map()
   granted: number = NEVER
   failed: number = NEVER
   lost: number = NEVER

@@ -7,6 +7,7 @@ import { type Overlap, overlapsOf } from './overlap.ts'
 import { liveness, recoveriesOf } from './promises/liveness.ts'
 import { marginsOf, notification } from './promises/notification.ts'
 import { safety } from './promises/safety.ts'
+import { waitsOf } from './promises/sharing.ts'
 import { tokens } from './promises/tokens.ts'
 import { type Trace, trace } from './trace.ts'
 import type { Outcome, Row, Verdict } from './verdict.ts'
@@ -50,7 +51,11 @@ export function judge(history: History, least: Least = LEAST, { excuses = true }
       ...notifiedOf(margins, overlaps),
       ...overlapped(overlaps),
     ],
-    deadlock: [...recovered(recoveries), `longest time without a holder while clients waited: ${ms(longest(idles))}`],
+    deadlock: [
+      ...(traced.run.shared ? [] : recovered(recoveries)),
+      `longest time without a holder while clients waited: ${ms(longest(idles))}`,
+      ...served(traced),
+    ],
     faults: [faultsOf(counts)],
   }
   const rows = (Object.keys(TITLES) as PromiseName[]).map((promise): Row => {
@@ -140,6 +145,12 @@ function recovered(recoveries: readonly number[]): string[] {
   const last = recoveries.at(-1)
   if (last === undefined) return ['no holder died while clients waited']
   return [`names of dead holders were acquired within ${ms(last)} (${number(recoveries.length)})`]
+}
+
+function served(traced: Trace): string[] {
+  const longest = waitsOf(traced).findLast(({ acquisition }) => acquisition.granted <= acquisition.settled)
+  if (!longest || !Number.isFinite(longest.acquisition.granted)) return []
+  return [`longest wait for a shared name, without faults of the waiter: ${ms(longest.waited)}`]
 }
 
 function faultsOf({ faults }: Counts): string {

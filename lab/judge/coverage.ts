@@ -5,7 +5,7 @@ import type { PromiseName } from './violation.ts'
 /** What a run showed. */
 export interface Counts {
   readonly grants: number
-  /** Grants of a name that its last holder had not released. */
+  /** Grants of a name, or of a slot, that its last holder had not released. */
   readonly takeovers: number
   /** Losses of which the holder was notified, whether or not another client acquired the name. */
   readonly losses: number
@@ -51,7 +51,7 @@ const PROOF: Readonly<Record<PromiseName, readonly (keyof Least)[]>> = {
 }
 
 export function countsOf(trace: Trace): Counts {
-  const { grants, acquisitions, decisions, faults, run } = trace
+  const { grants, holdings, acquisitions, decisions, faults, run } = trace
   const counts = {
     grants: 0,
     takeovers: 0,
@@ -65,10 +65,13 @@ export function countsOf(trace: Trace): Counts {
     if (lost === over && Number.isFinite(lost)) counts.losses += 1
     if (died === over && Number.isFinite(died)) counts.deaths += 1
   }
-  for (const granted of grants.values()) {
-    counts.grants += granted.length
-    counts.takeovers += granted.filter(({ releasing }, i) => releasing > (granted[i + 1]?.granted ?? releasing)).length
-  }
+  for (const granted of grants.values()) counts.grants += granted.length
+  const takenOver = [...holdings.values()].flatMap(holders =>
+    holders.filter(({ acquisition: { releasing } }, index) => {
+      return releasing > (holders[index + 1]?.acquisition.granted ?? releasing)
+    }),
+  )
+  counts.takeovers = new Set(takenOver.map(({ acquisition }) => acquisition)).size
   for (const { kind } of [...decisions.values()].flat()) counts[kind] += 1
   const seen: Record<string, number> = Object.fromEntries(run.faults.map(what => [what, 0]))
   for (const { what } of faults) seen[what] = (seen[what] ?? 0) + 1

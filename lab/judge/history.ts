@@ -1,5 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { LeaseError } from '../../src/index.ts'
+import type { Mark, Role, Shared } from './shared.ts'
 
 /** The fields of each kind of event, in addition to its time. */
 export interface Details {
@@ -10,6 +11,8 @@ export interface Details {
     readonly ttl: number
     readonly clients: number
     readonly names: readonly string[]
+    /** The names that clients share. The others are leases. */
+    readonly shared?: Readonly<Record<string, Shared>>
     /** Does the resource refuse tokens below the highest one that it has seen? */
     readonly fence: boolean
     readonly faults: readonly string[]
@@ -24,7 +27,14 @@ export interface Details {
   /** An acquisition began. `op` is its number, unique in the run. Written before the call. */
   asked: Of
   /** It was granted. `asked` is when the granted request left, `waited` the milliseconds since the acquisition began. */
-  granted: Of & { readonly token: string; readonly asked: number; readonly waited: number }
+  granted: Of & {
+    readonly token: string
+    readonly asked: number
+    readonly waited: number
+    /** Of a shared name: what was granted. `token` is that of the first slot. */
+    readonly role?: Role
+    readonly slots?: readonly Mark[]
+  }
   failed: Of & { readonly code: string }
   /**
    * The client checked that it holds: after the grant, before each write and at each renewal. `at` is read before the

@@ -21,11 +21,17 @@ export interface Overlap {
 /** A process cannot notice a pause between its check and its write: then the fence must refuse the write. */
 export function overlapsOf(trace: Trace): Overlap[] {
   const overlaps: Overlap[] = []
-  for (const granted of trace.grants.values()) {
+  const seen = new Set<string>() // two permits may have several slots in common
+  for (const holders of trace.holdings.values()) {
     let acting: Acquisition[] = []
+    const granted = holders.map(({ acquisition }) => acquisition)
     for (const newer of granted.filter(({ held }) => held)) {
       acting = acting.filter(older => older.actedUntil > newer.granted)
-      for (const older of acting) overlaps.push(overlap(trace, older, newer))
+      for (const older of acting) {
+        const pair = `${older.op} ${newer.op}`
+        if (!seen.has(pair)) overlaps.push(overlap(trace, older, newer))
+        seen.add(pair)
+      }
       acting.push(newer)
     }
   }

@@ -1,10 +1,17 @@
 import { LeaseError } from '../../src/index.ts'
 import { Acquisition, type Write } from './acquisition.ts'
 import type { Event, History } from './history.ts'
+import { slotKey } from './shared.ts'
 
 /** A fault with its end. */
 export interface Fault extends Omit<Event<'fault'>, 'kind' | 'until'> {
   until: number
+}
+
+/** A granted acquisition, as the holder of a name or of one slot. */
+export interface Holding {
+  readonly acquisition: Acquisition
+  readonly token: bigint
 }
 
 /** A history, grouped by acquisition, name and fault. */
@@ -16,6 +23,8 @@ export interface Trace {
   readonly acquisitions: ReadonlyMap<number, Acquisition>
   /** The granted ones of each name, in the order of their grants. */
   readonly grants: ReadonlyMap<string, readonly Acquisition[]>
+  /** The same, by what has one holder at a time: the name, or the slot of a shared name (`slotKey`). */
+  readonly holdings: ReadonlyMap<string, readonly Holding[]>
   readonly writers: ReadonlyMap<number, { readonly write: Write; readonly acquisition: Acquisition }>
   /** The decisions of the resource on each name, in its order. */
   readonly decisions: ReadonlyMap<string, readonly Event<'accepted' | 'rejected'>[]>
@@ -32,7 +41,24 @@ export function trace(history: History, excuses = true): Trace {
   for (const event of history) reading.read(event)
   for (const list of reading.grants.values()) list.sort((one, other) => one.granted - other.granted)
   const { acquisitions, grants, writers, decisions, faults } = reading
-  return { history, run, end: history.at(-1)?.at ?? 0, acquisitions, grants, writers, decisions, faults, excuses }
+  const holdings = holdingsOf(grants)
+  const end = history.at(-1)?.at ?? 0
+  return { history, run, end, acquisitions, grants, holdings, writers, decisions, faults, excuses }
+}
+
+function holdingsOf(grants: ReadonlyMap<string, readonly Acquisition[]>): Map<string, Holding[]> {
+  const holdings = new Map<string, Holding[]>()
+  const add = (key: string, holding: Holding): void => {
+    const all = holdings.get(key)
+    if (all) all.push(holding)
+    else holdings.set(key, [holding])
+  }
+  for (const acquisition of [...grants.values()].flat()) {
+    const { name, token, slots } = acquisition
+    if (slots.size === 0) add(name, { acquisition, token })
+    else for (const [slot, own] of slots) add(slotKey(name, slot), { acquisition, token: own })
+  }
+  return holdings
 }
 
 class Reading {
@@ -60,6 +86,8 @@ class Reading {
         const acquisition = this.#of(event)
         acquisition.granted = event.at
         acquisition.token = BigInt(event.token)
+        acquisition.role = event.role
+        acquisition.slots = new Map(event.slots?.map(({ slot, token }) => [slot, BigInt(token)]))
         this.grants.get(event.name)?.push(acquisition)
         break
       }

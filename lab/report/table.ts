@@ -37,7 +37,7 @@ export function remarks({ violations, broken, missing, seen }: Row): string[] {
 
 /** The settings of the run. */
 export function settings({ run, duration }: Verdict): string {
-  const { seed, clients, names, ttl, fence } = run
+  const { seed, clients, names, shared, ttl, fence } = run
   const time = `${number(Math.round(duration / 1_000))} s`
-  return `seed ${seed}, ${clients} clients, ${names.length} names, ttl ${ttl} ms, ${time}${fence ? '' : ', without a fence'}`
+  return `seed ${seed}, ${clients} clients, ${names.length} ${shared ? 'shared ' : ''}names, ttl ${ttl} ms, ${time}${fence ? '' : ', without a fence'}`
 }

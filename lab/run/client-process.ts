@@ -3,6 +3,7 @@ import { createLocks, type Store } from '../../src/index.ts'
 import { type Opening, openAt } from '../engines/opening.ts'
 import { seeded } from '../faults/random.ts'
 import { Recorder } from '../judge/history.ts'
+import type { Shared } from '../judge/shared.ts'
 import { Contender } from './contender.ts'
 import { Times } from './times.ts'
 import { Writer } from './writer.ts'
@@ -14,6 +15,8 @@ export interface ClientTask {
   readonly first: number
   readonly opening: Opening
   readonly names: readonly string[]
+  /** How clients share these names; the others are leases. */
+  readonly shared: Readonly<Record<string, Shared>>
   /** Milliseconds. */
   readonly ttl: number
   readonly seed: number
@@ -31,7 +34,7 @@ export type ClientMessage = { readonly block: number } | { readonly stop: true }
 const stop = new AbortController()
 
 async function contend(task: ClientTask): Promise<void> {
-  const { client, first, names, ttl, seed, pace } = task
+  const { client, first, names, shared: ways, ttl, seed, pace } = task
   const history = new Recorder(task.history, BigInt(task.origin))
   const store = await openAt(task.opening)
   const sent = timesOf(store, () => history.now())
@@ -42,7 +45,8 @@ async function contend(task: ClientTask): Promise<void> {
   process.send?.('ready')
   const contenders = names.map((name, index) => {
     const random = seeded(seed + 1_000_003 * client + 7_919 * index + first)
-    return new Contender({ client, name, ttl, locks, history, writer, random, next, sent, stop: stop.signal, pace })
+    const setting = { client, name, shared: ways[name], ttl, locks, history, writer, random, next, sent, pace }
+    return new Contender({ ...setting, stop: stop.signal })
   })
   await Promise.all(contenders.map(contender => contender.run()))
   await locks.close({ grace: 1_000 })

@@ -2,6 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Lease, LeaseError, type Locks, subscribe } from '../../src/index.ts'
 import { between, type Random } from '../faults/random.ts'
 import type { Recorder } from '../judge/history.ts'
+import type { Shared } from '../judge/shared.ts'
+import { jobOf, marksOf } from './job.ts'
 import type { Times } from './times.ts'
 import type { Writer } from './writer.ts'
 
@@ -9,6 +11,8 @@ import type { Writer } from './writer.ts'
 export interface Setting {
   readonly client: number
   readonly name: string
+  /** How clients share the name; `undefined` for leases. */
+  readonly shared: Shared | undefined
   /** Milliseconds. */
   readonly ttl: number
   readonly locks: Locks
@@ -28,7 +32,7 @@ export interface Setting {
 const REST = 100
 
 /**
- * Acquires one name again and again, writes while it believes to hold it, and records all that it sees. Like a careless
+ * Acquires one name, or a part of a shared one, again and again, writes while it believes to hold it, and records all that it sees. Like a careless
  * program, it checks whether it holds the name, does something else, and then writes.
  */
 export class Contender {
@@ -41,15 +45,16 @@ export class Contender {
 
   /** Runs until `stop`, and releases its lease. */
   async run(): Promise<void> {
-    const { client, name, ttl, locks, history, random, next, stop, pace } = this.#setting
+    const { client, name, shared, ttl, locks, history, random, next, stop, pace } = this.#setting
     while (!stop.aborted) {
       this.#op = next()
       const op = this.#op
+      const job = jobOf(locks, name, shared, ttl, random)
       const asked = history.now()
       history.write('asked', { client, name, op }, asked)
       let lease: Lease
       try {
-        lease = await locks.acquire(name, { wait: 5 * ttl, signal: stop })
+        lease = await job.acquire(stop)
       } catch (error) {
         const code = LeaseError.is(error) ? error.code : 'STOPPED'
         history.write('failed', { client, name, op, code })
@@ -60,7 +65,10 @@ export class Contender {
       const at = history.now()
       const sent = this.#setting.sent.get(name, lease.token) ?? asked
       const token = lease.token.toString()
-      history.write('granted', { client, name, op, token, asked: Math.max(asked, sent), waited: at - asked }, at)
+      const slots = marksOf(lease)
+      const shown = slots && job.role ? { role: job.role, slots } : {}
+      const times = { asked: Math.max(asked, sent), waited: at - asked }
+      history.write('granted', { client, name, op, token, ...times, ...shown }, at)
       await this.#hold(lease, op)
       await this.#rest(Math.max(pace, between(random, 0, 0.02 * ttl)))
     }
@@ -112,7 +120,7 @@ export class Contender {
     const write = next()
     history.write('writing', { client, name, op, token, write })
     await pause(hesitation)
-    const kind = await writer.write({ name, token, write })
+    const kind = await writer.write({ name, token, write, slots: marksOf(lease) })
     history.write(kind, { client, name, op, write })
     return kind
   }

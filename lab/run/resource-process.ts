@@ -1,6 +1,7 @@
 // The guarded resource, a process without faults. What it accepts is what the clients have really done.
 import { createServer, type Socket } from 'node:net'
 import { Recorder } from '../judge/history.ts'
+import { type Mark, slotKey } from '../judge/shared.ts'
 import { onLines } from './lines.ts'
 
 /** The first message to the process. */
@@ -16,6 +17,8 @@ export interface WriteRequest {
   readonly name: string
   readonly token: string
   readonly write: number
+  /** The slots of a permit. Each is a resource of its own, with its own high-water mark. */
+  readonly slots?: readonly Mark[] | undefined
 }
 
 /** The answer. */
@@ -29,11 +32,17 @@ process.once('message', ({ history: path, origin, fence }: ResourceTask) => {
   const marks = new Map<string, bigint>()
 
   // One process and no pause inside: the check and the write are one step.
-  const decide = ({ name, token, write }: WriteRequest): WriteReply => {
-    const mark = marks.get(name) ?? 0n
-    const accepted = !fence || BigInt(token) >= mark
-    if (BigInt(token) > mark) marks.set(name, BigInt(token))
-    history.write(accepted ? 'accepted' : 'rejected', { name, token, write, mark: `${mark}` })
+  const decide = ({ name, token, write, slots }: WriteRequest): WriteReply => {
+    const shown = slots?.map(({ slot, token: own }) => ({ key: slotKey(name, slot), token: BigInt(own) }))
+    const all = shown ?? [{ key: name, token: BigInt(token) }]
+    const markOf = (key: string): bigint => marks.get(key) ?? 0n
+    const older = all.find(each => each.token < markOf(each.key))
+    const accepted = !fence || !older
+    // The token that decides, with its mark.
+    const decisive = older ?? all[0] ?? { key: name, token: 0n }
+    const reported = { name, token: `${decisive.token}`, write, mark: `${markOf(decisive.key)}` }
+    if (accepted) for (const each of all) if (each.token > markOf(each.key)) marks.set(each.key, each.token)
+    history.write(accepted ? 'accepted' : 'rejected', reported)
     return { write, accepted }
   }
 

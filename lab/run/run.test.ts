@@ -9,6 +9,7 @@ import type { Least } from '../judge/coverage.ts'
 import { type Event, type History, type Kind, readHistory } from '../judge/history.ts'
 import { table } from '../report/table.ts'
 import { newFolder } from '../servers/folder.ts'
+import { sharedOf } from './job.ts'
 import { type RunOptions, run } from './run.ts'
 
 const ttl = 600
@@ -98,6 +99,23 @@ test.each(Object.entries(ENGINES))('%s keeps its promises while each of its faul
   const history = await historyOf(patient, enough, { faults: listed.faults, ttl: 1_000, names: ['a', 'b', 'c'] })
   const verdict = judge(history, LITTLE)
   expect(verdict.outcome, table(verdict)).toBe('passed')
+})
+
+test('permits, readers and writers keep their promises while clients are paused and killed', async () => {
+  const faults = ['client-pause', 'client-kill']
+  const names = ['a', 'b']
+  const enough = (history: History): boolean => {
+    const roles = new Set(of(history, 'granted').map(({ role }) => role))
+    return roles.size === 3 && judge(history, LITTLE).rows.every(({ missing }) => missing.length === 0)
+  }
+  const engine = await startSqlite({ ttl, clocks: false })
+  const patient = { ...engine, bound: { death: 4_000, election: 4_000 } } // a busy machine is slow
+  const history = await historyOf(patient, enough, { faults, names, shared: sharedOf(names, 2) })
+  const verdict = judge(history, LITTLE)
+  expect(verdict.outcome, table(verdict)).toBe('passed')
+  const grants = of(history, 'granted')
+  expect(grants.filter(({ role }) => role === 'writer').every(({ slots }) => slots?.length === 17)).toBe(true)
+  expect(grants.filter(({ name }) => name === 'a').every(({ slots = [] }) => slots.length <= 2)).toBe(true)
 })
 
 test('a run that is stopped repairs its faults and ends its processes', async () => {

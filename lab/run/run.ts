@@ -5,6 +5,7 @@ import type { Choose } from '../faults/fault.ts'
 import { Network } from '../faults/network-faults.ts'
 import { pick } from '../faults/random.ts'
 import { type Kind, Recorder } from '../judge/history.ts'
+import type { Shared } from '../judge/shared.ts'
 import { type ShiftedClock, startClock } from '../servers/clock.ts'
 import { Child } from './child.ts'
 import { Client } from './client.ts'
@@ -23,6 +24,8 @@ export interface RunOptions {
   readonly clients: number
   /** The names that every client competes for. */
   readonly names: readonly string[]
+  /** How clients share these names. The others are leases. @default none */
+  readonly shared?: Readonly<Record<string, Shared>> | undefined
   /** The shortest pause of a client between two leases of a name, in milliseconds. @default 0 */
   readonly pace?: number
   /** The faults to inject. Faults that the engine does not have are ignored. */
@@ -129,8 +132,8 @@ class Run {
 
   /** The clients, not started yet. Each has its own clock if `client-clock` is a fault. */
   #clients(resource: number, network: Network, clocks: Map<Client, ShiftedClock>): Client[] {
-    const { engine, names, ttl, seed, pace = 0, history } = this.#options
-    const task = { names, ttl, seed, pace, history, origin: String(this.#origin), resource }
+    const { engine, names, shared = {}, ttl, seed, pace = 0, history } = this.#options
+    const task = { names, shared, ttl, seed, pace, history, origin: String(this.#origin), resource }
     return Array.from({ length: this.#options.clients }, (_, index) => {
       const clock = this.#options.faults.includes('client-clock') ? startClock() : undefined
       const setting = { opening: engine.open(network.of(index + 1)), env: { ...engine.env, ...clock?.env } }
@@ -145,10 +148,12 @@ class Run {
   }
 
   #recordRun(faults: readonly string[]): void {
-    const { engine, seed, ttl, clients, names, fence } = this.#options
+    const { engine, seed, ttl, clients, names, shared, fence } = this.#options
     const versions = { node: process.versions.node, ...engine.versions }
     const { name, bound } = engine
-    this.#history.write('run', { engine: name, seed, ttl, clients, names, fence, faults, versions, bound })
+    const sharing = shared && { shared }
+    const settings = { engine: name, seed, ttl, clients, names, ...sharing, fence, faults, versions, bound }
+    this.#history.write('run', settings)
   }
 
   #progress(): Progress {

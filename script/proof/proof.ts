@@ -1,7 +1,7 @@
 import type { Row, Verdict } from '../../lab/judge/verdict.ts'
 
 /** The sets of faults, in the order in which they run. */
-export const PROGRAMMES: readonly string[] = ['usual', 'all']
+export const PROGRAMMES: readonly string[] = ['usual', 'all', 'sharing']
 
 /** The result of one run of an engine. It is stored as JSON. Times are milliseconds. */
 export interface Proof {
@@ -14,7 +14,7 @@ export interface Proof {
   /** The command line that repeats the run. */
   readonly command: string
   readonly outcome: Verdict['outcome']
-  readonly run: Omit<Verdict['run'], 'names' | 'faults'> & { readonly names: number }
+  readonly run: Omit<Verdict['run'], 'names' | 'faults' | 'shared'> & { readonly names: number }
   readonly duration: number
   readonly rows: readonly (Pick<Row, 'promise' | 'outcome' | 'broken' | 'missing'> & {
     /** The first violation. */

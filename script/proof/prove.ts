@@ -10,6 +10,7 @@ import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
 import { parseDuration } from '../../src/cli/duration.ts'
+import { PROGRAMMES } from './proof.ts'
 import { addProof, FOLDER, proofOf } from './results.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -22,12 +23,13 @@ const HIGHEST_SEED = 999_999_999
 /** The defaults, so that the command line still means the same when they change. */
 const SETTINGS = ['--clients', '5', '--names', '3', '--ttl', '1s']
 
-const HELP = `./script/prove [--engine NAME]… [--programme usual|all]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
+const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
 Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
-server-forget (all), because no engine promises to tolerate lost memory while clocks jump.
+server-forget (all), because no engine promises to tolerate lost memory while clocks jump. Then half of the time again
+with permits, readers and writers, and its default faults (sharing).
   --engine     ${Object.keys(ENGINES).join(', ')} (default: all)
-  --programme  only one of the halves: usual or all (default: both)
-  --for        the time of each engine, at least 10s (default: ${LONG}); results of shorter runs are not stored
+  --programme  only usual, all or sharing (default: all three)
+  --for        the time of usual and all together, at least 10s (default: ${LONG}); results of shorter runs are not stored
   --seed       the seed of the first run, up to 9 digits (default: random); the other seeds follow from it
   --keep       stores the results of runs shorter than ${LONG}, too (default: off)
   --out        the folder for results.json and README.md (default: docs/proof); several runs can share it
@@ -36,7 +38,7 @@ The exit code is 0 if all runs passed. The event logs and pages of the other run
 
 const OPTIONS = {
   engine: { type: 'string', multiple: true, default: Object.keys(ENGINES) },
-  programme: { type: 'string', multiple: true, default: ['usual', 'all'] as string[] },
+  programme: { type: 'string', multiple: true, default: [...PROGRAMMES] as string[] },
   for: { type: 'string', default: LONG },
   seed: { type: 'string', default: String(randomInt(HIGHEST_SEED)) },
   keep: { type: 'boolean', default: false },
@@ -50,6 +52,8 @@ interface Programme {
   readonly programme: string
   readonly seed: number
   readonly faults: readonly string[]
+  /** Further arguments. */
+  readonly more?: readonly string[]
 }
 
 const interrupted = new AbortController()
@@ -83,11 +87,11 @@ async function prove(): Promise<number> {
   const programmes = options.engine
     .flatMap(name => programmesOf(name, Number(options.seed)))
     .filter(({ programme }) => options.programme.includes(programme))
-  if (programmes.length === 0) throw new Error(`--programme ${options.programme}: expected usual or all`)
-  for (const { engine, programme, seed, faults } of programmes) {
+  if (programmes.length === 0) throw new Error(`--programme ${options.programme}: expected ${PROGRAMMES.join(', ')}`)
+  for (const { engine, programme, seed, faults, more = [] } of programmes) {
     if (interrupted.signal.aborted) break
     const args = ['--lab', engine, '--seed', String(seed), '--duration', `${Math.round(each / 2)}ms`]
-    args.push(...SETTINGS, '--faults', faults.join(','))
+    args.push(...SETTINGS, '--faults', faults.join(','), ...more)
     const command = `holdfast prove ${args.join(' ')}`
     print(`${engine}, ${programme}: ${command}`)
     const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`)
@@ -110,6 +114,7 @@ function programmesOf(engine: string, seed: number): Programme[] {
   return [
     { engine, programme: 'usual', seed: first, faults },
     { engine, programme: 'all', seed: first + 1, faults: all },
+    { engine, programme: 'sharing', seed: first, faults, more: ['--sharing'] },
   ]
 }
 

@@ -13,7 +13,7 @@ const STALE = 10_000
 
 export function proofOf(verdict: Verdict, about: Pick<Proof, 'programme' | 'command' | 'commit' | 'machine'>): Proof {
   const { run, outcome, duration, rows, counts, overlaps, margins, recoveries, explanation } = verdict
-  const { engine, names, faults: _, ...settings } = run
+  const { engine, names, faults: _, shared: __, ...settings } = run
   const short = rows.map(({ promise, outcome, broken, missing, violations: [first] }) => ({
     ...{ promise, outcome, broken, missing },
     ...(first && { first: first.what }),

@@ -141,7 +141,7 @@ export class Renewals implements Renewable {
     try {
       const grant = await request(clock, requestLimit(this.ttl), signal => store.renew(claim, signal), { background })
       const now = clock.now()
-      statistics.answered(lease.handle, sent, now)
+      statistics.answered(lease.handle, sent, now, this.#core.events)
       if (lease.isLost) return undefined
       if (grant?.token !== lease.token) {
         lease.lose('gone')

@@ -2,10 +2,15 @@ import { ms, seconds } from '../format.ts'
 import type { Idle } from '../idle.ts'
 import type { Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
+import { unserved } from './sharing.ts'
 
-/** A waiter acquires the name in time, whatever the faults. A name that is never acquired again is a deadlock. */
+/**
+ * A waiter acquires the name in time, whatever the faults. A name that is never acquired again is a deadlock, and so is a
+ * waiter of a shared name that is not served.
+ */
 export function liveness(trace: Trace, idles: readonly Idle[]): Violation[] {
-  return idles.filter(({ from, to, limit }) => to - from > limit).map(idle => violation(trace, idle))
+  const idle = idles.filter(({ from, to, limit }) => to - from > limit).map(each => violation(trace, each))
+  return [...idle, ...unserved(trace)]
 }
 
 function violation({ acquisitions, grants }: Trace, { name, from, to, fault, limit }: Idle): Violation {
@@ -32,13 +37,13 @@ function violation({ acquisitions, grants }: Trace, { name, from, to, fault, lim
 }
 
 /** How long it took to acquire the names of dead holders, in milliseconds: longest last. */
-export function recoveriesOf({ grants }: Trace): number[] {
-  return [...grants.values()]
-    .flatMap(granted =>
+export function recoveriesOf({ grants, run }: Trace): number[] {
+  return [...grants]
+    .flatMap(([name, granted]) =>
       granted.flatMap((older, index) => {
         const newer = granted[index + 1]
         const isDeath = newer && older.died < Math.min(older.releasing, newer.granted)
-        return isDeath ? [newer.granted - Math.max(older.died, newer.asked)] : []
+        return isDeath && !run.shared?.[name] ? [newer.granted - Math.max(older.died, newer.asked)] : []
       }),
     )
     .sort((one, other) => one - other)

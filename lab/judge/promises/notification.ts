@@ -1,6 +1,6 @@
 import type { Acquisition } from '../acquisition.ts'
 import { excuseOf, type Overlap, pauseOf, STALL } from '../overlap.ts'
-import type { Trace } from '../trace.ts'
+import type { Holding, Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
 /** A holder is notified of its loss, by a check or the signal, before the next grant. */
@@ -24,13 +24,21 @@ interface Loss {
   readonly newer: Acquisition
 }
 
-function losses({ grants }: Trace): Loss[] {
-  return [...grants.values()].flatMap(all => {
-    const granted = all.filter(({ held }) => held)
-    return granted.flatMap((older, index) => {
-      const newer = granted[index + 1]
-      return newer && Math.min(older.releasing, older.died) > newer.granted ? [{ older, newer }] : []
-    })
+/** A permit has one loss, at the next grant of any of its slots. */
+function losses({ holdings }: Trace): Loss[] {
+  const first = new Map<Acquisition, Loss>()
+  for (const loss of [...holdings.values()].flatMap(lossesOf)) {
+    const { newer } = first.get(loss.older) ?? {}
+    if (!newer || loss.newer.granted < newer.granted) first.set(loss.older, loss)
+  }
+  return [...first.values()]
+}
+
+function lossesOf(all: readonly Holding[]): Loss[] {
+  const granted = all.map(({ acquisition }) => acquisition).filter(({ held }) => held)
+  return granted.flatMap((older, index) => {
+    const newer = granted[index + 1]
+    return newer && Math.min(older.releasing, older.died) > newer.granted ? [{ older, newer }] : []
   })
 }
 

@@ -1,13 +1,14 @@
 import type { Event } from '../history.ts'
 import type { Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
+import { sharing } from './sharing.ts'
 
 /**
  * Mutual exclusion as the resource sees it: no accepted write has a lower token than an earlier one, each is accepted once,
  * the resource obeys its rule, and each writer is answered what was decided.
  */
 export function safety(trace: Trace): Violation[] {
-  return [...trace.decisions].flatMap(([name, decisions]) => judge(trace, name, decisions))
+  return [...[...trace.decisions].flatMap(([name, decisions]) => judge(trace, name, decisions)), ...sharing(trace)]
 }
 
 function judge(
@@ -37,7 +38,9 @@ function judge(
     if (accepted.has(write)) fail('a write was accepted twice')
     accepted.add(write)
     if (answer === 'refused') fail('an accepted write was answered as refused')
-    if (newest && BigInt(token) < BigInt(newest.token))
+    if (run.shared?.[name])
+      newest = undefined // each slot has its own tokens
+    else if (newest && BigInt(token) < BigInt(newest.token))
       fail(`a write with token ${token} was accepted after one with ${newest.token}`, [
         ...opOf(newest.write),
         ...opOf(write),

@@ -1,51 +1,52 @@
-import type { Acquisition } from '../acquisition.ts'
-import type { Trace } from '../trace.ts'
+import type { Holding, Trace } from '../trace.ts'
 import type { Violation } from '../violation.ts'
 
-/** Tokens are unique, never change during a lease, and increase from each grant to those requested after it. */
-export function tokens({ grants }: Trace): Violation[] {
-  return [...grants].flatMap(([name, granted]) => [
-    ...repeated(granted),
-    ...fallen(granted),
-    ...granted.flatMap(({ op, token, writes }) =>
+/**
+ * Tokens of a name, or of a slot of a shared name, are unique, never change during a lease, and increase from each grant
+ * to those requested after it.
+ */
+export function tokens({ grants, holdings }: Trace): Violation[] {
+  const held = [...holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders)])
+  const changed = [...grants].flatMap(([name, granted]) =>
+    granted.flatMap(({ op, token, writes }) =>
       writes
         .filter(write => write.token !== token)
         .map(({ at, token: other }) => violation(at, name, `token ${token} became ${other} while it was held`, [op])),
     ),
-  ])
+  )
+  return [...held, ...changed]
 }
 
-function repeated(granted: readonly Acquisition[]): Violation[] {
-  const first = new Map<bigint, Acquisition>()
-  return granted.flatMap(acquisition => {
-    const { token, granted: at, name, op } = acquisition
+function repeated(key: string, holders: readonly Holding[]): Violation[] {
+  const first = new Map<bigint, number>()
+  return holders.flatMap(({ token, acquisition: { granted: at, op } }) => {
     const earlier = first.get(token)
-    if (earlier) return [violation(at, name, `token ${token} was granted twice`, [earlier.op, op])]
-    first.set(token, acquisition)
+    if (earlier !== undefined) return [violation(at, key, `token ${token} was granted twice`, [earlier, op])]
+    first.set(token, op)
     return []
   })
 }
 
 /** Compares grants with the requests that began after them. */
-function fallen(granted: readonly Acquisition[]): Violation[] {
+function fallen(key: string, holders: readonly Holding[]): Violation[] {
   const violations: Violation[] = []
-  let highest: Acquisition | undefined
+  let highest: Holding | undefined
   let next = 0
-  for (const acquisition of granted.toSorted((one, other) => one.asked - other.asked)) {
-    for (let before = granted[next]; before && before.granted < acquisition.asked; before = granted[next]) {
+  for (const { token, acquisition } of holders.toSorted(byRequest)) {
+    const { asked, granted: at, op } = acquisition
+    for (let before = holders[next]; before && before.acquisition.granted < asked; before = holders[next]) {
       if (!highest || before.token > highest.token) highest = before
       next += 1
     }
-    const { token, granted: at, name, op } = acquisition
-    if (highest && token < highest.token)
-      violations.push(
-        violation(at, name, `token ${token} was granted to a request that came after the grant of ${highest.token}`, [
-          highest.op,
-          op,
-        ]),
-      )
+    if (!highest || token >= highest.token) continue
+    const what = `token ${token} was granted to a request that came after the grant of ${highest.token}`
+    violations.push(violation(at, key, what, [highest.acquisition.op, op]))
   }
   return violations
+}
+
+function byRequest({ acquisition: one }: Holding, { acquisition: other }: Holding): number {
+  return one.asked - other.asked
 }
 
 function violation(at: number, name: string, what: string, ops: readonly number[]): Violation {

@@ -55,6 +55,11 @@ export class ThreadRenewals {
     worker.send(command)
   }
 
+  /** The events of this lease. */
+  get emitters(): LeaseCore['events'] {
+    return this.#core.events
+  }
+
   /** The worker reports about this lease. */
   receive(notification: Extract<Notification, { id: string }>): void {
     if (notification.kind === 'stopped') this.#onStopped?.(notification.unsettled)

@@ -57,6 +57,16 @@ export class PartEvents {
           if (lease) events.heartbeat_failed.publish({ ...failure, lease })
         },
       },
+      ttl_too_short: {
+        // Of the gate nobody has a lease.
+        get hasSubscribers() {
+          return events.ttl_too_short.hasSubscribers && handle() !== undefined
+        },
+        publish: warning => {
+          const lease = handle()
+          if (lease) events.ttl_too_short.publish({ ...warning, lease })
+        },
+      },
       lease_lost: { hasSubscribers: true, publish: ({ reason }) => this.permit?.losePart(reason) },
       self_wait: silent,
       release_began: silent,

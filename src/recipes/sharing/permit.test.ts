@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { all, follow, lost, refused, stage } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
 import { subscribe } from '../../contract/events.ts'
@@ -121,6 +121,26 @@ test('a store that fails: a try rejects, and a wait goes on once it works again'
   await waiting.value?.release()
   await clock.advance(5_000)
   expect(await look(server, { prefix: '' })).toEqual([])
+})
+
+test('a ttl that is too short is reported of the permit, not of its slot', async () => {
+  const { locks, store, clock } = stage({ ttl: 3_000 })
+  const heard: LeaseEvents['ttl_too_short'][] = []
+  onTestFinished(subscribe('ttl_too_short', event => heard.push(event)))
+  const first = await locks.acquire('x')
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire()
+  expect(permit.slot).toBe(1)
+  await first.release()
+  store.rule('renew', async forward => {
+    await new Promise<void>(resolve => clock.after(400, resolve)) // ten times it is more than the ttl
+    return forward()
+  })
+  await clock.advance(200_000) // more than 100 heartbeats
+  expect(heard.map(({ lease }) => lease)).toEqual([permit])
+  expect(heard[0]?.lease.name).toBe('x')
+  const released = permit.release() // a renewal may be under way
+  await clock.advance(3_000)
+  await released
 })
 
 test('two processes that try at once both get a permit if there are two', async () => {

@@ -37,6 +37,9 @@ export const isLocked = (error: unknown): boolean => LOCKED.includes(numberOf(er
 /** What a replica reports. */
 export const readOnly = (): Error => Object.assign(new Error('read_only is set'), { errno: 1290, sqlState: 'HY000' })
 
+/** A table that the server could not open, and why. */
+export const lockedBy = (why: string): Error => Object.assign(new Error(why), { errno: 1205, sqlState: 'HY000' })
+
 /** Did the server answer, only not as hoped, and would do so on another connection? */
 export function isReply(error: unknown): boolean {
   const number = numberOf(error)

@@ -1,7 +1,7 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 import { openConnection } from '../shared/connection.ts'
 import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
-import { failure } from './failure.ts'
+import { failure, lockedBy } from './failure.ts'
 
 /** Where leases are kept: in the database of the client. */
 export interface Place {
@@ -74,10 +74,13 @@ export async function prepare(connection: MysqlConnection, table: string, create
   if (Number(moves) !== 1) throw invalid('the server was started with sysdate-is-now: start it without')
   if (Number(packet) < SMALLEST_PACKET)
     throw invalid(`the server cannot receive a batch of requests: set max_allowed_packet = ${SMALLEST_PACKET} or more`)
-  const tables = await connection.rows(`select table_name, table_comment, engine from information_schema.tables
+  const tables = await connection.rows(`select table_name, table_comment, engine, table_type
+    from information_schema.tables
     where table_schema = database() and table_name in ('${table}', '${table}_line')`)
   // Of a table that another connection creates, the server knows neither yet: it waits for no lock here.
-  if (tables.some(([, , engine]) => engine === null) && tries > 0) {
+  const locked = tables.find(([, , engine, type]) => engine === null && type === 'BASE TABLE')
+  if (locked) {
+    if (tries === 0) throw lockedBy(String(locked[1])) // MariaDB reports why in place of the comment
     await new Promise(resolve => setTimeout(resolve, 50))
     return prepare(connection, table, create, tries - 1)
   }

@@ -9,7 +9,7 @@ import { startPostgres } from '../../../../lab/servers/postgres.ts'
 import { startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper } from '../../../../lab/servers/zookeeper.ts'
-import { connect, createLocks, type Locks, migrate, openStore } from '../../../index.ts'
+import { connect, createLocks, type Locks, openStore } from '../../../index.ts'
 import type { Permit } from '../permit.ts'
 
 type During = Pick<TestContext, 'onTestFinished'>
@@ -29,11 +29,7 @@ const engines: Readonly<Record<string, (context: During) => Promise<string>>> = 
   SQLite: async () => `sqlite:${join(newFolder('sharing'), 'leases.db')}`,
   Redis: context => during(context, startRedis(), ({ url }) => url),
   PostgreSQL: context => during(context, startPostgres(), server => `${server.url()}?create=true`),
-  async MySQL(context) {
-    const url = await during(context, startMariaDb(), server => server.url())
-    await migrate(url)
-    return url
-  },
+  MySQL: context => during(context, startMariaDb(), server => `${server.url()}?create=true`),
   etcd: context => during(context, startEtcd(), ({ port }) => `etcd://127.0.0.1:${port}`),
   ZooKeeper: context => during(context, startZooKeeper(), ({ port }) => `zookeeper://127.0.0.1:${port}`),
   async Redlock(context) {

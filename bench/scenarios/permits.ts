@@ -1,0 +1,54 @@
+import { pause } from '../peer.ts'
+import { rough, rounded, type Scenario, whole } from '../scenario.ts'
+import { Turns } from '../turns.ts'
+import type { Stage, Values } from '../worker.ts'
+
+const TTL = 10_000
+
+/** More than Holdfast has permits of one name. */
+const MOST = 16
+
+/** Tasks that compete where somebody waits. */
+const CROWD = 32
+
+export const scenario: Scenario = {
+  title: 'Permits of one semaphore',
+  about:
+    'One process. Each task acquires one permit, releases it and comes back at once. Nobody waits: as many tasks as ' +
+    'permits. Otherwise 32 tasks. The wait is that of a task, from its call to its permit. Holdfast grants up to 16 ' +
+    'permits of a name.',
+  rounds: 3,
+  variants: isQuick =>
+    [1, 4, MOST, 100].flatMap(limit =>
+      [limit, CROWD]
+        .filter(tasks => tasks >= limit)
+        .map(tasks => ({
+          name: `limit ${limit}, ${tasks === limit ? 'nobody waits' : `${tasks} tasks`}`,
+          settings: { limit, tasks, warm: isQuick ? 300 : 2_000, time: isQuick ? 500 : 2_500 },
+          takesPart: (name: string) => limit <= MOST || !/^(holdfast|beside)/.test(name),
+        })),
+    ),
+  takesPart: peer => peer.can.includes('permits'),
+  measure: trial => trial.start('work').values,
+  columns: [
+    { title: 'permits/s', value: 'rate', format: rounded },
+    { title: 'wait p50 ms', value: 'wait50', format: rough },
+    { title: 'wait p99 ms', value: 'wait99', format: rough },
+    { title: 'requests each', value: 'requests', format: rough },
+    { title: 'client CPU us each', value: 'clientCpu', format: whole },
+    { title: 'fairness (Jain)', value: 'fairness', format: value => value.toFixed(3) },
+  ],
+}
+
+export async function work({ peer, place, settings }: Stage): Promise<Values> {
+  const { limit = 1, tasks = 1, warm = 0, time = 0 } = settings
+  const client = await peer.open(place)
+  const turns = new Turns(tasks, async () => {
+    if (!client.permit) throw new Error(`${peer.label} has no permits`)
+    return client.permit('permits', limit, TTL)
+  })
+  await pause(warm)
+  const values = await turns.during(pause(time))
+  turns.stop()
+  return values
+}

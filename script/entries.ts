@@ -12,6 +12,7 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   prometheus: 'src/observe/prometheus.ts',
   otel: 'src/observe/otel.ts',
   dashboard: 'src/dashboard/dashboard.ts',
+  'node-cron': 'src/integrations/node-cron/index.ts',
   conformance: 'src/conformance/index.ts',
   testing: 'src/testing/index.ts',
 }

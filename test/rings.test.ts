@@ -24,6 +24,7 @@ const RINGS: Record<string, readonly string[]> = {
   'src/fencing': ['src/contract', 'src/stores'],
   'src/observe': ['src/contract'],
   'src/dashboard': ['src/contract', 'src/create-locks.ts'],
+  'src/integrations': ['src/contract', 'src/create-locks.ts'],
   'src/conformance': ['src/contract', 'src/core', 'src/create-locks.ts'],
   'src/testing': [
     ...['src/contract', 'src/core', 'src/stores/memory', 'src/create-locks.ts'],

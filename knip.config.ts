@@ -18,6 +18,11 @@ const config: KnipConfig = {
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],
       ignore: ['test/package/fixtures/**'],
+      ignoreDependencies: ['holdfast'], // a link to the checkout, for the drop-ins
+    },
+    'drop-ins/*': {
+      entry: ['index.ts', '**/*.test.ts'],
+      project: ['**/*.ts'],
     },
     lab: {
       entry: ['run/{client,resource}-process.ts', '**/*.test.ts'],

@@ -28,7 +28,7 @@ class LongestFirst extends BaseSequencer {
 
 const config: ViteUserConfig = defineConfig({
   test: {
-    include: ['{src,lab,test,examples}/**/*.test.ts'],
+    include: ['{src,lab,drop-ins,test,examples}/**/*.test.ts'],
     exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : ['test/browser/**'])],
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.

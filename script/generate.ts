@@ -1,11 +1,11 @@
 // Writes generated files and parts of files: `npm run generate`. With --check it reports stale ones and writes nothing.
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { commandLinePage } from './command-line.ts'
 import { errorsPage } from './errors.ts'
 import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
-import { labManifestOf, manifestOf } from './manifest.ts'
+import { manifestOf, memberManifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
 import { pages } from './proof/guarantees.ts'
 
@@ -14,7 +14,7 @@ const ROOT = join(import.meta.dirname, '..')
 const isCheck = process.argv[2] === '--check'
 const generated = new Map<string, (text: string) => string>([
   ['package.json', manifestOf],
-  ['lab/package.json', text => labManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'))],
+  ...globSync('{lab,drop-ins/*}/package.json', { cwd: ROOT }).map(memberManifest),
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],
@@ -36,4 +36,9 @@ const stale = Array.from(generated).flatMap(([path, change]) => {
 if (isCheck && stale.length > 0) {
   process.stderr.write(`not up to date: ${stale.join(', ')}; run npm run generate\n`)
   process.exitCode = 1
+}
+
+/** The manifest of a package beside the main one. */
+function memberManifest(path: string): [string, (text: string) => string] {
+  return [path, text => memberManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'), dirname(path))]
 }

@@ -19,10 +19,10 @@ export function manifestOf(text: string): string {
   return `${JSON.stringify({ ...manifest, ...addressesOf(manifest), exports, typesVersions }, null, 2)}\n`
 }
 
-/** The text of lab/package.json, with the addresses of package.json. */
-export function labManifestOf(text: string, root: string): string {
+/** The text of the package.json of a package in `directory`, with the addresses of package.json. */
+export function memberManifestOf(text: string, root: string, directory: string): string {
   const { repository } = JSON.parse(root) as Manifest
-  const addresses = repository ? addressesOf({ repository: { ...repository, directory: 'lab' } }) : {}
+  const addresses = repository ? addressesOf({ repository: { ...repository, directory } }) : {}
   return `${JSON.stringify({ ...(JSON.parse(text) as object), ...addresses }, null, 2)}\n`
 }
 

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dirname, '..')
 const SERVERS = join(ROOT, 'lab/servers/binary.ts')
 const known = new Map<string, readonly string[]>()
 
-const tests = globSync(join(ROOT, '{src,lab,test,examples}/**/*.test.ts'))
+const tests = globSync(join(ROOT, '{src,lab,drop-ins,test,examples}/**/*.test.ts'))
 console.log(
   tests
     .filter(path => !reached(path).has(SERVERS))

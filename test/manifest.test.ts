@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest'
-import { labManifestOf, manifestOf, npmReadme } from '../script/manifest.ts'
+import { manifestOf, memberManifestOf, npmReadme } from '../script/manifest.ts'
 
 const URL = 'https://forge.example/team/holdfast'
 const ROOT = JSON.stringify({ version: '1.2.3', repository: { type: 'git', url: `git+${URL}.git` } })
 
-test('homepage and bugs of both packages follow from the repository', () => {
+test('homepage and bugs of all packages follow from the repository', () => {
   const addresses = { homepage: `${URL}#readme`, bugs: { url: `${URL}/issues` } }
   expect(JSON.parse(manifestOf(ROOT))).toMatchObject(addresses)
-  expect(JSON.parse(labManifestOf('{}', ROOT))).toMatchObject({ ...addresses, repository: { directory: 'lab' } })
-  expect(JSON.parse(labManifestOf('{}', '{}'))).toEqual({})
+  expect(JSON.parse(memberManifestOf('{}', ROOT, 'lab'))).toMatchObject({
+    ...addresses,
+    repository: { directory: 'lab' },
+  })
+  expect(JSON.parse(memberManifestOf('{}', '{}', 'lab'))).toEqual({})
 })
 
 test('the links of the npm page are absolute', () => {

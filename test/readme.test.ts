@@ -43,7 +43,8 @@ describe('the samples in the documentation', () => {
 
 /** The same program, with the sources of this checkout. */
 function overSources(program: string): string {
-  return program.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
+  const moved = program.replaceAll(/'holdfast-(redlock)'/g, "'../../drop-ins/$1/index.ts'")
+  return moved.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
 }
 
 test('package.json and the tables of the documentation are as generated', async () => {

@@ -8,6 +8,9 @@ const ROOT = join(import.meta.dirname, '..')
 /** All that the lab imports of holdfast: entry points of the package. */
 const PUBLIC = ['src/index.ts', 'src/stores/redis/index.ts', 'src/stores/postgres/index.ts']
 
+/** The same of the drop-ins. */
+const OF_DROP_INS = ['src/index.ts', 'src/stores/redis/index.ts', 'src/stores/redlock/index.ts']
+
 /** The files that the commands in src/cli/run and src/cli/show may both import. */
 const SHARED_BY_COMMANDS = globSync('src/cli/*.ts', { cwd: ROOT })
 
@@ -50,6 +53,9 @@ const RINGS: Record<string, readonly string[]> = {
   'lab/run': [...PUBLIC, 'lab/servers', 'lab/faults', 'lab/judge', 'lab/engines'],
   'lab/cli': ['lab/servers', 'lab/faults', 'lab/judge', 'lab/engines', 'lab/run', 'lab/report'],
   lab: [],
+  'drop-ins/shared': OF_DROP_INS,
+  'drop-ins/redlock': [...OF_DROP_INS, 'drop-ins/shared', 'drop-ins/build.ts'],
+  'drop-ins': [],
   src: ['src'], // the front door: index.ts, create-locks.ts, connect.ts
 }
 
@@ -81,9 +87,9 @@ test('no imports form a circle', () => {
   expect(found).toEqual(CIRCLES)
 })
 
-test('the lab imports only entry points of the package', () => {
+test('the lab and the drop-ins import only entry points of the package', () => {
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { exports: object }
-  const subpaths = PUBLIC.map(path => (path === 'src/index.ts' ? '.' : `./${path.split('/')[2]}`))
+  const subpaths = [...PUBLIC, ...OF_DROP_INS].map(path => (path === 'src/index.ts' ? '.' : `./${path.split('/')[2]}`))
   expect(Object.keys(exports)).toEqual(expect.arrayContaining(subpaths))
 })
 
@@ -104,6 +110,8 @@ describe('a breach is found:', () => {
     ['lab/run/run.ts', 'src/index.ts', true],
     ['lab/run/run.ts', 'src/connect.ts', false],
     ['lab/judge/trace.ts', 'lab/run/run.ts', false],
+    ['drop-ins/redlock/lock.ts', 'src/core/locks.ts', false],
+    ['drop-ins/shared/term.ts', 'drop-ins/redlock/lock.ts', false],
   ])('%s -> %s: %s', (path, target, allowed) => expect(mayImport(path, target)).toBe(allowed))
 
   test('a circle of three', () => {
@@ -152,7 +160,7 @@ function circles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
 }
 
 function sources(): string[] {
-  return globSync('{src,lab}/**/*.ts', { cwd: ROOT, exclude: ['**/dist/**', '**/node_modules/**'] })
+  return globSync('{src,lab,drop-ins}/**/*.ts', { cwd: ROOT, exclude: ['**/dist/**', '**/node_modules/**'] })
     .filter(path => !path.endsWith('.test.ts') && !path.includes('/test/'))
     .sort()
 }

@@ -1,0 +1,32 @@
+import type { RedisClient } from '../../src/stores/redis/index.ts'
+
+/** A client of ioredis, iovalkey, node-redis or valkey-glide. */
+export type Client = RedisClient
+
+/** How one attempt ended. All clients vote alike: a majority decides, and its outcome is what is known. */
+export interface ExecutionStats {
+  readonly membershipSize: number
+  readonly quorumSize: number
+  readonly votesFor: Set<Client>
+  readonly votesAgainst: Map<Client, Error>
+}
+
+export interface ExecutionResult {
+  readonly attempts: ReadonlyArray<Promise<ExecutionStats>>
+  /** When the operation was sent, in ms since 1970. */
+  readonly start: number
+}
+
+/** The outcomes of `count` attempts. Without an error the last one succeeded. */
+export function attemptsOf(clients: ReadonlySet<Client>, count: number, error?: Error): Promise<ExecutionStats>[] {
+  return Array.from({ length: count }, () => Promise.resolve(statsOf(clients, error)))
+}
+
+function statsOf(clients: ReadonlySet<Client>, error: Error | undefined): ExecutionStats {
+  return {
+    membershipSize: clients.size,
+    quorumSize: Math.floor(clients.size / 2) + 1,
+    votesFor: new Set(error ? [] : clients),
+    votesAgainst: new Map(error ? Array.from(clients, client => [client, error]) : []),
+  }
+}

@@ -1,0 +1,344 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { reservePort } from '../../lab/servers/port.ts'
+import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
+import { until } from '../../lab/servers/until.ts'
+import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
+import { redis } from '../../src/stores/redis/index.ts'
+import { redlock as severalServers } from '../../src/stores/redlock/index.ts'
+import Default, { ExecutionError, Lock, Redlock, ResourceLockedError } from './index.ts'
+
+const LONGEST_TTL = 2 ** 31 - 1
+const once = { retryCount: 0 }
+
+let server: RedisServer
+let client: Redis
+/** What holdfast itself sees over the same server. */
+let locks: Locks
+let redlock: Redlock
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+beforeEach(async () => {
+  await server.call('FLUSHALL')
+  client = new Redis(server.port, server.host)
+  locks = createLocks(redis(client))
+  redlock = new Redlock([client])
+  return async () => {
+    await locks.close({ grace: 0 })
+    await redlock.quit()
+  }
+})
+
+async function failure(call: Promise<unknown>): Promise<ExecutionError> {
+  const error = await call.then(
+    () => undefined,
+    error => error,
+  )
+  expect(error).toBeInstanceOf(ExecutionError)
+  return error as ExecutionError
+}
+
+describe('a lock', () => {
+  test('is acquired, extended and released', async () => {
+    const lock = await redlock.acquire(['a'], 20_000)
+    expect(lock.resources).toEqual(['a'])
+    expect(lock.value).toMatch(/^[0-9a-f]{32}$/)
+    expect(lock.expiration).toBeLessThanOrEqual(Date.now() + 20_000)
+    expect(lock.expiration).toBeGreaterThan(Date.now() + 10_000)
+
+    const extended = await lock.extend(60_000)
+    expect(extended).toBeInstanceOf(Lock)
+    expect(extended.value).toBe(lock.value)
+    expect(lock.expiration).toBe(0)
+    expect(extended.expiration).toBeGreaterThan(Date.now() + 40_000)
+
+    const { attempts } = await extended.release()
+    const [stats] = await Promise.all(attempts)
+    expect(stats).toEqual({ membershipSize: 1, quorumSize: 1, votesFor: new Set([client]), votesAgainst: new Map() })
+    expect(extended.expiration).toBe(0)
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+  })
+
+  test('is a lease with a token that rises', async () => {
+    const first = await redlock.acquire(['a'], 20_000)
+    expect(await locks.inspect('a')).toMatchObject({ holder: { token: first.token } })
+    await first.release()
+    const second = await redlock.acquire(['a'], 20_000)
+    expect(second.token).toBeGreaterThan(first.token)
+    expect(second.lease).toMatchObject({ name: 'a', token: second.token })
+  })
+
+  test('is exclusive, also against a lease of holdfast', async () => {
+    await locks.acquire('a')
+    const error = await failure(redlock.acquire(['a'], 20_000, { retryCount: 2, retryDelay: 20 }))
+    expect(error.message).toBe('The operation was unable to achieve a quorum during its retry window.')
+    expect(LeaseError.is(error.cause, 'ACQUIRE_TIMEOUT')).toBe(true)
+    expect(error.attempts).toHaveLength(3)
+    for (const { votesFor, votesAgainst } of await Promise.all(error.attempts)) {
+      expect(votesFor.size).toBe(0)
+      expect(votesAgainst.get(client)).toBeInstanceOf(ResourceLockedError)
+    }
+  })
+
+  test('on several resources holds all of them, or none', async () => {
+    const both = await redlock.acquire(['a', 'b'], 20_000)
+    expect(both.lease).toMatchObject({ names: ['a', 'b'] })
+    await failure(redlock.acquire(['b', 'c'], 20_000, once))
+    expect(await locks.inspect('c')).toMatchObject({ holder: undefined })
+    await both.release()
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    await redlock.acquire(['c', 'b'], 20_000, once)
+  })
+
+  test('expires, and can then be neither extended nor released', async () => {
+    const lock = await redlock.acquire(['a'], 200)
+    await lock.lease.ended
+    await until('the lock has expired', () => lock.expiration < Date.now())
+    const next = await redlock.acquire(['a'], 20_000)
+    expect(await failure(lock.extend(1_000))).toMatchObject({
+      message: 'Cannot extend an already-expired lock.',
+      attempts: [],
+    })
+    await failure(lock.release())
+    expect(await locks.inspect('a')).toMatchObject({ holder: { token: next.token } })
+  })
+
+  test('that was broken is reported by extend and by release', async () => {
+    const lock = await redlock.acquire(['a'], 20_000)
+    await locks.break('a')
+    expect(LeaseError.from(await failure(lock.extend(20_000)))?.code).toBe('LEASE_LOST')
+    const other = await redlock.acquire(['b'], 20_000)
+    await locks.break('b')
+    await failure(other.release())
+  })
+
+  test('is released once', async () => {
+    const lock = await redlock.acquire(['a'], 20_000)
+    await lock.release()
+    const [stats] = await Promise.all((await failure(lock.release())).attempts)
+    expect(stats?.votesAgainst.get(client)?.message).toBe(
+      'The operation was applied to: 0 of the 1 requested resources.',
+    )
+  })
+
+  test('can be made again from its value, in the same process', async () => {
+    const { value, expiration } = await redlock.acquire(['a'], 20_000)
+    const again = new Lock(redlock, ['a'], value, [], expiration)
+    expect(() => again.token).toThrow('was not acquired')
+    await again.release()
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    await failure(new Lock(redlock, ['a'], 'unknown', [], expiration).release())
+  })
+})
+
+describe('a duration', () => {
+  test('must be a whole number', async () => {
+    const message = 'Duration must be an integer value in milliseconds.'
+    await expect(redlock.acquire(['a'], 0.5)).rejects.toThrow(message)
+    await expect(redlock.using(['a'], 0.5, async () => {})).rejects.toThrow(message)
+    const lock = await redlock.acquire(['a'], 20_000)
+    await expect(lock.extend(0.5)).rejects.toThrow(message)
+  })
+
+  test('that is short is raised to the shortest ttl, and the expiration says what was asked', async () => {
+    const lock = await redlock.acquire(['a'], 20)
+    expect(lock.lease).toMatchObject({ ttl: 100 })
+    expect(lock.expiration).toBeLessThanOrEqual(Date.now() + 20)
+  })
+
+  test('may be 28,000 years', async () => {
+    const years = Math.floor(Number.MAX_SAFE_INTEGER / 10)
+    const lock = await redlock.acquire(['a'], years)
+    expect(lock.lease).toMatchObject({ ttl: LONGEST_TTL })
+    expect(lock.expiration).toBeGreaterThan(0.9 * years)
+    await (await lock.extend(3 * years)).release()
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+  })
+})
+
+describe('waiting', () => {
+  test('ends with the release', async () => {
+    const lock = await redlock.acquire(['a'], 60_000)
+    const waiting = redlock.acquire(['a'], 20_000, { retryCount: -1 })
+    await until('it waits', async () => (await locks.inspect('a')).waiters.length === 1)
+    await lock.release()
+    expect((await waiting).token).toBeGreaterThan(lock.token)
+  })
+
+  test('for a server that is down ends with the window, and has the reason', async () => {
+    const port = await reservePort()
+    const down = new Redis(port.number, '127.0.0.1', { lazyConnect: true })
+    const unreachable = new Redlock([down], { retryCount: 2, retryDelay: 20 })
+    const errors: Error[] = []
+    unreachable.on('error', error => errors.push(error))
+    const error = await failure(unreachable.acquire(['a'], 1_000))
+    expect(LeaseError.is(error.cause, 'STORE_UNAVAILABLE')).toBe(true)
+    expect(error.attempts).toHaveLength(3)
+    expect(errors.length).toBeGreaterThan(0)
+    down.disconnect()
+    await port.release()
+  })
+
+  test('does not retry what is wrong', async () => {
+    await expect(redlock.acquire(['\n'], 1_000)).rejects.toThrow(/control character/)
+    await expect(redlock.acquire([], 1_000)).rejects.toThrow(/at least one/)
+  })
+})
+
+describe('using', () => {
+  const short = { automaticExtensionThreshold: 100 }
+
+  test('renews the lock while the routine runs, and releases it', async () => {
+    const result = await redlock.using(['a', 'b'], 600, short, async (signal, context) => {
+      await until('it was renewed three times', () => context.extensions >= 3)
+      expect(context.lock.expiration).toBeGreaterThan(Date.now())
+      expect(signal.aborted).toBe(false)
+      expect(signal.error).toBeUndefined()
+      return 'done'
+    })
+    expect(result).toBe('done')
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+    expect(await locks.inspect('b')).toMatchObject({ holder: undefined })
+  })
+
+  test('aborts the signal when the lock is lost, and rejects', async () => {
+    let reason: Error | undefined
+    const error = await failure(
+      redlock.using(['a'], 600, short, async signal => {
+        await locks.break('a')
+        await until('it is lost', () => signal.aborted)
+        expect(() => signal.throwIfAborted()).toThrow(expect.objectContaining({ name: 'AbortError' }))
+        reason = signal.error
+      }),
+    )
+    expect(reason).toBeInstanceOf(ExecutionError)
+    expect(LeaseError.from(error)?.code).toBe('LEASE_LOST')
+  })
+
+  test('notices a loss after the event loop was blocked', async () => {
+    const routine = redlock.using(['a'], 300, short, async signal => {
+      const end = performance.now() + 400
+      while (performance.now() < end);
+      return signal.aborted
+    })
+    await failure(routine)
+  })
+
+  test('rejects with the error of the routine, and releases', async () => {
+    const routine = redlock.using(['a'], 1_000, async () => {
+      throw new Error('of the routine')
+    })
+    await expect(routine).rejects.toThrow('of the routine')
+    expect(await locks.inspect('a')).toMatchObject({ holder: undefined })
+  })
+
+  test('refuses a duration that is too short for the threshold', async () => {
+    await expect(redlock.using(['a'], 500, async () => {})).rejects.toThrow(/at least 100ms greater/)
+    await expect(redlock.using(['a'], 500, {})).rejects.toThrow('INVARIANT: routine is not a function.')
+  })
+})
+
+describe('a Redlock', () => {
+  test('is the default export and a named one', () => {
+    expect(Default).toBe(Redlock)
+    expect(redlock.settings).toEqual({
+      driftFactor: 0.01,
+      retryCount: 10,
+      retryDelay: 200,
+      retryJitter: 100,
+      automaticExtensionThreshold: 500,
+      db: 0,
+    })
+    expect(new Redlock([client], { db: 16, retryCount: -1 }).settings).toMatchObject({ db: 0, retryCount: -1 })
+  })
+
+  test('needs a client, and refuses scripts', () => {
+    expect(() => new Redlock([])).toThrow('Redlock must be instantiated with at least one redis client.')
+    expect(() => new Redlock([client], {}, { acquireScript: 'return 1' })).toThrow(/scripts are not supported/)
+  })
+
+  test('emits an error when a call fails', async () => {
+    const errors: Error[] = []
+    redlock.on('error', error => errors.push(error))
+    await locks.acquire('a')
+    await failure(redlock.acquire(['a'], 20_000, once))
+    expect(errors).toEqual([expect.any(ResourceLockedError)])
+  })
+
+  test('shares its connections with others over the same client', async () => {
+    await redlock.acquire(['a'], 1_000)
+    const before = await totalConnections(server)
+    for (let request = 0; request < 5; request += 1) await new Redlock([client]).acquire([`r${request}`], 1_000)
+    // Each look at the server is one, and the subscription of the store may follow.
+    expect((await totalConnections(server)) - before).toBeLessThanOrEqual(2)
+  })
+
+  test('closes its connections at quit, once nothing is held', async () => {
+    const own = new Redis(server.port, server.host)
+    const before = await connectionsOf(server)
+    const other = new Redlock([own], { prefix: 'other' })
+    const lock = await other.acquire(['a'], 20_000)
+    await other.quit()
+    expect(LeaseError.from(await failure(other.acquire(['b'], 20_000, once)))?.code).toBe('CLOSED')
+    await lock.release()
+    await until('its connections are closed', async () => (await connectionsOf(server)) < before)
+  })
+
+  test('locks in the database that its client has selected before the first lock', async () => {
+    await client.select(2)
+    await redlock.acquire(['a'], 20_000)
+    expect(await client.dbsize()).toBeGreaterThan(0)
+    await client.select(0)
+    expect(await client.dbsize()).toBe(0)
+  })
+
+  test('locks in the database of its settings', async () => {
+    await new Redlock([client], { db: 3 }).acquire(['a'], 20_000)
+    expect(await client.dbsize()).toBe(0)
+    await client.select(3)
+    expect(await client.dbsize()).toBeGreaterThan(0)
+  })
+})
+
+describe('over three servers', () => {
+  let servers: RedisServer[]
+  beforeAll(async () => {
+    servers = await Promise.all([startRedis(), startRedis(), startRedis()])
+  })
+  afterAll(() => Promise.all(servers.map(each => each.stop())))
+
+  test('a majority holds the lock, and longer than the longest ttl', async () => {
+    const clients = servers.map(({ port, host }) => new Redis(port, host))
+    await using store = severalServers(clients, { trustRestarted: true })
+    const several = new Redlock(clients, { trustRestarted: true })
+    const lock = await several.acquire(['a', 'b'], 60_000)
+    expect((await Promise.all(lock.attempts))[0]).toMatchObject({ membershipSize: 3, quorumSize: 2 })
+    await failure(several.acquire(['b'], 60_000, once))
+    const seen = createLocks(store)
+    expect(await seen.inspect('a')).toMatchObject({ holder: { token: lock.token } })
+    await (await lock.extend(20_000)).release()
+    expect(await seen.inspect('a')).toMatchObject({ holder: undefined })
+    await several.quit()
+  })
+
+  test('servers that have just started grant no lock, and the error says so', async () => {
+    const clients = servers.map(({ port, host }) => new Redis(port, host))
+    const several = new Redlock(clients, { retryCount: 1, retryDelay: 50 })
+    const error = await failure(several.acquire(['a'], 1_000))
+    expect(String(error.cause)).toMatch(/may have forgotten leases/)
+    await several.quit()
+  })
+})
+
+async function connectionsOf(of: RedisServer): Promise<number> {
+  return Number((await of.info('clients')).connected_clients)
+}
+
+/** Connections since its start. */
+async function totalConnections(of: RedisServer): Promise<number> {
+  return Number((await of.info('stats')).total_connections_received)
+}

@@ -1,0 +1,60 @@
+import { beforeEach, expect, test } from 'vitest'
+import { createLocks, type Guarantees, type Locks, memory } from '../../src/index.ts'
+import { Holding, termOf } from './term.ts'
+
+const LONGEST = 2 ** 31 - 1
+const guarantees = { ...memory().guarantees, shortestTtl: 10, longestUnattended: 300 } satisfies Guarantees
+
+test.each([
+  [1, 10, false],
+  [0, 10, false],
+  [299.5, 300, false],
+  [300, 300, false],
+  [301, 300, true],
+  [Number.MAX_SAFE_INTEGER, 300, true],
+  [Number.POSITIVE_INFINITY, 300, true],
+])('a duration of %d ms is granted as %d ms, renewed: %s', (duration, ttl, isRenewed) => {
+  expect(termOf(duration, guarantees)).toEqual({ ttl, isRenewed })
+})
+
+test('a store without a limit grants up to 2^31 - 1 ms', () => {
+  const unlimited = { ...guarantees, longestUnattended: undefined }
+  expect(termOf(LONGEST, unlimited)).toEqual({ ttl: LONGEST, isRenewed: false })
+  expect(termOf(9e15, unlimited)).toEqual({ ttl: LONGEST, isRenewed: true })
+})
+
+let locks: Locks
+
+beforeEach(() => {
+  locks = createLocks(memory())
+  return () => locks.close({ grace: 0 })
+})
+
+async function hold(duration: number): Promise<Holding> {
+  const { ttl } = termOf(duration, guarantees)
+  const holding = new Holding(await locks.acquire('a', { ttl, heartbeat: false }), guarantees, false)
+  holding.last(duration)
+  return holding
+}
+
+test('a lease that is longer than a grant is renewed, and ends with its duration', async () => {
+  const started = performance.now()
+  const { lease } = await hold(900)
+  expect(await lease.ended).toBe('lost')
+  expect(performance.now() - started).toBeGreaterThan(800)
+  await locks.acquire('a', { wait: 30_000 })
+})
+
+test('a lease that is extended beyond a grant is renewed from then on', async () => {
+  const holding = await hold(200)
+  const started = performance.now()
+  await holding.extend(700)
+  expect(await holding.lease.ended).toBe('lost')
+  expect(performance.now() - started).toBeGreaterThan(600)
+})
+
+test('a released lease is not renewed', async () => {
+  const holding = await hold(60_000)
+  expect(await holding.release()).toBe('released')
+  expect(await locks.tryAcquire('a')).toBeDefined()
+})

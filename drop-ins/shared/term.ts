@@ -1,0 +1,90 @@
+import type { Guarantees, Lease, LeaseEnd, LeaseSet } from '../../src/index.ts'
+import { LeaseError } from '../../src/index.ts'
+
+/** Milliseconds: the longest delay of a timer, and the longest ttl. */
+const LONGEST_TTL = 2 ** 31 - 1
+
+/** How long a lock was asked for, and how a store can grant that. */
+export interface Term {
+  /** Milliseconds of each grant. */
+  readonly ttl: number
+  /** Is the duration longer than one grant? Then the lease is renewed until it is over. */
+  readonly isRenewed: boolean
+}
+
+/** A duration that the store does not accept is raised to its shortest ttl, or granted in parts. */
+export function termOf(duration: number, guarantees: Guarantees): Term {
+  const { shortestTtl, longestUnattended = LONGEST_TTL } = guarantees
+  const longest = Math.min(longestUnattended, LONGEST_TTL)
+  return { ttl: Math.ceil(Math.min(Math.max(duration, shortestTtl), longest)), isRenewed: duration > longest }
+}
+
+/** One or several leases that last for a duration, which may be longer than any ttl. */
+export class Holding {
+  readonly lease: Lease | LeaseSet
+  /** Does the core renew it until it is released? */
+  readonly isOpenEnded: boolean
+  readonly #guarantees: Guarantees
+  #timer: NodeJS.Timeout | undefined
+  #until = 0
+
+  constructor(lease: Lease | LeaseSet, guarantees: Guarantees, isOpenEnded: boolean) {
+    this.lease = lease
+    this.isOpenEnded = isOpenEnded
+    this.#guarantees = guarantees
+    void lease.ended.then(() => this.#stop())
+  }
+
+  /** The first lease, in the order of the call. */
+  get first(): Lease {
+    return 'leases' in this.lease ? (this.lease.leases[0] as Lease) : this.lease
+  }
+
+  /** Milliseconds since the request was sent that was granted just now, for this duration. `drift`: what the store subtracts. */
+  age(duration: number, drift = 0.01): number {
+    return termOf(duration, this.#guarantees).ttl * (1 - drift) - 2 - this.lease.remaining
+  }
+
+  /** The lease was granted for the first part of this duration. */
+  last(duration: number): void {
+    this.#until = performance.now() + duration
+    this.#renewIn(termOf(duration, this.#guarantees).ttl / 3)
+  }
+
+  /** From now on it lasts for this duration. Rejects as `Lease.extend`. */
+  async extend(duration: number): Promise<void> {
+    this.#stop()
+    await this.lease.extend(termOf(duration, this.#guarantees).ttl)
+    if (!this.isOpenEnded) this.last(duration)
+  }
+
+  release(): Promise<LeaseEnd> {
+    this.#stop()
+    return this.lease.release()
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** Renews after `delay` ms, unless what is granted lasts to the end. The last renewal ends with the duration. */
+  #renewIn(delay: number): void {
+    this.#stop()
+    if (this.#until - performance.now() <= this.lease.remaining * 1.02 + 5) return
+    const timer = setTimeout(() => void this.#renew(timer), delay)
+    this.#timer = timer.unref()
+  }
+
+  async #renew(timer: NodeJS.Timeout): Promise<void> {
+    const { ttl } = termOf(this.#until - performance.now(), this.#guarantees)
+    const renewing = this.lease.extend(ttl).then(
+      () => undefined,
+      error => error,
+    )
+    const error = await renewing
+    if (timer !== this.#timer) return // released or extended meanwhile
+    if (!error) this.#renewIn(ttl / 3)
+    else if (LeaseError.is(error) && error.retryable) this.#renewIn(ttl / 20)
+  }
+}

@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict'
 import { LeaseError } from '../contract/errors.ts'
 import { isLease } from '../contract/record.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+  Wake,
+} from '../contract/store.ts'
 import type { LocksDefaults } from '../core/options.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { sleep, within } from './timing.ts'
@@ -33,6 +45,14 @@ export class Client {
     const answer = await asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
     if (answer.held) granted.set(claim.id, answer.token)
     return answer
+  }
+
+  acquireSome(selection: Selection): Promise<SomeGranted | NoneGranted> {
+    const [first] = selection.claims
+    if (!first) assert.fail('a selection needs a claim')
+    const ask = async (signal: AbortSignal): Promise<SomeGranted | NoneGranted> =>
+      (await this.store.acquireSome?.(selection, signal)) ?? assert.fail('the store has no acquireSome')
+    return asked(first, `acquire some for ${selection.gate}`, ask)
   }
 
   /** Acquires a name that must be free. */

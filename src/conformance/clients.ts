@@ -16,6 +16,8 @@ export const clientCases: Case[] = [
         assert.equal(order === 'not promised', lacks.queue !== undefined, 'lacks.queue and guarantees.order disagree')
         assert.equal(waiting === 'polled', lacks.watch !== undefined, 'lacks.watch and guarantees.waiting disagree')
         assert.equal(store.watch === undefined, lacks.watch !== undefined, 'lacks.watch and watch() disagree')
+        const hasSelection = store.acquireSome !== undefined
+        assert.equal(!hasSelection, lacks.selection !== undefined, 'lacks.selection and acquireSome() disagree')
         assert.equal(scope === 'process', lacks.close !== undefined, 'lacks.close and guarantees.scope disagree')
         const endsWithClient = longestUnattended === 0
         assert.equal(endsWithClient, lacks.apart !== undefined, 'lacks.apart and longestUnattended disagree')

@@ -13,6 +13,8 @@ export type Need =
   | 'apart'
   /** Simultaneous acquires of one claim through two clients are granted one token. A majority of servers cannot. */
   | 'one token'
+  /** Some of several names are acquired in one step (`acquireSome`). */
+  | 'selection'
   /** A lease can be broken. */
   | 'break'
   /** Each open store has its own resources to close. */

@@ -9,6 +9,7 @@ import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
 import { queueCases, watchCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
+import { selectionCases } from './selection.ts'
 import { sharingCases } from './sharing.ts'
 import { Space } from './space.ts'
 import { staleCases } from './stale.ts'
@@ -31,6 +32,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   'holding a lease': holdingCases,
   waiting: waitingCases,
   'using and close': usingCases,
+  selections: selectionCases,
   sharing: sharingCases,
   'lost and late messages': messageCases,
   faults: faultCases,

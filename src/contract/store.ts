@@ -1,6 +1,6 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R13 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
+ * core's. The core relies on rules R1 to R14 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
  * with its number.
  *
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
@@ -68,6 +68,11 @@
  * R13. Requests are independent. A request that was given up before it was sent is not sent, and rejects with the reason.
  *      Requests that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of
  *      others.
+ *
+ * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate` without queueing,
+ *      acquire one claim after the other until `want` are held, release `gate`. If somebody holds or waits for the gate, or
+ *      if fewer than `want` are free, nothing is granted and nothing is left behind. Each claim is one as any other (R1,
+ *      R3 to R6): it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
  */
 
 /** One request to hold one name. Its id is never reused, so asking again always means the same request (R1). */
@@ -114,6 +119,34 @@ export interface Busy {
    * @default false
    */
   readonly kept?: boolean | undefined
+}
+
+/** Several claims of one caller, of which some are wanted. */
+export interface Selection {
+  /** In the order of preference, of different names, and of one owner, note and ttl. None of them queues. */
+  readonly claims: readonly Claim[]
+  /** How many of them are granted: so many, or none. */
+  readonly want: number
+  /** The name of a lease, with a queue, of those who must not be overtaken. */
+  readonly gate: string
+}
+
+/** So many of the claims as were wanted hold their names. */
+export interface SomeGranted {
+  readonly held: true
+  /** By the index of the claim. */
+  readonly grants: readonly (Grant | undefined)[]
+}
+
+/** Nothing was granted. */
+export interface NoneGranted {
+  readonly held: false
+  /** Does somebody hold or wait for the gate? Also true if others are changing the names just now. */
+  readonly isGated: boolean
+  /** How many of the names were free; 0 if it was not looked at. */
+  readonly free: number
+  /** Who holds one of the names, if the store can tell. */
+  readonly holder?: LeaseRecord | undefined
 }
 
 /** A hint to a waiter: ask again after `delay` ms. @default at once */
@@ -216,6 +249,11 @@ export interface Store extends AsyncDisposable {
   readonly guarantees: Guarantees
   /** Requests the name, and says whether the claim holds it now. R1 to R3, R5, R6, R8. */
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy>
+  /**
+   * Acquires some of several names, if nobody is at the gate. R14. A store has it if it can do so in one step.
+   * @default the core asks for one after the other
+   */
+  acquireSome?(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted>
   /** Makes the lease last `ttl` from now. `undefined`: the lease is certainly gone. R3, R5, R6. */
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined>
   /** Changes the note of the claim that holds. False: the lease is certainly gone. R3, R7. */

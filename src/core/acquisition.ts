@@ -156,11 +156,7 @@ export class Acquisition {
   /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
   #accept(grant: Grant, sent: number): Acquired {
     const now = this.#core.clock.now()
-    const held = now < sent + grant.ttl - margin(grant.ttl) // false if the ttl is NaN
-    if (!held) {
-      const message = `the store granted ${grant.ttl} ms, and its answer took ${Math.round(now - sent)} ms`
-      throw new LeaseError('OUTCOME_UNKNOWN', message)
-    }
+    checkTerm(grant, now - sent)
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
@@ -200,9 +196,7 @@ export class Acquisition {
       this.#isOver = isOver
       return
     }
-    if (error.code !== 'OUTCOME_UNKNOWN') throw error
-    const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
-    throw new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
+    throw unanswered(error, name, ttl)
   }
 
   /** True if the watch has just been armed and may have missed a wake. */
@@ -281,4 +275,18 @@ export class Acquisition {
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
     return `held by these locks (${owner}) since ${since}`
   }
+}
+
+/** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */
+export function unanswered(error: LeaseError, name: string, ttl: number): LeaseError {
+  if (error.code !== 'OUTCOME_UNKNOWN') return error
+  const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
+  return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
+}
+
+/** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */
+export function checkTerm({ ttl }: Grant, elapsed: number): void {
+  if (elapsed < ttl - margin(ttl)) return // false if the ttl is NaN
+  const message = `the store granted ${ttl} ms, and its answer took ${Math.round(elapsed)} ms`
+  throw new LeaseError('OUTCOME_UNKNOWN', message)
 }

@@ -1,6 +1,18 @@
 import { setTimeout } from 'node:timers/promises'
 import { LeaseError } from '../../src/contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, Query, Store, Wake } from '../../src/contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+  Wake,
+} from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import type { StoreHarness } from './harness.ts'
@@ -79,6 +91,14 @@ class Reached implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     return this.#reach(requestLimit(claim.ttl), store => store.acquire(claim, signal))
+  }
+
+  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    return this.#reach(requestLimit(selection.claims[0]?.ttl ?? 0), async store => {
+      const answer = await store.acquireSome?.(selection, signal)
+      if (answer) return answer
+      throw new Error('the store in memory has no acquireSome')
+    })
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {

@@ -26,7 +26,7 @@ export function mysqlHarness(): StoreHarness {
       ...deaths(started),
       ...jumps(started),
     },
-    lacks: { watch: 'the server notifies nobody' },
+    lacks: { watch: 'the server notifies nobody', selection: 'the core asks for one name after the other' },
     end: () => started.end(),
   }
 }

@@ -128,6 +128,7 @@ function clusterHarness(name: string, create: (ports: number[]) => Owned): Store
     open: async () => redis((await started.value).client),
     faults: deaths(started, ({ cluster }) => cluster.agreed()),
     lacks: {
+      selection: 'the names are on several nodes',
       cut: 'clients connect to the addresses that nodes announce, without a proxy; cuts are tested with one server',
       delay: 'clients connect to the addresses that nodes announce, without a proxy; delays are tested with one server',
       jump: 'the clock is tested with one server',

@@ -57,6 +57,7 @@ function redlockHarness(
     // Each request uses all servers, and ends when a majority has answered.
     scale: 4 / 3,
     lacks: {
+      selection: 'a majority must agree on each name',
       queue: 'each server has its own queue, and the queues may differ',
       'one token': 'a second client may win a majority with a higher token before it has seen the first one',
     },

@@ -48,6 +48,10 @@ export type Flaw =
   | 'watch armed late'
   | 'prefix taken for a pattern'
   | 'inspect ends after a page'
+  | 'selection ignores the gate'
+  | 'selection overtakes'
+  | 'selection of too few'
+  | 'selection of withdrawn claims'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -99,5 +103,9 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'stale break carried out': ['R10: a stale break takes the name', /strictly equal/],
   'end of a long name ignored': ['R11: accepts names, owners and notes of 255 bytes', /should hold/],
   'prefix taken for a pattern': ['R11: accepts every valid character', /prefix/],
+  'selection ignores the gate': ['R14: grants nothing while somebody holds the gate', /isGated/],
+  'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
+  'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
+  'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

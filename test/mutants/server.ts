@@ -1,5 +1,16 @@
 import { LeaseError } from '../../src/contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Wake } from '../../src/contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Wake,
+} from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../src/contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
 import type { Flaw } from './flaws.ts'
@@ -72,6 +83,34 @@ export class Server {
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
     const kept = this.#is('keeps no position')
     return { held: false, retryAfter, ahead, kept, holder: holder && this.#recordOf(holder) }
+  }
+
+  acquireSome({ claims, want, gate }: Selection, deadline: number): SomeGranted | NoneGranted {
+    const now = performance.now()
+    const guard = this.#at(gate)
+    const isGated = guard.holder !== undefined || guard.queue.length > 0
+    if (isGated && !this.#is('selection ignores the gate')) return { held: false, isGated, free: 0 }
+    const isFree = ({ name: text, id }: Claim): boolean => {
+      const { holder, freeSince, queue } = this.#at(text)
+      if ((this.#withdrawn.get(id) ?? 0) > now && !this.#is('selection of withdrawn claims')) return false
+      const ahead = this.#is('selection overtakes') ? 0 : queue.length
+      return holder ? holder.claim.id === id : mayTake(now, freeSince, ahead)
+    }
+    const free = claims.filter(isFree)
+    if (free.length < want && !this.#is('selection of too few')) {
+      const holder = claims.map(({ name }) => this.#at(name).holder).find(found => found !== undefined)
+      return { held: false, isGated: false, free: free.length, holder: holder && this.#recordOf(holder) }
+    }
+    const taken = free.slice(0, want)
+    for (const claim of taken) {
+      if (this.#is('selection of withdrawn claims')) this.#withdrawn.delete(claim.id)
+      if (this.#is('selection overtakes')) this.#at(claim.name).queue = []
+    }
+    const grantOf = (claim: Claim): Grant | undefined => {
+      const answer = taken.includes(claim) ? this.acquire(claim, deadline) : undefined
+      return answer?.held ? answer : undefined
+    }
+    return { held: true, grants: claims.map(grantOf) }
   }
 
   renew(claim: Claim, deadline: number): Grant | undefined {

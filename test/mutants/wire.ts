@@ -8,7 +8,10 @@ import type {
   Grant,
   Guarantees,
   LeaseRecord,
+  NoneGranted,
   Query,
+  Selection,
+  SomeGranted,
   Store,
   Wake,
 } from '../../src/contract/store.ts'
@@ -103,6 +106,11 @@ class Wired implements Store {
     if (answer.held) this.#held.add(claim)
     else await this.#site.server.freed(claim.name)
     return answer
+  }
+
+  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    const limit = requestLimit(selection.claims[0]?.ttl ?? 0)
+    return this.#send(signal, limit, (server, deadline) => server.acquireSome(selection, deadline))
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {

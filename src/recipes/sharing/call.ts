@@ -8,6 +8,7 @@ import { Attempt } from './attempt.ts'
 import type { Demand } from './demand.ts'
 import type { HeldPermit } from './held-permit.ts'
 import type { SharingHost } from './host.ts'
+import { Shortcut } from './shortcut.ts'
 
 /** One call that acquires a permit. */
 export class Call {
@@ -17,7 +18,7 @@ export class Call {
   readonly #cancel = new Cancel()
   #started = 0
   #requests = 0
-  #last: Attempt | undefined
+  #last: Attempt | Shortcut | undefined
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms) {
     this.#host = host
@@ -62,6 +63,13 @@ export class Call {
     const start = (): ReturnType<SharingHost['startRenewer']> => this.#host.startRenewer()
     const renewer = heartbeat === 'thread' ? await request(core.clock, LONGEST_DELAY, start, { cancel }) : undefined
     const giveUpAt = this.#started + wait
+    if (core.store.acquireSome) {
+      const shortcut = new Shortcut(this.#host, this.#demand, this.#terms, renewer)
+      const permit = await shortcut.run(wait, cancel)
+      this.#requests += shortcut.requests
+      this.#last = shortcut
+      if (permit || (shortcut.isFull && wait === 0)) return permit
+    }
     for (;;) {
       const attempt = new Attempt(this.#host, this.#demand, this.#terms, renewer)
       cancel.throwIfCancelled()

@@ -1,4 +1,17 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+  Wake,
+} from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { guarantees } from './guarantees.ts'
@@ -43,18 +56,9 @@ export class MemoryStore implements Store {
     if (this.#tombstones.has(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
     const entry = this.#entry(claim.name, now)
     const holding = entry.holding
-    // A stale copy of the request must not shorten what a renewal has extended since.
-    if (holding?.claim.id === claim.id && holding.expires > now + claim.ttl) return grant(holding.token, claim.ttl)
-    if (holding?.claim.id === claim.id) return renewed(entry, holding, claim.ttl, now)
-
     let ahead = entry.queue.findIndex(place => place.claim.id === claim.id)
     if (ahead < 0) ahead = entry.queue.length
-    if (!holding && mayTake(now, entry.freeSince, ahead)) {
-      entry.queue = entry.queue.filter(place => place.claim.id !== claim.id)
-      const token = this.#nextToken()
-      entry.holding = { claim, token, expires: now + claim.ttl }
-      return grant(token, claim.ttl)
-    }
+    if (holding ? holding.claim.id === claim.id : mayTake(now, entry.freeSince, ahead)) return this.#grant(claim, now)
     if (claim.queue) entry.queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
     const freeAt = holding ? holding.expires : entry.freeSince
     return {
@@ -63,6 +67,24 @@ export class MemoryStore implements Store {
       ahead,
       holder: holding && holderRecord(holding, now),
     }
+  }
+
+  async acquireSome({ claims, want, gate }: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    signal.throwIfAborted()
+    const now = this.#clock.now()
+    const { holding, queue } = this.#entry(gate, now)
+    if (holding || queue.length > 0) return { held: false, isGated: true, free: 0 }
+    const isFree = ({ name, id }: Claim): boolean => {
+      const entry = this.#entry(name, now)
+      return entry.holding ? entry.holding.claim.id === id : mayTake(now, entry.freeSince, entry.queue.length)
+    }
+    const free = claims.filter(claim => !this.#tombstones.has(claim.id) && isFree(claim))
+    if (free.length < want) {
+      const held = claims.map(({ name }) => this.#entry(name, now).holding).find(found => found !== undefined)
+      return { held: false, isGated: false, free: free.length, holder: held && holderRecord(held, now) }
+    }
+    const taken = new Set(free.slice(0, want))
+    return { held: true, grants: claims.map(claim => (taken.has(claim) ? this.#grant(claim, now) : undefined)) }
   }
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -140,6 +162,19 @@ export class MemoryStore implements Store {
     this.#entries.set(name, entry)
     expire(entry, now)
     return entry
+  }
+
+  /** Of a claim that holds its name, or that may take it. */
+  #grant(claim: Claim, now: number): Grant {
+    const entry = this.#entry(claim.name, now)
+    const { holding } = entry
+    // A stale copy of the request must not shorten what a renewal has extended since.
+    if (holding && holding.expires > now + claim.ttl) return grant(holding.token, claim.ttl)
+    if (holding) return renewed(entry, holding, claim.ttl, now)
+    entry.queue = entry.queue.filter(place => place.claim.id !== claim.id)
+    const token = this.#nextToken()
+    entry.holding = { claim, token, expires: now + claim.ttl }
+    return grant(token, claim.ttl)
   }
 
   #free(entry: Entry, now: number): void {

@@ -67,16 +67,9 @@ async function makeSchema(connection: PostgresConnection, names: Names): Promise
 
 /** Do the tables exist? Rejects for a server or format that this version does not support. Reads the server's time. */
 async function hasSchema(connection: PostgresConnection, { lease }: Names): Promise<boolean> {
-  const sent = performance.now()
-  const answer = await connection.askInTime(
-    `select json_build_array(extract(epoch from clock_timestamp()) * 1000, pg_backend_pid(),
-      current_setting('server_version_num')::integer, current_setting('server_encoding'),
-      to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text, $0`,
-    [lease],
-  )
-  const looked = JSON.parse(String(answer)) as [number, number, number, string, boolean, string | null]
-  const [time, pid, version, encoding, isThere, comment] = looked
-  connection.clock.learn(time, sent)
+  const looked = await look(connection, lease)
+  // While another process commits the table, a statement may see it without its comment, which has an older snapshot.
+  const [, pid, version, encoding, isThere, comment] = looked[4] && !looked[5] ? await look(connection, lease) : looked
   // The connection goes through a pooler, and old poolers mix up overlapping requests.
   if (pid !== connection.pid) connection.takeTurns()
   if (version < OLDEST)
@@ -94,6 +87,21 @@ async function hasSchema(connection: PostgresConnection, { lease }: Names): Prom
         'use the same version everywhere, and run holdfast migrate of the newest',
     )
   return true
+}
+
+type Looked = [time: number, pid: number, version: number, encoding: string, isThere: boolean, comment: string | null]
+
+async function look(connection: PostgresConnection, lease: string): Promise<Looked> {
+  const sent = performance.now()
+  const answer = await connection.askInTime(
+    `select json_build_array(extract(epoch from clock_timestamp()) * 1000, pg_backend_pid(),
+      current_setting('server_version_num')::integer, current_setting('server_encoding'),
+      to_regclass($1) is not null, obj_description(to_regclass($1), 'pg_class'))::text, $0`,
+    [lease],
+  )
+  const looked = JSON.parse(String(answer)) as Looked
+  connection.clock.learn(looked[0], sent)
+  return looked
 }
 
 export function unusable(message: string): LeaseError {

@@ -1,4 +1,5 @@
 import { acquire } from './acquire.ts'
+import { acquireSome } from './acquire-some.ts'
 import { breakLease, prune, release, renew, wake } from './functions.ts'
 import { FORMAT, type Names } from './names.ts'
 import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
@@ -54,6 +55,7 @@ create table if not exists ${names.tokens} (
 ) with (fillfactor = 50);
 
 ${acquire(names)}
+${acquireSome(names)}
 ${renew(names)}
 ${release(names)}
 ${breakLease(names)}

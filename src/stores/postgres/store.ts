@@ -1,6 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { LeaseError } from '../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+} from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
@@ -17,6 +29,7 @@ import { prepare } from './migrate.ts'
 import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
 import { type Answer, Requests } from './requests.ts'
+import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
@@ -86,6 +99,11 @@ export class PostgresStore implements Store {
     if (kind !== 'held') throw locked(name)
     this.#prune()
     return { held: true, token: BigInt(String(token)), ttl }
+  }
+
+  async acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    signal.throwIfAborted()
+    return askFor(this.#connections, this.#names, selection)
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {

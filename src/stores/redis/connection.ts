@@ -19,6 +19,8 @@ export interface Request {
   readonly id: string
   /** `ttl life queues rest`: what else the verb needs. */
   readonly parameters: string
+  /** The keys of other names that it touches. */
+  readonly others?: readonly string[] | undefined
   /** When the server refuses it, by `performance.now()`; `undefined`: it is harmless however late. */
   readonly until: number | undefined
 }
@@ -107,9 +109,11 @@ export class ScriptConnection implements Connection {
     const clock = (slot !== undefined && this.#clocks?.get(slot)) || this.#clock
     const { keys: more, args: first } = this.#preamble
     const keys = requests.map(request => request.key)
-    for (const { key, id, verb } of requests)
+    for (const { key, id, verb, others } of requests) {
       for (const kind of this.#script.touches[verb] ?? [])
         keys.push(kind === GONE ? key + kind + id.slice(0, LENGTH_OF_ID) : key + kind)
+      if (others) keys.push(...others)
+    }
     keys.push(...more)
     const args = [...first]
     write(requests, clock, args)

@@ -48,12 +48,23 @@ export class Requests {
 
   /** Resolves to what `read` makes of the answer. Rejects with a `LeaseError`. */
   put<Value>(request: ScriptRequest, signal: AbortSignal, read: Read<Value>): Promise<Value> {
-    const { verb, key, id, parameters, limit } = request
+    const { verb, key, id, parameters, others, limit } = request
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
       const slot = this.#isCluster ? slotOf(key) : 0
       const lane = this.#lanes.get(slot) ?? this.#addLane(slot)
-      lane.add({ verb, key, id, parameters, until, signal, read, resolve: resolve as Pending['resolve'], reject })
+      lane.add({
+        verb,
+        key,
+        id,
+        parameters,
+        others,
+        until,
+        signal,
+        read,
+        resolve: resolve as Pending['resolve'],
+        reject,
+      })
     })
   }
 

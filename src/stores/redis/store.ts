@@ -1,5 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+} from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
@@ -14,6 +26,7 @@ import { notificationsOf } from './notifications.ts'
 import { detailsOf, holderOf } from './record.ts'
 import { Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
+import { readSelection, selectionRequest } from './selection.ts'
 import { script } from './verbs.ts'
 
 /**
@@ -33,6 +46,8 @@ export class RedisStore implements Store {
   readonly guarantees: Guarantees
   /** Only where a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
+  /** Not in a cluster, where several names are on several nodes. */
+  readonly acquireSome?: NonNullable<Store['acquireSome']>
   readonly #keys: Keys
   readonly #memory: number
   readonly #requests: Requests
@@ -50,6 +65,7 @@ export class RedisStore implements Store {
       : { keys: [this.#keys.counter], args: [channel, '0'] }
     this.#requests = new Requests(driver, { script, prepare: async () => preamble })
     this.#notifications = notificationsOf(driver, channel)
+    if (!driver.isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
     if (!driver.canListen) return
     this.watch = async (claim, wake, signal) => {
       await this.#notifications.watch(claim.id, wake, signal)
@@ -108,6 +124,11 @@ export class RedisStore implements Store {
     this.#requests.close()
     this.#notifications.close()
     this.#places.close()
+  }
+
+  #acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    const request = selectionRequest(this.#keys, selection, this.#memory)
+    return this.#requests.put(request, signal, answer => readSelection(String(answer), selection.claims))
   }
 
   /** Keeps waiters of this process, which are in the order of their positions. */

@@ -3,7 +3,14 @@ import { GONE, LINE, type Script, scriptOf } from './script.ts'
 
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
-  touches: { acquire: [...LINE, GONE], release: [...LINE, GONE], break: LINE, inspect: LINE, keep: LINE },
+  touches: {
+    acquire: [...LINE, GONE],
+    acquireSome: LINE,
+    release: [...LINE, GONE],
+    break: LINE,
+    inspect: LINE,
+    keep: LINE,
+  },
   fastPath,
   // Not before the first grant is written: a server that is out of memory refuses it before.
   last: "if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end\n",
@@ -66,6 +73,43 @@ local function acquire(key, id, ttl, life, queues, details)
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
   return '-' .. ends .. ' ' .. ahead .. ' ' .. (held and token .. ' ' .. detailsOf(value, start) or '')
+end
+
+-- Acquires WANT of several names, or none, if nobody is at the gate KEY. Each line of LIST is an id and the key of a name.
+local function acquireSome(key, _, ttl, life, _, rest)
+  local want, list, details = match(rest, '^(%d+)\\n(.*)\\n([^\\n]*)$')
+  want = tonumber(want)
+  local held, _, line = parse(key, call('GET', key))
+  if line == '1' then lapse(key) end
+  if held or line == '1' and call('ZCARD', key .. ':line') > 0 then return '-1 0' end
+  local ids, keys = {}, {}
+  for id, name in string.gmatch(list, '(' .. rep('%x', 32) .. ')([^\\n]*)') do
+    ids[#ids + 1] = id
+    keys[#keys + 1] = name
+  end
+  local values, free, taken, gone, gated, busy = call('MGET', unpack(keys)), 0, {}, {}, '0', ''
+  for at, name in ipairs(keys) do
+    local value, isFree = values[at], not values[at]
+    if value then
+      local isHeld, ends, waits, token, _, start = parse(name, value)
+      isFree = isHeld and isOf(ids[at], value, start) or not isHeld and waits == '0'
+      if isHeld then busy = ' ' .. at .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
+      -- Those who wait for this name alone come first, unless they have lapsed. Whoever takes the gate finds out.
+      elseif not isFree then gated = '1' end
+    end
+    if isFree and free < want then
+      taken[at] = true
+      gone[#gone + 1] = name .. ':gone:' .. ids[at]
+    end
+    if isFree then free = free + 1 end
+  end
+  if free < want then return '-' .. gated .. ' ' .. free .. busy end
+  if call('EXISTS', unpack(gone)) > 0 then return '-0 0' end
+  local tokens = {}
+  for at, name in ipairs(keys) do
+    tokens[at] = taken[at] and sub(acquire(name, ids[at], ttl, life, '0', details), 2) or '-'
+  end
+  return '+' .. table.concat(tokens, ' ')
 end
 
 local function renew(key, id, ttl, life)
@@ -160,7 +204,7 @@ local function keep(key, _, lifetime, _, _, ids)
 end
 
 local verbs = {
-  acquire = acquire, renew = renew, annotate = annotate, release = release, inspect = inspect, keep = keep,
+  acquire = acquire, acquireSome = acquireSome, renew = renew, annotate = annotate, release = release, inspect = inspect, keep = keep,
   ['break'] = breakLease
 }
 `,

@@ -1,6 +1,15 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { LeaseError } from '../../contract/errors.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  LeaseRecord,
+  NoneGranted,
+  Selection,
+  SomeGranted,
+} from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { isConstraint } from './failure.ts'
@@ -94,6 +103,29 @@ export class Leases {
     return busy(situation, claim, now)
   }
 
+  /** The answer of `acquireSome` if nothing is granted. Otherwise `undefined`. */
+  peekSome({ claims, want, gate }: Selection, now: number): NoneGranted | undefined {
+    const { lease, isHeld, ahead } = this.#look({ name: gate, id: '' }, now)
+    const isOdd = isFromFuture(lease, now) || claims.some(({ name }) => isFromFuture(this.#lease(name), now))
+    if (isHeld || ahead > 0 || isOdd) return { held: false, isGated: true, free: 0 }
+    const free = this.#free(claims, now).length
+    if (free >= want) return undefined
+    const found = claims.map(claim => this.#look(claim, now)).find(({ isHeld }) => isHeld)
+    return { held: false, isGated: false, free, holder: found?.lease && holder(found.lease, now) }
+  }
+
+  acquireSome(selection: Selection, now: number): SomeGranted | NoneGranted {
+    const { claims, want } = selection
+    const none = this.peekSome(selection, now)
+    if (none) return none
+    const taken = new Set(this.#free(claims, now).slice(0, want))
+    const grantOf = (claim: Claim): Grant | undefined => {
+      const answer = taken.has(claim) ? this.acquire(claim, now) : undefined
+      return answer?.held ? answer : undefined
+    }
+    return { held: true, grants: claims.map(grantOf) }
+  }
+
   renew(claim: Claim, now: number): Grant | undefined {
     const lease = this.#lease(claim.name)
     return lease?.id === claim.id && lease.expires > now ? this.#renewed(lease, claim.ttl, now) : undefined
@@ -173,6 +205,15 @@ export class Leases {
     const count = lease && this.#sql.ahead.get(name, now, place?.seq ?? Number.MAX_SAFE_INTEGER)
     const isHeld = lease !== undefined && lease.id !== null && lease.expires > now
     return { lease, isHeld, place, ahead: Number(count?.ahead ?? 0) }
+  }
+
+  /** The claims that would be granted now. */
+  #free(claims: readonly Claim[], now: number): Claim[] {
+    return claims.filter(claim => {
+      if (this.#isWithdrawn(claim, now)) return false
+      const { lease, isHeld, ahead } = this.#look(claim, now)
+      return isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)
+    })
   }
 
   #isWithdrawn({ id }: ClaimKey, now: number): boolean {

@@ -1,4 +1,17 @@
-import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NoneGranted,
+  Query,
+  Selection,
+  SomeGranted,
+  Store,
+  Wake,
+} from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { guarantees } from './guarantees.ts'
 import type { Leases } from './leases.ts'
@@ -23,6 +36,16 @@ export class SqliteStore implements Store {
       limit: limit(claim.ttl),
       peek: (leases, now) => leases.peek(claim, now),
       write: (leases, now) => leases.acquire(claim, now),
+    })
+  }
+
+  acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    return this.#requests.add<SomeGranted | NoneGranted>({
+      name: selection.gate,
+      signal,
+      limit: limit(selection.claims[0]?.ttl ?? 0),
+      peek: (leases, now) => leases.peekSome(selection, now),
+      write: (leases, now) => leases.acquireSome(selection, now),
     })
   }
 

@@ -14,14 +14,24 @@ export interface Rules {
   readonly tryTakesGate: boolean
   /** After the loss of its gate a client withdraws what it has, and only then asks for the gate again. */
   readonly lossWithdraws: boolean
+  /** One request for all that is wanted, before the gate, is granted only if nobody is at the gate. */
+  readonly shortcutLooksAtGate: boolean
+  /** If that request is not answered, its claims are withdrawn. */
+  readonly shortcutWithdraws: boolean
   /** A release is by the id of the claim, so a copy of it releases nobody else. */
   readonly releaseById: boolean
 }
 
-export const OURS: Rules = { tryTakesGate: true, lossWithdraws: true, releaseById: true }
+export const OURS: Rules = {
+  tryTakesGate: true,
+  lossWithdraws: true,
+  shortcutLooksAtGate: true,
+  shortcutWithdraws: true,
+  releaseById: true,
+}
 
 /** How often each fault may happen. */
-export type Faults = Readonly<Record<'crash' | 'break' | 'loss' | 'slotLoss' | 'forgotten', number>>
+export type Faults = Readonly<Record<'crash' | 'break' | 'loss' | 'slotLoss' | 'unanswered' | 'forgotten', number>>
 
 export interface Plan {
   readonly rules: Rules
@@ -43,6 +53,8 @@ export const RESTARTS = 4
 export const ENDS = 5
 export const DONE = 6
 export const DEAD = 7
+/** The server has granted it everything in one step, and it has not heard so yet. */
+export const GRANTED = 8
 
 /** What a client knows of its claim on a name. */
 export const NONE = 0

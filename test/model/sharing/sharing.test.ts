@@ -18,7 +18,7 @@ const reader: Demand = { slots: [1], want: 1, waits: true }
 const tryReader: Demand = { ...reader, waits: false }
 const writer: Demand = { ...two, isAlone: true }
 
-const none: Faults = { crash: 0, break: 0, loss: 0, slotLoss: 0, forgotten: 0 }
+const none: Faults = { crash: 0, break: 0, loss: 0, slotLoss: 0, unanswered: 0, forgotten: 0 }
 const base = { rules: OURS, slots: 2 }
 
 const crowds: Readonly<Record<string, readonly Demand[]>> = {
@@ -35,12 +35,13 @@ const faults: Readonly<Record<string, Faults>> = {
   'crashes and broken gates': { ...none, crash: 1, break: 1 },
   'gates that expire and withdrawals without an answer': { ...none, loss: 1, forgotten: 1 },
   'lost slots and lost gates': { ...none, slotLoss: 1, loss: 1 },
+  'shortcuts without an answer and broken gates': { ...none, unanswered: 1, break: 1 },
 }
 
 // Each crowd with one of the faults, in turn; in the full tier with each of them.
 const plans = Object.entries(crowds).flatMap(([crowd, clients], turn) =>
   Object.entries(faults)
-    .filter((_, index) => isFull || index === turn % 3)
+    .filter((_, index) => isFull || index === turn % 4)
     .map(([what, each]) => [crowd, what, { ...base, clients, faults: each }] as const),
 )
 
@@ -61,6 +62,18 @@ const variants: readonly [string, keyof Rules, Omit<Plan, 'rules'>, RegExp][] = 
     'work that goes on after the gate was lost makes a deadlock of two weights',
     'lossWithdraws',
     { slots: 2, clients: [two, two], faults: { ...none, loss: 1 } },
+    /waits for ever/,
+  ],
+  [
+    'a shortcut that ignores the gate passes a writer',
+    'shortcutLooksAtGate',
+    { slots: 2, clients: [writer, writer, tryReader], faults: { ...none, crash: 1 } },
+    /came before a client that waited/,
+  ],
+  [
+    'a shortcut that leaves claims behind blocks the others',
+    'shortcutWithdraws',
+    { slots: 2, clients: [two, one], faults: { ...none, unanswered: 1 } },
     /waits for ever/,
   ],
   [

@@ -8,6 +8,7 @@ import {
   DONE,
   ENDS,
   FORGOTTEN,
+  GRANTED,
   HELD,
   HOLDS,
   IDLE,
@@ -100,11 +101,36 @@ function addSteps(plan: Plan, from: State, client: number, add: Add): void {
         if (state.names[gate]?.length === 0) state.names[gate].push(client)
         else state.phase[client] = ENDS
       })
+    const free = slots.filter(slot => from.names[slot]?.length === 0).slice(0, want)
+    const isOpen = from.names[gate]?.length === 0 || (mayAsk && !rules.shortcutLooksAtGate)
+    if (isOpen && free.length === want)
+      add(`${client} is granted everything in one step`, state => {
+        for (const slot of free) state.names[slot]?.push(client)
+        set(state, client, GRANTED)
+      })
     if (is(gate))
       add(`${client} hears that it holds the gate`, state => {
         state.phase[client] = INSIDE
         own(state)[gate] = HELD
       })
+  }
+
+  if (phase === GRANTED) {
+    add(`${client} hears that it holds everything`, state => {
+      for (const slot of slots.filter(isIn)) own(state)[slot] = HELD
+      set(state, client, HOLDS)
+    })
+    if (from.left.unanswered > 0)
+      add(
+        `${client} gets no answer`,
+        state => {
+          state.left.unanswered -= 1
+          // Withdrawn in the background, while it goes on.
+          if (rules.shortcutWithdraws) for (const slot of slots.filter(isIn)) forget(state, client, slot)
+          set(state, client, waits ? AT_GATE : ENDS)
+        },
+        true,
+      )
   }
 
   if (phase === INSIDE) {

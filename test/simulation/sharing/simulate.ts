@@ -101,7 +101,9 @@ class Run {
   #start(): void {
     const random = this.#random
     const machine = new Machine(`process ${this.#processes.length}`, this.#world, random)
-    const store = (): Store => new DistantStore(this.#world, machine, this.#network, this.#server, this.#variant)
+    const hasShortcut = random.chance(0.5)
+    const store = (): Store =>
+      new DistantStore(this.#world, machine, this.#network, this.#server, this.#variant, hasShortcut)
     const open = (): StoreLocks => new StoreLocks(store(), {}, { clock: machine, random: random.next })
     const process = new Process(machine, open)
     this.#processes.push(process)

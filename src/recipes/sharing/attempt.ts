@@ -103,7 +103,7 @@ export class Attempt {
 
   async #handOut(): Promise<HeldPermit> {
     const terms = this.#terms
-    const permit = new HeldPermit(this.#host.core.clock, this.#demand.name, this.#slots.take(), terms)
+    const permit = new HeldPermit(this.#host, this.#demand.name, this.#slots.take(), terms)
     this.#events.permit = permit
     if (!terms.heartbeat && permit.slots.length > 1) {
       permit.stopRenewing() // the fixed term begins now

@@ -7,6 +7,7 @@ import { Ending, within } from '../../core/ending.ts'
 import type { HeldLease } from '../../core/held-lease.ts'
 import { HandleRef } from '../../core/lease-handle.ts'
 import type { AcquireTerms } from '../../core/options.ts'
+import type { SharingHost } from './host.ts'
 import { type HeldSlot, PermitHandle } from './permit.ts'
 
 /** A slot and the lease on it. */
@@ -29,17 +30,28 @@ export class HeldPermit {
   readonly #endsAt: number
   readonly #stopTimer: (() => void) | undefined
   readonly #ending = new Ending()
+  readonly #onEnd: () => void
   #error: LeaseError | undefined
   #releasing: Promise<LeaseEnd> | undefined
 
   /** `held`: by slot, in ascending order. */
-  constructor(clock: Clock, name: string, held: readonly SlotLease[], terms: AcquireTerms) {
+  constructor(
+    host: Pick<SharingHost, 'core' | 'heldSlots'>,
+    name: string,
+    held: readonly SlotLease[],
+    terms: AcquireTerms,
+  ) {
+    const { clock } = host.core
     const { owner, maxHold = Number.POSITIVE_INFINITY, background } = terms
     this.name = name
     this.owner = owner
     this.slots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
     this.token = this.slots[0]?.token ?? 0n
     this.#clock = clock
+    this.#onEnd = host.heldSlots.add(
+      name,
+      held.map(({ slot }) => slot),
+    )
     this.#leases = held.map(({ lease }) => lease)
     this.#maxHold = maxHold
     this.#endsAt = clock.now() + maxHold
@@ -155,6 +167,7 @@ export class HeldPermit {
 
   #stop(): void {
     this.#stopTimer?.()
+    this.#onEnd()
     this.#handle.keep()
   }
 

@@ -29,16 +29,26 @@ export class Shortcut {
   held = 0
   /** A holder of a slot. */
   holder: LeaseRecord | undefined
+  readonly #host: SharingHost
   readonly #core: Core
   readonly #demand: Demand
   readonly #terms: AcquireTerms
   readonly #renewer: Renewer | undefined
   readonly #events: PartEvents
+  /** Those that this process may acquire. */
+  readonly #slots: readonly number[]
   readonly #claims: readonly Claim[]
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms, renewer: Renewer | undefined) {
     const { owner, note, ttl } = terms
-    const { name, slots } = demand
+    const { name } = demand
+    const others = demand.slots.filter(slot => !host.heldSlots.has(name, slot))
+    const known = others.length < demand.want ? demand.slots : others
+    // The lowest first, but those last that other calls of this process ask for at this moment.
+    const isAsked = (slot: number): boolean => host.askedSlots.has(name, slot)
+    const slots = [...known.filter(slot => !isAsked(slot)), ...known.filter(isAsked)]
+    this.#host = host
+    this.#slots = slots
     this.#events = new PartEvents(name)
     this.#core = { ...host.core, events: this.#events.emitters }
     this.#demand = demand
@@ -61,6 +71,7 @@ export class Shortcut {
     const { name } = this.#demand
     const { owner, ttl } = this.#terms
     const sent = clock.now()
+    const asked = this.#host.askedSlots.add(name, this.#slots.slice(0, this.#demand.want))
     try {
       const answer = await this.#ask(store, limit, cancel)
       if (!answer.held) return this.#refused(answer)
@@ -75,6 +86,8 @@ export class Shortcut {
       this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
       if (limit > 0 && error.retryable) return undefined
       throw unanswered(error, name, ttl)
+    } finally {
+      asked()
     }
   }
 
@@ -94,7 +107,8 @@ export class Shortcut {
   #refused({ isGated, free, holder }: NoneGranted): undefined {
     const { name } = this.#demand
     const { owner } = this.#terms
-    this.isFull = !isGated
+    // What this process holds may have ended at the store.
+    this.isFull = !isGated && this.#slots.length === this.#demand.slots.length
     this.held = free
     this.holder = holder && visible(holder)
     if (this.#core.events.lease_busy.hasSubscribers)
@@ -113,9 +127,10 @@ export class Shortcut {
       const acquired = { grant, sent, unsettled: false, waited, requests: 1 }
       const lease = this.#renewer?.hold(core, claim, acquired, options) ?? new HeldLease(core, claim, acquired, options)
       void lease.ended // the program has no handle of it that it could lose
-      held.push({ slot: this.#demand.slots[index] as number, lease })
+      held.push({ slot: this.#slots[index] as number, lease })
     }
-    const permit = new HeldPermit(core.clock, this.#demand.name, held, this.#terms)
+    held.sort((a, b) => a.slot - b.slot)
+    const permit = new HeldPermit(this.#host, this.#demand.name, held, this.#terms)
     this.#events.permit = permit
     return permit
   }

@@ -79,35 +79,31 @@ end
 local function acquireSome(key, _, ttl, life, _, rest)
   local want, list, details = match(rest, '^(%d+)\\n(.*)\\n([^\\n]*)$')
   want = tonumber(want)
-  local held, _, line = parse(key, call('GET', key))
+  local isGated, _, line = parse(key, call('GET', key))
   if line == '1' then lapse(key) end
-  if held or line == '1' and call('ZCARD', key .. ':line') > 0 then return '-1 0' end
-  local ids, keys = {}, {}
+  if isGated or line == '1' and call('ZCARD', key .. ':line') > 0 then return '-1 0' end
+  local ids, keys, gone, at, gated, held = {}, {}, {}, 0, '0'
   for id, name in string.gmatch(list, '(' .. rep('%x', 32) .. ')([^\\n]*)') do
-    ids[#ids + 1] = id
-    keys[#keys + 1] = name
+    at = at + 1
+    local value = call('GET', name)
+    local isHeld, ends, waits, token, _, start = parse(name, value)
+    if not value or isHeld and isOf(id, value, start) or not isHeld and waits == '0' then
+      ids[at], keys[at], gone[#gone + 1] = id, name, name .. ':gone:' .. id
+      if #gone == want then break end
+    elseif isHeld then held = { at, value, ends, token, start }
+    -- Those who wait for this name alone come first, unless they have lapsed. Whoever takes the gate finds out.
+    else gated = '1' end
   end
-  local values, free, taken, gone, gated, busy = call('MGET', unpack(keys)), 0, {}, {}, '0', ''
-  for at, name in ipairs(keys) do
-    local value, isFree = values[at], not values[at]
-    if value then
-      local isHeld, ends, waits, token, _, start = parse(name, value)
-      isFree = isHeld and isOf(ids[at], value, start) or not isHeld and waits == '0'
-      if isHeld then busy = ' ' .. at .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
-      -- Those who wait for this name alone come first, unless they have lapsed. Whoever takes the gate finds out.
-      elseif not isFree then gated = '1' end
-    end
-    if isFree and free < want then
-      taken[at] = true
-      gone[#gone + 1] = name .. ':gone:' .. ids[at]
-    end
-    if isFree then free = free + 1 end
+  if #gone < want then
+    local answer = '-' .. gated .. ' ' .. #gone
+    if not held then return answer end
+    local place, value, ends, token, start = unpack(held)
+    return answer .. ' ' .. place .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
   end
-  if free < want then return '-' .. gated .. ' ' .. free .. busy end
   if call('EXISTS', unpack(gone)) > 0 then return '-0 0' end
   local tokens = {}
-  for at, name in ipairs(keys) do
-    tokens[at] = taken[at] and sub(acquire(name, ids[at], ttl, life, '0', details), 2) or '-'
+  for place = 1, at do
+    tokens[place] = ids[place] and sub(acquire(keys[place], ids[place], ttl, life, '0', details), 2) or '-'
   end
   return '+' .. table.concat(tokens, ' ')
 end

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { follow, lost, refused, stage, unanswered } from '../../../test/scripted-store.ts'
+import { look } from '../../../test/support.ts'
+import { LeaseError } from '../../contract/errors.ts'
+
+/** Locks over a store that has `acquireSome`. */
+function staged(): ReturnType<typeof stage> {
+  const all = stage({ ttl: 1_000 })
+  all.store.offerSelections()
+  return all
+}
+
+test('a permit that need not wait takes one request, and its release another', async () => {
+  const { locks, store, server } = staged()
+  const permit = await locks.semaphore('api', { limit: 3 }).acquire({ permits: 2 })
+  expect(permit.slots.map(({ slot }) => slot)).toEqual([0, 1])
+  expect(store.calls).toEqual(['acquireSome'])
+  await permit.release()
+  expect(store.count('release')).toBe(2)
+  expect(await look(server, { prefix: '' })).toEqual([])
+})
+
+test('a try that finds too few free slots ends after one request, and the error names a holder', async () => {
+  const { locks, other, store } = staged()
+  await other.semaphore('api', { limit: 2 }).acquire()
+  expect(await locks.semaphore('api', { limit: 2 }).tryAcquire({ permits: 2 })).toBeUndefined()
+  await expect(locks.semaphore('api', { limit: 2 }).acquire({ wait: 0, permits: 2 })).rejects.toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    message: '"api" was not acquired: only 1 of the 2 slots that it needs were free',
+    holder: { owner: expect.any(String), state: 'held' },
+  })
+  expect(store.calls).toEqual(['acquireSome', 'acquireSome'])
+})
+
+test('a call that must wait goes through the gate', async () => {
+  const { locks, other, store, clock } = staged()
+  const held = await other.semaphore('api', { limit: 1 }).acquire()
+  const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire())
+  await clock.advance(100)
+  expect(waiting.settled).toBe(false)
+  expect(store.count('acquire')).toBeGreaterThan(1)
+  await held.release()
+  await clock.advance(0)
+  expect(waiting.value).toMatchObject({ slot: 0 })
+})
+
+test('does not ask for slots that a permit of the same locks holds', async () => {
+  const { locks, store } = staged()
+  const semaphore = locks.semaphore('api', { limit: 3 })
+  const first = await semaphore.acquire()
+  await semaphore.acquire()
+  expect(store.selection?.claims.map(({ name }) => name)).toEqual(['api\u241f1', 'api\u241f2'])
+  await first.release()
+  expect(await semaphore.acquire()).toMatchObject({ slot: 0 })
+})
+
+test('calls at the same moment ask for different slots first', async () => {
+  const { locks, store } = staged()
+  const semaphore = locks.semaphore('api', { limit: 3 })
+  const permits = await Promise.all([semaphore.acquire(), semaphore.acquire(), semaphore.acquire()])
+  expect(permits.map(({ slot }) => slot)).toEqual([0, 1, 2])
+  expect(store.calls).toEqual(['acquireSome', 'acquireSome', 'acquireSome'])
+})
+
+describe('an answer that does not come', () => {
+  test('a call goes on at the gate, and what was granted is withdrawn', async () => {
+    const { locks, store, clock, server } = staged()
+    store.rule('acquireSome', unanswered)
+    const acquiring = follow(locks.semaphore('api', { limit: 2 }).acquire())
+    await clock.advance(1_000)
+    expect(acquiring.value).toMatchObject({ name: 'api' })
+    const records = await look(server, { prefix: 'api' })
+    expect(records.map(({ state, token }) => ({ state, token }))).toEqual([
+      { state: 'held', token: acquiring.value?.token },
+    ])
+  })
+
+  test('a try rejects, and leaves nothing behind', async () => {
+    const { locks, store, clock, server } = staged()
+    store.rule('acquireSome', unanswered)
+    const trying = follow(locks.semaphore('api', { limit: 2 }).tryAcquire())
+    await clock.advance(2_000)
+    expect(trying.error).toMatchObject({ code: 'STORE_UNAVAILABLE', lease: 'api' })
+    expect(await look(server, { prefix: '' })).toEqual([])
+  })
+
+  test('a grant that arrives after its ttl is withdrawn', async () => {
+    const { locks, store, clock, server } = staged()
+    store.rule('acquireSome', async forward => {
+      const answer = await forward()
+      await clock.block(5_000) // the timer of the request is not served meanwhile
+      return answer
+    })
+    await expect(locks.semaphore('api', { limit: 1 }).tryAcquire()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await clock.advance(1_000)
+    expect(await look(server, { prefix: '' })).toEqual([])
+  })
+})
+
+test('a call that is aborted rejects with the reason, and what was granted is withdrawn', async () => {
+  const { locks, store, clock, server } = staged()
+  const controller = new AbortController()
+  const reply = store.holdReplies('acquireSome')
+  const acquiring = follow(locks.semaphore('api', { limit: 2 }).acquire({ signal: controller.signal }))
+  await clock.advance(10)
+  controller.abort('enough')
+  await clock.advance(0)
+  expect(acquiring.error).toBe('enough')
+  reply()
+  await clock.advance(1_000)
+  expect(await look(server, { prefix: '' })).toEqual([])
+})
+
+test('an error that no retry can cure is thrown', async () => {
+  const { locks, store } = staged()
+  store.rule('acquireSome', () => Promise.reject(new LeaseError('INVALID_ARGUMENT', 'no permission')))
+  await expect(locks.semaphore('api', { limit: 2 }).acquire()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
+  expect(store.count('acquire')).toBe(0)
+})
+
+test('a store that refuses the connection is asked again, and a try rejects', async () => {
+  const { locks, store, clock } = staged()
+  store.rule('acquireSome', refused)
+  await expect(locks.semaphore('api', { limit: 1 }).tryAcquire()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  const acquiring = follow(locks.semaphore('api', { limit: 1 }).acquire())
+  await clock.advance(0)
+  expect(acquiring.value).toMatchObject({ slot: 0 })
+})
+
+test('nothing is asked if the call was aborted before', async () => {
+  const { locks, store } = staged()
+  store.ruleAll(lost)
+  const signal = AbortSignal.abort('never')
+  await expect(locks.semaphore('api', { limit: 1 }).acquire({ signal })).rejects.toBe('never')
+  expect(store.calls).toEqual([])
+})

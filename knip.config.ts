@@ -14,6 +14,7 @@ const config: KnipConfig = {
         'script/serverless.ts',
         'examples/**/*.ts',
         'test/browser/holder.ts',
+        'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],

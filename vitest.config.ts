@@ -36,6 +36,10 @@ const config: ViteUserConfig = defineConfig({
     // Most tests wait most of the time. With three per core, processes of tests stood still for a second now and then.
     maxWorkers: Math.ceil(2.5 * availableParallelism()),
     sequence: { sequencer: LongestFirst },
+    // test/stalls decides what is repeated.
+    globalSetup: './test/stalls/global-setup.ts',
+    setupFiles: './test/stalls/setup.ts',
+    retry: { count: 2, condition: /^$/ },
     // Only what hangs may end by a limit; a busy machine may not.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -76,7 +76,7 @@ export const sharingCases: Case[] = [
         const reason = new Error('enough')
         setTimeout(() => controller.abort(reason), 50)
         await assert.rejects(waiting, error => error === reason)
-        await assert.rejects(two.semaphore(name, { limit: 1 }).acquire({ wait: 50 }), { code: 'ACQUIRE_TIMEOUT' })
+        await assert.rejects(two.semaphore(name, { limit: 1 }).acquire({ wait: 500 }), { code: 'ACQUIRE_TIMEOUT' })
         await held.release()
         await isFree(space, name)
       },

@@ -1,0 +1,26 @@
+import { fork } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The file of the stalls of the machine. */
+    readonly stalls: string
+  }
+}
+
+/** Watches the machine while tests run. */
+export default function setup(project: TestProject): () => void {
+  const folder = mkdtempSync(join(tmpdir(), 'stalls-'))
+  const file = join(folder, 'stalls')
+  writeFileSync(file, '')
+  const monitor = fork(join(import.meta.dirname, 'monitor.ts'), [file])
+  monitor.unref()
+  project.provide('stalls', file)
+  return () => {
+    monitor.disconnect()
+    rmSync(folder, { recursive: true })
+  }
+}

@@ -13,6 +13,7 @@ const config: KnipConfig = {
         'script/proof/prove.ts',
         'script/serverless.ts',
         'examples/**/*.ts',
+        'test/alongside/worker.ts',
         'test/browser/holder.ts',
         'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',

@@ -7,7 +7,7 @@ import { isFull } from './test/tier.ts'
 
 /** These take half a minute or more. */
 const LONG =
-  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|death)\.test\.ts$/
+  /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|death|fleet)\.test\.ts$/
 
 const MEMORY = '/dev/shm'
 
@@ -29,7 +29,7 @@ class LongestFirst extends BaseSequencer {
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ['{src,lab,drop-ins,test,examples}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : ['test/browser/**'])],
+    exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : ['test/{browser,alongside}/**'])],
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },

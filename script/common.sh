@@ -38,3 +38,11 @@ use_node() {
   fi
   export PATH="${node%/*}:$root/node_modules/.bin:$PATH"
 }
+
+# Installs the libraries that Holdfast is compared with, into bench/node_modules.
+install_peers() (
+  cd "$root/bench"
+  [ node_modules/.package-lock.json -nt package-lock.json ] && exit
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+  touch node_modules/.package-lock.json
+)

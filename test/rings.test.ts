@@ -54,6 +54,7 @@ const RINGS: Record<string, readonly string[]> = {
   'lab/cli': ['lab/servers', 'lab/faults', 'lab/judge', 'lab/engines', 'lab/run', 'lab/report'],
   lab: [],
   'drop-ins/shared': OF_DROP_INS,
+  'drop-ins/redis-semaphore': [...OF_DROP_INS, 'drop-ins/shared', 'drop-ins/build.ts'],
   'drop-ins/redlock': [...OF_DROP_INS, 'drop-ins/shared', 'drop-ins/build.ts'],
   'drop-ins': [],
   src: ['src'], // the front door: index.ts, create-locks.ts, connect.ts

@@ -171,7 +171,7 @@ describe('waiting', () => {
 
   test('for a server that is down ends with the window, and has the reason', async () => {
     const port = await reservePort()
-    const down = new Redis(port.number, '127.0.0.1', { lazyConnect: true })
+    const down = new Redis(port.number, '127.0.0.1', { lazyConnect: true }).on('error', () => {})
     const unreachable = new Redlock([down], { retryCount: 2, retryDelay: 20 })
     const errors: Error[] = []
     unreachable.on('error', error => errors.push(error))

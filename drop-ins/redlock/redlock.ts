@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LeaseError } from '../../src/index.ts'
-import { locksOf, type SharedLocks, type StoreSettings } from '../shared/clients.ts'
+import { known, locksOf, type Opening, type SharedLocks } from '../shared/clients.ts'
 import { Holding, termOf } from '../shared/term.ts'
 import { ExecutionError, ResourceLockedError } from './errors.ts'
 import { attemptsOf, type Client, type ExecutionResult } from './execution.ts'
@@ -25,8 +25,7 @@ const held = new Map<string, Holding>()
 export class Redlock extends EventEmitter {
   readonly clients: Set<Client>
   readonly settings: Settings
-  readonly #own: StoreSettings & { readonly db?: number | undefined }
-  #shared: SharedLocks | undefined
+  readonly #own: Opening
   #hasQuit = false
 
   /** Throws if there is no client, or if scripts are given: locks are leases, and no script of redlock runs. */
@@ -38,14 +37,14 @@ export class Redlock extends EventEmitter {
     if (Object.keys(scripts).length > 0)
       throw new Error('Custom scripts are not supported: locks are leases of Holdfast, which has its own scripts.')
     this.settings = settingsOf(settings)
-    const { prefix, nodeTimeout, maxTtl, trustRestarted } = settings
-    this.#own = { prefix, nodeTimeout, maxTtl, trustRestarted, db: databaseOf(settings) }
+    const { prefix, nodeTimeout, maxTtl, trustRestarted, alongside } = settings
+    this.#own = { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, oldNames: '', db: databaseOf(settings) }
   }
 
   /** Calls `quit()` of all clients. What is locked stays locked until it is released or expires. */
   async quit(): Promise<void> {
     this.#hasQuit = true
-    this.#shared?.retire()
+    known([...this.clients], this.#opening)?.retire()
     await Promise.all(
       Array.from(this.clients, client => ('quit' in client ? (client.quit as () => unknown)() : undefined)),
     )
@@ -170,8 +169,11 @@ export class Redlock extends EventEmitter {
   #open(): SharedLocks {
     if (this.#hasQuit) throw new LeaseError('CLOSED', 'quit() was called: make a new Redlock, over new clients')
     // At the first use, because the client may select its database after this object was made.
-    this.#shared ??= locksOf([...this.clients], { ...this.#own, drift: this.#drift })
-    return this.#shared
+    return locksOf([...this.clients], this.#opening)
+  }
+
+  get #opening(): Opening {
+    return { ...this.#own, drift: this.#drift }
   }
 
   /** Of several servers, the share that the store subtracts. */

@@ -1,4 +1,4 @@
-import type { StoreSettings } from '../shared/clients.ts'
+import type { AlongsideSettings, StoreSettings } from '../shared/clients.ts'
 
 export interface Settings {
   /** Share of the duration that is subtracted for clock drift, in addition to 2 ms. At least 0.01. @default 0.01 */
@@ -16,7 +16,7 @@ export interface Settings {
 }
 
 /** The settings of a `Redlock`; those of the store come from Holdfast. */
-export type RedlockSettings = Partial<Settings> & StoreSettings
+export type RedlockSettings = Partial<Settings> & StoreSettings & AlongsideSettings
 
 const DEFAULTS: Settings = {
   driftFactor: 0.01,

@@ -1,6 +1,8 @@
 import { createLocks, type Locks, type Store } from '../../src/index.ts'
 import { type RedisClient, redis } from '../../src/stores/redis/index.ts'
 import { redlock } from '../../src/stores/redlock/index.ts'
+import { Alongside } from './alongside.ts'
+import { OldLocks } from './old-locks.ts'
 
 /** How leases are stored. They have no equivalent in the old libraries. */
 export interface StoreSettings {
@@ -14,19 +16,35 @@ export interface StoreSettings {
   readonly trustRestarted?: boolean | undefined
 }
 
+/** How locks and those of the old library exclude each other, while processes of both run. */
+export interface AlongsideSettings {
+  /**
+   * With each lease, also hold the lock of the old library, so that processes of both exclude each other. Needs clients of
+   * ioredis or iovalkey. @default false: nothing is granted that the old library holds, but it does not see leases
+   */
+  readonly alongside?: boolean | undefined
+}
+
 /** What the store of some clients is opened with. */
-export interface Opening extends StoreSettings {
+export interface Opening extends StoreSettings, AlongsideSettings {
+  /** Names that begin so have a lock of the old library, whose key is the name. */
+  readonly oldNames: string
   /** The database, where it is not the one that the client has selected. */
   readonly db?: number | undefined
   /** Share of the ttl that is subtracted for clock drift. */
   readonly drift?: number | undefined
 }
 
+/** Milliseconds. The default of `maxTtl`. */
+const LONGEST_TTL = 30_000
+
 interface Entry {
   readonly clients: readonly RedisClient[]
   readonly settings: string
   readonly shared: SharedLocks
 }
+
+type Listen<Event> = (event: Event, listener: () => void) => unknown
 
 /** Objects of the old libraries are often made for each request. All of the same clients share their connections. */
 const entries = new WeakMap<RedisClient, Entry[]>()
@@ -67,34 +85,64 @@ export class SharedLocks {
 export function locksOf(clients: readonly RedisClient[], opening: Opening): SharedLocks {
   const [first] = clients
   if (!first) throw new Error('at least one client is needed')
-  const settings = JSON.stringify(opening, Object.keys(opening).sort())
-  const known = entries.get(first) ?? []
-  const isSame = (entry: Entry): boolean =>
-    entry.settings === settings &&
-    entry.clients.length === clients.length &&
-    clients.every((client, index) => client === entry.clients[index])
-  const found = known.find(isSame)
-  if (found) return found.shared
+  const found = known(clients, opening)
+  if (found) return found
   const shared = new SharedLocks(createLocks(storeOf(clients, opening)), () => {
     entries.set(
       first,
       (entries.get(first) ?? []).filter(entry => entry.shared !== shared),
     )
   })
-  entries.set(first, [...known, { clients: [...clients], settings, shared }])
+  // A client that has ended does not come back by itself.
+  for (const client of clients) if ('once' in client) (client.once as Listen<'end'>)('end', () => shared.retire())
+  entries.set(first, [...(entries.get(first) ?? []), { clients: [...clients], settings: textOf(opening), shared }])
   return shared
 }
 
-function storeOf(clients: readonly RedisClient[], { db, drift, ...settings }: Opening): Store {
-  const selected = clients.map(client => withDatabase(client, db))
-  const [only] = selected
-  if (only && selected.length === 1) return redis(only, { prefix: settings.prefix })
-  return redlock(selected, { ...settings, drift })
+/** The same, if they are open. */
+export function known(clients: readonly RedisClient[], opening: Opening): SharedLocks | undefined {
+  const [first] = clients
+  const settings = textOf(opening)
+  const isSame = (entry: Entry): boolean =>
+    entry.settings === settings &&
+    entry.clients.length === clients.length &&
+    clients.every((client, index) => client === entry.clients[index])
+  return first && entries.get(first)?.find(isSame)?.shared
 }
 
-/** A client of ioredis in another database. It never connects: a store opens connections of its own. */
+function textOf(opening: Opening): string {
+  return JSON.stringify(opening, Object.keys(opening).sort())
+}
+
+function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
+  const { db, drift, alongside = false, oldNames, ...settings } = opening
+  const selected = clients.map(client => withDatabase(client, db))
+  const [only] = selected
+  const store =
+    only && selected.length === 1 ? redis(only, { prefix: settings.prefix }) : redlock(selected, { ...settings, drift })
+  if (!clients.every(client => OldLocks.supports(client))) {
+    if (alongside) throw new Error('{ alongside: true } needs clients of ioredis or iovalkey, as the old library does')
+    return store
+  }
+  const { maxTtl = LONGEST_TTL, trustRestarted = false } = settings
+  const old = new OldLocks(selected, trustRestarted ? 0 : maxTtl)
+  const made = selected.filter(client => !clients.includes(client)) as readonly unknown[] as readonly {
+    disconnect(): void
+  }[]
+  return new Alongside(store, old, {
+    mode: alongside ? 'hold' : 'look',
+    keyOf: name => (name.startsWith(oldNames) ? name : undefined),
+    close: () => {
+      for (const client of made) client.disconnect()
+    },
+  })
+}
+
+/** A client of ioredis in another database. It connects for locks of the old library: stores open their own connections. */
 function withDatabase(client: RedisClient, db: number | undefined): RedisClient {
   if (db === undefined || !('call' in client) || (client as { isCluster?: boolean }).isCluster) return client
-  const duplicate = client.duplicate as (options: object) => RedisClient
-  return duplicate.call(client, { db, lazyConnect: true })
+  const duplicate = client.duplicate as (options: object) => RedisClient & { on: Listen<'error'> }
+  const made = duplicate.call(client, { db, lazyConnect: true })
+  made.on('error', () => {}) // without a listener, ioredis prints; each request rejects as well
+  return made
 }

@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Lease, LeaseError, type Locks } from '../../src/index.ts'
+import type { RedisClient } from '../../src/stores/redis/index.ts'
+import { type AlongsideSettings, locksOf, type Opening, type StoreSettings } from '../shared/clients.ts'
+import { Holding, termOf } from '../shared/term.ts'
+import { LostLockError, TimeoutError } from './errors.ts'
+import { defaultTimeoutOptions, type Identity, identifierOf, type TimeoutOptions, waitOf } from './options.ts'
+
+/** Called when the lock is lost while it is renewed. */
+export type LockLostCallback = (this: Lock, error: LostLockError) => void
+
+export interface LockOptions extends TimeoutOptions, Identity, StoreSettings, AlongsideSettings {
+  /** @default throws the error, which is an unhandled rejection */
+  readonly onLockLost?: LockLostCallback | undefined
+}
+
+/** How a lease is acquired for a lock. */
+export interface Acquiring {
+  readonly ttl: number
+  readonly wait: number
+  readonly heartbeat: boolean
+  readonly note: string
+  readonly signal: AbortSignal | undefined
+}
+
+/** What identifiers are shown: notes have no control characters and at most 255 bytes. */
+const SHOWABLE = /^[\x20-\x7e]{1,255}$/
+
+/** What all mutexes and semaphores have in common. */
+export abstract class Lock {
+  /** Identifies the lock for people. */
+  readonly identifier: string
+  protected abstract readonly _kind: string
+  protected abstract readonly _key: string
+  readonly #options: LockOptions
+  readonly #lockTimeout: number
+  readonly #isRenewed: boolean
+  readonly #onLockLost: LockLostCallback | undefined
+  #holding: Holding | undefined
+  #acquiring: Promise<boolean> | undefined
+  /** Is a loss reported? Not once renewals were stopped, because the lock then ends as planned. */
+  #reportsLoss = false
+
+  /** Throws for options that cannot be used. */
+  constructor(options: LockOptions = {}) {
+    const { lockTimeout = defaultTimeoutOptions.lockTimeout, refreshInterval = lockTimeout, onLockLost } = options
+    this.identifier = identifierOf(options)
+    this.#options = options
+    this.#lockTimeout = lockTimeout
+    this.#isRenewed = refreshInterval > 0
+    this.#onLockLost = onLockLost
+  }
+
+  /** False as soon as the lock is lost. Reads the clock. */
+  get isAcquired(): boolean {
+    return this.lease !== undefined
+  }
+
+  /** The lease, while the lock is held: with `signal`, `assertHeld()` and `token`. */
+  get lease(): Lease | undefined {
+    void this.#holding?.lease.signal // may detect a loss
+    return this.#holding?.first
+  }
+
+  /** The fencing token, while the lock is held; of several permits that of the first. */
+  get token(): bigint | undefined {
+    return this.lease?.token
+  }
+
+  /** Waits up to `acquireTimeout`. Rejects `TimeoutError`, and as `tryAcquire`. */
+  async acquire(abortSignal?: AbortSignal): Promise<void> {
+    if (!(await this.tryAcquire(abortSignal))) throw new TimeoutError(`Acquire ${this._kind} ${this._key} timeout`)
+  }
+
+  /**
+   * Waits up to `acquireTimeout`, and resolves to false if the lock was not acquired by then. Rejects with the reason of
+   * the signal, or with a `LeaseError`; over several servers their outage counts as waiting.
+   */
+  async tryAcquire(abortSignal?: AbortSignal): Promise<boolean> {
+    abortSignal?.throwIfAborted()
+    if (!this.isShared) return await this.#tryAcquire(abortSignal)
+    // One object has one identifier, so it holds its permits once, also if it is acquired twice at the same time.
+    while (this.#acquiring) await until(this.#acquiring, abortSignal)
+    const acquiring = this.#tryAcquireAgain(abortSignal)
+    this.#acquiring = acquiring.finally(() => {
+      this.#acquiring = undefined
+    })
+    return await this.#acquiring
+  }
+
+  /** Renews what is held. */
+  async #tryAcquireAgain(abortSignal: AbortSignal | undefined): Promise<boolean> {
+    if (this.isAcquired) await this.#holding?.extend(this.#lockTimeout).catch(throwUnlessLost)
+    return this.isAcquired || this.#tryAcquire(abortSignal)
+  }
+
+  async #tryAcquire(abortSignal: AbortSignal | undefined): Promise<boolean> {
+    const wait = waitOf(this.#options)
+    if (wait === undefined) return false
+    const started = performance.now()
+    for (;;) {
+      const left = wait - (performance.now() - started)
+      try {
+        this.#hold(await this.#claim(Math.max(left, 0), abortSignal))
+        return true
+      } catch (error) {
+        if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) return false
+        if (!LeaseError.is(error) || !error.retryable || this.clients.length === 1) throw error
+        if (left <= 0) return false
+        const { retryInterval = defaultTimeoutOptions.retryInterval } = this.#options
+        await until(sleep(Math.min(retryInterval, left)), abortSignal)
+      }
+    }
+  }
+
+  /** Stops the renewals: the lock ends after at most `lockTimeout`. */
+  stopRefresh(): void {
+    this.#reportsLoss = false
+    if (this.#holding?.isOpenEnded) this.#holding.first.stopRenewing()
+  }
+
+  /** Releases the lock, if it is held. Rejects `LeaseError` `OUTCOME_UNKNOWN` if the one server does not answer. */
+  async release(): Promise<void> {
+    const holding = this.#holding
+    if (!holding) return
+    if (!this.#onLockLost) this.#reportsLoss = false // nobody would catch the error
+    const end = await holding.release()
+    if (this.#holding === holding) this.#holding = undefined
+    if (end !== 'unknown' || this.clients.length > 1) return
+    throw new LeaseError('OUTCOME_UNKNOWN', `the release of ${this._key} was not confirmed; the lock ends by itself`)
+  }
+
+  protected abstract get clients(): readonly RedisClient[]
+
+  /** Is it one of several permits? Acquiring it again renews it. */
+  protected get isShared(): boolean {
+    return false
+  }
+
+  /** Acquires the lease. */
+  protected abstract _claim(locks: Locks, how: Acquiring): Promise<Lease>
+
+  async #claim(wait: number, signal: AbortSignal | undefined): Promise<Holding> {
+    const shared = locksOf(this.clients, openingOf(this.#options))
+    const { guarantees } = shared.locks.store
+    const { ttl } = termOf(this.#lockTimeout, guarantees)
+    const note = SHOWABLE.test(this.identifier) ? this.identifier : ''
+    const claiming = this._claim(shared.locks, { ttl, wait, heartbeat: this.#isRenewed, note, signal })
+    void shared.use(claiming.then(lease => lease.ended))
+    const holding = new Holding(await claiming, guarantees, this.#isRenewed)
+    if (!this.#isRenewed) holding.last(this.#lockTimeout)
+    return holding
+  }
+
+  #hold(holding: Holding): void {
+    this.#holding = holding
+    this.#reportsLoss = this.#isRenewed
+    const { signal } = holding.lease
+    signal.addEventListener('abort', () => void this.#lose(holding, signal.reason), { once: true })
+  }
+
+  /** As an async function, so that an error of the callback is an unhandled rejection. */
+  async #lose(holding: Holding, cause: unknown): Promise<void> {
+    if (this.#holding !== holding) return
+    this.#holding = undefined
+    if (!this.#reportsLoss) return
+    const error = new LostLockError(`Lost ${this._kind} for key ${this._key}`, { cause })
+    if (!this.#onLockLost) throw error
+    this.#onLockLost(error)
+  }
+}
+
+function openingOf({ prefix, nodeTimeout, maxTtl, trustRestarted, alongside }: LockOptions): Opening {
+  return { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, oldNames: 'mutex:' }
+}
+
+/** Resolves once `settled` has, and rejects with the reason of the signal if that comes first. */
+async function until(settled: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const end = (): void => resolve()
+  signal?.addEventListener('abort', end)
+  await Promise.race([settled.catch(() => {}), promise])
+  signal?.removeEventListener('abort', end)
+  signal?.throwIfAborted()
+}
+
+function throwUnlessLost(error: unknown): void {
+  if (!LeaseError.is(error, 'LEASE_LOST')) throw error
+}

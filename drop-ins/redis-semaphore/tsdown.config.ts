@@ -1,0 +1,3 @@
+import { dropIn } from '../build.ts'
+
+export default dropIn

@@ -1,0 +1,227 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
+import { until } from '../../lab/servers/until.ts'
+import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
+import { redis } from '../../src/stores/redis/index.ts'
+import { known, locksOf, type Opening, type SharedLocks } from './clients.ts'
+import { OldLocks } from './old-locks.ts'
+
+const once = { wait: 0 }
+
+let servers: RedisServer[]
+let clients: Redis[]
+const opened = new Set<SharedLocks>()
+
+beforeAll(async () => {
+  servers = await Promise.all([startRedis(), startRedis(), startRedis()])
+})
+afterAll(() => Promise.all(servers.map(server => server.stop())))
+
+beforeEach(async () => {
+  await Promise.all(servers.map(server => server.call('FLUSHALL')))
+  clients = servers.map(({ port, host }) => new Redis(port, host))
+  return async () => {
+    await Promise.all(Array.from(opened, ({ locks }) => locks.close({ grace: 0 })))
+    opened.clear()
+    await Promise.all(clients.map(client => client.quit()))
+  }
+})
+
+function open(servers: number, opening: Partial<Opening>): Locks {
+  const shared = locksOf(clients.slice(0, servers), {
+    oldNames: '',
+    trustRestarted: servers > 1 || undefined,
+    ...opening,
+  })
+  opened.add(shared)
+  return shared.locks
+}
+
+/** As the old libraries do. Answers how many servers granted it. */
+async function lockOld(key: string, servers: number, ttl = 60_000): Promise<number> {
+  const chosen = clients.slice(0, servers)
+  const granted = await Promise.all(chosen.map(client => client.set(key, 'old', 'PX', ttl, 'NX')))
+  return granted.filter(answer => answer === 'OK').length
+}
+
+async function unlockOld(key: string): Promise<void> {
+  for (const client of clients) if ((await client.get(key)) === 'old') await client.del(key)
+}
+
+async function holdersOf(key: string): Promise<(string | null)[]> {
+  return Promise.all(clients.map(client => client.get(key)))
+}
+
+describe.each([1, 3])('over %d servers, a lease', count => {
+  let both: Locks
+
+  beforeEach(() => {
+    both = open(count, { alongside: true })
+  })
+
+  test('holds the old lock as well, and releases it', async () => {
+    const lease = await both.acquire('a', once)
+    expect(await lockOld('a', count)).toBe(0)
+    expect(await clients[0]?.pttl('a')).toBeLessThanOrEqual(lease.ttl)
+    await lease.release()
+    await until('it is free', async () => (await holdersOf('a')).every(value => value === null))
+    expect(await lockOld('a', count)).toBe(count)
+  })
+
+  test('waits for the old lock, and shows that it does', async () => {
+    await lockOld('a', count)
+    const waiting = both.acquire('a', { wait: 50_000, note: 'mine' })
+    await until('it shows that it waits', async () => (await both.inspect('a')).holder?.note.startsWith('waits for'))
+    await expect(both.acquire('b', once)).resolves.toBeDefined()
+    await unlockOld('a')
+    await waiting
+    expect(await both.inspect('a')).toMatchObject({ holder: { note: 'mine' } })
+    expect(await lockOld('a', count)).toBe(0)
+  })
+
+  test('that does not wait for the old lock leaves nothing behind', async () => {
+    await lockOld('a', count, 60_000)
+    expect(await both.tryAcquire('a')).toBeUndefined()
+    expect(await both.inspect('a')).toMatchObject({ holder: undefined })
+    const error = await both.acquire('a', { wait: 30 }).catch(reason => reason)
+    expect(LeaseError.is(error, 'ACQUIRE_TIMEOUT')).toBe(true)
+    expect(error.message).toMatch(/held by a process of the old library, for another \d+ ms/)
+    await until('its lease is withdrawn', async () => !(await both.inspect('a')).holder)
+  })
+
+  test('extends the old lock with each renewal', async () => {
+    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    const { remaining } = lease
+    await until('it was renewed', () => lease.remaining > remaining)
+    await lease.extend(60_000)
+    expect(await clients[0]?.pttl('a')).toBeGreaterThan(10_000)
+  })
+
+  test('is lost once the old lock is missing, which is not set again', async () => {
+    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    await Promise.all(clients.map(client => client.del('a')))
+    await lease.ended
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    expect(await holdersOf('a')).toEqual([null, null, null])
+    expect(await lockOld('a', count)).toBe(count)
+    await until('the lease is withdrawn', async () => !(await both.inspect('a')).holder)
+  })
+
+  test('is lost once a process of the old library has the old lock', async () => {
+    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    await Promise.all(clients.slice(0, count).map(client => client.set('a', 'old')))
+    await lease.ended
+    expect((await holdersOf('a')).slice(0, count)).toEqual(clients.slice(0, count).map(() => 'old'))
+  })
+
+  test('that was broken gives the old lock back', async () => {
+    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    await both.break('a')
+    await lease.ended
+    await until('the old lock is free', async () => (await holdersOf('a')).every(value => value === null))
+  })
+
+  test('of a process without the old locks is refused while one is held', async () => {
+    const alone = open(count, {})
+    await lockOld('a', count)
+    expect(await alone.tryAcquire('a')).toBeUndefined()
+    expect(await alone.inspect('a')).toMatchObject({ holder: undefined })
+    const waiting = alone.acquire('a', { wait: 50_000 })
+    await until('it shows that it waits', async () => (await alone.inspect('a')).holder?.note.startsWith('waits for'))
+    await unlockOld('a')
+    const lease = await waiting
+    expect(await holdersOf('a')).toEqual([null, null, null])
+    expect(await both.tryAcquire('a')).toBeUndefined()
+    await lease.release()
+  })
+
+  test('of a name that the old library does not have is an ordinary one', async () => {
+    const mutexes = open(count, { alongside: true, oldNames: 'mutex:' })
+    await lockOld('semaphore:a', count)
+    await mutexes.acquire('semaphore:a', once)
+  })
+})
+
+describe('over three servers', () => {
+  test('a minority of the old lock is given back', async () => {
+    const both = open(3, { alongside: true })
+    await lockOld('a', 2)
+    expect(await both.tryAcquire('a')).toBeUndefined()
+    await until('nothing is left', async () => (await clients[2]?.get('a')) === null)
+  })
+
+  test('a minority of the old lock that is lost changes nothing', async () => {
+    const both = open(3, { alongside: true })
+    const lease = await both.acquire('a', once)
+    await clients[0]?.del('a')
+    await lease.extend()
+    expect(await clients[0]?.get('a')).toBeNull()
+    await lease.release()
+  })
+
+  test('a server that has just started does not vote for the old lock', async () => {
+    const { signal } = new AbortController()
+    const cautious = new OldLocks(clients, 1e9)
+    await expect(cautious.acquire('a', 'mine', 1_000, signal)).rejects.toThrow('may have forgotten locks')
+    await expect(cautious.look('a', signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    expect(await holdersOf('a')).toEqual([null, null, null])
+    await lockOld('a', 1)
+    expect(await cautious.look('a', signal)).toMatchObject({ remaining: expect.any(Number) })
+  })
+
+  test('a majority is enough while a server is down', async () => {
+    const [first, second] = clients as [Redis, Redis]
+    const down = new Redis(1, '127.0.0.1', { lazyConnect: true, retryStrategy: null }).on('error', () => {})
+    const { signal } = new AbortController()
+    const old = new OldLocks([first, second, down], 0)
+    expect(await old.acquire('a', 'mine', 60_000, signal)).toBeUndefined()
+    expect(await old.acquire('a', 'other', 60_000, signal)).toMatchObject({ remaining: expect.any(Number) })
+    expect(await old.extend('a', 'mine', 60_000, signal)).toBeUndefined()
+    await second.del('a')
+    await expect(old.extend('a', 'mine', 60_000, signal)).rejects.toThrow('too few servers answered')
+    await old.release('a', 'mine', signal)
+    expect(await first.get('a')).toBeNull()
+  })
+})
+
+test('a client that has ended is not a loss before the deadline', async () => {
+  const [client] = clients as [Redis]
+  const shared = locksOf([client], { oldNames: '', alongside: true })
+  const lease = await shared.locks.acquire('a', { ...once, ttl: 60_000 })
+  const used = shared.use(lease.ended)
+  await client.quit()
+  await until('the client has ended', () => client.status === 'end')
+  await expect(lease.extend()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(lease.signal.aborted).toBe(false)
+  await lease.release()
+  await used
+  await client.connect()
+})
+
+test('the old lock is in the database of the settings, over a connection that is closed with the locks', async () => {
+  const [server] = servers as [RedisServer]
+  const before = Number((await server.info('clients')).connected_clients)
+  const locks = open(1, { alongside: true, db: 3 })
+  await locks.acquire('a', once)
+  expect(await clients[0]?.get('a')).toBeNull()
+  await clients[0]?.select(3)
+  expect(await clients[0]?.get('a')).not.toBeNull()
+  await locks.close({ grace: 0 })
+  await until('it is closed', async () => Number((await server.info('clients')).connected_clients) <= before)
+})
+
+test('clients that the old libraries cannot use are refused', async () => {
+  const { createClient } = await import('redis')
+  const client = createClient()
+  expect(() => locksOf([client], { oldNames: '', alongside: true })).toThrow('needs clients of ioredis or iovalkey')
+  expect(known([client], { oldNames: '', alongside: true })).toBeUndefined()
+})
+
+test('a program that has moved on to holdfast excludes those that hold both', async () => {
+  const both = open(1, { alongside: true })
+  await both.acquire('a', once)
+  const locks = createLocks(redis(clients[0] as Redis))
+  expect(await locks.tryAcquire('a')).toBeUndefined()
+  await locks.close()
+})

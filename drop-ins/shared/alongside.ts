@@ -1,0 +1,133 @@
+import type {
+  Busy,
+  Claim,
+  ClaimKey,
+  Grant,
+  Guarantees,
+  LeaseRecord,
+  NodeRecord,
+  Query,
+  Store,
+  Wake,
+} from '../../src/index.ts'
+import type { Foreign, OldLocks } from './old-locks.ts'
+
+export interface AlongsideOptions {
+  /** `hold`: a lease is held only with the lock of the old library. `look`: it is not granted while that is held. */
+  readonly mode: 'hold' | 'look'
+  /** The key of the old library for a name, if it has one. */
+  keyOf(name: string): string | undefined
+  /** Closes the clients of the old locks that were made for this store. */
+  close(): void
+}
+
+const OLD = 'a process of the old library'
+const WAITS = `waits for ${OLD}`
+
+/** Milliseconds. The old libraries do not notify, so both sides poll. */
+const SHORTEST_PAUSE = 10
+const LONGEST_PAUSE = 60
+
+/** Milliseconds that a release waits for the old lock before it releases the lease. */
+const LONGEST_RELEASE = 500
+
+/**
+ * A store whose leases exclude locks of the old libraries. The lease comes first, then the old lock, so only one of all
+ * new processes competes with the old ones. The core sees one lease: its deadline is counted from before both requests.
+ */
+export class Alongside implements Store {
+  readonly kind: string
+  readonly guarantees: Guarantees
+  readonly #store: Store
+  readonly #old: OldLocks
+  readonly #options: AlongsideOptions
+  /** Ids of claims whose leases wait for the old lock, and show that. */
+  readonly #waiting = new Set<string>()
+
+  constructor(store: Store, old: OldLocks, options: AlongsideOptions) {
+    this.kind = store.kind
+    this.guarantees = store.guarantees
+    this.#store = store
+    this.#old = old
+    this.#options = options
+  }
+
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    const key = this.#options.keyOf(claim.name)
+    if (key === undefined) return this.#store.acquire(claim, signal)
+    const looking = this.#options.mode === 'look' ? this.#old.look(key, signal) : undefined
+    looking?.catch(() => {}) // is awaited later
+    const answer = await this.#store.acquire(claim, signal)
+    if (!answer.held) return answer
+    signal.throwIfAborted()
+    const foreign = await (looking ?? this.#old.acquire(key, claim.id, Math.ceil(claim.ttl), signal))
+    if (foreign) return await this.#wait(claim, foreign, signal)
+    if (this.#waiting.delete(claim.id)) await this.#store.annotate(claim, signal).catch(() => {})
+    return atMost(claim.ttl, answer)
+  }
+
+  async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const key = this.#heldKey(claim)
+    if (key === undefined) return this.#store.renew(claim, signal)
+    const [grant, foreign] = await Promise.all([
+      this.#store.renew(claim, signal),
+      this.#old.extend(key, claim.id, Math.ceil(claim.ttl), signal),
+    ])
+    if (grant && !foreign) return atMost(claim.ttl, grant)
+    await Promise.allSettled([this.#old.release(key, claim.id, signal), this.#store.release(claim, signal)])
+    return undefined
+  }
+
+  annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
+    return this.#store.annotate(claim, signal)
+  }
+
+  async release(claim: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#waiting.delete(claim.id)
+    const key = this.#heldKey(claim)
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_RELEASE)])
+    // If it fails, the old lock expires.
+    if (key !== undefined) await this.#old.release(key, claim.id, limit).catch(() => {})
+    return await this.#store.release(claim, signal)
+  }
+
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    await this.#store.watch?.(claim, wake, signal)
+  }
+
+  inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord | NodeRecord> {
+    return this.#store.inspect(query, signal)
+  }
+
+  /** The holder withdraws the old lock once it finds that its lease is gone, by its next renewal. */
+  break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
+    return this.#store.break(name, by, signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#options.close()
+    await this.#store[Symbol.asyncDispose]()
+  }
+
+  /** The key that is held with the lease. */
+  #heldKey({ name }: ClaimKey): string | undefined {
+    return this.#options.mode === 'hold' ? this.#options.keyOf(name) : undefined
+  }
+
+  /** The claim keeps its lease, and asks again after a random pause. One that does not queue releases it. */
+  async #wait(claim: Claim, { remaining }: Foreign, signal: AbortSignal): Promise<Busy> {
+    const { name, id, ttl, queue } = claim
+    if (!queue) await this.#store.release(claim, signal)
+    else if (!this.#waiting.has(id)) {
+      this.#waiting.add(id)
+      await this.#store.annotate({ ...claim, note: WAITS }, signal).catch(() => {})
+    }
+    const pause = SHORTEST_PAUSE + Math.random() * (LONGEST_PAUSE - SHORTEST_PAUSE)
+    const holder: LeaseRecord = { name, state: 'held', owner: OLD, note: '', remaining }
+    return { held: false, retryAfter: Math.min(pause, ttl / 4), holder }
+  }
+}
+
+function atMost(ttl: number, grant: Grant): Grant {
+  return { ...grant, ttl: Math.min(grant.ttl, ttl) }
+}

@@ -64,8 +64,11 @@ test('the verdict, its page, and the command that repeats the run', { timeout: 6
 })
 
 test('without a fence stale writes are accepted, and the violation is explained', { timeout: 60_000 }, async () => {
-  const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--seed', '7', '--names', '2', '--no-fence']
-  const { code, out } = await holdfast(['prove', ...args, '--faults', 'client-pause', '--json'])
+  const args = ['--lab', 'sqlite', '--ttl', '500ms', '--duration', '8s', '--names', '2', '--no-fence']
+  // On a machine that stands still, no pause may have met a write.
+  let [code, out]: [number | null, string] = [2, '']
+  for (let seed = 7; code === 2 && seed < 10; seed += 1)
+    ({ code, out } = await holdfast(['prove', ...args, '--seed', `${seed}`, '--faults', 'client-pause', '--json']))
   expect(code).toBe(1)
   const verdict = JSON.parse(out) as {
     outcome: string

@@ -56,7 +56,7 @@ export const faultCases: Case[] = [
 
       async 'rejects requests within a ttl while cut off'(space) {
         const { client, cut } = await space.severable()
-        const locks = space.manage(createLocks(client.store, { ttl: space.short }))
+        const locks = space.manage(createLocks(client.store, { ttl: 2 * space.short }))
         await (await locks.acquire(space.name())).release()
         await cut()
         const name = space.name()

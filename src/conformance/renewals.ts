@@ -104,7 +104,10 @@ export const renewalCases: Case[] = casesOf(
       const client = await space.client()
       const claim = space.claim({ ttl: space.short })
       await client.hold(claim)
-      await until('the lease runs out', async () => (await client.inspect({ name: claim.name })).length === 0)
+      // A minority of a quorum that voted later still has its votes, and a renewal may restore the others.
+      const over = performance.now() + 2 * space.short
+      const isFree = async (): Promise<boolean> => (await client.inspect({ name: claim.name })).length === 0
+      await until('the lease runs out', async () => performance.now() > over && (await isFree()))
       assert.equal(await client.renew(claim), undefined)
       assert.deepEqual(await client.inspect({ name: claim.name }), [])
       assert.equal(await client.release(claim), 'gone')

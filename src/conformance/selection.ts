@@ -102,12 +102,13 @@ export const selectionCases: Case[] = [
     },
   ),
   ...casesOf(
-    { needs: ['selection', 'queue'] },
+    // Alone: others would keep the server busy beyond the turn of the waiter.
+    { needs: ['selection', 'queue'], alone: true },
     {
       async 'R14: overtakes nobody who waits for the gate, or for a name'(space) {
         const [one, two] = await space.pair()
         for (const isGate of [true, false])
-          await inTime(space.short, async () => {
+          await inTime(TURN / 2, async () => {
             const { gate, claims } = some(space, 1)
             const name = isGate ? gate : `${gate}/0`
             const guard = space.claim({ name })

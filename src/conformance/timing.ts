@@ -1,3 +1,5 @@
+import { LeaseError } from '../contract/errors.ts'
+
 /** Milliseconds within which every request must be answered, on the slowest machine. */
 const LIMIT = 10_000
 /** The same for a state that takes many requests, such as a thousand waiters. */
@@ -41,8 +43,8 @@ export function sleep(ms: number): Promise<void> {
 export class TooSlow extends Error {}
 
 /**
- * For timed behaviour: repeats an attempt that was `TooSlow`, or that failed while this process hung for more than
- * `patience` ms. So a busy machine proves nothing wrong. Each attempt uses new names.
+ * For timed behaviour: repeats an attempt that was `TooSlow`, that got no answer in time, or that failed while this
+ * process hung for more than `patience` ms. So a busy machine proves nothing wrong. Each attempt uses new names.
  */
 export async function inTime<T>(patience: number, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 8; ; tries -= 1) {
@@ -51,11 +53,18 @@ export async function inTime<T>(patience: number, attempt: () => Promise<T>): Pr
       return await attempt()
     } catch (error) {
       await sleep(0) // a stall that ends here is seen
-      if (tries === 1 || !(error instanceof TooSlow || stalls.longest > patience)) throw error
+      if (tries === 1 || !(isTooSlow(error) || stalls.longest > patience)) throw error
     } finally {
       stalls.stop()
     }
   }
+}
+
+/** A server that hangs for longer than a request lasts is too slow as well. */
+function isTooSlow(error: unknown): boolean {
+  return (
+    error instanceof TooSlow || LeaseError.is(error, 'STORE_UNAVAILABLE') || LeaseError.is(error, 'OUTCOME_UNKNOWN')
+  )
 }
 
 /** The longest stall of the event loop of this process. */

@@ -45,7 +45,8 @@ export const clients: Readonly<Record<string, (port: number) => Promise<Owned>>>
     return { client, close: () => {} }
   },
   async glide(port) {
-    const client = await GlideClient.createClient({ addresses: [{ host, port }] })
+    // A machine may stand still for longer than its usual 250 ms.
+    const client = await GlideClient.createClient({ addresses: [{ host, port }], requestTimeout: 2_000 })
     return { client, close: () => client.close() }
   },
 }

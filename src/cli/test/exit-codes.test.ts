@@ -36,11 +36,11 @@ describe('holdfast run ends with', () => {
 
   test('124 when the name was busy for all of --wait', async () => {
     await holding('job', '--owner', 'alice')
-    const { code, out, err } = await holdfast(['run', 'job', '--wait', '300ms', '--', 'echo', 'ran'])
+    const { code, out, err } = await holdfast(['run', 'job', '--wait', '1s', '--', 'echo', 'ran'])
     expect({ code, out }).toEqual({ code: 124, out: '' })
     const [waiting, vain] = err.split('\n')
     expect(waiting).toMatch(/^holdfast: job is held by alice for another [\d.]+ s \(token \d+\), waiting$/)
-    expect(vain).toMatch(/^holdfast: job was not acquired within 300 ms: it is held by alice for another/)
+    expect(vain).toMatch(/^holdfast: job was not acquired within 1 s: it is held by alice for another/)
   })
 
   test('126 when the command is not executable', async () => {

@@ -143,7 +143,7 @@ describe('holdfast break', () => {
 
 test('holdfast run --json reports progress as JSON lines on standard error', async () => {
   await holding('job', '--owner', 'alice')
-  const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '200ms', '--', 'true'])
+  const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '1s', '--', 'true'])
   expect(code).toBe(124)
   const [waited, failed] = err
     .trim()
@@ -201,7 +201,7 @@ test('M7: text that another program wrote into the store is escaped in the termi
     [['ls'], 2],
     [['inspect', 'evil'], 5],
     [['run', 'evil', '--', 'true'], 1],
-    [['run', 'evil', '--wait', '50ms', '--', 'true'], 2],
+    [['run', 'evil', '--wait', '1s', '--', 'true'], 2],
   ] as const) {
     const { out, err } = await holdfast(args)
     expect(out + err).toContain(shown)

@@ -26,7 +26,7 @@ function readNumbers(path: string): Map<string, number> {
 test('--metrics-port serves the metrics of the lease only while the command runs', async () => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}/metrics`
-  const running = await holding('a"b', '--ttl', '600ms', '--metrics-port', `${port}`)
+  const running = await holding('a"b', '--ttl', '2s', '--metrics-port', `${port}`)
   const name = '{name="a\\"b"}'
   await until(async () => {
     const found = numbers(await (await fetch(url)).text())
@@ -120,7 +120,7 @@ test('--metrics-file has the outcome of the last run and the totals of earlier o
 })
 
 test('a lost lease is an outcome of its own, and every series has the name', async () => {
-  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  const running = await holding('a', '--ttl', '2s', '--metrics-file', 'a.prom')
   await holdfast(['break', 'a'])
   expect(await running.ended).toMatchObject({ code: 76 })
   const found = readNumbers('a.prom')
@@ -130,7 +130,7 @@ test('a lost lease is an outcome of its own, and every series has the name', asy
 })
 
 test('a lease that could not be renewed is counted as lost', async () => {
-  const running = await holding('a', '--ttl', '600ms', '--metrics-file', 'a.prom')
+  const running = await holding('a', '--ttl', '2s', '--metrics-file', 'a.prom')
   const file = new DatabaseSync(join(folder, 'leases.db'))
   file.exec('pragma busy_timeout = 10000; begin immediate')
   expect(await running.ended).toMatchObject({ code: 76 })

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
 import { alive, descendants, family, holdfast, start, until } from './holdfast.ts'
@@ -32,9 +33,12 @@ describe('over Redis', () => {
     await running.prints('ready')
     const { command } = family(running)
     await redis.pause()
+    const pauses = monitorEventLoopDelay()
+    pauses.enable()
     const stopped = performance.now() // not before: a renewal may pass while it is being paused
     await until(() => !alive(command), 'the end of the command')
-    expect(performance.now() - stopped).toBeLessThan(1_000)
+    // A machine that stands still does so for this process as well.
+    expect(performance.now() - stopped).toBeLessThan(1_000 + pauses.max / 1e6)
     const { code, err } = await running.ended
     expect(code).toBe(76)
     // Once the lease has ended, there is nothing to release.

@@ -243,7 +243,7 @@ describe('a process that leaves the session of the command', () => {
 })
 
 test('a command that takes longer than the ttl runs to its end, because the lease is renewed', async () => {
-  const running = start(['run', 'job', '--ttl', '600ms', '--', 'sh', '-c', 'echo ready; sleep 2; echo done'])
+  const running = start(['run', 'job', '--ttl', '1500ms', '--', 'sh', '-c', 'echo ready; sleep 3; echo done'])
   await running.prints('ready')
   expect(await running.ended).toMatchObject({ code: 0, err: '' })
 })

@@ -43,7 +43,10 @@ const clients: readonly [string, () => Promise<{ client: RedisClient; close: () 
   [
     'valkey-glide',
     async () => {
-      const own = await GlideClient.createClient({ addresses: [{ host: server.host, port: server.port }] })
+      const own = await GlideClient.createClient({
+        addresses: [{ host: server.host, port: server.port }],
+        requestTimeout: 2_000,
+      })
       return { client: own, close: () => own.close() }
     },
   ],

@@ -7,7 +7,7 @@ import { takeoverTime } from '../../../contract/time.ts'
 import { connect } from '../../../index.ts'
 
 /** Milliseconds for the processes of a busy machine. */
-const SLACK = 1_000
+const SLACK = 2_000
 
 const HOLDER = `
   const { connect } = await import(process.argv[1])

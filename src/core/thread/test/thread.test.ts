@@ -268,7 +268,7 @@ describe('a process', () => {
       const locks = await connect(${url}, { heartbeat: 'thread', ttl: ${TTL}, livenessLimit: 60_000 })
       ${body}`
     const args = [...flags, '--unhandled-rejections=strict', '--input-type=module', '-e', source]
-    return promisify(execFile)(process.execPath, args, { timeout: 25_000 })
+    return promisify(execFile)(process.execPath, args, { timeout: 50_000 })
   }
 
   test('ends by itself although its thread renews a lease, and also without leases', async () => {

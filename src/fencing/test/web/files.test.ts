@@ -142,7 +142,7 @@ test('a write succeeds once while another process reads the marks', async () => 
   const reader = new DatabaseSync(join(folder, '.holdfast-fence.db'))
   reader.exec('begin')
   reader.prepare('select * from holdfast_fence').all()
-  await fencedWrite(path, 'two', lease(1), { wait: 50 })
+  await fencedWrite(path, 'two', lease(1), { wait: 2_000 })
   reader.close()
   expect(text()).toBe('two')
 })

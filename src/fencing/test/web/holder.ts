@@ -5,7 +5,7 @@ import { type Kind, writes } from './writes.ts'
 // A process that holds a lease, checks it, and writes when it gets a line.
 const [store = '', kind = '', how = '', target = ''] = process.argv.slice(2)
 const locks = await connect(store)
-const lease = await locks.acquire('ledger', { ttl: 400 })
+const lease = await locks.acquire('ledger', { ttl: 2_000 })
 lease.assertHeld()
 process.stdout.write('about to write\n')
 await once(process.stdin, 'data')

@@ -9,10 +9,10 @@ function block(ms: number): void {
 }
 
 test('a thread renews every slot of a permit while the event loop is blocked', async () => {
-  await using locks = await connect(`sqlite:${join(newFolder('permits'), 'leases.db')}`, { ttl: 1_000 })
+  await using locks = await connect(`sqlite:${join(newFolder('permits'), 'leases.db')}`, { ttl: 2_000 })
   const semaphore = locks.semaphore('api', { limit: 3 })
   const permit = await semaphore.acquire({ permits: 2, heartbeat: 'thread', livenessLimit: 20_000 })
-  block(2_500)
+  block(4_500)
   permit.assertHeld()
   expect(await semaphore.tryAcquire({ permits: 2 })).toBeUndefined()
   const third = await semaphore.tryAcquire()

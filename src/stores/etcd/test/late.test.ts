@@ -119,9 +119,9 @@ describe('an answer of a leader that was replaced', () => {
   test('does not count for a claim that asks again, nor for a waiter that is served', async () => {
     const claim = claimOf(name())
     await hold(store, claim)
-    const waiter = claimOf(claim.name, { queue: true, ttl: 1_000 })
+    const waiter = claimOf(claim.name, { queue: true, ttl: 3_000 })
     await store.acquire(waiter, signal)
-    await sleep(200) // one that was kept alive less than a tenth of its ttl ago is not again
+    await sleep(400) // one that was kept alive less than a tenth of its ttl ago is not again
     ageKeepalives()
     expect(await failureOf(store.acquire(claim, signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     await other.release(claim, signal)

@@ -35,7 +35,7 @@ test('a program that never closes its locks ends, although it held and waited', 
 
 test('a program that waits for a lease does not end before', async () => {
   await using store = storeOf([server])
-  await hold(store, claimOf('held', { ttl: 1_000 }))
+  await hold(store, claimOf('held', { ttl: 2_000 }))
   const { code, stdout } = await run(`
     const lease = await locks.acquire('held')
     await lease.release()

@@ -55,7 +55,7 @@ test('tokens of names whose rows were deleted never fall, although the clock is 
 test.each([false, true])(
   'a lease lasts no longer than its ttl once another asks, after the clock was set back (asked for again: %s)',
   async isAskedAgain => {
-    const claim = claimOf(`long ${isAskedAgain}`, { ttl: 600 })
+    const claim = claimOf(`long ${isAskedAgain}`, { ttl: 2_000 })
     const token = await hold(store, claim)
     clock.jumpWall(-HOUR)
     if (isAskedAgain) expect(await hold(store, claim)).toBe(token)
@@ -63,7 +63,7 @@ test.each([false, true])(
     const next = claimOf(claim.name, { queue: true })
     expect(await acquire(store, next)).toMatchObject({ held: false })
     await until('it is passed on', async () => (await acquire(store, next)).held)
-    expect(performance.now() - asked).toBeGreaterThan(500)
+    expect(performance.now() - asked).toBeGreaterThan(1_900)
   },
 )
 

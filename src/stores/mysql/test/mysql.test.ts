@@ -96,21 +96,23 @@ test.each([
   [
     'a row',
     "insert into holdfast_lease (name, owner, note, token, ttl, expires, stamp) values ('new row', '', '', 0, 0, 0, 1)",
-    claimOf('new row', { ttl: 2_000 }),
+    claimOf('new row', { ttl: 9_000 }),
   ],
   [
     'the position of a waiter',
     "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0)",
-    claimOf('queue', { id: 'waiter', queue: true, ttl: 2_000 }),
+    claimOf('queue', { id: 'waiter', queue: true, ttl: 9_000 }),
   ],
 ])('a transaction that has inserted %s holds up that name alone', async (what, statement, stuck) => {
   await using store = storeAt(server.url())
   await acquire(store, claimOf('queue'))
   await using _foreign = await transaction(server, statement)
-  const began = performance.now()
-  const refused = failureOf(acquire(store, stuck))
+  let isRefused = false
+  const refused = failureOf(acquire(store, stuck)).finally(() => {
+    isRefused = true
+  })
   await Promise.all(Array.from({ length: 20 }, (_, index) => hold(store, claimOf(`free ${index} of ${what}`))))
-  expect(performance.now() - began).toBeLessThan(500)
+  expect(isRefused).toBe(false)
   expect(await refused).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringMatching(/is locked/) })
 })
 
@@ -149,13 +151,15 @@ test('a waiter that was served while its position was locked is shown once, and 
 
 test('a row that somebody has locked is neither granted nor renewed, and nobody waits for it', async () => {
   await using store = storeAt(server.url())
-  const claim = claimOf('locked', { ttl: 2_000 })
+  const claim = claimOf('locked', { ttl: 3_000 })
   const token = await hold(store, claim)
   {
     await using _foreign = await transaction(server, "select * from holdfast_lease where name = 'locked' for update")
     const renewal = failureOf(store.renew(claim, signal))
     await hold(store, claimOf('not locked'))
-    expect(await renewal).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+    // The last try may find the lock, or be refused as too late.
+    const code = expect.stringMatching(/^(STORE_UNAVAILABLE|OUTCOME_UNKNOWN)$/)
+    expect(await renewal).toMatchObject({ code, retryable: true })
     expect(await acquire(store, claimOf('locked'))).toMatchObject({ held: false })
   }
   expect(await store.renew({ ...claim, ttl: 10_000 }, signal)).toMatchObject({ token })
@@ -290,7 +294,7 @@ test('a process that gives up on a server that does not answer ends at once', as
   const began = performance.now()
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--input-type=module', '-e', script])
   const elapsed = performance.now() - began
-  expect(elapsed - Number(stdout)).toBeLessThan(1_500)
+  expect(elapsed - Number(stdout)).toBeLessThan(5_000)
   hanging.close()
 })
 

@@ -79,7 +79,7 @@ test('a claim that is paused before its write is refused if it was withdrawn mea
 })
 
 test('a request that is paused before its write for longer than its limit changes nothing', async () => {
-  const [renewed, free] = [claimOf('renewed late', { ttl: 900 }), claimOf('free', { ttl: 900 })]
+  const [renewed, free] = [claimOf('renewed late', { ttl: 3_000 }), claimOf('free', { ttl: 3_000 })]
   await hold(other, renewed)
   await other.release(claimOf(free.name), signal)
   for (const [verb, claim] of [
@@ -90,7 +90,7 @@ test('a request that is paused before its write for longer than its limit change
     const outcome = failureOf(store[verb](claim, signal))
     await paused()
     const [before] = await look(other, { name: claim.name })
-    await new Promise(resolve => setTimeout(resolve, 320)) // a third of the ttl
+    await new Promise(resolve => setTimeout(resolve, 1_050)) // a third of the ttl
     resume()
     expect(await outcome).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     const [after] = await look(other, { name: claim.name })
@@ -127,7 +127,7 @@ test('a break that is paused before its write takes the name from no later holde
 })
 
 test('a lease that is renewed in the middle of a read is not taken for one from before the clock was set back', async () => {
-  const claim = claimOf('renewed', { ttl: 1_000 })
+  const claim = claimOf('renewed', { ttl: 3_000 })
   await hold(other, claim)
   let isArmed = true
   const stream = (): Socket => {
@@ -138,7 +138,7 @@ test('a lease that is renewed in the middle of a read is not taken for one from 
       if (!isArmed || !text.includes('union all')) return write(data as Buffer)
       isArmed = false
       // The server is slow after the first of its three parts.
-      const slow = text.replace('union all', "union all select 2, '', '', '', '', sleep(0.6), 0, 0, 0 union all")
+      const slow = text.replace('union all', "union all select 2, '', '', '', '', sleep(1.5), 0, 0, 0 union all")
       const packet = Buffer.from(`12345${slow}`, 'latin1')
       packet.writeUInt32LE(slow.length + 1)
       packet[4] = 3 // COM_QUERY
@@ -149,7 +149,7 @@ test('a lease that is renewed in the middle of a read is not taken for one from 
   await using store = mysql(createPool({ uri: server.url(), stream }))
   const asked = acquire(store, claimOf('renewed', { ttl: 10_000 }))
   await until('it reads', () => !isArmed)
-  await new Promise(resolve => setTimeout(resolve, 300))
+  await new Promise(resolve => setTimeout(resolve, 500))
   const sent = performance.now()
   await other.renew(claim, signal)
   expect(await asked).toMatchObject({ held: false })

@@ -87,10 +87,10 @@ test('passes on the names of an unresponsive holder after the timeout of its con
 })
 
 test('releases a lease that is not renewed at the end of its ttl, while others continue', async () => {
-  const locks = createLocks(storeOf(), { ttl: 2_000 })
+  const locks = createLocks(storeOf(), { ttl: 6_000 })
   await using other = storeOf()
   const kept = await locks.acquire('kept')
-  const fixed = await locks.acquire('fixed', { heartbeat: false, ttl: 400 })
+  const fixed = await locks.acquire('fixed', { heartbeat: false, ttl: 1_500 })
   const claim = claimOf('fixed', { ttl: 300 })
   await until('it is passed on', async () => (await acquire(other, claim)).held)
   expect(() => fixed.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))

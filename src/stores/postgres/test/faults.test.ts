@@ -29,7 +29,7 @@ test('leases survive a restart of the server after a stop or a kill', async () =
 })
 
 test('leases survive, and waiters are woken, while all connections are repeatedly terminated', async () => {
-  const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 1_500 }))
+  const [one, two] = [0, 1].map(() => createLocks(storeAt(server.url()), { ttl: 5_000 }))
   const lease = await one?.acquire('terminated')
   const waiting = two?.acquire('terminated')
   for (let turn = 0; turn < 20; turn += 1) {

@@ -68,7 +68,7 @@ test('a guard refuses a holder whose lease is over, was released, or was broken'
 })
 
 test('a holder is notified in time when its row is locked', async () => {
-  const locks = createLocks(storeAt(server.url()), { ttl: 400 })
+  const locks = createLocks(storeAt(server.url()), { ttl: 1_500 })
   const lease = await locks.acquire('locked')
   const locked = await transaction(server, 'select from holdfast.lease where name = $1 for update', [lease.name])
   await until('the signal aborts', () => lease.signal.aborted)

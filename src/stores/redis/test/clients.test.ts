@@ -152,7 +152,7 @@ test('uses a pool of node-redis itself, and waiters poll', async () => {
 
 test('reads answers of a client that returns bytes', async () => {
   const addresses = [{ host, port: server.port }]
-  const glide = await GlideClient.createClient({ addresses, defaultDecoder: Decoder.Bytes })
+  const glide = await GlideClient.createClient({ addresses, defaultDecoder: Decoder.Bytes, requestTimeout: 2_000 })
   const mapped = createClient({
     socket: { host, port: server.port },
     commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } },

@@ -64,7 +64,7 @@ test('S10: scripts of redis touch only the keys that they declare', async () => 
     await using locks = createLocks(store, { ttl: 10_000 })
     await everything(locks)
     expect(await store.release(claimOf('unknown'), signal)).toBe('gone')
-    const [lapsing, holder] = [claimOf('lapsing', { queue: true, ttl: 100 }), claimOf('lapsing')]
+    const [lapsing, holder] = [claimOf('lapsing', { queue: true, ttl: 1_000 }), claimOf('lapsing')]
     await hold(store, holder)
     await acquire(store, lapsing)
     await until(

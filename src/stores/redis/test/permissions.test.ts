@@ -58,7 +58,11 @@ const clients: Record<string, As> = {
   },
   async glide(username, password = secret) {
     const addresses = [{ host, port: server.port }]
-    const client = await GlideClient.createClient({ addresses, credentials: { username, password } })
+    const client = await GlideClient.createClient({
+      addresses,
+      credentials: { username, password },
+      requestTimeout: 2_000,
+    })
     return { client, close: () => client.close() }
   },
 }

@@ -50,7 +50,7 @@ describe.each(Object.entries(setup))('%s', (_, start) => {
   })
 
   test('a program that waits for a lease does not end before', async () => {
-    const claim = claimOf('held', { ttl: 700 })
+    const claim = claimOf('held', { ttl: 2_000 })
     await using store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
     await hold(store, claim)
     const { code, stdout } = await run(`
@@ -153,9 +153,9 @@ test('a client whose clock is in the year 2100 corrupts no token and loses no le
       ${setup.ioredis}
       import { createLocks } from 'ROOT/src/index.ts'
       import { redis } from 'ROOT/src/stores/redis/index.ts'
-      const locks = createLocks(redis(client), { ttl: 600 })
+      const locks = createLocks(redis(client), { ttl: 2_000 })
       const lease = await locks.acquire('century')
-      await new Promise(resolve => setTimeout(resolve, 900)) // more than its ttl
+      await new Promise(resolve => setTimeout(resolve, 2_500)) // more than its ttl
       lease.assertHeld()
       await lease.release()
       await locks.close()

@@ -128,7 +128,7 @@ const mixtures = kinds.flatMap((first, at) => [
 test('any mixture of dead nodes is reported node by node, until they answer', { timeout: 60_000 }, async () => {
   const password = 's3cr@t'
   await using nodes = await startNodes(3, () => ({ password }))
-  const locks = createLocks(await nodes.connected({ ...IMPATIENT, nodeTimeout: 200 }), { ttl: TTL })
+  const locks = createLocks(await nodes.connected({ ...IMPATIENT, nodeTimeout: 400 }), { ttl: 3 * TTL })
   expect(mixtures).toHaveLength(4 + 10 + 20)
   for (const [round, mixture] of mixtures.entries()) {
     const what = mixture.join(', ')

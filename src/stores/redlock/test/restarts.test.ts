@@ -172,7 +172,7 @@ test.concurrent('trusted nodes serve at once after a restart with an append-only
 describe.concurrent('a lease that is renewed', () => {
   test('outlives the restart of every node, one after the other, without data', async () => {
     await using nodes = await startNodes(5)
-    const locks = createLocks(await nodes.connected(), { ttl: 1_500 })
+    const locks = createLocks(await nodes.connected(), { ttl: 3_000 })
     const rival = createLocks(await nodes.connected())
     const lease = await locks.acquire('a')
     for (const server of nodes.servers) {

@@ -232,7 +232,7 @@ test.concurrent('a waiter that gives up leaves no position in any queue', async 
   const lease = await locks.acquire('a')
   const controller = new AbortController()
   const attempts = Promise.allSettled([
-    locks.acquire('a', { wait: 100 }),
+    locks.acquire('a', { wait: 1_000 }),
     locks.acquire('a', { signal: controller.signal }),
   ])
   await until('they wait', async () => (await waiters(locks, 'a')) > 0)

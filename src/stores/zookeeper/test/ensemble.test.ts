@@ -156,7 +156,7 @@ test('unresponsive endpoints are skipped', async () => {
   await refusing.refuse()
   for (let round = 0; round < 5; round += 1) {
     await using store = storeOf([silent, refusing, ensemble.servers[1] as ZooKeeperServer])
-    await hold(store, claimOf(`half-${round}`, { ttl: 1_000 }))
+    await hold(store, claimOf(`half-${round}`, { ttl: 3_000 }))
   }
 })
 

@@ -255,7 +255,7 @@ test('a heartbeat in a thread renews while the event loop is blocked', async () 
 
 test('a program that waits ends when it was served, although it never closes its locks', async () => {
   await using store = storeOf(server)
-  await hold(store, claimOf('waited', { ttl: 700 }))
+  await hold(store, claimOf('waited', { ttl: 2_000 }))
   const program = `
     import { connect } from '${ROOT}/src/index.ts'
     const locks = await connect('zookeeper://127.0.0.1:${server.port}')

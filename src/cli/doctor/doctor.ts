@@ -1,4 +1,5 @@
 import { engineOf } from '../../engines.ts'
+import { LeaseError } from '../../index.ts'
 import { COMMON, parse, seeHelp } from '../arguments.ts'
 import { Usage } from '../failure.ts'
 import { Output, paint, printable } from '../output.ts'
@@ -47,8 +48,10 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>): Prom
   try {
     return await Promise.race([check(signal), late])
   } catch (error) {
+    if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // says nothing about the store
     const what = `the checks ended early: ${error instanceof Error ? error.message : String(error)}`
-    return [problem('unchecked', what, 'other findings may be missing', 'fix what the message says, then run it again')]
+    const advice = 'start the server, correct the URL, or do what the message says; then run doctor again'
+    return [problem('unchecked', what, 'other findings may be missing', advice)]
   }
 }
 

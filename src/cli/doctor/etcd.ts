@@ -1,6 +1,6 @@
-import { gatewayOf } from '../../stores/etcd/index.ts'
+import { type EtcdOptions, gatewayOf } from '../../stores/etcd/index.ts'
 import { optionsAt } from '../../stores/etcd/open.ts'
-import { type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+import { answersOf, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
 interface Status {
   readonly version?: string
@@ -11,14 +11,21 @@ interface Status {
 /** Checks the etcd cluster of a URL. Rejects if no server answers. `signal` ends the checks. */
 export async function checkEtcd(url: string, signal: AbortSignal): Promise<Finding[]> {
   const options = optionsAt(url)
+  const { endpoints = [] } = options
+  const ask = (endpoint: string): Promise<Status> => statusOf({ ...options, endpoints: [endpoint] }, signal)
+  const { answers, servers } = await answersOf(endpoints, endpoint => endpoint, ask)
+  const { version: is = 'unknown' } = answers[0]
+  const alarms = [...new Set(answers.flatMap(({ errors = [] }) => errors))]
+  const hosts = endpoints.map(endpoint => endpoint.replace(/:\d+$/, ''))
+  return [servers, tlsFinding(hosts, options.tls !== undefined), version(is), alarm(alarms)]
+}
+
+async function statusOf(options: EtcdOptions, signal: AbortSignal): Promise<Status> {
   const gateway = gatewayOf(options)
   const close = (): void => gateway.close() // requests in flight reject
   signal.addEventListener('abort', close)
   try {
-    const { version: is = 'unknown', errors = [] } = await gateway.ask<Status>('maintenance/status', {})
-    const hosts = options.endpoints ?? []
-    const [host = ''] = hosts.map(endpoint => endpoint.replace(/:\d+$/, ''))
-    return [tlsFinding(host, options.tls !== undefined), version(is), alarm(errors)]
+    return await gateway.ask<Status>('maintenance/status', {})
   } finally {
     signal.removeEventListener('abort', close)
     gateway.close()

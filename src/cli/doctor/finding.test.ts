@@ -19,6 +19,14 @@ test('a connection to another machine needs TLS', () => {
     expect(tlsFinding(host, isEncrypted)).toMatchObject({ level: 'ok' })
 })
 
+test('each server of a cluster needs TLS, not only the first', () => {
+  expect(tlsFinding(['127.0.0.1', 'etcd-2.internal'], false)).toMatchObject({
+    level: 'warning',
+    what: 'the connection to etcd-2.internal does not use TLS',
+  })
+  expect(tlsFinding(['127.0.0.1', '::1'], false)).toMatchObject({ level: 'ok' })
+})
+
 test('a version that is not tested is a warning', () => {
   const all = [etcd('3.6.1'), etcd('2.3.8'), zookeeper('3.6.4'), mysql('8.4.2'), mysql('11.4.3-MariaDB-log')]
   expect(all.map(({ level }) => level)).toEqual(all.map(() => 'warning'))

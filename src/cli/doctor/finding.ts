@@ -33,10 +33,33 @@ export function clockFinding(server: number, sent: number, received: number): Fi
   return ok('clock', `the clock of the server is ${Math.abs(ahead)} ms ${side} the clock of this machine`)
 }
 
-/** `isEncrypted`: does the connection use TLS? A connection within this machine needs none. */
-export function tlsFinding(host: string, isEncrypted: boolean): Finding {
+/** `isEncrypted`: does the connection use TLS? A connection within this machine needs none. `hosts`: of all servers. */
+export function tlsFinding(hosts: string | readonly string[], isEncrypted: boolean): Finding {
   if (isEncrypted) return ok('tls', 'the connection uses TLS')
-  if (/^(localhost|127\.[\d.]+|\[?::1\]?|\/.*|%2F.*|)$/i.test(host)) return ok('tls', 'the server is on this machine')
+  const local = /^(localhost|127\.[\d.]+|\[?::1\]?|\/.*|%2F.*|)$/i
+  const host = [hosts].flat().find(each => !local.test(each))
+  if (host === undefined) return ok('tls', 'the server is on this machine')
   const why = 'others on the network can read and change leases, and read the password'
   return warning('tls', `the connection to ${host} does not use TLS`, why, 'use TLS to servers on other machines')
+}
+
+/** One answer from each server, by its address. Rejects, as the first server did, if none answered. */
+export async function answersOf<Server, Answer>(
+  servers: readonly Server[],
+  nameOf: (server: Server) => string,
+  ask: (server: Server) => Promise<Answer>,
+): Promise<{ answers: [Answer, ...Answer[]]; servers: Finding }> {
+  const settled = await Promise.allSettled(servers.map(ask))
+  const answers = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
+  const [first, ...others] = answers
+  if (first === undefined) throw settled.map(each => (each as PromiseRejectedResult).reason)[0]
+  const silent = servers.filter((_, i) => settled[i]?.status === 'rejected').map(nameOf)
+  return { answers: [first, ...others], servers: serversFinding(servers.length, silent) }
+}
+
+function serversFinding(all: number, silent: readonly string[]): Finding {
+  if (silent.length === 0) return ok('servers', `each server of the URL answers (${all})`)
+  const what = `${silent.join(' and ')} did not answer`
+  const why = 'fewer servers may fail from now on until no lease can be acquired or renewed'
+  return warning('servers', what, why, 'start the server, or correct its address')
 }

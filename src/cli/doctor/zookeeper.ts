@@ -7,7 +7,10 @@ import { optionsAt } from '../../stores/zookeeper/open.ts'
 import { closeSession } from '../../stores/zookeeper/protocol.ts'
 import { type Ensemble, LONGEST_SESSION } from '../../stores/zookeeper/session.ts'
 import { formatDuration } from '../duration.ts'
-import { type Finding, ok, tlsFinding, warning } from './finding.ts'
+import { answersOf, type Finding, ok, tlsFinding, warning } from './finding.ts'
+
+type Server = Ensemble['servers'][number]
+type Way = Omit<Ensemble, 'servers'>
 
 /** Milliseconds for each question. */
 const PATIENCE = 2_000
@@ -18,38 +21,36 @@ const TTL = 10_000
 /** Checks the ZooKeeper servers of a URL. Rejects if none answers. `signal` ends the checks. */
 export async function checkZooKeeper(url: string, signal: AbortSignal): Promise<Finding[]> {
   const ensemble = ensembleOf(optionsAt(url))
-  const [shortest, longest] = [await granted(ensemble, 1), await granted(ensemble, LONGEST_SESSION)]
+  const { servers, ...way } = ensemble
+  const nameOf = ({ host, port }: Server): string => `${host}:${port}`
+  const asked = await answersOf(servers, nameOf, async server => {
+    const shortest = await granted(server, way, 1)
+    return { server, shortest, longest: await granted(server, way, LONGEST_SESSION) }
+  })
   signal.throwIfAborted()
-  const [{ host } = { host: '' }] = ensemble.servers
+  const [{ server, shortest, longest }] = asked.answers
+  const hosts = servers.map(({ host }) => host)
   return [
-    tlsFinding(host, ensemble.tls !== undefined),
-    version(await versionOf(ensemble).catch(() => undefined)),
+    asked.servers,
+    tlsFinding(hosts, way.tls !== undefined),
+    version(await versionOf(server, way).catch(() => undefined)),
     sessions(shortest, longest),
-    access(ensemble.auth !== undefined),
+    access(way.auth !== undefined),
   ]
 }
 
-/** How long a session lasts for which `wanted` ms are asked. The first server that answers decides. */
-async function granted({ servers, ...way }: Ensemble, wanted: number): Promise<number> {
+/** How long a session lasts for which `wanted` ms are asked. */
+async function granted(server: Server, way: Way, wanted: number): Promise<number> {
   const handshake = { timeout: wanted, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
-  let last: unknown
-  for (const server of servers) {
-    try {
-      const connection = await Connection.open(server, way, handshake, PATIENCE)
-      await connection.send(closeSession()).catch(() => {})
-      connection.end(new Error('done'))
-      return connection.timeout
-    } catch (error) {
-      last = error
-    }
-  }
-  throw last
+  const connection = await Connection.open(server, way, handshake, PATIENCE)
+  await connection.send(closeSession()).catch(() => {})
+  connection.end(new Error('done'))
+  return connection.timeout
 }
 
 /** The command `srvr`, which servers allow by default. */
-async function versionOf({ servers: [server], tls }: Ensemble): Promise<string | undefined> {
-  const target = { host: server?.host ?? '', port: server?.port ?? 0 }
-  const socket = tls ? connectTls({ ...tls, ...target }) : connectTcp(target)
+async function versionOf({ host, port }: Server, { tls }: Way): Promise<string | undefined> {
+  const socket = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port })
   socket.setTimeout(PATIENCE, () => socket.destroy(new Error('no answer')))
   socket.write('srvr')
   const [, version] = /^Zookeeper version: ([\d.]+)/.exec(await text(socket)) ?? []

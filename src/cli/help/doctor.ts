@@ -6,7 +6,7 @@ export const DOCTOR: CommandHelp = {
   summary: 'Finds what makes leases unsafe or slow',
   text: [
     'Acquires and releases a name of its own, then checks the settings of the store. Prints one line for each finding: ok, warning or problem, an id, and what to do. It changes no other name.',
-    'Every store gets the trial with a name. Settings are checked for Redis, PostgreSQL and SQLite.',
+    'docs/operations/doctor.md lists the findings of each store.',
   ],
   examples: [
     ['holdfast doctor --store redis://cache:6379'],
@@ -17,6 +17,8 @@ export const DOCTOR: CommandHelp = {
   exitCodes: [
     ['0', 'Nothing was found'],
     ['1', 'There are warnings'],
-    ['2', 'There are problems'],
+    ['2', 'There are problems; also: the store is not available'],
+    ['64', 'Wrong usage'],
+    ['69', 'The driver of the store is not available'],
   ],
 }

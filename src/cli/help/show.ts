@@ -29,7 +29,7 @@ export const TOP: CommandHelp = {
   summary: 'Shows holders and waiters on a live screen',
   text: [
     'Shows all names on a live screen, those with the most trouble first: holders that may be stuck, names that were just taken over, and long waits. Enter opens one name.',
-    'Without a terminal, or with --json, it looks once and prints what it saw.',
+    'Without a terminal, with TERM=dumb or --json it looks once and prints what it saw.',
   ],
   examples: [
     ['holdfast top --store redis://cache:6379'],

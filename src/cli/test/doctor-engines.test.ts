@@ -63,10 +63,11 @@ describe('holdfast doctor over etcd', () => {
 
   afterAll(() => server.stop())
 
-  test('finds nothing, and then an alarm', async () => {
+  test('finds nothing, then a server that is down, and then an alarm', async () => {
     const url = `etcd://${server.host}:${server.port}`
-    const levels = { lease: 'ok', tls: 'ok', version: 'ok', 'etcd-alarm': 'ok' }
+    const levels = { lease: 'ok', servers: 'ok', tls: 'ok', version: 'ok', 'etcd-alarm': 'ok' }
     expect(await doctor(url)).toEqual({ code: 0, levels })
+    expect(await doctor(`${url},${server.host}:1`)).toEqual({ code: 1, levels: { ...levels, servers: 'warning' } })
     const body = JSON.stringify({ action: 'ACTIVATE', alarm: 'NOSPACE' })
     await fetch(`http://${server.host}:${server.port}/v3/maintenance/alarm`, { method: 'POST', body })
     expect(await doctor(url)).toMatchObject({ code: 2, levels: { lease: 'problem', 'etcd-alarm': 'problem' } })
@@ -85,7 +86,9 @@ describe('holdfast doctor over ZooKeeper', () => {
   test('finds the version, the limits of sessions and who may change leases', async () => {
     const { levels } = await doctor(`zookeeper://${server.host}:${server.port}`)
     expect(levels).toMatchObject({ lease: 'ok', tls: 'ok', version: 'ok', 'zookeeper-acl': 'ok' })
-    expect(levels).toHaveProperty('zookeeper-sessions')
+    expect(levels).toMatchObject({ servers: 'ok', 'zookeeper-sessions': 'ok' })
+    const down = await doctor(`zookeeper://${server.host}:${server.port},${server.host}:1`)
+    expect(down.levels).toMatchObject({ lease: 'ok', servers: 'warning' })
   })
 })
 

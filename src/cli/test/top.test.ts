@@ -75,6 +75,24 @@ test('a lease is broken only after its name was typed', async () => {
   expect((await ours('alice').inspect('nightly')).holder).toBeUndefined()
 })
 
+test('a name longer than the screen is wide can be read, pasted and broken; what is pasted presses no keys', async () => {
+  const name = `${'long-'.repeat(50)}end`
+  await ours('alice').acquire(name)
+  await using tmux = await shown({ columns: 60 })
+  const paste = async (text: string): Promise<void> => {
+    await tmux.call('set-buffer', text)
+    await tmux.call('paste-buffer', '-p')
+  }
+  await tmux.shows('alice')
+  await paste('q\n')
+  await tmux.press('b')
+  expect((await tmux.shows('To break')).replaceAll('\n', '')).toContain(`To break ${name}, type its name.`)
+  await paste(`${name}\n`)
+  expect(await tmux.shows('long-end_')).toContain('Name: …')
+  await tmux.press('Enter')
+  await tmux.shows('is free. Its next token')
+})
+
 test('a filter finds names, owners and notes, and is typed and left by keys', async () => {
   await ours('alice').acquire('export')
   await ours('alice').acquire('import', { note: 'of prices' })

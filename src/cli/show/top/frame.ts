@@ -4,7 +4,7 @@ import { printable } from '../../output.ts'
 import { chosenColumns } from './columns.ts'
 import { nameLines } from './name.ts'
 import type { State } from './state.ts'
-import { filled, type Line, type Run } from './text.ts'
+import { endOf, filled, type Line, type Run, wrapped } from './text.ts'
 
 /** What is not of the state. */
 export interface Surroundings {
@@ -31,18 +31,21 @@ const KEYS: readonly (readonly [key: string, effect: string])[] = [
 /** Columns: with fewer, two keys are not named. */
 const NARROW = 60
 
+/** Rows: with fewer, only the answer is above the names. */
+const SHORT = 8
+
 /** The whole screen. */
 export function frame(state: State, around: Surroundings): Line[] {
   const { columns, rows } = around
-  const head = headOf(state, around)
-  const foot = [status(state), footer(state, columns)]
+  const head = rows < SHORT ? headOf(state, around).slice(1, 2) : headOf(state, around)
+  const foot = [...status(state, columns), footer(state, columns)]
   const space = Math.max(0, rows - head.length - foot.length)
   const body = state.opened === undefined ? list(state, space, columns) : nameLines(state, around, space)
   const lines: Line[] = [...head, ...body.slice(0, space)]
   while (lines.length < rows - foot.length) lines.push([])
-  return [...lines, ...foot]
-    .slice(0, rows)
-    .map(line => line.map(([text, style = 'plain']): Run => [printable(text), style]))
+  return [...lines.slice(0, Math.max(0, rows - foot.length)), ...foot.slice(-rows)].map(line =>
+    line.map(([text, style = 'plain']): Run => [printable(text), style]),
+  )
 }
 
 /** All names as text, for a file or a pipe. */
@@ -116,26 +119,27 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
   return [title, ...lines]
 }
 
-/** What the chosen row or the last key says. */
-function status({ prompt, message, opened, rows, chosen }: State): Line {
+/** What the chosen row or the last key says. Whoever must type a name sees all of it. */
+function status({ prompt, message, opened, rows, chosen }: State, columns: number): Line[] {
+  const lines = (text: string): Line[] => wrapped(printable(text), columns).map(line => [[line, 'warn']])
   if (prompt?.kind === 'break')
-    return [[`To break ${prompt.title}, type its name. Its holder may work until its next renewal.`, 'warn']]
-  if (message) return [[message, 'warn']]
+    return lines(`To break ${prompt.title}, type its name. Its holder may work until its next renewal.`)
+  if (message) return lines(message)
   const row = opened === undefined ? rows[chosen] : undefined
-  return [[row?.troubles.join('. ') ?? '', 'bad']]
+  return [[[row?.troubles.join('. ') ?? '', 'bad']]]
 }
 
 function footer({ prompt, filter, opened }: State, columns: number): Line {
-  if (prompt?.kind === 'break')
+  if (prompt) {
+    const start = prompt.kind === 'break' ? 'Name: ' : '/'
+    const hint = `   Enter: ${prompt.kind === 'break' ? 'break   Esc: keep' : 'done   Esc: show all'}`
+    const space = columns - start.length - 1
+    const text = printable(prompt.text)
     return [
-      [`Name: ${prompt.text}_`, 'bold'],
-      ['   Enter: break   Esc: keep', 'dim'],
+      [`${start}${endOf(text, space < 2 * hint.length ? space : space - hint.length)}_`, 'bold'],
+      [hint, 'dim'],
     ]
-  if (prompt)
-    return [
-      [`/${prompt.text}_`, 'bold'],
-      ['   Enter: done   Esc: show all', 'dim'],
-    ]
+  }
   const fitting = columns < NARROW ? KEYS.filter(([key]) => key !== '↑↓' && key !== 'p') : KEYS
   const keys = opened === undefined ? fitting : [['Esc', 'back'] as const, ...KEYS.slice(3)]
   return [

@@ -1,12 +1,22 @@
 import { isSlotOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
+import { printable } from '../../output.ts'
 import { title } from '../title.ts'
 import { ageOf, bar } from './columns.ts'
 import type { State } from './state.ts'
-import type { Line } from './text.ts'
+import { type Line, wrapped } from './text.ts'
 
-/** The screen of one name: its holder, its queue, its slots, its nodes, and the holders before. */
-export function nameLines(state: State, { nodes }: { readonly nodes: readonly string[] }, space: number): Line[] {
+/** What is not of the state. */
+interface Surroundings {
+  readonly columns: number
+  readonly nodes: readonly string[]
+}
+
+/** Columns of what a value is. */
+const FACT = 10
+
+/** The screen of one name: its holder, its queue, its slots, its nodes, and the holders before. Nothing is cut. */
+export function nameLines(state: State, { columns, nodes }: Surroundings, space: number): Line[] {
   const row = state.openedRow
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
@@ -23,10 +33,10 @@ export function nameLines(state: State, { nodes }: { readonly nodes: readonly st
       ]
     : [['Holder', 'none']]
   const at = state.look?.at ?? 0
-  const sections: Line[] = [
+  const parts: Line[] = [
     [[row.title, 'bold']],
     ...troubles.map((text): Line => [[`! ${text}`, 'bad']]),
-    ...facts.map(([fact, value]): Line => [[fact.padEnd(10), 'dim'], [value]]),
+    ...facts.map(([fact, value]): Line => [[fact.padEnd(FACT), 'dim'], [value]]),
     ...section(
       'Slots',
       slots.map(slot => `${slot.title}: ${slot.held?.owner ?? 'free'}`),
@@ -45,6 +55,7 @@ export function nameLines(state: State, { nodes }: { readonly nodes: readonly st
       holds.map(({ owner, token, from, to }) => `${time(from)} to ${time(to)}  ${owner}, token ${token}`),
     ),
   ]
+  const sections = parts.flatMap(line => wholeOf(line, columns))
   if (sections.length <= space) return sections
   return [...sections.slice(0, space - 1), [[`… ${sections.length - space + 1} more lines`, 'dim']]]
 }
@@ -53,4 +64,13 @@ function section(title: string, lines: readonly string[], empty?: string): Line[
   if (lines.length === 0 && empty === undefined) return []
   const all = lines.length > 0 ? lines : [empty ?? '']
   return [[], [[title, 'bold']], ...all.map((line): Line => [[`  ${line}`]])]
+}
+
+/** The last part of the line goes on in further lines, below its begin. */
+function wholeOf(line: Line, columns: number): Line[] {
+  const [text, style = 'plain'] = line.at(-1) ?? ['']
+  const before = line.slice(0, -1)
+  const indent = before.length * FACT
+  const parts = wrapped(printable(text), Math.max(1, columns - indent))
+  return parts.map((part, index) => [...(index === 0 ? before : [[' '.repeat(indent)] as const]), [part, style]])
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Screen } from './screen.ts'
-import { filled, type Line, widthOf } from './text.ts'
+import { endOf, filled, type Line, widthOf, wrapped } from './text.ts'
 
 const lines: Line[] = [[['nightly', 'bold'], [' 9.9 s']], [['free', 'dim']]]
 
@@ -32,6 +32,16 @@ test('a wide character takes two columns, also where it replaces or is replaced'
   expect(screen.draw([[['abc']]], 4, 1)).toBe('\x1b[?2026h\x1b[1;1H\x1b[0mabc\x1b[0m\x1b[?2026l')
 })
 
+test('where terminals differ about columns, a line is written anew and each part is put in its place', () => {
+  expect(['ｱ', '￥', '㊗', '\u0301', 'क्षि', 'e\u0301'].map(widthOf)).toEqual([1, 2, 2, 1, 2, 1])
+  const screen = new Screen(true)
+  expect(screen.draw([[['क्षि b']]], 6, 1)).toMatch(/क्षि\S*\[1;4Hb/)
+  expect(screen.draw([[['🔒b']]], 6, 1)).toMatch(/🔒\S*\[1;3Hb/)
+  expect(screen.draw([[['abcdef']]], 6, 1)).toBe(
+    '\x1b[?2026h\x1b[1;1H\x1b[0m\x1b[2K\x1b[1;1H\x1b[0mabcdef\x1b[0m\x1b[?2026l',
+  )
+})
+
 test('without colours a style is bold, dim or inverse only', () => {
   const styles: Line = [
     ['a', 'bold'],
@@ -47,5 +57,19 @@ test('without colours a style is bold, dim or inverse only', () => {
 test('a text is filled or cut to its columns', () => {
   expect([filled('ab', 4), filled('abcd', 4), filled('abcde', 4), filled('批批批', 4), filled('ab', 0)]).toEqual([
     ...['ab  ', 'abcd', 'abc…', '批… ', ''],
+  ])
+})
+
+test('a text is wrapped, or its end is shown', () => {
+  expect([wrapped('abcde', 2), wrapped('', 2), wrapped('批b批', 2)]).toEqual([
+    ['ab', 'cd', 'e'],
+    [''],
+    ['批', 'b', '批'],
+  ])
+  expect([endOf('abcd', 4), endOf('abcde', 4), endOf('批批批', 4), endOf('ab', 0)]).toEqual([
+    'abcd',
+    '…cde',
+    '…批',
+    '…',
   ])
 })

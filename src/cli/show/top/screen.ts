@@ -10,13 +10,16 @@ const CODES: Record<Style, readonly [plain: string, colour: string]> = {
   chosen: ['0;7', '0;7'],
 }
 
-/** One column. Of a wide character the first has it, and the second is empty. */
+/** One column. Of a wide character the first has it, and the others are empty. */
 interface Cell {
   readonly text: string
   readonly style: Style
 }
 
 const BLANK: Cell = { text: ' ', style: 'plain' }
+
+/** Terminals differ in the columns that these take: clusters of characters, and emoji. */
+const isUnsure = ({ text }: Cell): boolean => text.length > 1
 
 /** What a terminal shows, and the text that changes it to what it should show. */
 export class Screen {
@@ -40,8 +43,7 @@ export class Screen {
     const next = Array.from({ length: rows }, (_, row) => cellsOf(lines[row] ?? [], columns))
     const isNew = columns !== this.#columns || rows !== this.#shown.length
     let text = isNew ? '\x1b[0m\x1b[2J' : ''
-    for (const [row, cells] of next.entries())
-      text += this.#change(row, (isNew ? undefined : this.#shown[row]) ?? [], cells)
+    for (const [row, cells] of next.entries()) text += this.#change(row, isNew ? [] : (this.#shown[row] ?? []), cells)
     this.#shown = next
     this.#columns = columns
     // A terminal that knows synchronized output (DECSET 2026) shows all of it at once; others ignore the codes.
@@ -52,17 +54,26 @@ export class Screen {
     let text = ''
     let style: Style | undefined
     let at = -1
+    let known = before
+    if ((before.some(isUnsure) || cells.some(isUnsure)) && cells.some((cell, at) => isOther(cell, before[at]))) {
+      text = `\x1b[${row + 1};1H\x1b[0m\x1b[2K` // they may reach into columns that do not change
+      known = []
+    }
     for (const [column, cell] of cells.entries()) {
-      const shown = before[column] ?? BLANK
-      if (shown.text === cell.text && shown.style === cell.style) continue
+      if (!isOther(cell, known[column])) continue
+      if (cell.text === '' && at !== column) continue // of a cell that was put in its place alone
       if (at !== column) text += `\x1b[${row + 1};${column + 1}H`
       if (style !== cell.style) text += `\x1b[${CODES[cell.style][this.#hasColour ? 1 : 0]}m`
       style = cell.style
       text += cell.text
-      at = column + 1
+      at = isUnsure(cell) ? -1 : column + 1
     }
     return text
   }
+}
+
+function isOther(cell: Cell, { text, style }: Cell = BLANK): boolean {
+  return cell.text !== text || cell.style !== style
 }
 
 function cellsOf(line: Line, columns: number): Cell[] {
@@ -71,7 +82,7 @@ function cellsOf(line: Line, columns: number): Cell[] {
     for (const [grapheme, width] of graphemes(text)) {
       if (cells.length + width > columns) return cells
       cells.push({ text: grapheme, style })
-      if (width === 2) cells.push({ text: '', style })
+      for (let more = 1; more < width; more += 1) cells.push({ text: '', style })
     }
   while (cells.length < columns) cells.push(BLANK)
   return cells

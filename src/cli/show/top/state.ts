@@ -22,6 +22,9 @@ export interface Prompt {
 /** What the command should do now. */
 export type Act = { readonly kind: 'quit' | 'suspend' | 'redraw' } | { readonly kind: 'break'; readonly name: string }
 
+/** Characters of a prompt. Names, owners and notes are shorter. */
+const LONGEST_TEXT = 1_000
+
 /** What is chosen, opened and typed. */
 export class State {
   filter = ''
@@ -44,6 +47,8 @@ export class State {
   #latest: Look | undefined
   /** Rows that the screen has for the list. */
   #page = 1
+  /** What is being pasted. A prompt takes it at once; elsewhere it is no keys. */
+  #pasted: string | undefined
 
   /** A new look, which a paused screen does not show. */
   see(look: Look): void {
@@ -64,12 +69,22 @@ export class State {
   }
 
   press(key: Key): Act | undefined {
-    const { name, ctrl } = key
+    const { name, ctrl, sequence = '' } = key
+    if (name === 'paste-start') this.#pasted = ''
+    else if (name === 'paste-end') this.#paste()
+    else if (this.#pasted !== undefined) this.#pasted += sequence
+    if (this.#pasted !== undefined || name === 'paste-end') return undefined
     if (ctrl && name === 'c') return { kind: 'quit' }
     if (ctrl && name === 'z') return { kind: 'suspend' }
     if (ctrl && name === 'l') return { kind: 'redraw' }
     this.message = ''
     return this.prompt ? this.#type(this.prompt, key) : this.#command(key)
+  }
+
+  #paste(): void {
+    const text = (this.#pasted ?? '').trim().replace(/\p{Cc}/gu, ' ')
+    this.#pasted = undefined
+    if (this.prompt) this.#edit(this.prompt, this.prompt.text + text)
   }
 
   #command({ name, sequence }: Key): Act | undefined {
@@ -136,9 +151,9 @@ export class State {
   }
 
   #edit(prompt: Prompt, text: string): void {
-    this.prompt = { ...prompt, text }
+    this.prompt = { ...prompt, text: text.slice(0, LONGEST_TEXT) }
     if (prompt.kind === 'filter') {
-      this.filter = text
+      this.filter = this.prompt.text
       this.#sort()
     }
   }

@@ -4,9 +4,12 @@ import { Screen } from './screen.ts'
 import type { Key } from './state.ts'
 import type { Line } from './text.ts'
 
-/** Alternate screen on, cursor off, and no wrapping of long lines. */
-const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l'
-const LEAVE = '\x1b[?7h\x1b[?25h\x1b[?1049l'
+/** Alternate screen on, cursor off, no wrapping of long lines, and marks around text that is pasted. */
+const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h'
+const LEAVE = '\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l'
+
+/** Milliseconds within which Ctrl-Z stops this process, if it can be stopped. */
+const STOPPED_WITHIN = 100
 
 /** A terminal that shows full screens. However the process ends, except by SIGKILL, the terminal is as it was before. */
 export class Terminal implements Disposable {
@@ -20,6 +23,7 @@ export class Terminal implements Disposable {
   readonly #onContinue = (): void => this.#enter()
   readonly #restore = (): void => this.#leave()
   #isEntered = false
+  #isEnded = false
 
   /** `redraw` is called when a frame is needed that no key asked for. */
   constructor(input: ReadStream, output: WriteStream, redraw: () => void, press: (key: Key) => void) {
@@ -35,12 +39,13 @@ export class Terminal implements Disposable {
     this.#enter()
   }
 
+  // A terminal that does not know its size, such as a serial line, says 0.
   get columns(): number {
-    return this.#output.columns
+    return this.#output.columns || 80
   }
 
   get rows(): number {
-    return this.#output.rows
+    return this.#output.rows || 24
   }
 
   /** Shows the lines. A terminal that is slower than the frames misses some. */
@@ -66,17 +71,20 @@ export class Terminal implements Disposable {
     process.off('SIGTSTP', this.#onStop) // so that the next one stops this process
     process.once('SIGCONT', this.#onContinue)
     process.kill(0, 'SIGTSTP') // with those that started it, such as npx: the shell waits for them
+    // Without a shell, such as in a container, nothing can continue it, so the kernel does not stop it.
+    setTimeout(this.#onContinue, STOPPED_WITHIN)
   }
 
   [Symbol.dispose](): void {
     this.#leave()
+    this.#isEnded = true
     process.off('exit', this.#restore).off('SIGTSTP', this.#onStop).off('SIGCONT', this.#onContinue)
     this.#input.off('keypress', this.#onKey)
     this.#output.off('resize', this.#onResize).off('drain', this.#onResize)
   }
 
   #enter(): void {
-    if (this.#isEntered) return
+    if (this.#isEntered || this.#isEnded) return
     this.#isEntered = true
     this.#input.setRawMode(true)
     this.#input.resume()

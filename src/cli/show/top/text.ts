@@ -7,17 +7,26 @@ export type Run = readonly [text: string, style?: Style]
 /** A line of the screen, from the left. */
 export type Line = readonly Run[]
 
-/** What takes two columns of a terminal: scripts of East Asia, and emoji. */
+/** What takes two columns of a terminal: scripts of East Asia except their half-width letters, and emoji. */
 const WIDE =
-  /^[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\uff01-\uff60]|\ufe0f/u
+  /^(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\u3200-\u33ff\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u
+
+/** What has no column of its own. */
+const MARKS = /\p{M}/gu
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /** What a reader takes for one character each, with the columns that it takes. */
-export function* graphemes(text: string): Iterable<readonly [grapheme: string, width: 1 | 2]> {
+export function* graphemes(text: string): Iterable<readonly [grapheme: string, width: number]> {
   // Most text is plain, and to segment it takes a hundred times as long.
   if (/^[\x20-\x7e]*$/.test(text)) for (const character of text) yield [character, 1]
-  else for (const { segment } of segmenter.segment(text)) yield [segment, WIDE.test(segment) ? 2 : 1]
+  else
+    for (const { segment } of segmenter.segment(text)) {
+      const letters = [...segment.replace(MARKS, '')].length
+      if (letters === 0)
+        yield [`\u25cc${segment}`, 1] // a mark needs something to stand on: a dotted circle
+      else yield [segment, WIDE.test(segment) ? 2 : letters]
+    }
 }
 
 /** The columns that the text takes. */
@@ -27,17 +36,42 @@ export function widthOf(text: string): number {
   return width
 }
 
+/** The text in lines of at most so many columns. */
+export function wrapped(text: string, columns: number): string[] {
+  const lines = ['']
+  let used = 0
+  for (const [grapheme, taken] of graphemes(text)) {
+    if (used > 0 && used + taken > columns) {
+      lines.push('')
+      used = 0
+    }
+    lines[lines.length - 1] += grapheme
+    used += taken
+  }
+  return lines
+}
+
+/** The end of the text, if it takes more than so many columns. */
+export function endOf(text: string, columns: number): string {
+  const all = [...graphemes(text)]
+  let left = columns - widthOf(text)
+  if (left >= 0) return text
+  left -= 1 // for the sign of what is left out
+  while (left < 0 && all.length > 0) left += all.shift()?.[1] ?? 0
+  return `…${all.map(([grapheme]) => grapheme).join('')}`
+}
+
 /** The text in exactly so many columns: filled with spaces, or cut with `…`. */
 export function filled(text: string, columns: number): string {
   if (columns <= 0) return ''
-  const width = widthOf(text)
-  if (width <= columns) return text + ' '.repeat(columns - width)
+  const fits = widthOf(text) <= columns
+  const space = fits ? columns : columns - 1
   let cut = ''
   let used = 0
   for (const [grapheme, taken] of graphemes(text)) {
-    if (used + taken > columns - 1) break
+    if (used + taken > space) break
     cut += grapheme
     used += taken
   }
-  return `${cut}…${' '.repeat(columns - 1 - used)}`
+  return `${cut}${fits ? '' : '…'}${' '.repeat(space - used)}`
 }

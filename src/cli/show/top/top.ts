@@ -3,7 +3,7 @@ import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
 import { EXIT, Failure } from '../../failure.ts'
-import { mask } from '../../output.ts'
+import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
@@ -22,7 +22,8 @@ export function top(args: readonly string[]): Promise<number> {
     const survey = new Survey(namesFrom(locks, prefix))
     try {
       const { stdin, stdout } = process
-      if (values.json === true || !stdin.isTTY || !stdout.isTTY) await printOnce(asked, survey)
+      const isScreen = stdin.isTTY && stdout.isTTY && process.env.TERM !== 'dumb'
+      if (values.json === true || !isScreen) await printOnce(asked, survey)
       else await new Top(asked, survey).run()
       return 0
     } finally {
@@ -46,6 +47,7 @@ async function printOnce({ argument: prefix, output, url }: Query, survey: Surve
 /** The screen, and what its keys do. */
 class Top {
   readonly #locks: Locks
+  readonly #output: Output
   readonly #survey: Survey
   readonly #allNodes: Nodes
   readonly #store: string
@@ -54,9 +56,13 @@ class Top {
   readonly #quit = new AbortController()
   #terminal: Terminal | undefined
   #nodes: readonly string[] = []
+  #isDrawing = false
+  /** The name whose break was not answered yet. */
+  #breaking: string | undefined
 
-  constructor({ argument, locks, url }: Query, survey: Survey) {
+  constructor({ argument, locks, output, url }: Query, survey: Survey) {
     this.#locks = locks
+    this.#output = output
     this.#survey = survey
     this.#allNodes = new Nodes(locks)
     this.#store = mask(url)
@@ -65,6 +71,13 @@ class Top {
 
   /** Until `q`, or a signal. */
   async run(): Promise<void> {
+    await this.#show()
+    if (this.#breaking === undefined) return
+    const message = `no answer came: ${this.#breaking} may have been broken; holdfast inspect shows it`
+    this.#output.warn('unreadable', message)
+  }
+
+  async #show(): Promise<void> {
     const { stop } = new Signals('while it showed the leases')
     const redraw = (): void => this.#draw()
     using terminal = new Terminal(process.stdin, process.stdout, redraw, key => this.#press(key))
@@ -92,7 +105,17 @@ class Top {
       this.#nodes = []
       void this.#readNodes()
     }
-    this.#draw()
+    this.#drawSoon()
+  }
+
+  /** Once for all keys that came together, such as those of a mouse wheel. */
+  #drawSoon(): void {
+    if (this.#isDrawing) return
+    this.#isDrawing = true
+    setImmediate(() => {
+      this.#isDrawing = false
+      this.#draw()
+    })
   }
 
   #do(act: Act): void {
@@ -104,6 +127,8 @@ class Top {
 
   async #break(name: string): Promise<void> {
     const shown = title(name)
+    this.#state.message = `Breaking ${shown} …`
+    this.#breaking = shown
     try {
       const token = await this.#locks.break(name)
       this.#state.message =
@@ -111,6 +136,7 @@ class Top {
     } catch (error) {
       this.#state.message = `${shown} was not broken: ${error instanceof Error ? error.message : error}`
     }
+    this.#breaking = undefined
     this.#draw()
   }
 

@@ -66,6 +66,13 @@ test('an authorize that throws gives no access', async () => {
   expect((await shown.fetch(new Request(URL_OF_PAGE))).status).toBe(403)
 })
 
+test('HEAD of the events starts no stream, because nobody would end it', async () => {
+  const { shown } = board('read')
+  const answer = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`, { method: 'HEAD' }))
+  expect(answer).toMatchObject({ status: 200, body: null })
+  expect(answer.headers.get('content-type')).toBe('text/event-stream')
+})
+
 test('who may only read cannot break a lease', async () => {
   const { locks, shown } = board('read')
   const lease = await locks.acquire('job')

@@ -35,10 +35,14 @@ export interface Dashboard extends AsyncDisposable {
   fetch(request: Request): Promise<Response>
 }
 
+/** A reload of the page of `holdfast dashboard` has no token, so that nobody finds one in the history of a browser. */
+const NO_ACCESS = 'You have no access. For holdfast dashboard, open the address that it printed, with its token'
+
 /** Milliseconds after which a page must ask for its events again, so that withdrawn access ends. */
 const LONGEST_STREAM = 60_000
 
 const HEADERS = guarded(SOURCES)
+const STREAM = { ...HEADERS, 'content-type': 'text/event-stream' }
 const known = new Set(['authorize'])
 
 /**
@@ -101,7 +105,7 @@ class Board implements Dashboard {
   async #answer(context: AccessContext): Promise<Response> {
     const { request } = context
     const access = await this.#access(context)
-    if (access === 'none') return problem(403, 'You have no access to this dashboard')
+    if (access === 'none') return problem(403, NO_ACCESS)
     const refused = refusal(request)
     if (refused !== undefined) return problem(403, refused)
     const { searchParams } = new URL(request.url)
@@ -113,7 +117,8 @@ class Board implements Dashboard {
       return this.#break(name, searchParams.get('typed') ?? '')
     }
     if (api === null) return new Response(PAGE, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8' } })
-    if (api === 'events') return this.#events(access, request.signal)
+    if (api === 'events')
+      return request.method === 'HEAD' ? new Response(null, { headers: STREAM }) : this.#events(access, request.signal)
     if (api === 'name') {
       if (!isStoredName(name)) return problem(400, 'This is not a name')
       this.#survey.learn(name)
@@ -172,7 +177,7 @@ class Board implements Dashboard {
       },
       cancel: () => end(),
     })
-    return new Response(body, { headers: { ...HEADERS, 'content-type': 'text/event-stream' } })
+    return new Response(body, { headers: STREAM })
   }
 }
 

@@ -11,7 +11,7 @@ export type LockLostCallback = (this: Lock, error: LostLockError) => void
 
 export interface LockOptions extends TimeoutOptions, Identity, StoreSettings, AlongsideSettings {
   /** @default throws the error, which is an unhandled rejection */
-  readonly onLockLost?: LockLostCallback | undefined
+  onLockLost?: LockLostCallback | undefined
 }
 
 /** How a lease is acquired for a lock. */
@@ -31,7 +31,7 @@ export abstract class Lock {
   /** Identifies the lock for people. */
   readonly identifier: string
   protected abstract readonly _kind: string
-  protected abstract readonly _key: string
+  protected abstract _key: string
   readonly #options: LockOptions
   readonly #lockTimeout: number
   readonly #isRenewed: boolean
@@ -171,7 +171,7 @@ export abstract class Lock {
 }
 
 function openingOf({ prefix, nodeTimeout, maxTtl, trustRestarted, alongside }: LockOptions): Opening {
-  return { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, oldNames: 'mutex:' }
+  return { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, newNames: 'semaphore:' }
 }
 
 /** Resolves once `settled` has, and rejects with the reason of the signal if that comes first. */

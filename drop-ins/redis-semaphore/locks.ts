@@ -7,7 +7,8 @@ const MOST_PERMITS = 16
 /** One holder at a time, over one Redis. */
 export class Mutex extends Lock {
   protected readonly _kind: string = 'mutex'
-  protected readonly _key: string
+  /** The name of the lease. A subclass may set another. */
+  protected _key: string
   readonly #client: RedisClient
 
   constructor(client: RedisClient, key: string, options?: LockOptions) {
@@ -30,7 +31,7 @@ export class Mutex extends Lock {
 /** Up to `limit` holders at a time, over one Redis. `limit` is 1 to 16. */
 export class Semaphore extends Mutex {
   protected override readonly _kind: string = 'semaphore'
-  protected override readonly _key: string
+  protected override _key: string
   protected readonly _limit: number
 
   constructor(client: RedisClient, key: string, limit: number, options?: LockOptions) {
@@ -68,7 +69,8 @@ export class MultiSemaphore extends Semaphore {
 /** One holder at a time, by a majority of independent servers. */
 export class RedlockMutex extends Lock {
   protected readonly _kind: string = 'redlock-mutex'
-  protected readonly _key: string
+  /** The name of the lease. A subclass may set another. */
+  protected _key: string
   readonly #clients: readonly RedisClient[]
 
   constructor(clients: readonly RedisClient[], key: string, options?: LockOptions) {
@@ -91,7 +93,7 @@ export class RedlockMutex extends Lock {
 /** Up to `limit` holders at a time, by a majority of independent servers. `limit` is 1 to 16. */
 export class RedlockSemaphore extends RedlockMutex {
   protected override readonly _kind: string = 'redlock-semaphore'
-  protected override readonly _key: string
+  protected override _key: string
   protected readonly _limit: number
 
   constructor(clients: readonly RedisClient[], key: string, limit: number, options?: LockOptions) {

@@ -2,27 +2,27 @@ import { randomUUID } from 'node:crypto'
 
 export interface TimeoutOptions {
   /** Milliseconds after which the lock of a dead holder ends. @default 10,000 */
-  readonly lockTimeout?: number | undefined
+  lockTimeout?: number | undefined
   /** Milliseconds to wait for the lock. @default 10,000 */
-  readonly acquireTimeout?: number | undefined
+  acquireTimeout?: number | undefined
   /** Less one, times `retryInterval`, it limits the wait as well. 1 does not wait. @default Infinity */
-  readonly acquireAttemptsLimit?: number | undefined
+  acquireAttemptsLimit?: number | undefined
   /** Milliseconds. See `acquireAttemptsLimit`. @default 10 */
-  readonly retryInterval?: number | undefined
+  retryInterval?: number | undefined
   /** 0: the lock is not renewed. Any other value: at a third of `lockTimeout`. @default 0.8 of `lockTimeout` */
-  readonly refreshInterval?: number | undefined
+  refreshInterval?: number | undefined
 }
 
 /** Whose lock it is. */
 export interface Identity {
   /** Shown as the note of the lease. It decides nothing. @default a random UUID */
-  readonly identifier?: string | undefined
+  identifier?: string | undefined
   /** Is appended to the random identifier. */
-  readonly identifierSuffix?: string | undefined
+  identifierSuffix?: string | undefined
   /** Refused: two processes would hold one lease with one token. */
-  readonly acquiredExternally?: true | undefined
+  acquiredExternally?: true | undefined
   /** Refused, as `acquiredExternally`. */
-  readonly externallyAcquiredIdentifier?: string | undefined
+  externallyAcquiredIdentifier?: string | undefined
 }
 
 export const defaultTimeoutOptions: {

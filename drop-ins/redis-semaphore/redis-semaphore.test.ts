@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { reservePort } from '../../lab/servers/port.ts'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
@@ -19,7 +21,7 @@ import {
 } from './index.ts'
 
 const once = { acquireAttemptsLimit: 1 }
-const fixed = { lockTimeout: 200, refreshInterval: 0 }
+const fixed = { lockTimeout: 1_000, refreshInterval: 0 }
 
 let server: RedisServer
 let client: Redis
@@ -101,7 +103,7 @@ describe('a mutex', () => {
     const held = new Mutex(client, 'a')
     await held.acquire()
     expect(await held.tryAcquire.call(new Mutex(client, 'a', once))).toBe(false)
-    const waiting = new Mutex(client, 'a', { acquireTimeout: 50 })
+    const waiting = new Mutex(client, 'a', { acquireTimeout: 1_000 })
     await expect(waiting.acquire()).rejects.toThrow(TimeoutError)
     await expect(waiting.acquire()).rejects.toThrow('Acquire mutex mutex:a timeout')
     expect(await locks.tryAcquire('mutex:a')).toBeUndefined()
@@ -138,7 +140,7 @@ describe('a mutex', () => {
   })
 
   test('is renewed until it is released', async () => {
-    const mutex = new Mutex(client, 'a', { lockTimeout: 300 })
+    const mutex = new Mutex(client, 'a', { lockTimeout: 3_000 })
     await mutex.acquire()
     const before = mutex.lease?.remaining ?? 0
     await until('it was renewed', () => (mutex.lease?.remaining ?? 0) > before)
@@ -163,7 +165,7 @@ describe('a mutex', () => {
 
   test('ends after its renewals were stopped, and nothing is reported', async () => {
     const reported: Error[] = []
-    const mutex = new Mutex(client, 'a', { lockTimeout: 200, onLockLost: error => reported.push(error) })
+    const mutex = new Mutex(client, 'a', { lockTimeout: 1_000, onLockLost: error => reported.push(error) })
     mutex.stopRefresh() // does nothing
     await mutex.acquire()
     mutex.stopRefresh()
@@ -185,7 +187,7 @@ describe('a loss', () => {
   test('is reported to the callback, with the lock as `this`', async () => {
     const { promise: reported, resolve } = Promise.withResolvers<[LostLockError, string, boolean]>()
     const mutex = new Mutex(client, 'a', {
-      lockTimeout: 300,
+      lockTimeout: 3_000,
       onLockLost(error) {
         resolve([error, this.identifier, this.isAcquired])
       },
@@ -203,11 +205,30 @@ describe('a loss', () => {
     await mutex.acquire()
   })
 
+  test('without a callback is an unhandled rejection', async () => {
+    const program = `
+      import { Redis } from 'ioredis'
+      import { Mutex } from './index.ts'
+      process.on('unhandledRejection', ({ message }) => {
+        console.log(message)
+        process.exit()
+      })
+      const client = new Redis(${server.port}, '${server.host}', { keyPrefix: '${client.options.keyPrefix}' })
+      await new Mutex(client, 'a', { lockTimeout: 300 }).acquire()
+      console.log('acquired')`
+    const args = [...process.execArgv, '--input-type=module', '--eval', program]
+    const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => void child.kill())
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    expect(await lines.next()).toMatchObject({ value: 'acquired' })
+    await locks.break('mutex:a')
+    expect(await lines.next()).toMatchObject({ value: 'Lost mutex for key mutex:a' })
+  })
+
   test('is seen by isAcquired after the event loop was blocked', async () => {
-    const mutex = new Mutex(client, 'a', { lockTimeout: 200, onLockLost: () => {} })
+    const mutex = new Mutex(client, 'a', { lockTimeout: 1_000, onLockLost: () => {} })
     await mutex.acquire()
-    const end = performance.now() + 300
-    while (performance.now() < end);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200)
     expect(mutex.isAcquired).toBe(false)
   })
 
@@ -227,7 +248,7 @@ describe('a semaphore', () => {
     const one = new Semaphore(client, 'a', 3)
     const two = new MultiSemaphore(client, 'a', 3, 2)
     await Promise.all([one.acquire(), two.acquire()])
-    const more = new Semaphore(client, 'a', 3, { acquireTimeout: 50 })
+    const more = new Semaphore(client, 'a', 3, { acquireTimeout: 1_000 })
     await expect(more.acquire()).rejects.toThrow('Acquire semaphore semaphore:a timeout')
     await two.release()
     await more.acquire()
@@ -257,7 +278,7 @@ describe('a semaphore', () => {
   })
 
   test('ends after its renewals were stopped', async () => {
-    const semaphore = new MultiSemaphore(client, 'a', 2, 2, { lockTimeout: 200 })
+    const semaphore = new MultiSemaphore(client, 'a', 2, 2, { lockTimeout: 1_000 })
     await semaphore.acquire()
     semaphore.stopRefresh()
     await new MultiSemaphore(client, 'a', 2, 2).acquire()
@@ -283,7 +304,7 @@ describe('over three servers', () => {
     const semaphore = new RedlockSemaphore(clients, 'a', 3, trusted)
     const both = new RedlockMultiSemaphore(clients, 'a', 3, 2, trusted)
     await Promise.all([mutex.acquire(), semaphore.acquire(), both.acquire()])
-    const another = new RedlockMutex(clients, 'a', { ...trusted, acquireTimeout: 50 })
+    const another = new RedlockMutex(clients, 'a', { ...trusted, acquireTimeout: 1_000 })
     await expect(another.acquire()).rejects.toThrow('Acquire redlock-mutex mutex:a timeout')
     expect(await new RedlockSemaphore(clients, 'a', 3, { ...trusted, ...once }).tryAcquire()).toBe(false)
     await both.release()
@@ -293,7 +314,7 @@ describe('over three servers', () => {
   })
 
   test('servers that have just started count as time to wait', async () => {
-    const mutex = new RedlockMutex(clients, 'a', { acquireTimeout: 50 })
+    const mutex = new RedlockMutex(clients, 'a', { acquireTimeout: 1_000 })
     expect(await mutex.tryAcquire()).toBe(false)
     await expect(mutex.acquire()).rejects.toThrow(TimeoutError)
     const abort = new AbortController()

@@ -1,3 +1,4 @@
+import { LeaseError } from '../../src/index.ts'
 import type { RedisClient } from '../../src/stores/redis/index.ts'
 
 /** A client of ioredis, iovalkey, node-redis or valkey-glide. */
@@ -27,6 +28,12 @@ function statsOf(clients: ReadonlySet<Client>, error: Error | undefined): Execut
     membershipSize: clients.size,
     quorumSize: Math.floor(clients.size / 2) + 1,
     votesFor: new Set(error ? [] : clients),
-    votesAgainst: new Map(error ? Array.from(clients, client => [client, error]) : []),
+    votesAgainst: new Map(error ? Array.from(clients, client => [client, reasonOf(client, error)]) : []),
   }
+}
+
+/** A client of ioredis that has ended says so to all who ask. */
+function reasonOf(client: Client, error: Error): Error {
+  if (!LeaseError.is(error, 'STORE_UNAVAILABLE') || (client as { status?: unknown }).status !== 'end') return error
+  return new Error('Connection is closed.', { cause: error })
 }

@@ -38,7 +38,7 @@ export class Redlock extends EventEmitter {
       throw new Error('Custom scripts are not supported: locks are leases of Holdfast, which has its own scripts.')
     this.settings = settingsOf(settings)
     const { prefix, nodeTimeout, maxTtl, trustRestarted, alongside } = settings
-    this.#own = { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, oldNames: '', db: databaseOf(settings) }
+    this.#own = { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, db: databaseOf(settings) }
   }
 
   /** Calls `quit()` of all clients. What is locked stays locked until it is released or expires. */

@@ -8,6 +8,8 @@ import { known, locksOf, type Opening, type SharedLocks } from './clients.ts'
 import { OldLocks } from './old-locks.ts'
 
 const once = { wait: 0 }
+/** Renewed after a second. A request has as long, on a machine that stops for half of it. */
+const renewed = { ...once, ttl: 3_000 }
 
 let servers: RedisServer[]
 let clients: Redis[]
@@ -30,7 +32,6 @@ beforeEach(async () => {
 
 function open(servers: number, opening: Partial<Opening>): Locks {
   const shared = locksOf(clients.slice(0, servers), {
-    oldNames: '',
     trustRestarted: servers > 1 || undefined,
     ...opening,
   })
@@ -84,14 +85,14 @@ describe.each([1, 3])('over %d servers, a lease', count => {
     await lockOld('a', count, 60_000)
     expect(await both.tryAcquire('a')).toBeUndefined()
     expect(await both.inspect('a')).toMatchObject({ holder: undefined })
-    const error = await both.acquire('a', { wait: 30 }).catch(reason => reason)
+    const error = await both.acquire('a', { wait: 1_000 }).catch(reason => reason)
     expect(LeaseError.is(error, 'ACQUIRE_TIMEOUT')).toBe(true)
     expect(error.message).toMatch(/held by a process of the old library, for another \d+ ms/)
     await until('its lease is withdrawn', async () => !(await both.inspect('a')).holder)
   })
 
   test('extends the old lock with each renewal', async () => {
-    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    const lease = await both.acquire('a', renewed)
     const { remaining } = lease
     await until('it was renewed', () => lease.remaining > remaining)
     await lease.extend(60_000)
@@ -99,7 +100,7 @@ describe.each([1, 3])('over %d servers, a lease', count => {
   })
 
   test('is lost once the old lock is missing, which is not set again', async () => {
-    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    const lease = await both.acquire('a', renewed)
     await Promise.all(clients.map(client => client.del('a')))
     await lease.ended
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
@@ -109,14 +110,14 @@ describe.each([1, 3])('over %d servers, a lease', count => {
   })
 
   test('is lost once a process of the old library has the old lock', async () => {
-    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    const lease = await both.acquire('a', renewed)
     await Promise.all(clients.slice(0, count).map(client => client.set('a', 'old')))
     await lease.ended
     expect((await holdersOf('a')).slice(0, count)).toEqual(clients.slice(0, count).map(() => 'old'))
   })
 
   test('that was broken gives the old lock back', async () => {
-    const lease = await both.acquire('a', { ...once, ttl: 600 })
+    const lease = await both.acquire('a', renewed)
     await both.break('a')
     await lease.ended
     await until('the old lock is free', async () => (await holdersOf('a')).every(value => value === null))
@@ -136,8 +137,17 @@ describe.each([1, 3])('over %d servers, a lease', count => {
     await lease.release()
   })
 
+  test('of a semaphore waits for the old lock of its name', async () => {
+    await lockOld('a', count)
+    const one = both.semaphore('a', { limit: 1 })
+    expect(await one.tryAcquire()).toBeUndefined()
+    await unlockOld('a')
+    await one.acquire(once)
+    expect(await lockOld('a', count)).toBe(0)
+  })
+
   test('of a name that the old library does not have is an ordinary one', async () => {
-    const mutexes = open(count, { alongside: true, oldNames: 'mutex:' })
+    const mutexes = open(count, { alongside: true, newNames: 'semaphore:' })
     await lockOld('semaphore:a', count)
     await mutexes.acquire('semaphore:a', once)
   })
@@ -149,6 +159,14 @@ describe('over three servers', () => {
     await lockOld('a', 2)
     expect(await both.tryAcquire('a')).toBeUndefined()
     await until('nothing is left', async () => (await clients[2]?.get('a')) === null)
+  })
+
+  test('a minority of the old lock refuses nothing', async () => {
+    await lockOld('a', 1)
+    const alone = await open(3, {}).acquire('a', once)
+    await alone.release()
+    await open(3, { alongside: true }).acquire('a', once)
+    expect(await clients[0]?.get('a')).toBe('old')
   })
 
   test('a minority of the old lock that is lost changes nothing', async () => {
@@ -166,7 +184,7 @@ describe('over three servers', () => {
     await expect(cautious.acquire('a', 'mine', 1_000, signal)).rejects.toThrow('may have forgotten locks')
     await expect(cautious.look('a', signal)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
     expect(await holdersOf('a')).toEqual([null, null, null])
-    await lockOld('a', 1)
+    await lockOld('a', 2)
     expect(await cautious.look('a', signal)).toMatchObject({ remaining: expect.any(Number) })
   })
 
@@ -187,7 +205,7 @@ describe('over three servers', () => {
 
 test('a client that has ended is not a loss before the deadline', async () => {
   const [client] = clients as [Redis]
-  const shared = locksOf([client], { oldNames: '', alongside: true })
+  const shared = locksOf([client], { alongside: true })
   const lease = await shared.locks.acquire('a', { ...once, ttl: 60_000 })
   const used = shared.use(lease.ended)
   await client.quit()
@@ -214,8 +232,8 @@ test('the old lock is in the database of the settings, over a connection that is
 test('clients that the old libraries cannot use are refused', async () => {
   const { createClient } = await import('redis')
   const client = createClient()
-  expect(() => locksOf([client], { oldNames: '', alongside: true })).toThrow('needs clients of ioredis or iovalkey')
-  expect(known([client], { oldNames: '', alongside: true })).toBeUndefined()
+  expect(() => locksOf([client], { alongside: true })).toThrow('needs clients of ioredis or iovalkey')
+  expect(known([client], { alongside: true })).toBeUndefined()
 })
 
 test('a program that has moved on to holdfast excludes those that hold both', async () => {

@@ -24,6 +24,8 @@ export interface AlongsideOptions {
 const OLD = 'a process of the old library'
 const WAITS = `waits for ${OLD}`
 
+const ASK_ONE_BY_ONE = { held: false, isGated: true, free: 0 } as const
+
 /** Milliseconds. The old libraries do not notify, so both sides poll. */
 const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 60
@@ -38,6 +40,7 @@ const LONGEST_RELEASE = 500
 export class Alongside implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
+  readonly acquireSome?: NonNullable<Store['acquireSome']>
   readonly #store: Store
   readonly #old: OldLocks
   readonly #options: AlongsideOptions
@@ -50,6 +53,12 @@ export class Alongside implements Store {
     this.#store = store
     this.#old = old
     this.#options = options
+    const acquireSome = store.acquireSome?.bind(store)
+    if (acquireSome)
+      this.acquireSome = async (selection, signal) => {
+        const isPlain = selection.claims.every(({ name }) => options.keyOf(name) === undefined)
+        return isPlain ? await acquireSome(selection, signal) : ASK_ONE_BY_ONE
+      }
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {

@@ -27,8 +27,8 @@ export interface AlongsideSettings {
 
 /** What the store of some clients is opened with. */
 export interface Opening extends StoreSettings, AlongsideSettings {
-  /** Names that begin so have a lock of the old library, whose key is the name. */
-  readonly oldNames: string
+  /** Names that begin so have no lock of the old library. The key of that is otherwise the name. */
+  readonly newNames?: string | undefined
   /** The database, where it is not the one that the client has selected. */
   readonly db?: number | undefined
   /** Share of the ttl that is subtracted for clock drift. */
@@ -115,7 +115,7 @@ function textOf(opening: Opening): string {
 }
 
 function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
-  const { db, drift, alongside = false, oldNames, ...settings } = opening
+  const { db, drift, alongside = false, newNames, ...settings } = opening
   const selected = clients.map(client => withDatabase(client, db))
   const [only] = selected
   const store =
@@ -131,7 +131,7 @@ function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
   }[]
   return new Alongside(store, old, {
     mode: alongside ? 'hold' : 'look',
-    keyOf: name => (name.startsWith(oldNames) ? name : undefined),
+    keyOf: name => (newNames && name.startsWith(newNames) ? undefined : name),
     close: () => {
       for (const client of made) client.disconnect()
     },

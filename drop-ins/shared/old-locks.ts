@@ -72,49 +72,45 @@ export class OldLocks {
 
   /** Sets the key for `ttl` ms, unless another process holds it. Then nothing is left of it. */
   async acquire(key: string, value: string, ttl: number, signal: AbortSignal): Promise<Foreign | undefined> {
-    const foreign = await this.#ask(ACQUIRE, key, [value, ttl, this.#quarantine], signal, this.#majority)
+    const foreign = await this.#ask(ACQUIRE, key, [value, ttl, this.#quarantine], signal)
     if (foreign && this.#clients.length > 1) await this.release(key, value, signal)
     return foreign
   }
 
   /** The key lasts `ttl` ms from now, if it still has the value. A key that is missing is never set again. */
   extend(key: string, value: string, ttl: number, signal: AbortSignal): Promise<Foreign | undefined> {
-    return this.#ask(EXTEND, key, [value, ttl], signal, this.#majority)
+    return this.#ask(EXTEND, key, [value, ttl], signal)
   }
 
   /** Deletes the key if it has the value. A server that does not answer gets the request later, or lets the key expire. */
   async release(key: string, value: string, signal: AbortSignal): Promise<void> {
-    await this.#ask(RELEASE, key, [value], signal, this.#majority)
+    await this.#ask(RELEASE, key, [value], signal)
   }
 
-  /** Does a process hold the key? A holder has a majority, so one vote against is enough. */
+  /** Does a process hold the key? */
   look(key: string, signal: AbortSignal): Promise<Foreign | undefined> {
-    return this.#ask(LOOK, key, ['', 0, this.#quarantine], signal, this.#majority, 1)
+    return this.#ask(LOOK, key, ['', 0, this.#quarantine], signal)
   }
 
-  get #majority(): number {
-    return Math.floor(this.#clients.length / 2) + 1
-  }
-
-  /** Resolves once enough servers voted. Rejects if too few did. */
+  /** Resolves once a majority voted for it, or cannot any more. Rejects if too few voted. */
   #ask(
     script: string,
     key: string,
     args: readonly (string | number)[],
     signal: AbortSignal,
-    needed: number,
-    against: number = this.#clients.length - needed + 1,
   ): Promise<Foreign | undefined> {
     const { promise, resolve, reject } = Promise.withResolvers<Foreign | undefined>()
     const give = (): void => reject(signal.reason as Error)
     if (signal.aborted) give()
     signal.addEventListener('abort', give, { once: true })
+    const needed = Math.floor(this.#clients.length / 2) + 1
     const votes: Vote[] = []
     const failures: Error[] = []
     const count = (vote: Vote): void => {
       votes.push(vote)
       const no = votes.filter(([kind]) => kind === 'against')
-      if (no.length >= against) resolve({ remaining: Math.max(...no.map(([, remaining]) => remaining)) })
+      if (no.length > this.#clients.length - needed)
+        resolve({ remaining: Math.max(...no.map(([, remaining]) => remaining)) })
       else if (votes.filter(([kind]) => kind === 'for').length >= needed) resolve(undefined)
       else if (votes.length === this.#clients.length) reject(tooFew(key, this.#clients.length, failures))
     }

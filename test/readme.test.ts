@@ -26,6 +26,7 @@ describe('the samples in the documentation', () => {
   beforeAll(async () => {
     for (const { file, text } of samples) writeFileSync(join(compiled, file), overSources(text))
     const options = ['--ignoreConfig', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck', '--types', 'node']
+    options.push('--experimentalDecorators') // as projects with Nest
     options.push('--target', 'es2022', '--lib', 'es2024,esnext.disposable', '--module', 'nodenext')
     options.push('--rewriteRelativeImportExtensions', '--rootDir', ROOT, '--outDir', join(compiled, 'out'))
     options.push(...samples.map(({ file }) => join(compiled, file)))
@@ -44,7 +45,7 @@ describe('the samples in the documentation', () => {
 /** The same program, with the sources of this checkout. */
 function overSources(program: string): string {
   const moved = program.replaceAll(/'holdfast-(redlock|redis-semaphore)'/g, "'../../drop-ins/$1/index.ts'")
-  return moved.replaceAll(/'holdfast(\/[\w/]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
+  return moved.replaceAll(/'holdfast(\/[\w/-]+)?'/g, (_, subpath = '') => `'../../${sourceOf(`holdfast${subpath}`)}'`)
 }
 
 test('package.json and the tables of the documentation are as generated', async () => {

@@ -82,6 +82,11 @@ test('holdfast demo runs from the package', async () => {
   expect(stderr).toBe('')
 }, 90_000)
 
+test('doctor without the client of its store says what to install, with exit code 69', async () => {
+  const result = await project.run('node_modules/.bin/holdfast', ['doctor', '--store', 'redis://127.0.0.1:1'])
+  expect(result).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('npm i ioredis') })
+})
+
 test('an ECMAScript module can import it', async () => {
   project.copy('esm.mjs')
   const { stdout, stderr } = succeed(await project.node('esm.mjs'))
@@ -163,8 +168,9 @@ test.each(['typescript-oldest', 'typescript-current'])(
       user.linkDependencies()
       const samples = samplesOfPages()
       for (const { file, text } of samples) user.write(file, text)
-      const options = { ...strict, skipLibCheck: true, module: 'nodenext', target: 'es2022', ...node }
-      options.lib = [...node.lib, 'esnext.disposable']
+      // Samples for Nest have its decorators.
+      const options = { ...strict, experimentalDecorators: true, skipLibCheck: true, module: 'nodenext', ...node }
+      Object.assign(options, { target: 'es2022', lib: [...node.lib, 'esnext.disposable'] })
       const files = samples.map(({ file }) => file)
       user.write('tsconfig.json', JSON.stringify({ compilerOptions: options, files }))
       expect(await compile(user, compiler)).toMatchObject({ stdout: '', code: 0 })

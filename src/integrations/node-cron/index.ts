@@ -1,6 +1,6 @@
 import { checkKeys, invalid } from '../../contract/check.ts'
 import type { Lease } from '../../contract/lease.ts'
-import { type TickLocks, Ticks } from './ticks.ts'
+import { type TickLocks, Ticks } from '../ticks.ts'
 
 export interface CoordinatorOptions {
   /**

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { checkName, checkTtl } from '../../contract/check.ts'
-import type { Lease } from '../../contract/lease.ts'
-import { request } from '../../contract/request.ts'
-import type { Claim } from '../../contract/store.ts'
-import { type Clock, LONGEST_TRY, requestLimit, systemClock } from '../../contract/time.ts'
-import type { Locks } from '../../create-locks.ts'
+import { checkName, checkTtl } from '../contract/check.ts'
+import type { Lease } from '../contract/lease.ts'
+import { request } from '../contract/request.ts'
+import type { Claim } from '../contract/store.ts'
+import { type Clock, LONGEST_TRY, requestLimit, systemClock } from '../contract/time.ts'
+import type { Locks } from '../create-locks.ts'
 
 /** What `Ticks` needs of locks. */
 export type TickLocks = Pick<Locks, 'store' | 'tryAcquire'>

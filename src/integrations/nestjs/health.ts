@@ -1,0 +1,36 @@
+import { Inject, Injectable } from '@nestjs/common'
+import type { Locks } from '../../create-locks.ts'
+import { LOCKS } from './token.ts'
+
+/** A result as Terminus 11 expects it. */
+export type LeaseHealthResult<Key extends string> = Record<
+  Key,
+  { status: 'up' } | { status: 'down'; code: string; message: string }
+>
+
+/** A health indicator for Terminus 11 or newer. Inject it, and call `check` in `HealthCheckService.check`. */
+export class LeaseHealth {
+  readonly #locks: Locks
+
+  constructor(locks: Locks) {
+    this.#locks = locks
+  }
+
+  /**
+   * Reads one name. `down` if the store does not answer within 2 s, or refuses. `key` is the key of the result. Never
+   * rejects.
+   */
+  async check<const Key extends string>(key: Key): Promise<LeaseHealthResult<Key>> {
+    try {
+      await this.#locks.inspect('health')
+      return { [key]: { status: 'up' } } as LeaseHealthResult<Key>
+    } catch (error) {
+      const { code, name, message } = error as Error & { code?: unknown }
+      const reason = typeof code === 'string' ? code : name
+      return { [key]: { status: 'down', code: reason, message } } as LeaseHealthResult<Key>
+    }
+  }
+}
+
+Injectable()(LeaseHealth)
+Inject(LOCKS)(LeaseHealth, undefined, 0)

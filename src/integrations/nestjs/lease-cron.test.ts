@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type INestApplication, Module } from '@nestjs/common'
+import { Cron, ScheduleModule } from '@nestjs/schedule'
+import { Test } from '@nestjs/testing'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { until } from '../../../lab/servers/until.ts'
+import { createLocks } from '../../create-locks.ts'
+import { sqlite } from '../../stores/sqlite/index.ts'
+import { currentLease, LeaseCron, LeaseModule } from './index.ts'
+
+let folder: string
+const apps: INestApplication[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-nestjs-'))
+})
+
+afterEach(async () => {
+  await Promise.all(apps.splice(0).map(app => app.close()))
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Starts a replica whose method has these decorators, the lowest last. */
+async function replica(work: () => unknown, ...decorators: MethodDecorator[]): Promise<void> {
+  class Jobs {
+    run(): unknown {
+      return work()
+    }
+  }
+  const descriptor = Object.getOwnPropertyDescriptor(Jobs.prototype, 'run') as PropertyDescriptor
+  for (const decorator of decorators.reverse()) decorator(Jobs.prototype, 'run', descriptor)
+  Object.defineProperty(Jobs.prototype, 'run', descriptor)
+  class Root {}
+  const leases = LeaseModule.forRoot({ open: () => createLocks(sqlite(join(folder, 'leases.db')), { ttl: 10_000 }) })
+  Module({ imports: [leases, ScheduleModule.forRoot()], providers: [Jobs] })(Root)
+  const app = (await Test.createTestingModule({ imports: [Root] }).compile()).createNestApplication()
+  apps.push(app)
+  await app.init()
+}
+
+test('one of two replicas runs each scheduled time, under a lease', async () => {
+  const tokens: (bigint | undefined)[] = []
+  const names = new Set<string | undefined>()
+  const work = (): void => {
+    tokens.push(currentLease()?.token)
+    names.add(currentLease()?.name)
+  }
+  const begun = Math.floor(Date.now() / 1_000)
+  for (const _ of 'ab') await replica(work, LeaseCron(), Cron('* * * * * *', { name: 'tick' }))
+  await until('three runs', () => tokens.length >= 3)
+  const seconds = Math.floor(Date.now() / 1_000) - begun
+  expect(tokens.length).toBeLessThanOrEqual(seconds)
+  expect(new Set(tokens).size).toBe(tokens.length)
+  expect([...names]).toEqual(['tick'])
+})
+
+test('a scheduled time is skipped while the run before goes on', async () => {
+  let runs = 0
+  let asked = 0
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const work = (): Promise<void> => {
+    runs++
+    return promise
+  }
+  await replica(work, LeaseCron(), Cron('* * * * * *', { name: 'long' }))
+  await replica(() => asked++, Cron('* * * * * *', { name: 'clock' }))
+  await until('three ticks', () => runs > 0 && asked >= 3)
+  expect(runs).toBe(1)
+  resolve()
+  await until('the next run', () => runs > 1)
+})
+
+test('it refuses a method without a named schedule, and an offset', () => {
+  const method = (cron: object | undefined): (() => unknown) => {
+    const descriptor = { value: () => 0 }
+    if (cron) Cron('* * * * * *', cron)({}, 'run', descriptor)
+    return () => LeaseCron()({}, 'run', descriptor)
+  }
+  expect(method(undefined)).toThrow('directly above @Cron')
+  expect(method({})).toThrow('directly above @Cron')
+  expect(method({ name: 'tick', utcOffset: 60 })).toThrow('timeZone')
+})

@@ -297,9 +297,9 @@ test('76 if the lease was lost just before the command succeeded', async () => {
 describe('--max', () => {
   test('ends the command by SIGTERM, and holdfast with 76', async () => {
     const script = 'trap "echo asked; exit 0" TERM; echo ready; while :; do sleep 0.02; done'
-    const { code, out, err } = await holdfast(['run', 'job', '--max', '300ms', '--', 'sh', '-c', script])
+    const { code, out, err } = await holdfast(['run', 'job', '--max', '2s', '--', 'sh', '-c', script])
     expect({ code, out }).toEqual({ code: 76, out: 'ready\nasked\n' })
-    expect(err).toContain('holdfast: job was held for 300 ms (--max): the command is ended\n')
+    expect(err).toContain('holdfast: job was held for 2 s (--max): the command is ended\n')
   })
 
   test('ends a command that ignores SIGTERM by SIGKILL after the grace, while the lease is still held', async () => {

@@ -31,7 +31,7 @@
  *
  * R5. Tokens rise per name from grant to grant: through release, expiry, `break`, a restart or loss of data, and whatever
  *     any clock does. A lease keeps its token for as long as it lives. The order may depend on a clock only if the server
- *     loses its data (`guarantees.token` says on which).
+ *     loses its data, or forgets a name that was unused for a day (`guarantees.token` says on which clock).
  *
  * R6. `Grant.ttl` is never overstated. No other claim is granted the name sooner than `Grant.ttl` after the request was
  *     sent. The exceptions are a release, a `break`, and a server that loses data or whose clock steps forward.

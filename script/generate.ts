@@ -7,6 +7,7 @@ import { eventsPage } from './events.ts'
 import { withExamples } from './examples.ts'
 import { manifestOf, memberManifestOf } from './manifest.ts'
 import { optionsPage } from './options.ts'
+import { readmePage } from './performance.ts'
 import { pages } from './proof/guarantees.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -15,6 +16,7 @@ const isCheck = process.argv[2] === '--check'
 const generated = new Map<string, (text: string) => string>([
   ['package.json', manifestOf],
   ...globSync('{lab,drop-ins/*}/package.json', { cwd: ROOT }).map(memberManifest),
+  ['README.md', readmePage],
   ['docs/reference/cli.md', commandLinePage],
   ['docs/reference/options.md', optionsPage],
   ['docs/reference/errors.md', errorsPage],

@@ -30,7 +30,10 @@ export function memberManifestOf(text: string, root: string, directory: string):
 export function npmReadme(readme: string, root: string): string {
   const { repository, version } = JSON.parse(root) as Manifest
   if (!repository) throw new Error('package.json has no repository: fill it first')
-  return readme.replaceAll(/\]\((?![a-z]+:|#)([^)]+)\)/g, `](${baseOf(repository)}/blob/v${version}/$1)`)
+  return readme.replaceAll(/(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)/g, (_, image, text, path) => {
+    const kind = image ? 'raw' : 'blob' // a page of a picture is no picture
+    return `${image}[${text}](${baseOf(repository)}/${kind}/v${version}/${path})`
+  })
 }
 
 /** Everything follows from `repository`, which a maintainer fills. */

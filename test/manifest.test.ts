@@ -15,7 +15,8 @@ test('homepage and bugs of all packages follow from the repository', () => {
 })
 
 test('the links of the npm page are absolute', () => {
-  const readme = '[a](docs/a.md#b), [c](#c) and [d](https://d.example)'
-  expect(npmReadme(readme, ROOT)).toBe(`[a](${URL}/blob/v1.2.3/docs/a.md#b), [c](#c) and [d](https://d.example)`)
+  const readme = '[a](docs/a.md#b), [c](#c), [d](https://d.example), ![e](e.svg)'
+  const expected = `[a](${URL}/blob/v1.2.3/docs/a.md#b), [c](#c), [d](https://d.example), ![e](${URL}/raw/v1.2.3/e.svg)`
+  expect(npmReadme(readme, ROOT)).toBe(expected)
   expect(() => npmReadme(readme, '{}')).toThrow('package.json has no repository')
 })

@@ -40,7 +40,8 @@ export async function pages(): Promise<[path: string, change: (text: string) => 
     ['docs/stores/README.md', text => withBlock(text, [openings()])],
     [
       'docs/reference/guarantees.md',
-      text => withBlock(text, [...promises(stores), shown(Object.keys(LAB), '../proof/README.md')]),
+      text =>
+        withBlock(text, [overview(stores), shown(Object.keys(LAB), '../proof/README.md'), ...stores.map(promises)]),
     ],
     ...stores.map((store): [string, (text: string) => string] => [
       `docs/stores/${store.page}.md`,
@@ -59,21 +60,19 @@ function withBlock(text: string, parts: readonly string[]): string {
   return text.replace(BLOCK, () => `\n${parts.join('\n\n')}\n\n`)
 }
 
-function promises(stores: readonly Promised[]): string[] {
-  const rows = stores.map(({ name, guarantees }) => ({ name, ...guarantees }))
-  return [
-    table(
-      ['store', 'shared by', 'order', 'waiting', 'shortest ttl', 'clock that ends a lease'],
-      rows.map(each => [
-        ...[each.name, each.scope, each.order, each.waiting],
-        ...[`${number(each.shortestTtl)} ms`, each.clock],
-      ]),
-    ),
-    table(
-      ['store', 'only one holds', 'the token rises by', 'what survives a restart'],
-      rows.map(({ name, exclusion, token, durability }) => [name, exclusion, token, durability]),
-    ),
-  ]
+function overview(stores: readonly Promised[]): string {
+  return table(
+    ['store', 'shared by', 'order', 'waiting', 'shortest ttl', 'clock that ends a lease'],
+    stores.map(({ name, guarantees: { scope, order, waiting, shortestTtl, clock } }) => [
+      ...[name, scope, order, waiting],
+      ...[`${number(shortestTtl)} ms`, clock],
+    ]),
+  )
+}
+
+function promises({ name, guarantees: { exclusion, token, durability } }: Promised): string {
+  const lines = [`**Exclusion**: ${exclusion}.`, `**Token**: ${token}.`, `**Durability**: ${durability}.`]
+  return [`## ${name}\n`, ...lines.map(line => `- ${line}`)].join('\n')
 }
 
 /** How to open each engine. */
@@ -105,25 +104,27 @@ function section({ page, guarantees }: Promised): string[] {
 /** The results of these engines in the lab. */
 function shown(engines: readonly string[], link: string): string {
   return table(
-    ['engine', `shown by [the fault lab](${link})`],
-    engines.map(engine => [engine, summary(all.filter(proof => proof.engine === engine))]),
+    [`shown by [the fault lab](${link})`, 'minutes', 'grants', 'writes refused', 'violations', 'date'],
+    engines.map(engine => [engine, ...summary(all.filter(proof => proof.engine === engine))]),
   )
 }
 
-function summary(runs: readonly Proof[]): string {
+function summary(runs: readonly Proof[]): string[] {
   const [first] = runs
-  if (!first) return 'not shown yet'
+  if (!first) return ['not shown yet']
   const sum = (of: (proof: Proof) => number): number => runs.reduce((total, proof) => total + of(proof), 0)
   const rows = runs.flatMap(proof => proof.rows)
   const broken = rows.reduce((total, row) => total + row.broken, 0)
   const open = rows.filter(row => row.outcome === 'inconclusive').map(row => titleOf(row.promise))
-  const date = runs.map(proof => proof.date.slice(0, 10)).sort()[0]
-  const seen = [
-    `${minutes(sum(proof => proof.duration))} min`,
-    `${number(sum(proof => proof.counts.grants))} grants`,
-    `${number(sum(proof => proof.counts.rejected))} writes refused`,
-    broken > 0 ? `**${number(broken)} violations**` : '0 violations',
+  const violations = [
+    broken > 0 ? `**${number(broken)}**` : '0',
     ...(open.length > 0 ? [`too little seen of ${[...new Set(open)].join(', ')}`] : []),
   ]
-  return `${seen.join(', ')} (${date})`
+  return [
+    minutes(sum(proof => proof.duration)),
+    number(sum(proof => proof.counts.grants)),
+    number(sum(proof => proof.counts.rejected)),
+    violations.join('; '),
+    runs.map(proof => proof.date.slice(0, 10)).sort()[0] ?? '',
+  ]
 }

@@ -46,7 +46,7 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets those in which a write of the older was accepted after one of the newer. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
+  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets, how often a write of the earlier holder was accepted after one of the later holder. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
   ...['engine', 'faults', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses', 'deaths', 'writes accepted'],
   ...['writes refused', 'overlaps', 'reacquired', 'notified'],
@@ -72,7 +72,7 @@ function knownNotToHold(): string[] {
   if (rows.length === 0) return []
   return [
     '## Known not to hold',
-    'These events let two clients believe to be the holder. No engine promises to tolerate them. The fence refuses the late writes.',
+    'After these events two clients may both believe that they hold a name. No engine promises to tolerate them. The fence refuses the late writes.',
     table(['engine', 'when', 'to see it'], rows),
   ]
 }

@@ -31,7 +31,7 @@
  *
  * R5. Tokens rise per name from grant to grant: through release, expiry, `break`, a restart or loss of data, and whatever
  *     any clock does. A lease keeps its token for as long as it lives. The order may depend on a clock only if the server
- *     loses its data (`guarantees.token` says on which).
+ *     loses its data, or forgets a name that was unused for a day (`guarantees.token` says on which clock).
  *
  * R6. `Grant.ttl` is never overstated. No other claim is granted the name sooner than `Grant.ttl` after the request was
  *     sent. The exceptions are a release, a `break`, and a server that loses data or whose clock steps forward.
@@ -121,17 +121,17 @@ export interface Busy {
   readonly kept?: boolean | undefined
 }
 
-/** Several claims of one caller, of which some are wanted. */
+/** Several claims of one caller, which wants only some of them. */
 export interface Selection {
   /** In the order of preference, of different names, and of one owner, note and ttl. None of them queues. */
   readonly claims: readonly Claim[]
-  /** How many of them are granted: so many, or none. */
+  /** How many of them are granted: exactly this number, or none. */
   readonly want: number
   /** The name of a lease, with a queue, of those who must not be overtaken. */
   readonly gate: string
 }
 
-/** So many of the claims as were wanted hold their names. */
+/** The wanted number of claims hold their names. */
 export interface SomeGranted {
   readonly held: true
   /** By the index of the claim. */
@@ -143,7 +143,7 @@ export interface NoneGranted {
   readonly held: false
   /** Does somebody hold or wait for the gate? Also true if others are changing the names just now. */
   readonly isGated: boolean
-  /** How many of the names were free; 0 if it was not looked at. */
+  /** How many of the names were free; 0 if the store did not look. */
   readonly free: number
   /** Who holds one of the names, if the store can tell. */
   readonly holder?: LeaseRecord | undefined

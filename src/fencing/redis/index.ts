@@ -86,8 +86,8 @@ export function redisFence(client: RedisClient, options: RedisFenceOptions = {})
     for (const key of keys) if (typeof key !== 'string') throw invalid(`a key must be a string, not ${show(key)}`)
     for (const arg of args) if (typeof arg !== 'string') throw invalid(`a value must be a string, not ${show(arg)}`)
     const whole = keys.map(key => driver.keyPrefix + key)
-    const besides = presented.map(({ resource }) => keysOfMarks.beside(resource, whole))
-    return marks.run(script, presented, [...besides, ...whole], args, signal)
+    const markKeys = presented.map(({ resource }) => keysOfMarks.nextTo(resource, whole))
+    return marks.run(script, presented, [...markKeys, ...whole], args, signal)
   }
 
   return {

@@ -20,7 +20,7 @@ export class MarkKeys {
    * The key for a resource whose data is in these keys. It is in their slot, so that one script can change all of them.
    * Throws `INVALID_ARGUMENT` for keys that do not share a hash tag, even outside a cluster.
    */
-  beside(resource: string, keys: readonly string[]): string {
+  nextTo(resource: string, keys: readonly string[]): string {
     const [first] = keys
     if (first === undefined)
       throw invalid('a fenced script needs at least one key: its mark is in the slot of the keys')

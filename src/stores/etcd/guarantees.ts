@@ -12,7 +12,7 @@ export const guarantees: Guarantees = {
   exclusion:
     'while a majority of the cluster keeps its data, the monotonic clocks of the leader and the holder run at one speed, and no leader that was replaced ends leases (etcd before 3.4.31 and 3.5.13); fencing decides otherwise',
   token:
-    'the create revision of the key that is held: one counter for the cluster, by Raft, which rises through release, expiry, break, restarts and changes of the leader',
+    'the create revision of the key that is held: one counter for the cluster, by Raft, which no clock affects; it falls only if the cluster loses all its data, or a backup is restored without --bump-revision',
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 1_000,

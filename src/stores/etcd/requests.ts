@@ -90,7 +90,8 @@ export function termOf(header: Header): number {
 export function granted(revision: string, { ttl, term }: KeepAlive, confirmed: number): Grant {
   if (ttl === 0) throw vanished()
   if (term >= confirmed) return { held: true, token: BigInt(revision), ttl }
-  const message = 'the leader of the etcd cluster changed, and what the old one answered is void: it is asked again'
+  const message =
+    'the leader of the etcd cluster changed, so the answer of the old leader does not count: the request is sent again'
   throw new LeaseError('OUTCOME_UNKNOWN', message)
 }
 

@@ -4,7 +4,8 @@ import type { Guarantees } from '../../contract/store.ts'
 export const guarantees: Guarantees = {
   scope: 'process',
   exclusion: 'always, within the process',
-  token: 'a counter, never below the wall clock in microseconds, so that it rises across restarts of the process',
+  token:
+    'a counter, never below the wall clock in microseconds; it falls only if the process restarts and the clock is then behind the last grant',
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 10,

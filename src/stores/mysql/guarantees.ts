@@ -5,7 +5,7 @@ export const guarantees: Guarantees = {
   exclusion:
     'while the server neither loses what it acknowledged (failover to an asynchronous replica that missed a write) nor has its wall clock set forward; fencing decides then',
   token:
-    'a counter in the row of the name, never below the wall clock of the server in microseconds; rows that are deleted leave the highest token behind',
+    'a counter in the row of the name, never below the wall clock of the server in microseconds; rows that Holdfast deletes leave the highest token behind; it falls only if rows are lost and the clock is then behind the last grant',
   order: 'first come, first served',
   waiting: 'polled',
   shortestTtl: 200,

@@ -64,6 +64,8 @@ function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   // With an @ in its path, the host may be the user and the port the beginning of a password.
   if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname) || /%(?![0-9a-f]{2})/i.test(text))
-    throw invalid(`the URL of the MySQL store cannot be read: ${SHAPE}; encode what is special in a password`)
+    throw invalid(
+      `the URL of the MySQL store cannot be read: ${SHAPE}; percent-encode special characters in a password`,
+    )
   return url
 }

@@ -7,7 +7,7 @@ export function guaranteesOf(isPushed: boolean): Guarantees {
     exclusion:
       'while the server neither loses what it acknowledged (failover to an asynchronous standby that missed a write, fsync switched off) nor has its wall clock set forward; fencing decides then',
     token:
-      'a counter in the row of the name, which outlives the lease by 24 hours, never below the wall clock of the server in microseconds, so that it rises across a loss of data unless the clock went back by more than the outage',
+      'a counter in the row of the name, never below the wall clock of the server in microseconds; it falls only if the row is gone (24 hours after the lease, or lost) and the clock is then behind the last grant',
     order: 'first come, first served',
     waiting: isPushed ? 'pushed' : 'polled',
     shortestTtl: 200,

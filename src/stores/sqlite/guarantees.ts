@@ -7,8 +7,8 @@ export const guarantees: Guarantees = {
     'always, unless the wall clock steps forward by more than remains of a lease while its holder is paused or busy, ' +
     'or the file is deleted or replaced while in use',
   token:
-    'one counter for the file, never below the wall clock in microseconds, so that it rises also when the file was ' +
-    'deleted, unless the clock went back meanwhile',
+    'one counter for the file, never below the wall clock in microseconds; it falls only if the file is lost and the ' +
+    'clock is then behind the last grant',
   order: 'first come, first served',
   waiting: 'pushed',
   shortestTtl: 200,

@@ -11,7 +11,7 @@ export function guaranteesOf(shortestSession: number): Guarantees {
     exclusion:
       'always, unless the process of the leader hangs for as long as a session lasts and then continues, or its monotonic clock runs faster than that of the holder by more than 1 %; fencing decides then',
     token:
-      'the id of the transaction that granted the name (zxid), which the ensemble counts for all names, so that it rises through everything but the loss of all data',
+      'the id of the transaction that granted the name (zxid), which the ensemble counts for all names and no clock affects; it falls only if the ensemble loses all its data, or an old snapshot is restored',
     order: 'first come, first served',
     waiting: 'pushed',
     shortestTtl: 300,

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
@@ -256,4 +258,23 @@ test('a connection that was closed while idle fails no request', async () => {
   proxy.reset()
   await sleep(20)
   await hold(store, claimOf(name()))
+})
+
+test('tokens fall if the server lost all its data, whatever its clock says', async () => {
+  const lost = await startEtcd()
+  const claim = claimOf('falling')
+  const before = storeOf([lost])
+  for (let round = 0; round < 20; round += 1) {
+    await hold(before, claimOf('another'))
+    await before.break('another', 'test', signal)
+  }
+  const token = await hold(before, claim)
+  await before[Symbol.asyncDispose]()
+  await lost.kill()
+  rmSync(join(lost.folder, 'data'), { recursive: true })
+  await lost.start()
+  const after = storeOf([lost])
+  expect(await until('it serves', () => hold(after, claimOf('falling')))).toBeLessThan(token)
+  await after[Symbol.asyncDispose]()
+  await lost.stop()
 })

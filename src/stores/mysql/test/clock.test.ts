@@ -33,6 +33,26 @@ test.each([-HOUR, HOUR, -3 * HOUR])('tokens rise although the clock of the serve
   await store.release(again, signal)
 })
 
+test('a token falls only if all rows are lost and the clock is then behind the last grant', async () => {
+  const take = async (): Promise<bigint> => {
+    const claim = claimOf('falling')
+    const token = await hold(store, claim)
+    await store.release(claim, signal)
+    return token
+  }
+  const lose = (): Promise<unknown> => server.query('delete from holdfast_lease')
+  const first = await take()
+  await lose()
+  const second = await take()
+  expect(second).toBeGreaterThan(first)
+  clock.jumpWall(-HOUR)
+  const third = await take()
+  expect(third).toBeGreaterThan(second)
+  await lose()
+  expect(await take()).toBeLessThan(third)
+  clock.jumpWall(HOUR)
+})
+
 test('tokens of names whose rows were deleted never fall, although the clock is set back by days', async () => {
   const claims = Array.from({ length: 400 }, (_, index) => claimOf(`pruned ${index}`))
   const tokens = await Promise.all(claims.map(claim => hold(store, claim)))

@@ -7,7 +7,7 @@ export function guaranteesOf(ttl: number): Guarantees {
     exclusion:
       'while the server and the connection stay up: a failover, a restart or the end of the connection frees its names at once, and their holder may learn of it later; fencing decides then',
     token:
-      'a counter in a row of the name, committed after the lock was acquired and never below the wall clock of the server in microseconds; it is kept for ever',
+      'a counter in a row of the name, committed after the lock was acquired and never below the wall clock of the server in microseconds; the row is never deleted; it falls only if the row is lost and the clock is then behind the last grant',
     order: 'not promised',
     waiting: 'polled',
     shortestTtl: 300,

@@ -38,6 +38,29 @@ test.each([-HOUR, HOUR, -3 * HOUR])('tokens rise although the clock of the serve
   }
 })
 
+test('a token falls only if its row is lost and the clock is then behind the last grant', async () => {
+  await using locks = advisory(new Pool({ connectionString: server.url() }))
+  for (const [each, table] of [[store, 'lease'] as const, [locks, 'lease_token'] as const]) {
+    const take = async (): Promise<bigint> => {
+      const claim = claimOf('falling')
+      const token = await hold(each, claim)
+      await each.release(claim, signal)
+      return token
+    }
+    const lose = (): Promise<unknown> => server.query(`delete from holdfast.${table} where name = 'falling'`)
+    const first = await take()
+    await lose()
+    const second = await take()
+    expect(second).toBeGreaterThan(first)
+    clock.jumpWall(-HOUR)
+    const third = await take()
+    expect(third).toBeGreaterThan(second)
+    await lose()
+    expect(await take()).toBeLessThan(third)
+    clock.jumpWall(HOUR)
+  }
+})
+
 test('a break outranks the holder although the clock was set back', async () => {
   const token = await hold(store, claimOf('broken'))
   clock.jumpWall(-HOUR)

@@ -7,6 +7,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import type { LeaseError } from '../../../contract/errors.ts'
 import type { Store } from '../../../contract/store.ts'
+import { type Clock, systemClock } from '../../../contract/time.ts'
 import { sqlite } from '../index.ts'
 import { newClaim } from './claim.ts'
 
@@ -188,4 +189,29 @@ test('a file that is deleted while in use is created again: its leases are lost 
   expect(await store.renew(claim, never)).toBeUndefined()
   expect(await store.acquire(claim, never)).toMatchObject({ held: false })
   expect(before.held && after.held && after.token > before.token).toBe(true)
+})
+
+test('a token falls only if the file is lost and the clock is then behind the last grant', async () => {
+  let now = Date.UTC(2025, 0)
+  const real = systemClock()
+  const clock: Clock = { now: () => real.now(), wall: () => now, after: (delay, action) => real.after(delay, action) }
+  const take = async (): Promise<bigint> => {
+    const store = sqlite(path, { clock })
+    const claim = newClaim('a')
+    const answer = await store.acquire(claim, never)
+    await store.release(claim, never)
+    await store[Symbol.asyncDispose]()
+    return answer.held ? answer.token : 0n
+  }
+  const lose = (): void => rmSync(path)
+  const first = await take()
+  lose()
+  now += 1
+  const second = await take()
+  expect(second).toBeGreaterThan(first)
+  now -= 3_600_000
+  const third = await take()
+  expect(third).toBeGreaterThan(second)
+  lose()
+  expect(await take()).toBeLessThan(third)
 })

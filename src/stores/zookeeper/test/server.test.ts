@@ -41,15 +41,17 @@ test('a lease and a queue survive a restart of the server', async () => {
   await next.release()
 })
 
-test('a server that lost all its data serves existing clients once their sessions are over', async () => {
+test('a server that lost all its data serves existing clients once their sessions are over, and tokens fall', async () => {
   await using server = await startZooKeeper()
   await using locks = createLocks(storeOf(server), { ttl: 1_000 })
   const lease = await locks.acquire('wiped')
-  for (let others = 0; others < 20; others += 1) await locks.using(`more-${others}`, async () => {})
+  let last = 0n
+  for (let rounds = 0; rounds < 20; rounds += 1) last = await locks.using('more', async ({ token }) => token)
   await server.kill()
   rmSync(join(server.folder, 'data', 'version-2'), { recursive: true })
   await server.start()
   await until('it serves', () => locks.using('wiped', async () => true).catch(() => false))
+  expect(await locks.using('more', async ({ token }) => token)).toBeLessThan(last)
   expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
 })
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DelayedError, Worker } from 'bullmq'
 import { Pool } from 'pg'
@@ -36,7 +37,7 @@ const worker = new Worker<{ order: string; duration: number }>(
   { connection: { url: REDIS_URL }, lockDuration: 2_000, stalledInterval: 1_000 },
 )
 worker.on('error', error => console.error(error.message)) // also of a paused run that BullMQ gave to another worker
-process.once('SIGTERM', async () => {
-  await worker.close() // waits for the job
-  await locks.close()
-})
+
+await once(process, 'SIGTERM')
+await worker.close() // waits for the job
+await locks.close()

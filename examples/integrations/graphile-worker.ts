@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from 'graphile-worker'
 import { Pool } from 'pg'
@@ -34,7 +35,7 @@ const runner = await run({
     },
   },
 })
-process.once('SIGTERM', async () => {
-  await runner.stop() // waits for the job
-  await locks.close()
-})
+
+await once(process, 'SIGTERM')
+await runner.stop() // waits for the job
+await locks.close()

@@ -12,14 +12,15 @@ const config: KnipConfig = {
         'script/npm-readme.ts',
         'script/proof/prove.ts',
         'script/serverless.ts',
-        'examples/**/*.ts',
+        'examples/*.ts',
+        'examples/{dashboard,invoices}/*.ts',
         'test/alongside/worker.ts',
         'test/browser/holder.ts',
         'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',
       ],
       project: ['src/**/*.ts', 'test/**/*.ts', 'script/**/*.ts', 'examples/**/*.ts', '*.config.ts'],
-      ignore: ['test/package/fixtures/**'],
+      ignore: ['test/package/fixtures/**', 'examples/integrations/**'], // with packages of their own
       ignoreDependencies: ['holdfast'], // a link to the checkout, for the drop-ins
     },
     'drop-ins/*': {

@@ -9,6 +9,9 @@ import { isFull } from './test/tier.ts'
 const LONG =
   /\/(conformance[^/]*|lab\/run\/run|etcd\/test\/cluster|advice\/test\/ttl|failover|thread\/test\/\w+|limits\/\w+|demo|death|fleet)\.test\.ts$/
 
+/** They need Chromium, or packages that only `./script/test --full` installs. */
+const FULL_ONLY = ['test/{browser,alongside}/**', 'examples/integrations/**']
+
 const MEMORY = '/dev/shm'
 
 /** Servers and SQLite wait for the disk at each commit, and a busy disk can take longer than a ttl. */
@@ -29,7 +32,7 @@ class LongestFirst extends BaseSequencer {
 const config: ViteUserConfig = defineConfig({
   test: {
     include: ['{src,lab,drop-ins,test,examples}/**/*.test.ts'],
-    exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : ['test/{browser,alongside}/**'])],
+    exclude: ['**/node_modules/**', 'test/package/fixtures/**', ...(isFull ? [] : FULL_ONLY)],
     allowOnly: false,
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },

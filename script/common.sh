@@ -39,10 +39,23 @@ use_node() {
   export PATH="${node%/*}:$root/node_modules/.bin:$PATH"
 }
 
-# Installs the libraries that Holdfast is compared with, into bench/node_modules.
-install_peers() (
-  cd "$root/bench"
+# install_apart FOLDER: installs the packages of a folder that has a lock file of its own.
+install_apart() (
+  cd "$root/$1"
   [ node_modules/.package-lock.json -nt package-lock.json ] && exit
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
   touch node_modules/.package-lock.json
+)
+
+# The libraries that Holdfast is compared with.
+install_peers() {
+  install_apart bench
+}
+
+# The frameworks of the recipes. Prisma generates its client without the engine that this variable names; without the
+# variable it would download it.
+install_integrations() (
+  install_apart examples/integrations
+  cd "$root/examples/integrations"
+  PRISMA_SCHEMA_ENGINE_BINARY=/bin/true PRISMA_HIDE_UPDATE_MESSAGE=1 node_modules/.bin/prisma generate --schema schema.prisma >&2
 )

@@ -22,7 +22,7 @@ const generated = new Map<string, (text: string) => string>([
   ['docs/reference/errors.md', errorsPage],
   ['docs/reference/events.md', eventsPage],
   ...(await pages()),
-  ...globSync('docs/{guides,sharing}/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [
+  ...globSync('docs/{guides,sharing,integrations}/*.md', { cwd: ROOT }).map((path): [string, typeof withExamples] => [
     path,
     withExamples,
   ]),

@@ -12,12 +12,15 @@ interface Sample {
   readonly needsServer: boolean
 }
 
+/** Files that import each other, and packages that only `./script/test --full` installs. Their own tests run them. */
+const RECIPE = /<!-- example: examples\/integrations\/[\w.-]+ -->\n```ts\n.*?^```\n/gms
+
 /** Blocks without imports continue the first one of the README. */
 export function samplesOfPages(): Sample[] {
   const [first = ''] = blocks(read('README.md'), 'ts')
   const start = first.slice(0, first.indexOf('\n\nawait locks.using'))
   return PAGES.flatMap(page =>
-    blocks(read(page), 'ts').map((block, index) => {
+    blocks(read(page).replaceAll(RECIPE, ''), 'ts').map((block, index) => {
       const program = /^import /m.test(block) ? block : `${start}\n${block}`
       return {
         title: `TypeScript block ${index + 1} of ${page}`,

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { ENGINES, type LabEngine } from '../engines/index.ts'
 import { FAULTS } from '../faults/fault.ts'
@@ -28,7 +28,14 @@ export interface ProveOptions {
   readonly quiet: boolean | undefined
 }
 
+/** The options of `holdfast prove --judge`. */
+export interface JudgeOptions extends Pick<ProveOptions, 'report' | 'json' | 'quiet'> {
+  /** The file with the history of an earlier run. */
+  readonly judge: string
+}
+
 const OPTIONS = {
+  judge: { type: 'string' },
   store: { type: 'string' },
   json: { type: 'boolean' },
   quiet: { type: 'boolean', short: 'q' },
@@ -54,12 +61,20 @@ const EXTERNAL_LIMITS = { duration: 600_000, clients: 8, names: 4 } as const
 /** The parts of the command line that reading options needs. */
 type Reader = Pick<CommandLine, 'parse' | 'parseDuration' | 'seeHelp' | 'suggest' | 'Usage'>
 
+const WITH_JUDGE = new Set(['judge', 'report', 'json', 'quiet'])
+
 /** Reads the options. Throws `Usage`. */
-export function parseProve(args: readonly string[], reader: Reader): ProveOptions {
+export function parseProve(args: readonly string[], reader: Reader): ProveOptions | JudgeOptions {
   const { parse, parseDuration, seeHelp, Usage } = reader
   const { values, positionals } = parse('prove', [...args], OPTIONS)
   if (positionals.length > 0)
     throw new Usage(`prove takes options only, no argument such as ${positionals[0]}; ${seeHelp('prove')}`)
+  if (values.judge !== undefined) {
+    const other = Object.keys(values).find(option => !WITH_JUDGE.has(option))
+    if (other !== undefined) throw new Usage(`--judge runs nothing: remove --${other}; ${seeHelp('prove')}`)
+    const { judge, json, quiet } = values
+    return { judge: readable(judge, reader), report: writable(values.report, '--report', reader), json, quiet }
+  }
   const subject = subjectOf(values.lab, values.store, reader)
   const most = 'store' in subject ? EXTERNAL_LIMITS : LAB_LIMITS
   const isKnown = values['known-violation'] === true
@@ -93,6 +108,12 @@ export function parseProve(args: readonly string[], reader: Reader): ProveOption
     json: values.json,
     quiet: values.quiet,
   }
+}
+
+function readable(text: string, { Usage }: Reader): string {
+  const path = resolve(text)
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path
+  throw new Usage(`--judge ${text}: there is no such file; name one that --events wrote`)
 }
 
 /** Old events would be judged with the new ones. */

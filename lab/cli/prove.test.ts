@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { alive, descendants, folder, holdfast, start } from '../../src/cli/test/holdfast.ts'
 import { startPostgres } from '../servers/postgres.ts'
@@ -28,6 +29,40 @@ test('external servers are left as they were, and a warning comes first', async 
   const keys = async (): Promise<string> => String(((await server.call('KEYS', '*')) as string[]).sort())
   // The counter of tokens is that of all leases with this prefix.
   await until('only theirs is left', async () => (await keys()) === 'holdfast:token,theirs')
+})
+
+test('a history can be judged again, also compressed, and gets the same verdict', async () => {
+  const [events, compressed] = ['jsonl', 'jsonl.gz'].map(end => join(folder, `events.${end}`)) as [string, string]
+  const run = await holdfast(['prove', '--lab', 'sqlite', ...QUICK, '--faults', 'none', '--json', '--events', events])
+  writeFileSync(compressed, gzipSync(readFileSync(events)))
+  for (const file of [events, compressed]) {
+    const again = await holdfast(['prove', '--judge', file, '--json', '--report', join(folder, 'page.html')])
+    expect(again).toMatchObject({ code: run.code })
+    expect(JSON.parse(again.out)).toEqual(JSON.parse(run.out))
+  }
+  expect(readFileSync(join(folder, 'page.html'), 'utf8')).toContain('holdfast prove --judge events.jsonl.gz')
+  // Two holders of the first name with one token.
+  const twice = readFileSync(events, 'utf8').replace(/"token":"\d+"/g, '"token":"1"')
+  writeFileSync(events, twice)
+  expect(await holdfast(['prove', '--judge', events])).toMatchObject({
+    code: 1,
+    out: expect.stringContaining('violated'),
+  })
+})
+
+test('a history that cannot be judged is refused, and so are options of a run', async () => {
+  writeFileSync(join(folder, 'empty.jsonl'), '')
+  writeFileSync(join(folder, 'other.jsonl'), '{}\n')
+  const judged = (...args: string[]): Promise<{ code: number | null; err: string }> =>
+    holdfast(['prove', '--judge', ...args])
+  for (const [args, code, message] of [
+    [['none.jsonl'], 64, 'there is no such file'],
+    [['empty.jsonl', '--seed', '1'], 64, '--judge runs nothing: remove --seed'],
+    [['other.jsonl'], 64, 'is not an event of a history'],
+    [['empty.jsonl'], 64, 'a history begins with'],
+  ] as const) {
+    expect(await judged(...args)).toMatchObject({ code, err: expect.stringContaining(message) })
+  }
 })
 
 test('no row is left in a table of PostgreSQL', async () => {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Engine } from '../engines/engine.ts'
 import { externalServers } from '../engines/external.ts'
 import { ENGINES } from '../engines/index.ts'
@@ -14,7 +14,7 @@ import { sharedOf } from '../run/job.ts'
 import { type Progress, run } from '../run/run.ts'
 import { newFolder } from '../servers/folder.ts'
 import type { CommandLine, Output } from './command-line.ts'
-import { type ProveOptions, parseProve } from './options.ts'
+import { type JudgeOptions, type ProveOptions, parseProve } from './options.ts'
 
 const EXITS: Readonly<Record<Outcome, number>> = { passed: 0, violated: 1, inconclusive: 2 }
 
@@ -31,6 +31,7 @@ const LIMIT = 2
 export async function prove(args: readonly string[], commandLine: CommandLine): Promise<number> {
   const options = parseProve(args, commandLine)
   const output = new commandLine.Output(options)
+  if ('judge' in options) return judgeAgain(options, output, commandLine)
   const stop = commandLine.stopSignal('before the run was over')
   const folder = newFolder('prove')
   try {
@@ -68,6 +69,15 @@ function report(options: ProveOptions, history: string, output: Output, { paint,
   if (options.report) writeFileSync(options.report, page(events, verdict, replay))
   output.print(verdict, `${table(verdict, paint)}\n\n${paint('dim', replay)}`)
   return options.known ? reportKnown(verdict, options, output) : EXITS[verdict.outcome]
+}
+
+/** Judges the history of an earlier run as that run did, unless it was one of `--known-violation`. */
+function judgeAgain({ judge: history, report: file }: JudgeOptions, output: Output, { paint }: CommandLine): number {
+  const events = readHistory(history)
+  const verdict = judge(events)
+  if (file) writeFileSync(file, page(events, verdict, `holdfast prove --judge ${basename(history)}`))
+  output.print(verdict, table(verdict, paint))
+  return EXITS[verdict.outcome]
 }
 
 /** A known violation is shown if two clients believed to hold a name and no other promise was broken. */

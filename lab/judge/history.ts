@@ -1,4 +1,5 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { gunzipSync } from 'node:zlib'
 import { LeaseError } from '../../src/index.ts'
 import type { Mark, Role, Shared } from './shared.ts'
 
@@ -128,11 +129,16 @@ export class Recorder {
 }
 
 /**
- * The events of all these files, in order of time. Skips an incomplete last line, which a crash of the machine may leave.
- * Throws `INVALID_ARGUMENT` for any other line that is not an event.
+ * The events of all these files, in order of time. Files named `.gz` are compressed. Skips an incomplete last line, which a
+ * crash of the machine may leave. Throws `INVALID_ARGUMENT` for any other line that is not an event.
  */
 export function readHistory(...paths: readonly string[]): Event[] {
-  return paths.flatMap(path => parse(path, readFileSync(path, 'utf8'))).sort((one, other) => one.at - other.at)
+  return paths.flatMap(path => parse(path, textOf(path))).sort((one, other) => one.at - other.at)
+}
+
+function textOf(path: string): string {
+  const bytes = readFileSync(path)
+  return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
 }
 
 function parse(path: string, text: string): Event[] {

@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { ENGINES } from '../../lab/engines/index.ts'
 import type { Outcome, Verdict } from '../../lab/judge/verdict.ts'
 import { table } from '../../lab/report/table.ts'
@@ -24,6 +25,7 @@ const HIGHEST_SEED = 999_999_999
 const SETTINGS = ['--clients', '5', '--names', '3', '--ttl', '1s']
 
 const HELP = `./script/prove [--engine NAME]… [--programme usual|all|sharing]… [--for 30m] [--seed N] [--keep] [--out FOLDER]
+               [--histories FOLDER]
 Runs each engine in the fault lab: half of the time with its default faults (usual), half with all faults but
 server-forget (all), because no engine promises to tolerate lost memory while clocks jump. Then half of the time again
 with permits, readers and writers, and its default faults (sharing).
@@ -33,6 +35,7 @@ with permits, readers and writers, and its default faults (sharing).
   --seed       the seed of the first run, up to 9 digits (default: random); the other seeds follow from it
   --keep       stores the results of runs shorter than ${LONG}, too (default: off)
   --out        the folder for results.json and README.md (default: docs/proof); several runs can share it
+  --histories  a folder for the events of each run, compressed; holdfast prove --judge FILE judges them again
 The exit code is 0 if all runs passed. The event logs and pages of the other runs are in .tools/proof.
 `
 
@@ -43,6 +46,7 @@ const OPTIONS = {
   seed: { type: 'string', default: String(randomInt(HIGHEST_SEED)) },
   keep: { type: 'boolean', default: false },
   out: { type: 'string', default: FOLDER },
+  histories: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
 
@@ -82,7 +86,8 @@ async function prove(): Promise<number> {
   const about = { commit: commit(), machine: machine() }
   const isStored = options.keep || each >= parseDuration(LONG, '--for')
   // Fails now, not after hours.
-  if (isStored) mkdirSync(options.out, { recursive: true })
+  for (const folder of [isStored ? options.out : undefined, options.histories])
+    if (folder !== undefined) mkdirSync(folder, { recursive: true })
   const outcomes: [string, Outcome | 'failed'][] = []
   const programmes = options.engine
     .flatMap(name => programmesOf(name, Number(options.seed)))
@@ -94,7 +99,7 @@ async function prove(): Promise<number> {
     args.push(...SETTINGS, '--faults', faults.join(','), ...more)
     const command = `holdfast prove ${args.join(' ')}`
     print(`${engine}, ${programme}: ${command}`)
-    const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`)
+    const verdict = await verdictOf(args, `${engine}-${programme}-${seed}`, options.histories)
     if (interrupted.signal.aborted) break
     outcomes.push([`${engine}, ${programme}`, verdict?.outcome ?? 'failed'])
     if (!verdict) continue
@@ -119,7 +124,11 @@ function programmesOf(engine: string, seed: number): Programme[] {
 }
 
 /** Runs `holdfast prove`. `undefined` if it failed; then its error was printed. */
-async function verdictOf(args: readonly string[], name: string): Promise<Verdict | undefined> {
+async function verdictOf(
+  args: readonly string[],
+  name: string,
+  histories: string | undefined,
+): Promise<Verdict | undefined> {
   const folder = join(ROOT, '.tools/proof')
   mkdirSync(folder, { recursive: true })
   const files = ['jsonl', 'html'].map(type => join(folder, `${name}.${type}`))
@@ -136,6 +145,8 @@ async function verdictOf(args: readonly string[], name: string): Promise<Verdict
   const [out] = await Promise.all([text(child.stdout), printed])
   interrupted.signal.removeEventListener('abort', stop)
   const verdict = out === '' ? undefined : (JSON.parse(out) as Verdict)
+  if (verdict && histories !== undefined)
+    writeFileSync(join(histories, `${name}.jsonl.gz`), gzipSync(readFileSync(events)))
   if (interrupted.signal.aborted || verdict?.outcome === 'passed') remove()
   else print(`event log: ${events}; page, if there was a verdict: ${report}`)
   return verdict

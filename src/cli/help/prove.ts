@@ -1,7 +1,7 @@
 import type { CommandHelp } from './command-help.ts'
 
 export const PROVE: CommandHelp = {
-  usage: 'prove --lab ENGINE | --store URL [options]',
+  usage: 'prove --lab ENGINE | --store URL | --judge FILE [options]',
   entry: 'prove',
   summary: 'Injects faults and reports which promises were kept',
   text: [
@@ -16,10 +16,12 @@ export const PROVE: CommandHelp = {
     ['holdfast prove --lab redis --sharing', 'permits, readers and writers'],
     ['holdfast prove --lab redis --known-violation', 'two clients believe that they hold a name'],
     ['holdfast prove --lab redis --no-fence', 'what happens without fencing tokens'],
+    ['holdfast prove --judge events.jsonl.gz', 'judges the events of an earlier run again'],
   ],
   options: [
     { flags: '--lab ENGINE', text: 'Starts servers on this machine', values: 'see below' },
     { flags: '--store URL', text: 'Uses external servers; faults hit only the clients', default: 'none' },
+    { flags: '--judge FILE', text: 'Runs nothing; judges what --events wrote', values: 'JSON lines, or .gz of them' },
     {
       flags: '--faults LIST',
       text: 'Faults to inject, separated by commas',

@@ -10,7 +10,7 @@ import type { Permit } from './permit.ts'
 const TURNS = 60
 
 async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await undefined
+  for (let turn = 0; turn < count; turn += 1) await Promise.resolve()
 }
 
 async function states({ server }: Stage): Promise<string[]> {

@@ -6,7 +6,7 @@ const ENVIRONMENT: Section = {
     ['HOLDFAST_NAME', 'NAME'],
     ['HOLDFAST_TOKEN', 'The fencing token, a decimal number. Each grant has a higher one'],
     ['HOLDFAST_SLOT', 'With --limit, --reader or --writer: the lowest slot that is held, from 0'],
-    ['HOLDFAST_TOKENS', 'The token of each name that is held, as JSON: {"NAME":"33"}'],
+    ['HOLDFAST_TOKENS', 'The token of each name or slot that is held, as JSON: {"NAME":"33"}'],
     ['HOLDFAST_OWNER', 'The owner of the lease'],
     ['HOLDFAST_STORE', 'The URL of the store, with its password'],
   ],

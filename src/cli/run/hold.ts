@@ -4,6 +4,7 @@ import { formatDuration } from '../duration.ts'
 import { EXIT, Failure } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Signals, signalExit } from '../signals.ts'
+import { tokensOf } from '../tokens.ts'
 import { Child, deadlineOf, type Outcome } from './child.ts'
 import { type Held, leasesOf, namesOf } from './held.ts'
 import type { HoldOptions } from './hold-options.ts'
@@ -100,13 +101,12 @@ async function watch(
 }
 
 function environment(held: Held, url: string): NodeJS.ProcessEnv {
-  const leases = leasesOf(held)
-  const [lease] = leases
+  const [lease] = leasesOf(held)
   return {
     ...process.env,
     HOLDFAST_NAME: lease.name,
     HOLDFAST_TOKEN: lease.token.toString(),
-    HOLDFAST_TOKENS: JSON.stringify(Object.fromEntries(leases.map(({ name, token }) => [name, token.toString()]))),
+    HOLDFAST_TOKENS: JSON.stringify(tokensOf(held)),
     ...('slot' in held && { HOLDFAST_SLOT: `${held.slot}` }),
     HOLDFAST_OWNER: lease.owner,
     HOLDFAST_STORE: url,

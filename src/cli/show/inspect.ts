@@ -4,13 +4,14 @@ import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
 import { query } from './query.ts'
+import { bySlot } from './title.ts'
 
 /** `holdfast inspect`: shows one name, with its slots and its gate if it is shared. Returns 1 if nothing of it is held. */
 export function inspect(args: readonly string[]): Promise<number> {
   return query('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
     const parts = await Array.fromAsync(locks.list(argument + SEPARATOR))
-    const slots = parts.filter(part => part.name === gateName(argument) || isSlotOf(part.name, argument))
+    const slots = bySlot(parts.filter(part => part.name === gateName(argument) || isSlotOf(part.name, argument)))
     const { name, holder, waiters, nodes = [] } = state
     const facts: [string, string][] = holder
       ? [

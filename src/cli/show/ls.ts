@@ -3,7 +3,7 @@ import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { query } from './query.ts'
 import { table } from './table.ts'
-import { title } from './title.ts'
+import { bySlot, title } from './title.ts'
 import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
@@ -19,7 +19,7 @@ export function ls(args: readonly string[]): Promise<number> {
     const records: LeaseRecord[] = []
     for await (const record of locks.list(prefix)) records.push(record)
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
-    const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flat().map(row)
+    const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flatMap(bySlot).map(row)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)
     return 0
   }

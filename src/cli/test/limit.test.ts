@@ -10,7 +10,7 @@ test('run --limit runs as many commands at a time, and tells each its slot', asy
   const { code, out } = await holdfast(['run', 'backup', '--limit', '2', ...PRINT])
   expect(code).toBe(0)
   const [, token, json = ''] = /^backup 1 (\d+) (.*)\n$/.exec(out) ?? []
-  expect(JSON.parse(json)).toEqual({ backup: token })
+  expect(JSON.parse(json)).toEqual({ 'backup\u241f1': token }) // the resource of slot 1
   const second = start(['run', 'backup', '--limit', '2', ...WAIT])
   await second.prints('ready')
   expect(await holdfast(['run', 'backup', '--limit', '2', ...PRINT])).toMatchObject({
@@ -61,6 +61,8 @@ test('run --reader and --writer exclude each other', async () => {
   await reader.ended
   const written = await holdfast(['run', 'pages', '--writer', ...PRINT])
   expect(written).toMatchObject({ code: 0, out: expect.stringMatching(/^pages 0 /) })
+  const tokens = JSON.parse(written.out.split(' ').at(-1) ?? '') as Record<string, string>
+  expect(Object.keys(tokens)).toEqual(['pages', ...Array.from({ length: 16 }, (_, index) => `pages\u241f${index + 1}`)])
 })
 
 test('inspect shows the slots of a name, and break takes one or all', async () => {

@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { failureOf } from '../../../test/support.ts'
+import { tokensOf } from '../../cli/tokens.ts'
 import { testLocks } from '../../testing/index.ts'
 import { fencedWrite } from '../files/index.ts'
 import { fenceHeaders } from '../http/index.ts'
@@ -54,6 +55,22 @@ describe.each(Object.keys(banks))('%s', name => {
     await reading.release()
     await bank.add(await writer.acquire())
     expect(await failureOf(bank.touch(lateReader))).toMatchObject({ code: 'STALE_TOKEN' })
+    await locks.close()
+  })
+
+  test('a command shows a permit by HOLDFAST_TOKENS, and is refused as the permit is', async () => {
+    const locks = testLocks()
+    const { reader, writer } = locks.readWrite('books')
+    const writing = await writer.acquire()
+    const tokens = Object.entries(tokensOf(writing))
+    const command = { leases: tokens.map(([name, token]) => ({ name, token: BigInt(token) })) }
+    await bank.add(command)
+    await bank.add(writing)
+    await writing.release()
+    await bank.touch(await reader.acquire())
+    expect(await failureOf(bank.add(command))).toMatchObject({ code: 'STALE_TOKEN' })
+    const resources = (await bank.marks.list('books')).map(({ resource }) => resource)
+    expect(resources).toHaveLength(17)
     await locks.close()
   })
 

@@ -5,7 +5,7 @@ import type { AcquireTerms } from '../../core/options.ts'
 import type { Renewer } from '../../core/renewer.ts'
 import type { Demand } from './demand.ts'
 import { Gate } from './gate.ts'
-import { HeldPermit } from './held-permit.ts'
+import { HeldPermit, type SlotLease } from './held-permit.ts'
 import type { SharingHost } from './host.ts'
 import { PartEvents } from './part-events.ts'
 import { Slots } from './slots.ts'
@@ -91,29 +91,21 @@ export class Attempt {
       this.isGateLost = true
       slots.cancel(GATE_LOST)
     })
-    let isEnough = await slots.look(giveUpAt !== undefined)
-    if (!isEnough && left() > 0) {
+    const handOut = (held: readonly SlotLease[]): HeldPermit => this.#handOut(held)
+    let permit = await slots.look(giveUpAt !== undefined, handOut)
+    if (!permit && left() > 0) {
       this.#gate.announceWait()
-      isEnough = await slots.wait(left())
+      permit = await slots.wait(left(), handOut)
     }
     this.held = slots.count
     this.holder = slots.busy?.holder
-    return isEnough ? this.#handOut() : undefined
+    if (permit && !this.#terms.heartbeat && permit.slots.length > 1) await beginTerm(permit)
+    return permit
   }
 
-  async #handOut(): Promise<HeldPermit> {
-    const terms = this.#terms
-    const permit = new HeldPermit(this.#host, this.#demand.name, this.#slots.take(), terms)
+  #handOut(held: readonly SlotLease[]): HeldPermit {
+    const permit = new HeldPermit(this.#host, this.#demand.name, held, this.#terms)
     this.#events.permit = permit
-    if (!terms.heartbeat && permit.slots.length > 1) {
-      permit.stopRenewing() // the fixed term begins now
-      try {
-        await permit.extend()
-      } catch (error) {
-        void permit.release()
-        throw error
-      }
-    }
     return permit
   }
 
@@ -121,5 +113,16 @@ export class Attempt {
   async #leave(): Promise<void> {
     await this.#slots.withdraw(OVER)
     await this.#gate.leave(OVER)
+  }
+}
+
+/** The fixed term begins when all slots are held: until then they were renewed. */
+async function beginTerm(permit: HeldPermit): Promise<void> {
+  permit.stopRenewing()
+  try {
+    await permit.extend()
+  } catch (error) {
+    void permit.release()
+    throw error
   }
 }

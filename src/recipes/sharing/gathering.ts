@@ -41,7 +41,10 @@ export class Gathering {
         const round = this.#round
         try {
           const busy = await round.acquireRest(this.#giveUpAt)
-          if (!busy) return round
+          if (!busy) {
+            round.set.signal.throwIfAborted() // in this turn
+            return round
+          }
           void round.set.release() // in the background, as after every call that ends without a lease
           return this.#timeout(busy)
         } catch (error) {
@@ -147,7 +150,6 @@ class Round implements Gathered {
       hasWaited = true
     }
     if (this.#terms.heartbeat === false) await this.#endRenewals(hasWaited)
-    this.set.signal.throwIfAborted()
     return undefined
   }
 

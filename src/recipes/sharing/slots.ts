@@ -1,10 +1,16 @@
 import { LeaseError } from '../../contract/errors.ts'
+import { Cancel } from '../../contract/request.ts'
 import { slotName } from '../../contract/reserved.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { RenewerOptions } from '../../core/renewer.ts'
 import type { Demand } from './demand.ts'
 import type { SlotLease } from './held-permit.ts'
 import { Part, type PartsOf } from './part.ts'
+
+/**
+ * Makes a whole of the slots that a call wanted, in the turn in which they are all held: it notices what is lost later.
+ */
+export type HandOut<Whole> = (slots: readonly SlotLease[]) => Whole
 
 /** The slots that a call acquires while it holds the gate. */
 export class Slots {
@@ -16,8 +22,8 @@ export class Slots {
   readonly #parts = new Set<Part>()
   readonly #held = new Map<number, Part>()
   #askAgain: ((slot: number) => void) | undefined
+  readonly #cancel = new Cancel()
   #requests = 0
-  #isCancelled = false
 
   constructor(of: PartsOf, demand: Demand, terms: AcquireTerms) {
     const { ttl, background, heartbeat, livenessLimit } = terms
@@ -36,69 +42,71 @@ export class Slots {
     return this.#held.size
   }
 
+  /** Are as many held as are wanted? One may be lost in the next turn. */
+  get isEnough(): boolean {
+    return this.count >= this.#demand.want
+  }
+
   /** The last busy answer about a slot. */
   get busy(): Part['busy'] {
     return [...this.#parts].map(({ busy }) => busy).findLast(busy => busy?.holder)
   }
 
   /**
-   * Asks for each slot once, the lowest first, until enough are held. True if they are. `waits`: the call goes on to
-   * wait, so a failure that a retry may fix counts as busy.
+   * Asks for each slot once, the lowest first, until enough are held. Resolves to what `handOut` makes of them. `waits`:
+   * the call goes on to wait, so a failure that a retry may fix counts as busy.
    */
-  async look(waits: boolean): Promise<boolean> {
+  async look<Whole>(waits: boolean, handOut: HandOut<Whole>): Promise<Whole | undefined> {
     const { slots, want } = this.#demand
     const ask = async (slot: number): Promise<void> => {
       const part = this.#part(slot)
       try {
         if (await part.ask(0)) this.#keep(slot, part)
       } catch (error) {
-        if (!waits || this.#isCancelled || !LeaseError.is(error) || !error.retryable) throw error
+        if (!waits || this.#cancel.cancelled || !LeaseError.is(error) || !error.retryable) throw error
       }
     }
     // Each round asks for twice as many. So few are granted that are not needed, and a full name takes few rounds.
-    for (let from = 0, size = want; from < slots.length && this.count < want; from += size, size *= from > want ? 2 : 1)
+    for (let from = 0, size = want; from < slots.length && !this.isEnough; from += size, size *= from > want ? 2 : 1)
       await Promise.all(slots.slice(from, from + size).map(ask))
-    return this.count >= want
+    return this.isEnough ? handOut(this.#take()) : undefined
   }
 
-  /** Waits in the queue of every slot that is not held. False if `limit` ms are over first. */
-  async wait(limit: number): Promise<boolean> {
-    const { slots, want } = this.#demand
+  /** As `look`, but waits in the queue of every slot that is not held, for up to `limit` ms. */
+  async wait<Whole>(limit: number, handOut: HandOut<Whole>): Promise<Whole | undefined> {
     const { clock } = this.#of.core
     const giveUpAt = clock.now() + limit
-    const { promise, resolve, reject } = Promise.withResolvers<boolean>()
+    let isOver = false
+    let failure: { readonly error: unknown } | undefined
+    let wake = (): void => {}
     const ask = async (slot: number): Promise<void> => {
-      const part = this.#part(slot)
       try {
+        const part = this.#part(slot)
         if (await part.ask(Math.max(giveUpAt - clock.now(), 1))) this.#keep(slot, part)
-        else resolve(false)
-        if (this.count >= want) resolve(true)
+        else isOver = true
       } catch (error) {
-        reject(error)
+        failure ??= { error }
       }
+      wake()
     }
     this.#askAgain = slot => void ask(slot)
-    for (const slot of slots) if (!this.#held.has(slot)) void ask(slot)
+    for (const slot of this.#demand.slots) if (!this.#held.has(slot)) void ask(slot)
     try {
-      return await promise
+      while (!this.isEnough) {
+        if (failure) throw failure.error
+        if (isOver) return undefined
+        await new Promise<void>(resolve => {
+          wake = resolve
+        })
+      }
+      return handOut(this.#take())
     } finally {
       this.#askAgain = undefined
     }
   }
 
-  /** Hands out as many slots as are wanted, in ascending order. They are no longer withdrawn. */
-  take(): SlotLease[] {
-    const taken: SlotLease[] = []
-    for (const [slot, part] of [...this.#held].slice(0, this.#demand.want)) {
-      this.#held.delete(slot)
-      this.#parts.delete(part)
-      if (part.lease) taken.push({ slot, lease: part.lease })
-    }
-    return taken.sort((a, b) => a.slot - b.slot)
-  }
-
   cancel(reason: unknown): void {
-    this.#isCancelled = true
+    this.#cancel.cancel(reason)
     for (const part of this.#parts) part.cancel(reason)
   }
 
@@ -108,7 +116,20 @@ export class Slots {
     await Promise.all([...this.#parts].map(part => part.withdraw(reason)))
   }
 
+  /** As many slots as are wanted, in ascending order. They are no longer withdrawn. */
+  #take(): SlotLease[] {
+    const taken: SlotLease[] = []
+    for (const [slot, part] of [...this.#held].slice(0, this.#demand.want)) {
+      this.#held.delete(slot)
+      this.#parts.delete(part)
+      if (part.lease) taken.push({ slot, lease: part.lease })
+    }
+    return taken.sort((a, b) => a.slot - b.slot)
+  }
+
+  /** Throws if the call was cancelled, which may happen between two steps. */
   #part(slot: number): Part {
+    this.#cancel.throwIfCancelled()
     const part = new Part(this.#of, slotName(this.#demand.name, slot), this.#ttl, this.#hold)
     this.#parts.add(part)
     return part

@@ -146,6 +146,17 @@ test('over a server of Node, it shows a change of holder and the queue', async (
   expect(one).toMatchObject({ waiters: [], holders: [{ owner: 'b' }, { owner: 'a' }] })
 })
 
+test('a look is written once for all viewers of the same access, because a thousand would stop the process', async () => {
+  const { shown } = board('read')
+  const first = async (): Promise<Uint8Array | undefined> => {
+    const { body } = await shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+    return (await body?.getReader().read())?.value
+  }
+  const [a, b] = await Promise.all([first(), first()])
+  expect(a?.length).toBeGreaterThan(0)
+  expect(a).toBe(b)
+})
+
 test('losses are unknown, not 0, to a process without leases', async () => {
   const events = await board().shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
   expect((await seen(events, () => true)).lost).toBeNull()

@@ -8,7 +8,7 @@ import type { Locks } from '../create-locks.ts'
 import { guarded, refusal } from './guard.ts'
 import { Nodes } from './nodes.ts'
 import { PAGE, SOURCES } from './page.ts'
-import { Survey } from './survey.ts'
+import { type Look, Survey } from './survey.ts'
 import { detail, overview, type Process } from './view.ts'
 
 /** What a caller may do: nothing, see all names, or also break a lease. */
@@ -65,6 +65,11 @@ class Board implements Dashboard {
   readonly #streams = new Set<() => void>()
   readonly #process: Process = { acquired: 0, lost: 0 }
   readonly #unsubscribe: readonly (() => void)[]
+  /** The latest look as an event, by access. */
+  #written: { readonly look: Look | undefined; readonly events: Map<Access, Uint8Array> } = {
+    look: undefined,
+    events: new Map(),
+  }
 
   constructor(locks: Pick<Locks, 'list' | 'inspect' | 'break'>, options: DashboardOptions) {
     this.#locks = locks
@@ -149,13 +154,12 @@ class Board implements Dashboard {
 
   /** A line of JSON for each look. A page that reads too slowly misses looks. */
   #events(access: Access, signal: AbortSignal): Response {
-    const encoder = new TextEncoder()
     let end = (): void => {}
     const body = new ReadableStream<Uint8Array>({
       start: controller => {
         const leave = this.#survey.watch(look => {
           if ((controller.desiredSize ?? 0) <= 0) return
-          controller.enqueue(encoder.encode(`data: ${JSON.stringify(overview(look, access, this.#process))}\n\n`))
+          controller.enqueue(this.#event(look, access))
         })
         const timer = setTimeout(() => end(), LONGEST_STREAM).unref()
         let isOver = false
@@ -178,6 +182,17 @@ class Board implements Dashboard {
       cancel: () => end(),
     })
     return new Response(body, { headers: STREAM })
+  }
+
+  /** Written once for all viewers: with many of them this takes longer than anything else here. */
+  #event(look: Look, access: Access): Uint8Array {
+    if (this.#written.look !== look) this.#written = { look, events: new Map() }
+    const { events } = this.#written
+    const known = events.get(access)
+    if (known) return known
+    const event = Buffer.from(`data: ${JSON.stringify(overview(look, access, this.#process))}\n\n`)
+    events.set(access, event)
+    return event
   }
 }
 

@@ -73,6 +73,7 @@ function render() {
     (each.name + ' ' + each.owner + ' ' + each.note).toLowerCase().includes(filter)).sort(order)
   const keep = new Set(wanted.map(each => each.name))
   for (const [name, row] of rows) if (!keep.has(name)) { row.remove(); rows.delete(name) }
+  const { activeElement } = document
   let before = null
   for (const each of wanted) {
     let row = rows.get(each.name)
@@ -97,6 +98,8 @@ function render() {
     if (at !== row) $('rows').insertBefore(row, at)
     before = row
   }
+  // A row that is moved loses the focus.
+  if (activeElement !== document.activeElement && activeElement.isConnected) activeElement.focus({ preventScroll: true })
   $('changes').replaceChildren(...changes.map(each =>
     el('li', clock(each.at) + '  ' + each.name + ': ' + each.from + ' → ' + (each.to || 'nobody') + (each.isTakeover ? ', no longer renewed' : ''))))
 }
@@ -122,11 +125,13 @@ async function renderOne() {
   const { signs, holders, waiters, slots, nodes } = await answer.json()
   const row = look.names.find(each => each.name === name)
   const state = el('dl')
-  if (row?.owner == null) state.append(...boxes([['State', 'Not held, as of ' + clock(look.at)]]))
+  const isUnknown = row === undefined && (look.failure !== null || look.isPartial)
+  if (isUnknown) state.append(...boxes([['State', 'Unknown: it was not seen' + (look.isPartial ? ', and only some names are read' : '')]]))
+  else if (row?.owner == null) state.append(...boxes([['State', 'Not held, as of ' + clock(look.at)]]))
   else state.append(...boxes([['Held by', row.owner], ['Held for', held(row)], ['Left unless renewed', span(row.remaining)],
     ['Token', row.token], ...(row.note ? [['Note', row.note]] : [])]))
   page.querySelector('.body').replaceChildren(...signs.map(each => el('p', each, 'bad')), state,
-    ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + ', seen for ' + span(look.at - each.since)), 'Nobody waits'),
+    ...section('Queue', waiters.map(each => each.owner + (each.note && ' · ' + each.note) + ', seen for ' + span(look.at - each.since)), isUnknown ? 'Unknown' : 'Nobody waits'),
     ...(slots.length > 0 ? section('Slots', slots.map(each => each.title + ': ' + (each.owner ?? 'free')), '') : []),
     ...(nodes.length > 0 ? section('Servers', nodes.map(each => each.name + ': ' + each.state + (each.remaining === undefined ? '' : ', votes again in ' + span(each.remaining)) +
       (each.reason === undefined ? '' : '. ' + each.reason)), '') : []),
@@ -145,9 +150,9 @@ function breaking(name) {
   form.onsubmit = async event => {
     event.preventDefault()
     if (typed.value !== name) return put(result, 'Type the name exactly to break it')
-    const answer = await fetch(url({ api: 'break', name, typed: typed.value }),
+    const said = await fetch(url({ api: 'break', name, typed: typed.value }),
       { method: 'POST', headers: { ...headers, 'x-holdfast-change': '1' } })
-    const said = await answer.json()
+      .then(answer => answer.json()).catch(error => ({ error: 'No answer came, so it may have been broken. ' + error.message }))
     put(result, said.error ?? (said.broken ? 'Taken from its holder. Token ' + said.token + ' is higher than its token.' : 'It was free'))
   }
   return [el('h2', 'Break'), el('p', 'Takes the lease from its holder, who may go on working until its next renewal. Type the name:', 'dim'), form, result]
@@ -160,7 +165,9 @@ function route() {
 }
 function draw() {
   if (!look) return
-  put($('state'), 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
+  $('state').className = look.failure === null ? '' : 'bad'
+  put($('state'), look.failure !== null ? 'The store cannot be read: ' + look.failure + (look.names.length > 0 ? '. Shown is what was seen at ' + clock(look.at) : '')
+    : 'Watched since ' + clock(look.since) + ', every ' + span(look.pause) + (look.access === 'read' ? ', read only' : '') +
     (!look.search ? look.isPartial ? ', only the first names' : ''
       : look.search.usual === null ? '. Still looking for names among other keys, since ' + clock(look.search.began)
       : '. New names are found within about ' + span(look.search.usual)))
@@ -180,15 +187,19 @@ async function follow() {
     if (last) { look = JSON.parse(last.slice(6)); draw() }
   }
 }
+const rest = () => new Promise(resolve => setTimeout(resolve, 1000))
 async function run() {
   for (;;) {
-    try { await follow() } catch (error) {
+    const began = performance.now()
+    // A stream that ends at once, such as behind a proxy that keeps none open, is not asked for without a pause.
+    try { await follow(); if (performance.now() - began < 1000) await rest() } catch (error) {
       $('verdict').className = 'bad'
       put($('say'), 'Not connected: what is shown may be old')
       $('lead').hidden = true
       put($('why'), '')
-      put($('state'), String(error.message))
-      await new Promise(resolve => setTimeout(resolve, 1000))
+      put($('state'), 'Not connected: ' + error.message)
+      $('state').className = 'bad'
+      await rest()
     }
   }
 }

@@ -7,11 +7,11 @@ body { margin: 0 auto; max-width: 70rem; padding: 1rem; font: 16px/1.5 system-ui
   background: light-dark(#fff, #16191f); color: light-dark(#1c2128, #e6e9ef) }
 header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 1rem }
 h1 { font-size: 1.25rem; margin: 0 } h2 { font-size: 1rem; margin: 1.5rem 0 .5rem }
-header p, dt, .dim { color: var(--dim); margin: 0 }
+header p, dt, .dim { color: var(--dim); margin: 0 } header p { overflow-wrap: anywhere }
 #verdict { font-size: 1.5rem; font-weight: 600; margin: 1rem 0 0; overflow-wrap: anywhere } #lead { font-weight: inherit }
 #why { margin: 0 0 1rem; min-height: 1.5em; overflow-wrap: anywhere }
 .sign { display: block; font-size: .875rem; color: var(--bad) } .sign:empty { display: none }
-.bad { color: var(--bad) }
+p.bad, .bad { color: var(--bad) }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .75rem; margin: 0 0 1rem }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .75rem }
 dt { font-size: .8rem } dd { margin: 0; font-size: 1.25rem; overflow-wrap: anywhere }

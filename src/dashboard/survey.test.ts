@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { LeaseRecord } from '../contract/store.ts'
 import type { Change } from './changes.ts'
 import { type Look, Survey } from './survey.ts'
@@ -65,4 +65,28 @@ test('all viewers share one look', async () => {
       })
   })
   expect(listings).toBe(3)
+})
+
+test('a store that does not answer for a while is looked at again soon after that', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const hangsUntil = Date.now() + 60_000
+  const survey = new Survey({
+    async *list() {
+      if (Date.now() < hangsUntil) {
+        await new Promise(resolve => setTimeout(resolve, 2_000))
+        throw new Error('no answer within 2000 ms')
+      }
+      yield* []
+    },
+    inspect: () => Promise.reject(new Error('one listing is enough')),
+  })
+  onTestFinished(() => survey.close())
+  const seen: (readonly [at: number, failure: string | undefined])[] = []
+  survey.watch(({ failure }) => seen.push([Date.now() - hangsUntil, failure]))
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(seen.every(([, failure]) => failure === 'no answer within 2000 ms')).toBe(true)
+  expect(seen.length, 'a server in trouble is not asked often').toBeLessThan(10)
+  await vi.advanceTimersByTimeAsync(30_000)
+  expect(survey.latest).toMatchObject({ failure: undefined, pause: 500 })
 })

@@ -11,6 +11,10 @@ const SHORTEST_PAUSE = 500
 /** Looks may take about one part in this many of the time: 5 ms of each second. It takes the store no longer than us. */
 const SHARE = 200
 
+/** Milliseconds until the look after a failure. They double with each further one, up to the longest. */
+const FAILED_PAUSE = 1_000
+const LONGEST_FAILED_PAUSE = 10_000
+
 /** Milliseconds for which looks go on after the last viewer left. Then what was seen is forgotten. */
 const LINGER = 60_000
 
@@ -49,7 +53,9 @@ export class Survey {
   #since = 0
   #isPartial = false
   #search: Search | undefined
+  /** Milliseconds of the latest looks that succeeded, and how many have failed since. */
   #durations: number[] = []
+  #failures = 0
   #latest: Look | undefined
   #timer: NodeJS.Timeout | undefined
   #looking: Promise<void> | undefined
@@ -107,13 +113,13 @@ export class Survey {
       this.#isPartial = isPartial
       this.#search = search
       this.#see(records, Date.now())
+      this.#durations = [performance.now() - began, ...this.#durations].slice(0, 3)
+      this.#failures = 0
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error)
+      this.#failures += 1
     }
-    // The shortest of three, because one look may have waited for a connection or for this process.
-    this.#durations = [performance.now() - began, ...this.#durations].slice(0, 3)
-    const usual = this.#durations.length === 3 ? Math.min(...this.#durations) : 0
-    const pause = Math.ceil(Math.max(SHORTEST_PAUSE, SHARE * usual))
+    const pause = this.#pause()
     const at = failure === undefined ? Date.now() : (this.#latest?.at ?? Date.now())
     this.#latest = {
       at,
@@ -129,6 +135,15 @@ export class Survey {
       failure,
     }
     for (const viewer of this.#viewers) viewer(this.#latest)
+  }
+
+  /** A failed look says nothing of what looks take: it may have waited for a server that was gone. */
+  #pause(): number {
+    // The shortest of three, because one look may have waited for a connection or for this process.
+    const usual = this.#durations.length === 3 ? Math.min(...this.#durations) : 0
+    const pause = Math.ceil(Math.max(SHORTEST_PAUSE, SHARE * usual))
+    if (this.#failures === 0) return pause
+    return Math.max(pause, Math.min(FAILED_PAUSE * 2 ** (this.#failures - 1), LONGEST_FAILED_PAUSE))
   }
 
   #see(records: readonly LeaseRecord[], at: number): void {

@@ -4,11 +4,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Redis } from 'ioredis'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { type Access, dashboard } from '../../src/dashboard/dashboard.ts'
 import { createLocks, type Locks, type Store } from '../../src/index.ts'
 import { memory } from '../../src/stores/memory/index.ts'
+import { redis } from '../../src/stores/redis/index.ts'
 import { sqlite } from '../../src/stores/sqlite/index.ts'
 import { closeBrowser, openPage } from './browser.ts'
 import { run } from './process.ts'
@@ -107,6 +110,46 @@ test('by keyboard alone, a name is reached and broken', async () => {
   expect((await locks.inspect('nightly')).holder).toBeUndefined()
   await page.keyboard.press('Escape')
   await page.locator('#all').waitFor()
+})
+
+test('a row that changes its place keeps the focus of the keyboard', async () => {
+  const { locks, address } = await served()
+  for (const name of ['backup', 'nightly', 'reports']) await locks.acquire(name)
+  const page = await openPage(address)
+  await page.locator('#rows button').getByText('reports').focus()
+  void locks.acquire('reports', { owner: 'next' }).catch(() => {})
+  await page.locator('#rows tr').first().getByText('reports').waitFor()
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('reports')
+})
+
+test('while the store is away the page says what it does not know, and goes on when it is back', async () => {
+  const server = await startRedis({ appendonly: 'always' })
+  onTestFinished(() => server.stop())
+  const { locks, address } = await served(redis(new Redis(server.port, { lazyConnect: true })))
+  await locks.acquire('nightly')
+  const page = await openPage(address)
+  await page.locator('#rows').getByText('nightly').click()
+  await page.locator('#one').getByText('Held by').waitFor()
+  await server.kill()
+  await page.locator('#state').getByText('The store cannot be read').waitFor()
+  await page.evaluate(() => {
+    location.hash = 'other'
+  })
+  await page.locator('#one').getByText('Unknown: it was not seen').waitFor()
+  await page.keyboard.press('Escape')
+  await page.locator('#say').getByText('The store cannot be read').waitFor()
+  expect(await page.locator('#facts dd').allTextContents()).toEqual([...Array(4).fill('unknown'), '0', '0'])
+  await server.start()
+  await page.locator('#say').getByText('no holder seems stuck').waitFor()
+  expect(await page.locator('#facts dd').first().textContent()).toBe('1')
+})
+
+test('a name that is not among the first 5,000 is unknown, not free', async () => {
+  const { locks, address } = await served()
+  const names = Array.from({ length: 5_000 }, (_, index) => `job-${index}`)
+  await Promise.all([...names, 'last'].map(name => locks.acquire(name)))
+  const page = await openPage(`${address}#last`)
+  await page.locator('#one').getByText('Unknown: it was not seen, and only some names are read').waitFor()
 })
 
 test('who may only read is not offered to break a name', async () => {

@@ -3,6 +3,7 @@ import { LeaseError } from '../../index.ts'
 import { COMMON, parse, seeHelp } from '../arguments.ts'
 import { Usage } from '../failure.ts'
 import { Output, paint, printable } from '../output.ts'
+import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
 import { type Finding, LEVELS, problem } from './finding.ts'
 import { tryLease } from './trial.ts'
@@ -31,27 +32,33 @@ export async function doctor(args: readonly string[]): Promise<number> {
   if (positionals.length > 0) throw new Usage(`doctor takes options only; ${seeHelp('doctor')}`)
   const output = new Output(values)
   const url = storeUrl(values.store, output)
+  const { stop } = new Signals('before all checks had ended')
   const check = await CHECKS[engineOf(url).name]?.()
-  const findings = await limited(signal => tryLease(url, output, signal))
-  if (check) findings.push(...(await limited(signal => check(url, signal))))
+  const findings = await limited(signal => tryLease(url, output, signal), stop)
+  if (check) findings.push(...(await limited(signal => check(url, signal), stop)))
   const shown = values.quiet ? findings.filter(({ level }) => level !== 'ok') : findings
   if (shown.length > 0 || values.json) output.print(shown, shown.map(line).join('\n'))
   return Math.max(...findings.map(({ level }) => LEVELS.indexOf(level)))
 }
 
-/** What could not be checked is a problem too, so one group does not hide the findings of another. */
-async function limited(check: (signal: AbortSignal) => Promise<Finding[]>): Promise<Finding[]> {
-  const signal = AbortSignal.timeout(LIMIT)
+/**
+ * What could not be checked is a problem too, so one group does not hide the findings of another. Rejects once `stop`
+ * aborts, when the check has removed what it wrote or its time is over.
+ */
+async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop: AbortSignal): Promise<Finding[]> {
+  const limit = AbortSignal.timeout(LIMIT)
   const late = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(new Error(`no answer within ${LIMIT} ms`)), { once: true })
+    limit.addEventListener('abort', () => reject(new Error(`no answer within ${LIMIT} ms`)), { once: true })
   })
   try {
-    return await Promise.race([check(signal), late])
+    return await Promise.race([check(AbortSignal.any([limit, stop])), late])
   } catch (error) {
     if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // says nothing about the store
     const what = `the checks ended early: ${error instanceof Error ? error.message : String(error)}`
     const advice = 'start the server, correct the URL, or do what the message says; then run doctor again'
     return [problem('unchecked', what, 'other findings may be missing', advice)]
+  } finally {
+    stop.throwIfAborted()
   }
 }
 

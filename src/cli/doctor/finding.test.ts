@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { version as etcd } from './etcd.ts'
 import { tlsFinding } from './finding.ts'
 import { version as mysql } from './mysql.ts'
+import { tls } from './postgres.ts'
 import { settings } from './redis.ts'
 import { fileSystem } from './sqlite.ts'
 import { sessions, version as zookeeper } from './zookeeper.ts'
@@ -25,6 +26,12 @@ test('each server of a cluster needs TLS, not only the first', () => {
     what: 'the connection to etcd-2.internal does not use TLS',
   })
   expect(tlsFinding(['127.0.0.1', '::1'], false)).toMatchObject({ level: 'ok' })
+})
+
+test('a certificate that is not verified is a warning', () => {
+  expect(tls(new URL('postgres://db.internal/app?sslmode=no-verify'))).toMatchObject({ id: 'tls', level: 'warning' })
+  expect(tls(new URL('postgres://db.internal/app?sslmode=require'))).toMatchObject({ id: 'tls', level: 'ok' })
+  expect(tls(new URL('postgres://db.internal/app'))).toMatchObject({ id: 'tls', level: 'warning' })
 })
 
 test('a version that is not tested is a warning', () => {

@@ -32,7 +32,7 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
     const own = new URL(url)
     const isPooled = !own.searchParams.has('direct') && connection.pid !== undefined && connection.pid !== facts.pid
     return [
-      tlsFinding(own.hostname, Boolean(takeTls(new URL(url)))),
+      tls(new URL(url)),
       clockFinding(facts.time, sent, received),
       ...[version(facts), schema(facts), standby(facts), durability(facts), failover(facts), pooler(isPooled)],
     ]
@@ -42,6 +42,7 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
   }
 }
 
+// Not to_regclass, which fails for a user without rights on the schema, and so would hide all findings.
 const FACTS = `select json_build_object(
   'version', current_setting('server_version'),
   'isStandby', pg_is_in_recovery(),
@@ -51,8 +52,19 @@ const FACTS = `select json_build_object(
   'time', extract(epoch from clock_timestamp()) * 1000,
   'synchronous', current_setting('synchronous_standby_names'),
   'pid', pg_backend_pid(),
-  'table', obj_description(to_regclass($1), 'pg_class')
+  'table', (select obj_description(class.oid, 'pg_class')
+    from pg_class class join pg_namespace schema on schema.oid = class.relnamespace
+    where format('"%s"."%s"', schema.nspname, class.relname) = $1)
 )::text, $0`
+
+/** Of a URL, from which it takes the options of TLS. */
+export function tls(url: URL): Finding {
+  const { hostname } = url
+  const options = takeTls(url)
+  if (options === false || options.rejectUnauthorized !== false) return tlsFinding(hostname, options !== false)
+  const why = 'another server can pretend to be this one, read the password, and grant leases that others hold'
+  return warning('tls', 'the certificate of the server is not verified', why, 'use sslmode=verify-full and sslrootcert')
+}
 
 function version({ version: is }: Facts): Finding {
   const major = Number.parseInt(is, 10)

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { openWire, type RedisClient, type Wire } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
 import { fields } from '../../stores/redis/info.ts'
+import { Keys } from '../../stores/redis/keys.ts'
 import { clientAt } from '../../stores/redis/open.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
@@ -9,7 +11,8 @@ type Info = Readonly<Record<string, string>>
 /** Checks the Redis server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkRedis(url: string, signal: AbortSignal): Promise<Finding[]> {
   const { hostname, protocol } = new URL(url)
-  const { findings } = await checkServer(clientAt(url).client, hostname, protocol === 'rediss:', signal)
+  const { client, prefix } = clientAt(url)
+  const { findings } = await checkServer(client, hostname, protocol === 'rediss:', prefix, signal)
   return findings
 }
 
@@ -18,6 +21,7 @@ export async function checkServer(
   client: RedisClient,
   host: string,
   isEncrypted: boolean,
+  prefix: string | undefined,
   signal: AbortSignal,
 ): Promise<{ findings: Finding[]; run: string | undefined }> {
   const wire = await openWire(driverOf(client), async () => {}, signal)
@@ -26,6 +30,7 @@ export async function checkServer(
   try {
     const info = await infoOf(wire)
     const findings = [tlsFinding(host, isEncrypted), ...(await clock(wire)), ...(await server(info, wire))]
+    findings.push(await notifications(wire, new Keys(prefix ?? 'holdfast')))
     return { findings, run: info?.run_id }
   } finally {
     signal.removeEventListener('abort', close)
@@ -38,6 +43,15 @@ async function clock(wire: Wire): Promise<Finding[]> {
   const time = await unlessRefused(wire.call(['TIME']))
   if (!Array.isArray(time)) return [] // the trial reports what leases need
   return [clockFinding(Number(time[0]) * 1_000 + Number(time[1]) / 1_000, sent, Date.now())]
+}
+
+/** A connection that has subscribed asks nothing else, so this comes last. */
+async function notifications(wire: Wire, keys: Keys): Promise<Finding> {
+  const id = 'redis-notifications'
+  const subscribed = wire.subscribe(keys.channel(`doctor-${randomUUID()}`), () => {}).then(() => 'OK')
+  if ((await unlessRefused(subscribed)) !== undefined) return ok(id, 'waiters are notified of a release')
+  const why = 'waiters poll, which is slower and costs the server more'
+  return warning(id, 'this user may not subscribe to channels', why, 'grant +subscribe, and the channels of the prefix')
 }
 
 /** `undefined`: this user may not ask. */

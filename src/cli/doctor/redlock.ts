@@ -16,10 +16,10 @@ interface Checked {
 /** Checks the servers of a Redlock, each by itself and all together. `signal` ends the checks. */
 export async function checkRedlock(url: string, signal: AbortSignal): Promise<Finding[]> {
   const servers = await Promise.all(
-    serversOf(url).map(async ({ client, target: { host, port, tls } }): Promise<Checked> => {
+    serversOf(url).map(async ({ client, prefix, target: { host, port, tls } }): Promise<Checked> => {
       const name = `${host}:${port}`
       try {
-        return { name, ...(await checkServer(client, host, tls, signal)) }
+        return { name, ...(await checkServer(client, host, tls, prefix, signal)) }
       } catch (error) {
         return { name, run: undefined, findings: [unreachable(error)] }
       }

@@ -11,39 +11,44 @@ const SLOW = 100
 /** The ttl of the trial, in ms. If `holdfast` is killed, the name is free after it. */
 const TTL = 5_000
 
-/** Tries a name of its own and removes it. Needs the permissions of every user of the store. */
+/** Tries a name of its own and removes it, also after `signal`. Needs the permissions of every user of the store. */
 export async function tryLease(url: string, output: Output, signal: AbortSignal): Promise<Finding[]> {
   const name = `holdfast-doctor-${randomUUID()}`
   const locks = await connect(url, { ttl: TTL })
-  let findings: Finding[]
-  try {
-    findings = [await attempt(locks, name, signal)]
-  } catch (error) {
-    if (!LeaseError.is(error)) throw error
-    return [
-      problem(
-        'lease',
-        error.message,
-        'the store cannot serve leases',
-        `docs/reference/errors.md explains ${error.code}`,
-      ),
-    ]
-  } finally {
-    await closeLocks(locks, output)
+  const findings: Finding[] = []
+  let isStored = false
+  const stored = (): void => {
+    isStored = true
   }
   try {
-    await engineOf(url).forgetNames?.(url, [name])
-  } catch {
-    // Not a warning: the permissions that the documentation advises do not include it.
-    findings.push(ok('leftover', `this user may not delete, so the store keeps the free name ${name}`))
+    findings.push(await attempt(locks, name, signal, stored))
+  } catch (error) {
+    if (!LeaseError.is(error)) throw error
+    const advice = `docs/reference/errors.md explains ${error.code}`
+    findings.push(problem('lease', error.message, 'the store cannot serve leases', advice))
+  } finally {
+    await closeLocks(locks, output)
+    if ((isStored || signal.aborted) && !(await isForgotten(url, name)))
+      // Not a warning: the permissions that the documentation advises do not include it.
+      findings.push(ok('leftover', `this user may not delete, so the store keeps the free name ${name}`))
   }
   return findings
 }
 
-/** Acquires the name, changes its note, waits for it, hands it over, and releases it. */
-async function attempt(locks: Locks, name: string, signal: AbortSignal): Promise<Finding> {
+async function isForgotten(url: string, name: string): Promise<boolean> {
+  try {
+    await engineOf(url).forgetNames?.(url, [name])
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Acquires the name, changes its note, waits for it, hands it over, and releases it. `stored`: the store has the name. */
+async function attempt(locks: Locks, name: string, signal: AbortSignal, stored: () => void): Promise<Finding> {
   const first = await locks.acquire(name, { wait: 0, signal })
-  const trip = await quickest(() => first.annotate('holdfast doctor'))
+  stored()
+  const trip = await quickest(() => first.annotate('holdfast doctor'), signal)
   const next = locks.acquire(name, { wait: TTL, signal })
   await first.release()
   await (await next).release()
@@ -54,9 +59,10 @@ async function attempt(locks: Locks, name: string, signal: AbortSignal): Promise
 }
 
 /** Milliseconds of the quickest of some calls, because a pause of this machine says nothing about the store. */
-async function quickest(call: () => Promise<unknown>): Promise<number> {
+async function quickest(call: () => Promise<unknown>, signal: AbortSignal): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let calls = 0; calls < 5; calls += 1) {
+    signal.throwIfAborted()
     const start = performance.now()
     await call()
     least = Math.min(least, performance.now() - start)

@@ -31,10 +31,17 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
   const known = new Map<string, Known>()
   const { stop } = new Signals('while it watched the leases')
   const failed = new AbortController()
+  let hasRead = false
+  let shown: string | undefined
   const unwatch = survey.watch(look => {
-    if (look.failure === undefined) for (const change of changes(look, known)) print(change, values.json === true)
-    else if (known.size === 0) failed.abort(new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', look.failure))
-    else output.warn('unreadable', `the store cannot be read: ${look.failure}`)
+    const { failure } = look
+    if (failure === undefined) {
+      if (shown !== undefined) output.info('readable', 'the store can be read again')
+      for (const change of changes(look, known)) print(change, values.json === true)
+      hasRead = true
+    } else if (!hasRead) failed.abort(new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', failure))
+    else if (failure !== shown) output.warn('unreadable', `the store cannot be read: ${failure}`)
+    shown = failure
   })
   const closed = new AbortController()
   process.stdout.once('error', () => closed.abort()) // such as of `| head -3`

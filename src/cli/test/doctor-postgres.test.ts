@@ -53,6 +53,12 @@ describe('holdfast doctor over PostgreSQL', () => {
     expect((await doctor(direct)).levels).toMatchObject({ lease: 'ok', 'postgres-pooler': 'ok' })
   })
 
+  test('finds what this user may not do, by trying', async () => {
+    await primary.query("create role nobody login password 'secret'")
+    const url = primary.url('nobody')
+    expect(await doctor(url)).toMatchObject({ code: 2, levels: { lease: 'problem', 'postgres-schema': 'ok' } })
+  })
+
   test('finds that fsync is off', async () => {
     await primary.query('alter system set fsync = off')
     await primary.query('select pg_reload_conf()')

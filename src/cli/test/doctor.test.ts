@@ -1,9 +1,10 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startProxy } from '../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
 import { doctor } from './doctor.ts'
-import { folder, holdfast } from './holdfast.ts'
+import { folder, holdfast, start, until } from './holdfast.ts'
 
 describe('holdfast doctor over SQLite', () => {
   test('finds nothing in a private file, and leaves no lease', async () => {
@@ -44,9 +45,13 @@ describe('holdfast doctor over Redis', () => {
   let evicting: RedisServer
 
   beforeAll(async () => {
-    const user = 'app on >secret ~* &* +@all -info -config -del'
+    const users = [
+      'app on >secret ~* &* +@all -info -config -del',
+      'mute on >secret ~* resetchannels +@all',
+      'reader on >secret %R~* &* +@all',
+    ]
     ;[sound, evicting] = await Promise.all([
-      startRedis({ appendonly: 'everysec', users: [user] }),
+      startRedis({ appendonly: 'everysec', users }),
       startRedis({ maxmemoryPolicy: 'allkeys-lru', config: { maxmemory: '100mb' } }),
     ])
     replica = await startRedis({ replicaOf: evicting })
@@ -60,7 +65,7 @@ describe('holdfast doctor over Redis', () => {
     expect(await doctor(sound.url)).toEqual({
       code: 0,
       levels: {
-        ...{ lease: 'ok', tls: 'ok', clock: 'ok', version: 'ok' },
+        ...{ lease: 'ok', tls: 'ok', clock: 'ok', version: 'ok', 'redis-notifications': 'ok' },
         ...{ 'redis-role': 'ok', 'redis-eviction': 'ok', 'redis-persistence': 'ok', 'redis-failover': 'ok' },
       },
     })
@@ -88,6 +93,28 @@ describe('holdfast doctor over Redis', () => {
     const { code, levels } = await doctor(sound.url.replace('//', '//app:secret@'))
     expect(code).toBe(1)
     expect(levels).toMatchObject({ lease: 'ok', leftover: 'ok', 'redis-info': 'warning' })
+  })
+
+  test('removes its name also when a signal ends it', async () => {
+    const own = async (): Promise<string[]> => {
+      const keys = (await sound.call('KEYS', '*holdfast-doctor-*')) as string[]
+      return keys.filter(key => !key.includes(':gone:')) // a withdrawn request leaves one that expires by itself
+    }
+    await using proxy = await startProxy(sound)
+    proxy.down.delay(300)
+    const running = start(['doctor', '--store', `redis://127.0.0.1:${proxy.port}`])
+    await until(async () => (await own()).length > 0, 'the trial has begun')
+    running.kill('SIGTERM')
+    expect(await running.ended).toMatchObject({ code: 143, err: expect.stringContaining('stopped by SIGTERM') })
+    expect(await own()).toEqual([])
+  })
+
+  test('finds what this user may not do, by trying', async () => {
+    const { code, levels } = await doctor(sound.url.replace('//', '//reader:secret@'))
+    expect(code).toBe(2)
+    expect(levels).toMatchObject({ lease: 'problem', version: 'ok' })
+    const mute = await doctor(sound.url.replace('//', '//mute:secret@'))
+    expect(mute).toMatchObject({ code: 1, levels: { lease: 'ok', 'redis-notifications': 'warning' } })
   })
 
   test('reports a server that is paused, in limited time', async () => {

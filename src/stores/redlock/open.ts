@@ -39,17 +39,21 @@ export async function openRedlock(url: string): Promise<Store> {
   return redlock(clients, chosen)
 }
 
-/** The servers of a URL, each with a client that does not connect yet. */
-export function serversOf(url: string): { target: Target; client: RedisClient }[] {
-  const { scheme, targets } = parse(url)
-  return targets.map(target => ({ target, client: clientOf(target, `${scheme}:`) }))
+/** The servers of a URL, each with a client that does not connect yet, and the prefix of their keys and channels. */
+export function serversOf(url: string): { target: Target; client: RedisClient; prefix: string }[] {
+  const { scheme, targets, query } = parse(url)
+  return targets.map(target => ({ target, client: clientOf(target, `${scheme}:`), prefix: prefixOf(query) }))
 }
 
 /** Deletes everything that the servers of a URL store for these names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { targets, query } = parse(url)
-  const keys = new Keys(`${query.get('prefix') ?? 'holdfast'}:redlock`)
+  const keys = new Keys(prefixOf(query))
   await Promise.all(targets.map(target => forgetAt(target, keys, names)))
+}
+
+function prefixOf(query: ReadonlyMap<string, string>): string {
+  return `${query.get('prefix') ?? 'holdfast'}:redlock`
 }
 
 function parse(url: string): { scheme: string; targets: Target[]; query: ReadonlyMap<string, string> } {

@@ -60,15 +60,13 @@ function headOf(state: State, around: Surroundings): Line[] {
   return [header(state, around), verdict(state, look), counts(state, look), []]
 }
 
-function header({ look, isPaused }: State, { columns, now, store, prefix }: Surroundings): Line {
+function header({ look, isPaused, all }: State, { columns, now, store, prefix }: Surroundings): Line {
   const left = `holdfast top  ${store}${prefix && `  ${prefix}…`}`
   if (!look) return [[left, 'bold']]
   const age = now - look.at
-  const seen = isPaused
-    ? 'paused'
-    : age < Math.max(2_000, 2 * look.pause)
-      ? `every ${span(look.pause)}`
-      : `seen ${span(age)} ago`
+  const isCurrent = look.failure === undefined && age < Math.max(2_000, 2 * look.pause)
+  const last = look.failure !== undefined && all.length === 0 ? 'seen nothing yet' : `seen ${span(age)} ago`
+  const seen = isPaused ? 'paused' : isCurrent ? `every ${span(look.pause)}` : last
   return [
     [filled(left, columns - seen.length - 1), 'bold'],
     [` ${seen}`, isPaused || seen.startsWith('seen') ? 'warn' : 'dim'],
@@ -94,6 +92,8 @@ function counts(state: State, { failure, isPartial, search, since, takeovers }: 
   const waiting = state.all.reduce((sum, { waiters }) => sum + waiters.length, 0)
   const least = isPartial ? 'at least ' : ''
   const time = new Date(since).toTimeString().slice(0, 8)
+  // A failed look shows what the last one saw that succeeded, which is nothing if there was none.
+  if (failure !== undefined && state.all.length === 0) return [['Held, waiting and taken over: unknown', 'dim']]
   const now = failure === undefined ? `${least}${held} held, ${waiting} waiting` : 'Held and waiting: unknown'
   const searching = search ? ', searching all keys for more names' : ''
   return [[`${now}, ${takeovers} taken over since ${time}${searching}`, 'dim']]
@@ -102,7 +102,7 @@ function counts(state: State, { failure, isPartial, search, since, takeovers }: 
 function list(state: State, space: number, columns: number, hasChoice = true): Line[] {
   state.fit(space - 1)
   const shown = state.rows.slice(state.first, state.first + space - 1)
-  if (state.rows.length === 0) return [[[state.filter ? 'No name has this text' : 'No name is held', 'dim']]]
+  if (state.rows.length === 0) return [[[nothing(state), 'dim']]]
   const chosen = chosenColumns(shown, columns - 4)
   const title: Line = [['    '], [chosen.map(({ title: text, width }) => filled(text, width)).join('  '), 'bold']]
   const lines = shown.map((row, index): Line => {
@@ -117,6 +117,13 @@ function list(state: State, space: number, columns: number, hasChoice = true): L
     ]
   })
   return [title, ...lines]
+}
+
+/** Why the list has no rows. */
+function nothing({ filter, look }: State): string {
+  if (filter) return 'No name has this text'
+  if (look?.failure !== undefined) return 'It is not known which names are held'
+  return look?.isPartial ? 'No name was found yet' : 'No name is held'
 }
 
 /** What the chosen row or the last key says. Whoever must type a name sees all of it. */

@@ -20,7 +20,12 @@ export function nameLines(state: State, { columns, nodes }: Surroundings, space:
   const row = state.openedRow
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
-  if (!row) return [[[title(name), 'bold']], [['It is free, and nobody waits.']]]
+  const isFailed = state.look?.failure !== undefined
+  if (!row)
+    return [
+      [[title(name), 'bold']],
+      [[`${isFailed ? 'When it was last seen, it was' : 'It is'} free, and nobody waits.`]],
+    ]
   const { held, troubles, waiters, holds } = row
   const slots = state.all.filter(each => isSlotOf(each.name, name))
   const facts: readonly (readonly [string, string])[] = held

@@ -5,10 +5,10 @@ import { known, locksOf, type Opening, type SharedLocks } from '../shared/client
 import { Holding, termOf } from '../shared/term.ts'
 import { ExecutionError, ResourceLockedError } from './errors.ts'
 import { attemptsOf, type Client, type ExecutionResult } from './execution.ts'
+import { idOf, recordIds } from './ids.ts'
 import { bind, holdingOf, Lock } from './lock.ts'
 import { databaseOf, type RedlockSettings, retriesOf, type Settings, settingsOf, waitOf } from './settings.ts'
 import { contextOf, type RedlockAbortSignal, type RedlockUsingContext, signalOf } from './using.ts'
-import { recordIds, valueOf } from './value.ts'
 
 type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>
 
@@ -134,7 +134,7 @@ export class Redlock extends EventEmitter {
       const waited = performance.now() - started
       try {
         const holding = await this.#hold(resources, duration, Math.max(wait - waited, 0), isOpenEnded)
-        const value = valueOf(holding.first)
+        const value = idOf(holding.first)
         held.set(value, holding)
         void holding.lease.ended.then(() => held.delete(value))
         const retries = Math.floor((performance.now() - started) / retryDelay)

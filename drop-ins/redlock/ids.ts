@@ -10,7 +10,7 @@ export function recordIds(): void {
   isRecording = true
 }
 
-/** The value of a lock whose first lease this is. It was acquired after `recordIds`. */
-export function valueOf(first: Lease): string {
-  return ids.get(first) as string
+/** The id of a claim that got this lease after `recordIds`. */
+export function idOf(lease: Lease): string {
+  return ids.get(lease) as string
 }

@@ -24,7 +24,9 @@ beforeEach(() => {
 test('a lock holds the keys of redlock as well, and extends them', async () => {
   const lock = await alongside.acquire(['a', 'b'], 20_000)
   expect(await client.exists('a', 'b')).toBe(2)
+  expect(await client.get('a')).toBe(lock.value)
   const extended = await lock.extend(60_000)
+  expect(extended.value).toBe(lock.value)
   expect(await client.pttl('b')).toBeGreaterThan(30_000)
   await extended.release()
   expect(await client.exists('a', 'b')).toBe(0)

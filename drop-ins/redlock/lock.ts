@@ -15,7 +15,7 @@ export interface Locking {
 export class Lock {
   readonly redlock: Locking
   readonly resources: string[]
-  /** Identifies the lock in this process. */
+  /** Identifies the lock in this process. With `alongside`, the key of the first resource has this value. */
   readonly value: string
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>
   readonly settings: Partial<Settings> | undefined

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { EventEmitter } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LeaseError } from '../../src/index.ts'
@@ -6,6 +5,7 @@ import { known, locksOf, type Opening, type SharedLocks } from '../shared/client
 import { Holding, termOf } from '../shared/term.ts'
 import { ExecutionError, ResourceLockedError } from './errors.ts'
 import { attemptsOf, type Client, type ExecutionResult } from './execution.ts'
+import { idOf, recordIds } from './ids.ts'
 import { bind, holdingOf, Lock } from './lock.ts'
 import { databaseOf, type RedlockSettings, retriesOf, type Settings, settingsOf, waitOf } from './settings.ts'
 import { contextOf, type RedlockAbortSignal, type RedlockUsingContext, signalOf } from './using.ts'
@@ -134,7 +134,7 @@ export class Redlock extends EventEmitter {
       const waited = performance.now() - started
       try {
         const holding = await this.#hold(resources, duration, Math.max(wait - waited, 0), isOpenEnded)
-        const value = randomBytes(16).toString('hex')
+        const value = idOf(holding.first)
         held.set(value, holding)
         void holding.lease.ended.then(() => held.delete(value))
         const retries = Math.floor((performance.now() - started) / retryDelay)
@@ -152,6 +152,7 @@ export class Redlock extends EventEmitter {
 
   async #hold(resources: string[], duration: number, wait: number, isOpenEnded: boolean): Promise<Holding> {
     const shared = this.#open()
+    recordIds()
     const { guarantees } = shared.locks.store
     const { ttl } = termOf(duration, guarantees)
     const [only] = resources

@@ -79,7 +79,7 @@ test.concurrent.for([
 ])(
   'no two processes hold one lock: $what',
   { timeout: DURATION + 60_000 },
-  async ({ what, count, kinds }, { onTestFinished }) => {
+  async ({ what, count, kinds }, { onTestFinished, annotate }) => {
     const file = join(folder, what.replaceAll(/\W+/g, '-'))
     const ports = servers.slice(0, count).map(({ port }) => port)
     const fleet = kinds.map(kind => new Worker(kind, ports.join(','), what, file))
@@ -94,14 +94,20 @@ test.concurrent.for([
         every: 100,
       },
     )
+    const faults = { kill: 0, pause: 0 }
     const end = performance.now() + DURATION
     while (performance.now() < end) {
       const worker = fleet[Math.floor(Math.random() * fleet.length)] as Worker
-      await (Math.random() < 0.3 ? worker.kill() : worker.pause(Math.random() * LONGEST_PAUSE))
+      const fault = Math.random() < 0.3 ? 'kill' : 'pause'
+      await worker[fault](Math.random() * LONGEST_PAUSE)
+      faults[fault] += 1
       await sleep(Math.random() * 500)
     }
     const spans = spansOf(file)
-    expect(overlaps(spans)).toEqual([])
+    const found = overlaps(spans)
+    const { kill, pause } = faults
+    await annotate(`${spans.length} grants, ${kill} kills, ${pause} pauses, ${found.length} overlaps`)
+    expect(found).toEqual([])
     for (const kind of kinds)
       expect(spans.filter(span => span.kind === kind).length, kind).toBeGreaterThan(DURATION / 20_000)
   },

@@ -2,6 +2,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startRedis } from '../../lab/servers/redis.ts'
 import { hurried, samplesOfPages } from '../samples.ts'
 import { installTools, type Outcome, Project, pack, ROOT, succeed } from './project.ts'
 
@@ -224,5 +225,62 @@ describe('holdfast prove', () => {
       expect(code).toBe(69)
       expect(stderr).toMatch(/"code":"DRIVER_MISSING","message":"[^"]*npm install --save-dev ioredis/)
     })
+  })
+})
+
+describe('the drop-ins, under the names of the old libraries', () => {
+  let user: Project
+  beforeAll(async () => {
+    const [redlock, semaphore] = await Promise.all([
+      pack(folder, 'holdfast-redlock'),
+      pack(folder, 'holdfast-redis-semaphore'),
+    ])
+    user = new Project()
+    // Its redlock is replaced by an override.
+    const dependent = { name: 'dependent', version: '1.0.0', dependencies: { redlock: '5.0.0-beta.2' } }
+    user.write('dependent/package.json', JSON.stringify(dependent))
+    user.write('dependent/index.js', "exports.Redlock = require('redlock').default")
+    const manifest = {
+      private: true,
+      dependencies: {
+        holdfast: `file:${tarball}`,
+        '@sesamecare-oss/redlock': `file:${redlock}`,
+        'redis-semaphore': `file:${semaphore}`,
+        dependent: 'file:dependent',
+      },
+      overrides: { redlock: `file:${redlock}` },
+    }
+    user.write('package.json', JSON.stringify(manifest))
+    await user.install('--install-links')
+    user.link('@types/node')
+    user.linkDependencies()
+  }, 120_000)
+  afterAll(() => user?.remove())
+
+  test.each(['drop-ins.cjs', 'drop-ins.mjs'])('%s locks with them, itself and in a dependency', async script => {
+    const server = await startRedis()
+    try {
+      user.copy(script)
+      const { stdout, stderr } = succeed(await user.node(script, String(server.port)))
+      const lines = [
+        'redlock bigint true',
+        'dependent bigint',
+        '@sesamecare-oss/redlock bigint',
+        'redis-semaphore true',
+      ]
+      expect(stdout.split('\n')).toEqual([...lines, ''])
+      expect(stderr).toBe('')
+    } finally {
+      await server.stop()
+    }
+  })
+
+  test.each(['typescript-oldest', 'typescript-current'])('%s accepts their declarations', async compiler => {
+    const text = readFileSync(join(import.meta.dirname, 'fixtures/drop-ins.ts'), 'utf8')
+    const files = ['drop-ins.mts', 'drop-ins.cts']
+    for (const file of files) user.write(file, text)
+    const compilerOptions = { ...strict, module: 'nodenext', target: 'es2022', ...node }
+    user.write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
+    expect(await compile(user, compiler)).toMatchObject({ stdout: '', code: 0 })
   })
 })

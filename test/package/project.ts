@@ -31,11 +31,17 @@ export class Project {
   static async withPackages(...tarballs: string[]): Promise<Project> {
     const project = new Project()
     project.write('package.json', JSON.stringify({ name: 'user', private: true, type: 'commonjs' })) // as npm init does
-    succeed(await project.run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...tarballs]))
+    await project.install(...tarballs)
     return project
   }
 
+  /** Installs what package.json states, and this. */
+  async install(...args: string[]): Promise<void> {
+    succeed(await this.run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...args]))
+  }
+
   write(name: string, text: string): void {
+    mkdirSync(dirname(join(this.folder, name)), { recursive: true })
     writeFileSync(join(this.folder, name), text)
   }
 
@@ -79,10 +85,16 @@ export class Project {
   }
 }
 
+const PACKAGES = {
+  holdfast: '.',
+  'holdfast-lab': 'lab',
+  'holdfast-redlock': 'drop-ins/redlock',
+  'holdfast-redis-semaphore': 'drop-ins/redis-semaphore',
+} as const
+
 /** Builds and packs a package of this checkout. Returns the path of the tarball. */
-export async function pack(folder: string, name: 'holdfast' | 'holdfast-lab' = 'holdfast'): Promise<string> {
-  const cwd = name === 'holdfast' ? ROOT : join(ROOT, 'lab')
-  succeed(await run('npm', ['pack', '--pack-destination', folder], cwd))
+export async function pack(folder: string, name: keyof typeof PACKAGES = 'holdfast'): Promise<string> {
+  succeed(await run('npm', ['pack', '--pack-destination', folder], join(ROOT, PACKAGES[name])))
   const [tarball] = globSync(join(folder, `${name}-[0-9]*.tgz`))
   if (!tarball) throw new Error('npm pack left no tarball')
   return tarball

@@ -20,7 +20,7 @@ const SCENARIOS = [
 ]
 
 const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
-  --quick      about five minutes: one short round, to see that everything runs; the figures tell little
+  --quick      at most two minutes: one short round of few peers, to see that everything runs; the figures tell little
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
   --beside     another build of Holdfast, measured as one more peer
@@ -54,10 +54,11 @@ async function bench(): Promise<void> {
   const isKept = ({ scenario, peer }: Measured): boolean => !wanted.includes(scenario) || !isWanted(peer)
   const measured = options.keep ? measuredBefore(path).filter(isKept) : []
   const scenarios = new Map<string, Scenario>()
+  const seen = new Set<string>()
   for (const name of SCENARIOS) {
     const { scenario } = (await import(`./scenarios/${name}.ts`)) as { scenario: Scenario }
     scenarios.set(name, scenario)
-    if (wanted.includes(name)) measured.push(...(await new Run(name, scenario, peers).measure()))
+    if (wanted.includes(name)) measured.push(...(await new Run(name, scenario, peers, seen).measure()))
   }
   const order = [...peers.keys()]
   measured.sort((a, b) => order.indexOf(a.peer) - order.indexOf(b.peer))
@@ -107,8 +108,11 @@ class Run {
   readonly #name: string
   readonly #scenario: Scenario
   readonly #peers: [string, Peer][]
+  readonly #seen: Set<string>
 
-  constructor(name: string, scenario: Scenario, peers: ReadonlyMap<string, Peer>) {
+  /** `seen`: the peers that were measured in each round, of any scenario. */
+  constructor(name: string, scenario: Scenario, peers: ReadonlyMap<string, Peer>, seen: Set<string>) {
+    this.#seen = seen
     this.#name = name
     this.#scenario = scenario
     this.#peers = [...peers].filter(([name, peer]) => isWanted(name) && fits(scenario, peer))
@@ -128,7 +132,9 @@ class Run {
 
   /** Beginning with another one in each round. */
   #inTurn(variant: Variant, round: number): (() => Promise<Measured[]>)[] {
-    const all = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
+    const fitting = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
+    const all = fitting.filter(([name]) => isDue(name, round, this.#seen))
+    for (const [name] of all) this.#seen.add(`${round} ${name}`)
     const first = all.length > 0 ? round % all.length : 0
     return [...all.slice(first), ...all.slice(0, first)].map(([name, peer]) => async () => {
       // Something else on the machine may disturb one of hundreds of trials.
@@ -174,6 +180,15 @@ class Run {
 function isWanted(name: string): boolean {
   if (name.startsWith('beside') && !options.beside) return false
   return options.peer.length === 0 || options.peer.includes(name)
+}
+
+/** Left out with --quick, where one floor and one library stand for all. */
+const ALIKE = /^(floor-(?!five)|redis-semaphore|redlock4|redlock-universal|sesamecare|simple|redlock5-five)/
+
+/** With --quick, only Holdfast over Redis is measured everywhere. Any other peer is measured once. */
+function isDue(name: string, round: number, seen: ReadonlySet<string>): boolean {
+  if (!options.quick || options.peer.length > 0 || name === 'holdfast' || name === 'holdfast-five') return true
+  return !ALIKE.test(name) && !seen.has(`${round} ${name}`)
 }
 
 function fits(scenario: Scenario, peer: Peer): boolean {

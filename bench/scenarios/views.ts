@@ -17,8 +17,10 @@ export const scenario: Scenario = {
     'of the names were shown at the end.',
   rounds: 1,
   variants: isQuick => {
-    const seconds = isQuick ? 5 : 60
-    const many = isQuick ? 1_000_000 : 10_000_000
+    if (isQuick)
+      return [{ name: '200 names, 100,000 foreign keys', settings: { seconds: 1, names: 200, keys: 100_000 } }]
+    const seconds = 60
+    const many = 10_000_000
     return [
       { name: '200 names', settings: { seconds, names: 200, keys: 0 } },
       { name: '5,000 names', settings: { seconds, names: 5_000, keys: 0 } },
@@ -30,7 +32,7 @@ export const scenario: Scenario = {
     const { seconds = 1, keys = 0 } = trial.settings
     const redis = trial.use(await startRedis({ config: { 'enable-debug-command': 'local' } }))
     for (let made = 0; made < keys; made += AT_ONCE)
-      await redis.call('DEBUG', 'POPULATE', AT_ONCE, `foreign:${made}`, 8)
+      await redis.call('DEBUG', 'POPULATE', Math.min(AT_ONCE, keys - made), `foreign:${made}`, 8)
     const worker = trial.start('work', { ...trial.place, ports: [redis.port] })
     await worker.reached('watched')
     const used = async (): Promise<{ calls: number; cpu: number }> => {

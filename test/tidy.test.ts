@@ -51,7 +51,7 @@ test('only the command line prints', () => {
 })
 
 test(`no source file has more than ${LONGEST_FILE} lines`, () => {
-  const sources = files('{src,lab,drop-ins,test,examples,script}/**/*').filter(path =>
+  const sources = files('{src,lab,drop-ins,test,examples,script,site}/**/*').filter(path =>
     /(\.(ts|c|sh)|^script\/\w+)$/.test(path),
   )
   expect(sources.filter(path => read(path).trimEnd().split('\n').length > LONGEST_FILE)).toEqual([])

@@ -1,8 +1,8 @@
+import { defineCollection } from 'astro:content'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { docsSchema } from '@astrojs/starlight/schema'
 import type { Loader } from 'astro/loaders'
-import { defineCollection } from 'astro:content'
 import { PAGES, parts, REPOSITORY, ROOT, read } from './docs.ts'
 
 /** Pages of lists, of the project and of the API have every word, so they would hide the page that answers. */

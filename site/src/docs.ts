@@ -16,8 +16,14 @@ export const PAGES: ReadonlyMap<string, string> = new Map(
 function addressOf(path: string): string {
   if (path === 'README.md') return 'index'
   if (path === 'docs/README.md') return 'pages'
-  const address = path.replace(API, 'api/').replace(/^docs\//, '').replace(/\.md$/, '')
-  return address.replace(/\/README$/, '').replaceAll('_', '-').toLowerCase()
+  const address = path
+    .replace(API, 'api/')
+    .replace(/^docs\//, '')
+    .replace(/\.md$/, '')
+  return address
+    .replace(/\/README$/, '')
+    .replaceAll('_', '-')
+    .toLowerCase()
 }
 
 /** Where files are that are no pages: the `repository` of package.json, or undefined as long as there is none. */

@@ -65,7 +65,10 @@ afterAll(async () => {
 
 test('every page is on the site, is reached by links, and no link of the site is broken', () => {
   const pages = new Map(
-    globSync('**/index.html', { cwd: DIST }).map(path => [`/${path.slice(0, -10)}`, readFileSync(join(DIST, path), 'utf8')]),
+    globSync('**/index.html', { cwd: DIST }).map(path => [
+      `/${path.slice(0, -10)}`,
+      readFileSync(join(DIST, path), 'utf8'),
+    ]),
   )
   const files = new Set(globSync('**/*', { cwd: DIST }).map(path => `/${path}`))
   const ids = new Map(Array.from(pages, ([page, html]) => [page, new Set(matches(html, /\sid="([^"]+)"/g))]))
@@ -76,7 +79,9 @@ test('every page is on the site, is reached by links, and no link of the site is
       const { pathname, hash, host } = new URL(url, `http://site${page}`)
       if (host !== 'site') continue
       if (pages.has(pathname)) reached.add(pathname)
-      const isThere = pages.has(pathname) ? !hash || ids.get(pathname)?.has(decodeURIComponent(hash.slice(1))) : files.has(pathname)
+      const isThere = pages.has(pathname)
+        ? !hash || ids.get(pathname)?.has(decodeURIComponent(hash.slice(1)))
+        : files.has(pathname)
       if (!isThere) broken.push(`${page} leads to ${url}`)
     }
   expect(broken).toEqual([])
@@ -87,7 +92,8 @@ test('every page is on the site, is reached by links, and no link of the site is
 
 test('nothing is loaded from elsewhere', () => {
   const texts = globSync('**/*.{html,css}', { cwd: DIST }).map(path => readFileSync(join(DIST, path), 'utf8'))
-  const loaded = /(?:\ssrc="|<link rel="(?:stylesheet|preload)"[^>]*href="|url\(["']?|@import ["'])(?:https?:)?\/\/[^")']+/g
+  const loaded =
+    /(?:\ssrc="|<link rel="(?:stylesheet|preload)"[^>]*href="|url\(["']?|@import ["'])(?:https?:)?\/\/[^")']+/g
   expect(texts.flatMap(text => text.match(loaded) ?? [])).toEqual([])
 })
 
@@ -125,7 +131,13 @@ test('pictures and diagrams are shown', async () => {
     await image.scrollIntoViewIfNeeded()
     await page.waitForFunction(element => (element as HTMLImageElement).naturalWidth > 0, await image.elementHandle())
   }
-  for (const path of ['/', '/concepts/lease/', '/concepts/redlock/', '/concepts/time/', '/concepts/heartbeat-thread/']) {
+  for (const path of [
+    '/',
+    '/concepts/lease/',
+    '/concepts/redlock/',
+    '/concepts/time/',
+    '/concepts/heartbeat-thread/',
+  ]) {
     await page.goto(`${origin}${path}`)
     await page.locator('main .diagram svg').waitFor()
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -144,6 +144,27 @@ test('over a server of Node, it shows a change of holder and the queue', async (
   expect((await events).changes[0]).toMatchObject({ name: 'job', from: 'a', to: 'b' })
   const one = await (await fetch(`${address}?api=name&name=job`)).json()
   expect(one).toMatchObject({ waiters: [], holders: [{ owner: 'b' }, { owner: 'a' }] })
+})
+
+test('authorize sees the host of the request, whatever its path is', async () => {
+  const seenUrls: string[] = []
+  const locks = createLocks(memory())
+  const authorize = ({ request }: { readonly request: Request }): Access => {
+    seenUrls.push(request.url)
+    return 'read'
+  }
+  const shown = dashboard(locks, { authorize })
+  open.push(locks, shown)
+  const server = createServer(shown.handler).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  open.push({ [Symbol.asyncDispose]: async () => void server.close() })
+  const { port } = server.address() as AddressInfo
+  for (const path of ['//evil.example/a', 'http://evil.example/a']) {
+    const [answer] = (await once(get({ port, host: '127.0.0.1', path, agent: false }), 'response')) as [IncomingMessage]
+    answer.resume()
+    expect(answer.statusCode, path).toBe(path.startsWith('//') ? 200 : 400)
+  }
+  expect(seenUrls).toEqual([`http://127.0.0.1:${port}//evil.example/a`])
 })
 
 test('a look is written once for all viewers of the same access, because a thousand would stop the process', async () => {

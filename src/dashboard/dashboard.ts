@@ -197,11 +197,14 @@ class Board implements Dashboard {
 }
 
 function requestOf(node: IncomingMessage): Request | undefined {
+  const { url: path = '/' } = node
+  if (!path.startsWith('/')) return undefined // of a proxy
   try {
     const headers = new Headers()
     for (const [name, values = []] of Object.entries(node.headersDistinct))
       for (const value of values) headers.append(name, value)
-    const url = new URL(node.url ?? '/', `http://${node.headers.host ?? 'localhost'}`)
+    // Not relative to the host: a path that begins with // would name another one.
+    const url = `http://${node.headers.host ?? 'localhost'}${path}`
     return new Request(url, { method: node.method ?? 'GET', headers })
   } catch {
     return undefined

@@ -33,9 +33,9 @@ export const noteCases: Case[] = casesOf(
     },
 
     async 'R7: a new note changes neither the end of the lease nor its token'(space) {
-      await inTime(space.short / 2, async () => {
+      await inTime(space.short, async () => {
         const [one, two] = await space.pair()
-        const claim = space.claim({ ttl: space.short })
+        const claim = space.claim({ ttl: 3 * space.short })
         const waiting = space.claim({ name: claim.name, queue: true })
         const sent = performance.now()
         const { token } = await one.hold(claim)
@@ -43,7 +43,7 @@ export const noteCases: Case[] = casesOf(
         const [before] = await two.inspect({ name: claim.name })
         await one.annotate({ ...claim, note: 'new', ttl: 100 * space.long })
         const [after] = await two.inspect({ name: claim.name })
-        if (performance.now() - sent > space.short / 2) throw new TooSlow()
+        if (performance.now() - sent > 2 * space.short) throw new TooSlow('the requests took most of the ttl')
         assert.equal(after?.token, token)
         assert.ok(after.remaining < (before?.remaining ?? 0) + space.short, `${after.remaining} ms remain`)
         const next = await until('it is passed on', async () => {

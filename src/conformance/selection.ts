@@ -69,8 +69,9 @@ export const selectionCases: Case[] = [
       async 'R14: a lease of a selection that is not renewed ends after its ttl'(space) {
         const [one, two] = await space.pair()
         const { gate, claims } = some(space, 2, { ttl: space.short })
-        const answer = await one.acquireSome({ claims, want: 2, gate })
-        assert.ok(answer.held)
+        // So short a ttl leaves little time for the request, and one that is late in a store has to be repeated.
+        const acquired = async (): Promise<boolean> => (await one.acquireSome({ claims, want: 2, gate })).held
+        await inTime(Number.POSITIVE_INFINITY, () => until('both are held', acquired))
         const next = again(space, claims).map(claim => ({ ...claim, ttl: space.long }))
         await until('both are free', async () => (await two.acquireSome({ claims: next, want: 2, gate })).held)
       },

@@ -37,7 +37,7 @@ describe('over Redis', () => {
     pauses.enable()
     const stopped = performance.now() // not before: a renewal may pass while it is being paused
     await until(() => !alive(command), 'the end of the command')
-    // A machine that stands still does so for this process as well.
+    // A machine that hangs does so for this process as well.
     expect(performance.now() - stopped).toBeLessThan(1_000 + pauses.max / 1e6)
     const { code, err } = await running.ended
     expect(code).toBe(76)

@@ -36,7 +36,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** The text in lines of at most so many columns. */
+/** The text in lines of at most `columns` columns. */
 export function wrapped(text: string, columns: number): string[] {
   const lines = ['']
   let used = 0
@@ -51,7 +51,7 @@ export function wrapped(text: string, columns: number): string[] {
   return lines
 }
 
-/** The end of the text, if it takes more than so many columns. */
+/** The end of the text, if it takes more than `columns` columns. */
 export function endOf(text: string, columns: number): string {
   const all = [...graphemes(text)]
   let left = columns - widthOf(text)
@@ -61,7 +61,7 @@ export function endOf(text: string, columns: number): string {
   return `…${all.map(([grapheme]) => grapheme).join('')}`
 }
 
-/** The text in exactly so many columns: filled with spaces, or cut with `…`. */
+/** The text in exactly `columns` columns: filled with spaces, or cut with `…`. */
 export function filled(text: string, columns: number): string {
   if (columns <= 0) return ''
   const fits = widthOf(text) <= columns

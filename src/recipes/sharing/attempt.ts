@@ -5,7 +5,7 @@ import type { AcquireTerms } from '../../core/options.ts'
 import type { Renewer } from '../../core/renewer.ts'
 import type { Demand } from './demand.ts'
 import { Gate } from './gate.ts'
-import { HeldPermit, type SlotLease } from './held-permit.ts'
+import { HeldPermit } from './held-permit.ts'
 import type { SharingHost } from './host.ts'
 import { PartEvents } from './part-events.ts'
 import { Slots } from './slots.ts'
@@ -27,10 +27,9 @@ export class Attempt {
   /** A holder of a slot. */
   holder: LeaseRecord | undefined
   readonly #host: SharingHost
-  readonly #demand: Demand
   readonly #terms: AcquireTerms
   readonly #gate: Gate
-  readonly #slots: Slots
+  readonly #slots: Slots<HeldPermit>
   readonly #events: PartEvents
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms, renewer: Renewer | undefined) {
@@ -38,11 +37,15 @@ export class Attempt {
     const { owner, note, ttl } = terms
     const { name } = demand
     this.#host = host
-    this.#demand = demand
     this.#terms = terms
     this.#events = new PartEvents(name)
-    this.#gate = new Gate({ core, events: new PartEvents(name).emitters, renewer, owner, note }, name, ttl)
-    this.#slots = new Slots({ core, events: this.#events.emitters, renewer, owner, note }, demand, terms)
+    const of = { core, events: this.#events.emitters, renewer, owner, note }
+    this.#gate = new Gate({ ...of, events: new PartEvents(name).emitters }, name, ttl)
+    this.#slots = new Slots(of, demand, terms, held => {
+      const permit = new HeldPermit(host, name, held, terms)
+      this.#events.permit = permit
+      return permit
+    })
   }
 
   /** Acquire requests that led to the grant. */
@@ -91,21 +94,19 @@ export class Attempt {
       this.isGateLost = true
       slots.cancel(GATE_LOST)
     })
-    const handOut = (held: readonly SlotLease[]): HeldPermit => this.#handOut(held)
-    let permit = await slots.look(giveUpAt !== undefined, handOut)
+    let permit = await slots.look(giveUpAt !== undefined)
     if (!permit && left() > 0) {
       this.#gate.announceWait()
-      permit = await slots.wait(left(), handOut)
+      permit = await slots.wait(left())
     }
     this.held = slots.count
     this.holder = slots.busy?.holder
-    if (permit && !this.#terms.heartbeat && permit.slots.length > 1) await beginTerm(permit)
-    return permit
-  }
-
-  #handOut(held: readonly SlotLease[]): HeldPermit {
-    const permit = new HeldPermit(this.#host, this.#demand.name, held, this.#terms)
-    this.#events.permit = permit
+    if (!permit || this.#terms.heartbeat || permit.slots.length === 1) return permit
+    permit.stopRenewing() // its fixed term begins now: until all slots were held, they were renewed
+    await permit.extend().catch(error => {
+      void permit.release()
+      throw error
+    })
     return permit
   }
 
@@ -113,16 +114,5 @@ export class Attempt {
   async #leave(): Promise<void> {
     await this.#slots.withdraw(OVER)
     await this.#gate.leave(OVER)
-  }
-}
-
-/** The fixed term begins when all slots are held: until then they were renewed. */
-async function beginTerm(permit: HeldPermit): Promise<void> {
-  permit.stopRenewing()
-  try {
-    await permit.extend()
-  } catch (error) {
-    void permit.release()
-    throw error
   }
 }

@@ -7,35 +7,33 @@ import type { Demand } from './demand.ts'
 import type { SlotLease } from './held-permit.ts'
 import { Part, type PartsOf } from './part.ts'
 
-/**
- * Makes a whole of the slots that a call wanted, in the turn in which they are all held: it notices what is lost later.
- */
-export type HandOut<Whole> = (slots: readonly SlotLease[]) => Whole
-
 /** The slots that a call acquires while it holds the gate. */
-export class Slots {
+export class Slots<Whole> {
+  /** Acquire requests that led to the grants. */
+  requests = 0
   readonly #of: PartsOf
   readonly #demand: Demand
   readonly #ttl: number
   readonly #hold: RenewerOptions
+  readonly #handOut: (slots: readonly SlotLease[]) => Whole
   /** All parts that are neither handed out nor withdrawn. */
   readonly #parts = new Set<Part>()
   readonly #held = new Map<number, Part>()
   #askAgain: ((slot: number) => void) | undefined
   readonly #cancel = new Cancel()
-  #requests = 0
 
-  constructor(of: PartsOf, demand: Demand, terms: AcquireTerms) {
+  /**
+   * `handOut` makes a whole of the slots that the call wants, in the turn in which all are held: it notices what is lost
+   * later.
+   */
+  constructor(of: PartsOf, demand: Demand, terms: AcquireTerms, handOut: (slots: readonly SlotLease[]) => Whole) {
     const { ttl, background, heartbeat, livenessLimit } = terms
     this.#of = of
     this.#demand = demand
     this.#ttl = ttl
+    this.#handOut = handOut
     // A slot that waits for others must not end. The permit has its own maxHold, which begins later.
     this.#hold = { heartbeat: heartbeat !== false || demand.want > 1, background, maxHold: undefined, livenessLimit }
-  }
-
-  get requests(): number {
-    return this.#requests
   }
 
   get count(): number {
@@ -56,7 +54,7 @@ export class Slots {
    * Asks for each slot once, the lowest first, until enough are held. Resolves to what `handOut` makes of them. `waits`:
    * the call goes on to wait, so a failure that a retry may fix counts as busy.
    */
-  async look<Whole>(waits: boolean, handOut: HandOut<Whole>): Promise<Whole | undefined> {
+  async look(waits: boolean): Promise<Whole | undefined> {
     const { slots, want } = this.#demand
     const ask = async (slot: number): Promise<void> => {
       const part = this.#part(slot)
@@ -69,23 +67,24 @@ export class Slots {
     // Each round asks for twice as many. So few are granted that are not needed, and a full name takes few rounds.
     for (let from = 0, size = want; from < slots.length && !this.isEnough; from += size, size *= from > want ? 2 : 1)
       await Promise.all(slots.slice(from, from + size).map(ask))
-    return this.isEnough ? handOut(this.#take()) : undefined
+    return this.#whole()
   }
 
   /** As `look`, but waits in the queue of every slot that is not held, for up to `limit` ms. */
-  async wait<Whole>(limit: number, handOut: HandOut<Whole>): Promise<Whole | undefined> {
+  async wait(limit: number): Promise<Whole | undefined> {
     const { clock } = this.#of.core
     const giveUpAt = clock.now() + limit
-    let isOver = false
-    let failure: { readonly error: unknown } | undefined
+    let end: (() => undefined) | undefined
     let wake = (): void => {}
     const ask = async (slot: number): Promise<void> => {
       try {
         const part = this.#part(slot)
         if (await part.ask(Math.max(giveUpAt - clock.now(), 1))) this.#keep(slot, part)
-        else isOver = true
+        else end ??= () => undefined
       } catch (error) {
-        failure ??= { error }
+        end ??= () => {
+          throw error
+        }
       }
       wake()
     }
@@ -93,13 +92,12 @@ export class Slots {
     for (const slot of this.#demand.slots) if (!this.#held.has(slot)) void ask(slot)
     try {
       while (!this.isEnough) {
-        if (failure) throw failure.error
-        if (isOver) return undefined
+        if (end) return end()
         await new Promise<void>(resolve => {
           wake = resolve
         })
       }
-      return handOut(this.#take())
+      return this.#whole()
     } finally {
       this.#askAgain = undefined
     }
@@ -116,15 +114,16 @@ export class Slots {
     await Promise.all([...this.#parts].map(part => part.withdraw(reason)))
   }
 
-  /** As many slots as are wanted, in ascending order. They are no longer withdrawn. */
-  #take(): SlotLease[] {
+  /** What is handed out of the slots, in ascending order. They are no longer withdrawn. */
+  #whole(): Whole | undefined {
+    if (!this.isEnough) return undefined
     const taken: SlotLease[] = []
     for (const [slot, part] of [...this.#held].slice(0, this.#demand.want)) {
       this.#held.delete(slot)
       this.#parts.delete(part)
       if (part.lease) taken.push({ slot, lease: part.lease })
     }
-    return taken.sort((a, b) => a.slot - b.slot)
+    return this.#handOut(taken.sort((a, b) => a.slot - b.slot))
   }
 
   /** Throws if the call was cancelled, which may happen between two steps. */
@@ -136,13 +135,10 @@ export class Slots {
   }
 
   #keep(slot: number, part: Part): void {
-    this.#requests += part.requests
+    this.requests += part.requests
     this.#held.set(slot, part)
-    const signal = part.lease?.signal
-    signal?.addEventListener('abort', () => {
-      if (this.#held.get(slot) !== part) return
-      this.#held.delete(slot)
-      this.#askAgain?.(slot)
+    part.lease?.signal.addEventListener('abort', () => {
+      if (this.#held.get(slot) === part && this.#held.delete(slot)) this.#askAgain?.(slot)
     })
   }
 }

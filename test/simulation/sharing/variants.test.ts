@@ -49,8 +49,10 @@ test('a try that ignores the gate passes a writer that waits', async () => {
 })
 
 test('a writer that takes one slot less runs beside a reader', async () => {
-  const isEnough = Object.getOwnPropertyDescriptor(Slots.prototype, 'isEnough')?.get as (this: Slots) => boolean
-  vi.spyOn(Slots.prototype, 'isEnough', 'get').mockImplementation(function (this: Slots) {
+  const isEnough = Object.getOwnPropertyDescriptor(Slots.prototype, 'isEnough')?.get as (
+    this: Slots<unknown>,
+  ) => boolean
+  vi.spyOn(Slots.prototype, 'isEnough', 'get').mockImplementation(function (this: Slots<unknown>) {
     return isEnough.call(this) || this.count >= 16
   })
   expect(await firstViolation()).toMatch(/pages: a reader beside a writer|pages: a slot is held twice/)

@@ -20,7 +20,10 @@ export async function within<Answer>(what: string, ask: (signal: AbortSignal) =>
   }
 }
 
-/** Polls until `condition` resolves to something true. Rejects after `limit` ms. */
+/**
+ * Polls until `condition` resolves to something true. Rejects after `limit` ms. It pauses for as long as each look takes,
+ * so that looking does not keep a slow server from what is waited for.
+ */
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
@@ -28,10 +31,12 @@ export async function until<T>(
 ): Promise<NonNullable<T>> {
   const end = performance.now() + limit
   for (;;) {
+    const began = performance.now()
     const answer = await condition()
     if (answer) return answer
-    if (performance.now() > end) throw new Error(`not within ${limit} ms: ${what}`)
-    await sleep(5)
+    const now = performance.now()
+    if (now > end) throw new Error(`not within ${limit} ms: ${what}`)
+    await sleep(Math.max(now - began, 5))
   }
 }
 

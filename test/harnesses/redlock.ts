@@ -40,7 +40,7 @@ function redlockHarness(
   })
   // The servers start with the tests, and some leases are longer than any quarantine. Ten cases at once keep a small
   // machine so busy that a node may not respond for longer than the default timeout.
-  const options = { trustRestarted: true, nodeTimeout: 1_000 }
+  const options = { trustRestarted: true, nodeTimeout: 3_000 }
   return {
     name: `redlock of ${size} (${client})`,
     store: 'redlock',

@@ -15,7 +15,7 @@ const panels: readonly Panel[] = [
     note: 'pairs/s, 64 at a time; more is better',
     ...at('pairs', '64 at a time', 'rate'),
   },
-  { title: 'Handing over', note: '32 waiters, handoffs/s; more is better', ...at('handoffs', '', 'rate') },
+  { title: 'Handoffs', note: '32 waiters, handoffs/s; more is better', ...at('handoffs', '', 'rate') },
   {
     title: '1,000 waiters',
     note: 'commands/s of Redis while they wait; less is better',
@@ -43,7 +43,7 @@ export function chart(report: Report): string {
     return svg
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" role="img">
-<title>Holdfast beside other lock libraries</title>
+<title>Holdfast compared with other lock libraries</title>
 <style>
   text { font: 13px system-ui, sans-serif; fill: #57606a }
   .title { font-weight: 600; font-size: 15px; fill: #24292f }

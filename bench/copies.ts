@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 
-/** The least number of places where events are told that a build has. */
+/** The least number of places where a build publishes events. */
 const LEAST_LOOKS = 10
 
 /**
- * From now on a module of the build with `?…` after its path is another one than that without, and what it imports from
- * beside it likewise. With `?silent…` it has no events: not even a look at whether anybody listens is left in its code.
+ * From now on, a path with `?…` loads a separate copy of a module of the build, and of all relative imports of it. With
+ * `?silent…` the copy has no events: even the checks for subscribers are removed.
  */
 export class Copies {
   #looks = 0

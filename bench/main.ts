@@ -19,12 +19,12 @@ const SCENARIOS = [
   ...['redlock-pairs', 'redlock-handoffs', 'redlock-handover', 'redlock-stopped'],
 ]
 
-const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--beside BUILD]
-  --quick      at most two minutes: one short round of few peers, to see that everything runs; the figures tell little
+const HELP = `./script/bench [--quick] [--only SCENARIO]… [--peer NAME]… [--rounds N] [--out FOLDER] [--baseline BUILD]
+  --quick      one short round of few peers, at most two minutes; shows that everything runs, not how fast
   --only       ${SCENARIOS.join(', ')}
   --peer       a file of bench/peers without .ts
-  --beside     another build of Holdfast, measured as one more peer
-  --keep       beside what was measured before of other scenarios, or of other peers than --peer names
+  --baseline   another build of Holdfast, measured as one more peer
+  --keep       keep earlier figures of all other scenarios and peers
   --out        where latest.json, .md and .svg go (quick.… of --quick); default bench/results
 `
 
@@ -34,7 +34,7 @@ const { values: options } = parseArgs({
     only: { type: 'string', multiple: true, default: [] },
     peer: { type: 'string', multiple: true, default: [] },
     rounds: { type: 'string' },
-    beside: { type: 'string' },
+    baseline: { type: 'string' },
     keep: { type: 'boolean', default: false },
     out: { type: 'string', default: join(import.meta.dirname, 'results') },
     help: { type: 'boolean', short: 'h', default: false },
@@ -43,7 +43,7 @@ const { values: options } = parseArgs({
 
 async function bench(): Promise<void> {
   if (options.help) return say(HELP)
-  if (options.beside) process.env.BENCH_BESIDE = options.beside
+  if (options.baseline) process.env.BENCH_BASELINE = options.baseline
   const names = globSync('*.ts', { cwd: join(import.meta.dirname, 'peers') }).map(file => basename(file, '.ts'))
   const peers = new Map<string, Peer>()
   for (const name of names.sort(floorsFirst)) peers.set(name, await loadPeer(name))
@@ -178,7 +178,7 @@ class Run {
 }
 
 function isWanted(name: string): boolean {
-  if (name.startsWith('beside') && !options.beside) return false
+  if (name.startsWith('baseline') && !options.baseline) return false
   return options.peer.length === 0 || options.peer.includes(name)
 }
 

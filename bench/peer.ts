@@ -13,7 +13,7 @@ export interface Place {
 export interface Peer {
   /** As tables and charts call it, with its version. */
   readonly label: string
-  /** What it can be measured at, beside pairs; `held` is a lease that is renewed until it is released. */
+  /** What it can be measured at, in addition to pairs; `held` is a lease that is renewed until it is released. */
   readonly can: readonly Ability[]
   /** What it keeps leases in; those of one kind are compared with one another. */
   readonly over: Over

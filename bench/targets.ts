@@ -317,7 +317,7 @@ function toTheBest(
   const { floors, overs } = report.results
   const middles = new Map<string, number>()
   for (const peer of report.peers(scenario, variant)) {
-    if (overs[peer] !== over || floors[peer] === peer || /^(holdfast|beside|floor)/.test(peer)) continue
+    if (overs[peer] !== over || floors[peer] === peer || /^(holdfast|baseline|floor)/.test(peer)) continue
     const told = summary(report.values(scenario, variant, peer, value))
     if (told) middles.set(peer, told.middle)
   }

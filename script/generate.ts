@@ -40,7 +40,7 @@ if (isCheck && stale.length > 0) {
   process.exitCode = 1
 }
 
-/** The manifest of a package beside the main one. */
+/** The manifest of a package other than the main one. */
 function memberManifest(path: string): [string, (text: string) => string] {
   return [path, text => memberManifestOf(text, readFileSync(join(ROOT, 'package.json'), 'utf8'), dirname(path))]
 }

@@ -79,7 +79,7 @@ function bestPeer(results: Results, row: Row): string | undefined {
   const own = row.own ?? 'holdfast'
   const peers = new Set(results.measured.filter(isOf(row)).map(({ peer }) => peer))
   const ranked = [...peers]
-    .filter(peer => overs[peer] === overs[own] && floors[peer] !== peer && !/^(holdfast|beside|floor)/.test(peer))
+    .filter(peer => overs[peer] === overs[own] && floors[peer] !== peer && !/^(holdfast|baseline|floor)/.test(peer))
     .flatMap(peer => {
       const value = middle(results, row, peer)
       return value === undefined ? [] : [{ peer, value: row.isBetter === 'more' ? -value : value }]

@@ -26,8 +26,8 @@ const programs: readonly { readonly name: string; arguments(folder: string): str
 export const scenario: Scenario = {
   title: 'Cold start',
   about:
-    'Each in a new process, in turn with a bare Node that runs an empty program; medians. The file of the SQLite store ' +
-    'is there already.',
+    'Each runs in a new process, alternating with a bare Node that runs an empty program. Medians. The file of the SQLite ' +
+    'store already exists.',
   rounds: 3,
   variants: isQuick =>
     programs

@@ -12,10 +12,10 @@ const WARM = 100
 export const scenario: Scenario = {
   title: 'Many waiters on one name',
   about:
-    'They wait in one process while another holds the name, and are looked at once all have asked. Commands are those ' +
-    'that Redis counts, also in scripts. KB are of the heap after a collection, for each waiter after the first hundred. Then the ' +
-    'holder gives it back, and each that gets it gives it back at once. Through is when the last had it, if all had it ' +
-    'within the limit. Of 10,000, only those are measured whose waiters do not poll.',
+    'All wait in one process while another holds the name. Measurement starts once all have called. Commands are those ' +
+    'that Redis counts, including commands in scripts. KB is heap per waiter after a collection, without the first ' +
+    'hundred. Then the holder releases, and each waiter releases as soon as it acquires. The run ends when the last ' +
+    'waiter has acquired, or at the limit. With 10,000 waiters, only libraries that do not poll are measured.',
   rounds: 3,
   variants: isQuick =>
     isQuick

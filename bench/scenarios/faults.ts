@@ -8,11 +8,10 @@ const TTL = 2_500
 const WATCH = 7_500
 
 export const scenario: Scenario = {
-  title: 'When things go wrong: is the holder told, and when',
+  title: 'Faults: whether and when the holder is notified',
   about:
-    `One lease of ${TTL / 1_000} s that is renewed. The server forgets it, or another may have it, at the latest ` +
-    `${TTL} ms after the last renewal, so that whoever is told later was not told in time. Each client has the ` +
-    'settings that its library comes with.',
+    `One renewed lease of ${TTL / 1_000} s. At the latest ${TTL} ms after the last renewal, the server drops it or another ` +
+    'client can acquire it, so a later notification is too late. Each client has the default settings of its library.',
   rounds: 1,
   isSideBySide: true,
   variants: isQuick => {

@@ -5,11 +5,11 @@ import { quantile } from '../statistics.ts'
 import type { Stage, Values } from '../worker.ts'
 
 export const scenario: Scenario = {
-  title: 'A write with a fence',
+  title: 'A fenced write',
   about:
-    'One process with so many loops that write: a line in a transaction, a key, an object, a file, or by a service in ' +
-    'the same process; in turns of a fifth of a second without the fence and with it. The token is that of one holder, ' +
-    'as it is between two changes of holders. Round trips are those of one write after another, all together, counted.',
+    'One process, N loops. Each loop writes one row in a transaction, one key, one object, one file, or through a service ' +
+    'in the same process. Turns of 200 ms with and without the fence alternate. One holder writes, so the token does not ' +
+    'change. Round trips are counted over writes made one after another.',
   rounds: 3,
   variants: isQuick =>
     (isQuick ? [1] : [1, 16]).map(loops => ({

@@ -11,10 +11,10 @@ const TTL = 10_000
 const [COLUMNS, ROWS] = [120, 40]
 
 export const scenario: Scenario = {
-  title: 'What a frame of holdfast top costs',
+  title: 'CPU and bytes per frame of holdfast top',
   about:
-    `Looks at names that are all renewed, 0.5 s apart, are shown on a screen of ${COLUMNS} by ${ROWS}. A frame sorts the ` +
-    'names, lays out those that are seen, and writes the cells that differ. Bytes are what the terminal receives.',
+    `Looks 0.5 s apart at names that are all renewed, on a screen of ${COLUMNS} by ${ROWS}. A frame sorts the names, lays ` +
+    'out the visible ones, and writes the cells that differ. Bytes are what the terminal receives.',
   rounds: 1,
   variants: isQuick =>
     (isQuick ? [200] : [200, 5_000]).map(names => ({

@@ -15,9 +15,9 @@ const SPAN = 400
 export const scenario: Scenario = {
   title: '32 waiters in two processes, one name',
   about:
-    'Each waiter asks again before it gives the name back: so there are always 32 who wait, and nobody takes it back ' +
-    'from itself. The gap is from the call of one release to the next grant. Requests are those of both processes; a ' +
-    'script is one. Starved are those who held never in 0.4 s, the mean of all such spans.',
+    'Each waiter calls acquire again before it releases. So 32 waiters always wait, and none acquires from itself. The gap ' +
+    'is from the call of release to the next grant. Requests are those of both processes; a script counts as one. A ' +
+    'waiter is starved if it acquires nothing for 0.4 s; the figure is the mean over all such spans.',
   rounds: 3,
   variants: isQuick => [{ name: '', settings: { warm: isQuick ? 250 : 2_000, time: isQuick ? 800 : 4_000 } }],
   takesPart: peer => peer.can.includes('wait'),

@@ -13,14 +13,13 @@ export const ON_ONE_MACHINE = 'on one machine'
 export const AWAY = `the server is ${2 * WAY} ms away, through proxies`
 
 export const scenario: Scenario = {
-  title: 'A leader is told to end, and the next one leads',
+  title: 'Handover: the leader gets SIGTERM and the next one leads',
   about:
-    'Two processes stand for one election. The leader is sent a SIGTERM, whose handler aborts the signal of `run`; its ' +
-    'work ends at once. A hand-over is from that handler to the first line of the work in the other process; then the ' +
-    'first stands again. A round trip is one request that writes as little as can be and as lastingly as the store does ' +
-    '(`SET`, at a majority with five servers; a committed update; `put`; `setData`), by a raw client in the leader, once ' +
-    'in each term; both follow a while of nothing. On one machine most of both is the time in which processes wake up ' +
-    'and run code that has rested; far from the server it is the way.',
+    'Two processes campaign in one election. The leader gets SIGTERM; its handler aborts the signal of `run`, and its work ' +
+    'ends at once. The handover is from that handler to the first line of work in the other process. Then the first ' +
+    'campaigns again. A round trip is the smallest durable write of the store, by a raw client in the leader, once a ' +
+    'term: `SET` (with five servers, at a majority), a committed update, `put`, `setData`. Both are measured after an idle ' +
+    'period. On one machine, most of both is the time in which processes wake up; far from the server, it is the network.',
   rounds: 3,
   variants: isQuick => {
     if (isQuick) return [{ name: ON_ONE_MACHINE, settings: { terms: 10, still: 30, way: 0 } }]

@@ -8,8 +8,8 @@ const AT_ONCE = 64
 export const scenario: Scenario = {
   title: 'Names that are used once',
   about:
-    'Each name is acquired and released once, 64 at a time, such as a lease per order. Bytes are what Redis has in use ' +
-    'afterwards beyond what it had before, for each name.',
+    "Each name is acquired and released once, 64 at a time, as with one lease per order. Bytes are the growth of Redis's " +
+    'memory per name.',
   rounds: 1,
   variants: isQuick =>
     (isQuick ? [10_000] : [10_000, 100_000, 1_000_000]).map(names => ({

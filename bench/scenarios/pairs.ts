@@ -6,10 +6,10 @@ import { Votes } from '../votes.ts'
 import type { Stage, Values } from '../worker.ts'
 
 export const scenario: Scenario = {
-  title: 'Acquire and release, nobody else wants the name',
+  title: 'Acquire and release without contention',
   about:
-    'One process with so many loops, each of which takes and gives back names of its own. Client CPU is that of the ' +
-    'whole process, server CPU that of Redis. Before that it runs for a while: code that is seldom used is compiled late.',
+    'One process, N loops, each with names of its own. Client CPU is that of the whole process, server CPU that of Redis. ' +
+    'A warm-up comes first, because code that seldom runs is compiled late.',
   rounds: 3,
   variants: isQuick =>
     // 256 loops over SQLite let a timer run only after 65,000 pairs, each of which is synced to the disk.

@@ -14,8 +14,8 @@ const CROWD = 32
 export const scenario: Scenario = {
   title: 'Permits of one semaphore',
   about:
-    'One process. Each task acquires one permit, releases it and comes back at once. Nobody waits: as many tasks as ' +
-    'permits. Otherwise 32 tasks. The wait is that of a task, from its call to its permit. Holdfast grants up to 16 ' +
+    'One process. Each task acquires one permit, releases it and returns at once. Without waiting, there are as many tasks ' +
+    "as permits; otherwise there are 32 tasks. The wait is from a task's call to its permit. Holdfast grants up to 16 " +
     'permits of a name.',
   rounds: 3,
   variants: isQuick =>
@@ -25,7 +25,7 @@ export const scenario: Scenario = {
         .map(tasks => ({
           name: `limit ${limit}, ${tasks === limit ? 'nobody waits' : `${tasks} tasks`}`,
           settings: { limit, tasks, warm: isQuick ? 300 : 2_000, time: isQuick ? 500 : 2_500 },
-          takesPart: (name: string) => limit <= MOST || !/^(holdfast|beside)/.test(name),
+          takesPart: (name: string) => limit <= MOST || !/^(holdfast|baseline)/.test(name),
         })),
     ),
   takesPart: peer => peer.can.includes('permits'),

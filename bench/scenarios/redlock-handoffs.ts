@@ -5,10 +5,10 @@ export { work } from './handoffs.ts'
 
 export const scenario: Scenario = {
   ...handoffs,
-  title: 'Redlock: 32 waiters in two processes, one name at a majority of five',
+  title: 'Redlock: 32 waiters in two processes, one name, five servers',
   about:
-    'As with one server; requests are those to all five. Holdfast tells how often the votes were split, so that nobody ' +
-    'had a majority, and in how many round trips it was granted.',
+    'As with one server. Requests are those to all five. Holdfast also reports how often votes split, so that nobody had a ' +
+    'majority, and how many grants needed one round trip.',
   servers: 5,
   columns: [
     ...handoffs.columns,

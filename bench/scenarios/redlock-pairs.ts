@@ -5,8 +5,9 @@ export { work } from './pairs.ts'
 
 export const scenario: Scenario = {
   ...pairs,
-  title: 'Redlock: acquire and release by a majority of five, nobody else wants the name',
-  about: 'As with one server; server CPU is that of all five. Holdfast tells in how many round trips it was granted.',
+  title: 'Redlock: acquire and release without contention, five servers',
+  about:
+    'As with one server. Server CPU is that of all five. Holdfast also reports how many grants needed one round trip.',
   servers: 5,
   variants: isQuick => pairs.variants(isQuick).filter(({ settings }) => !isQuick || settings.loops === 64),
   columns: [...pairs.columns, { title: 'in one round trip %', value: 'wonAtOnce', format: rough }],

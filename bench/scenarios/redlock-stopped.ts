@@ -8,11 +8,10 @@ import type { Stage, Values } from '../worker.ts'
 const PATIENCE = 12_000
 
 export const scenario: Scenario = {
-  title: 'Redlock: one of five servers is stopped',
+  title: 'Redlock: one of five servers does not respond',
   about:
-    'Acquire and release as above, for a while with five servers and, in the same process, with one of them stopped: it ' +
-    'takes connections and never answers. The ratio is that of the two p99. Each client has the settings that its ' +
-    'library comes with.',
+    'Acquire and release without contention: first with five servers, then with one of them stopped, so that it accepts ' +
+    "connections and never answers. The ratio is between the two p99. Each client has its library's default settings.",
   rounds: 3,
   servers: 5,
   variants: isQuick =>

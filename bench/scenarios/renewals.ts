@@ -11,8 +11,8 @@ const megabytes = (): number => process.memoryUsage.rss() / 2 ** 20
 export const scenario: Scenario = {
   title: 'Leases that are held and renewed',
   about:
-    'One process holds so many leases and does nothing else. Lost are those that the library told of, and gone those ' +
-    'that were no longer in Redis at the end. The stall is a busy event loop in the middle.',
+    'One process holds N leases and does nothing else. Lost counts the leases that the library reported lost; gone counts ' +
+    'those that were no longer in Redis at the end. The stall is a busy event loop in the middle of the run.',
   rounds: 1,
   variants: isQuick => {
     if (isQuick) {

@@ -11,9 +11,9 @@ const OWN_NAMES = 64
 export const scenario: Scenario = {
   title: 'Two names at once',
   about:
-    'One process. Each task acquires two names together, releases them and comes back at once. Nobody waits: each task ' +
-    'has names of its own. Otherwise 16 tasks take two neighbours of 8 names, so they wait for each other. The wait is ' +
-    'that of a task, from its call to both names.',
+    'One process. Each task acquires two names together, releases them and returns at once. Without waiting, each task has ' +
+    "names of its own; otherwise 16 tasks acquire two neighbors of 8 names. The wait is from a task's call to both " +
+    'names.',
   rounds: 3,
   variants: isQuick =>
     [

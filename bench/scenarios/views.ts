@@ -10,11 +10,11 @@ const TTL = 3_600_000
 const AT_ONCE = 500_000
 
 export const scenario: Scenario = {
-  title: 'What a dashboard costs the server',
+  title: 'Cost of a dashboard for the server',
   about:
-    'Ten viewers watch the dashboard of a Redis that others do not use. Commands are those that the dashboard sends in a second, ' +
-    'and CPU is all that the server used. Foreign keys are those of other programs in the same database. Found is how many ' +
-    'of the names were shown at the end.',
+    'Ten viewers watch the dashboard of a Redis without other users. Commands are those that the dashboard sends per ' +
+    'second; CPU is everything that the server uses. Foreign keys belong to other programs in the same database. Found ' +
+    'is how many names were shown at the end.',
   rounds: 1,
   variants: isQuick => {
     if (isQuick)

@@ -92,7 +92,7 @@ export const messageCases: Case[] = [
         }
         // On a slow machine a lease may be lost before it is extended, and then nothing is sent.
         while (sent === 0) {
-          const lease = await locks.acquire(name, { ttl: 2 * space.short, heartbeat: false })
+          const lease = await locks.acquire(name, { ttl: 8 * space.short, heartbeat: false })
           await assert.rejects(lease.extend())
           await lease.release()
         }
@@ -111,7 +111,7 @@ export const messageCases: Case[] = [
           return hook(verb)
         }
         const name = space.name()
-        const lease = await locks.acquire(name, { ttl: 2 * space.short })
+        const lease = await locks.acquire(name, { ttl: 8 * space.short })
         await lease.release()
         open()
         await until('the copy arrives', () => wire.answered('acquire') === 2)

@@ -1,3 +1,4 @@
+import { AssertionError } from 'node:assert'
 import { LeaseError } from '../contract/errors.ts'
 
 /** Milliseconds within which every request must be answered, on the slowest machine. */
@@ -66,7 +67,8 @@ export async function inTime<T>(patience: number, attempt: () => Promise<T>): Pr
 }
 
 /** A server that hangs for longer than a request lasts is too slow as well. */
-function isTooSlow(error: unknown): boolean {
+function isTooSlow(reason: unknown): boolean {
+  const error = reason instanceof AssertionError ? reason.actual : reason // where `assert.rejects` expected another one
   return (
     error instanceof TooSlow || LeaseError.is(error, 'STORE_UNAVAILABLE') || LeaseError.is(error, 'OUTCOME_UNKNOWN')
   )

@@ -1,6 +1,7 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
+import { Admission } from './admission.ts'
 import { Changes } from './changes.ts'
 import type { Gateway } from './gateway.ts'
 import { guarantees } from './guarantees.ts'
@@ -34,6 +35,7 @@ export class EtcdStore implements Store {
   readonly #changes: Changes
   readonly #clock: Clock
   readonly #waiting: Waiting
+  readonly #admission = new Admission()
 
   /** `clock` must count the time for which the machine sleeps: the leases of waiters age by it. */
   constructor(gateway: Gateway, prefix: string, clock: Clock) {
@@ -142,6 +144,14 @@ export class EtcdStore implements Store {
       if (recovered) return recovered
       throw vanished()
     }
+    return (await this.#admission.run(signal, () => this.#join(claim, signal))) ?? this.#enter(claim, signal)
+  }
+
+  /** Joins the queue. `undefined`: the claim has lost its position already. */
+  async #join(claim: Claim, signal: AbortSignal): Promise<Grant | Busy | undefined> {
+    signal.throwIfAborted()
+    const { name, id, ttl } = claim
+    const limit = requestLimit(ttl)
     const lease = leaseOf(id, secondsOf(ttl))
     const beatAt = this.#clock.now()
     this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
@@ -151,10 +161,7 @@ export class EtcdStore implements Store {
     const [, held, queued] = responses.map(({ response_range = {} }) => response_range)
     if (succeeded) {
       const found = { held: held?.kvs?.[0], ahead: Number(queued?.count ?? 1) - 1 }
-      return (
-        (await this.#waiting.join(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)) ??
-        this.#enter(claim, signal)
-      )
+      return this.#waiting.join(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)
     }
     const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
     const found = situationOf(answer)
@@ -171,10 +178,7 @@ export class EtcdStore implements Store {
     if (!place) throw vanished()
     const { kvs = [] } = await this.#gateway.range(before(this.#keys, name, place.create_revision), limit)
     const known = { lease, revision: place.create_revision, beat, beatAt }
-    return (
-      (await this.#waiting.join(claim, known, { held: found.held, ahead: kvs.length }, signal)) ??
-      this.#enter(claim, signal)
-    )
+    return this.#waiting.join(claim, known, { held: found.held, ahead: kvs.length }, signal)
   }
 
   /** Settles an unanswered request of the claim on a pooled lease: it was granted, or it can never be. */

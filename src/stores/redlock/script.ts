@@ -1,4 +1,5 @@
 import { GONE, LINE, type Script, scriptOf } from '../redis/script.ts'
+import { fastPath } from './fast-path.ts'
 
 /** Waiters that one request reads. */
 export const PAGE = 1_000
@@ -13,6 +14,7 @@ export const script: Script = scriptOf({
   touches: { vote: [...LINE, GONE], release: [...LINE, GONE], concede: [GONE], break: LINE, look: LINE },
   first: 6,
   head: "format('%.0f %.0f', now, votesIn)",
+  fastPath,
   verbs: `
 local runId, startedAt, maxTtl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 

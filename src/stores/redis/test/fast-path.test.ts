@@ -4,6 +4,7 @@ import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { fastPath } from '../fast-path.ts'
 import { script } from '../verbs.ts'
+import { outcome, withoutFastPath } from './outcome.ts'
 
 const KEY = 'holdfast:{:a}'
 const COUNTER = 'holdfast:token'
@@ -81,32 +82,13 @@ const requests: Record<string, string> = {
   release: 'release 32 0 5000 0 0 ',
 }
 
-/** What a server without the fast path, or with it, answers and keeps; times are relative to that of the answer. */
-async function outcome(source: string, request: string): Promise<unknown> {
+function outcomeOf(source: string, request = ''): Promise<unknown> {
   const suffixes = ['', ':line', ':lapse', ':waiter', `:gone:${OWN}`]
-  const keys = [...suffixes.map(suffix => KEY + suffix), COUNTER]
-  const reply = await client.eval(source, keys.length, ...keys, '-', '0', request, OWN).catch(String)
-  const [head, ...answers] = Array.isArray(reply) ? reply : String(reply).split('\n')
-  const now = Number(head)
-  const relative = (text: unknown): string =>
-    String(text).replaceAll(/\b\d{13}(\d{3})?\b/g, digits => {
-      if (digits.length === 16) return Number(digits.slice(0, 13)) === now ? 'CLOCK' : digits
-      return `NOW+${Math.round((Number(digits) - now) / 1_000)}`
-    })
-  const kept: Record<string, unknown> = {}
-  for (const key of (await client.keys('*')).sort()) {
-    const type = await client.type(key)
-    const value = { string: () => client.get(key), hash: () => client.hgetall(key) }[type]
-    kept[key] = relative(JSON.stringify(value ? await value() : (await client.zrange(key, '0', '-1')).sort()))
-    const life = await client.pttl(key)
-    kept[`life of ${key}`] = Math.round(life / 1_000)
-  }
-  return { reply: Number.isNaN(now) ? relative(reply) : answers.map(relative), kept }
+  return outcome(client, source, [...suffixes.map(suffix => KEY + suffix), COUNTER], ['-', '0', request, OWN])
 }
 
 describe('the fast path answers and keeps what the functions do', () => {
-  // With as many lines, because errors name them.
-  const slow = script.source.replace(fastPath, fastPath.replaceAll(/.+/g, ''))
+  const slow = withoutFastPath(script.source, fastPath)
 
   for (const [counter, prepareCounter] of Object.entries(counters))
     test.each(Object.entries(states))(`${counter}, and the name is %s`, async (_, prepare) => {
@@ -116,7 +98,7 @@ describe('the fast path answers and keeps what the functions do', () => {
           await client.flushall()
           await prepare()
           await prepareCounter()
-          both.push(await outcome(source, request))
+          both.push(await outcomeOf(source, request))
         }
         expect(both[0]).toEqual(both[1])
       }
@@ -126,7 +108,7 @@ describe('the fast path answers and keeps what the functions do', () => {
     await client.set(COUNTER, '100')
     const marked = script.source.replaceAll("return now .. '\\n", "return now .. '\\nfast ")
     for (const request of ['acquire', 'release']) {
-      const { reply } = (await outcome(marked, requests[request] ?? '')) as { reply: string[] }
+      const { reply } = (await outcomeOf(marked, requests[request])) as { reply: string[] }
       expect(reply).toEqual([expect.stringMatching(/^fast /)])
     }
   })
@@ -146,7 +128,7 @@ describe('the fast path answers and keeps what the functions do', () => {
     await client.config('SET', 'maxmemory', '1')
     try {
       for (const source of [script.source, slow])
-        expect(await outcome(source, requests.acquire ?? '')).toMatchObject({
+        expect(await outcomeOf(source, requests.acquire)).toMatchObject({
           reply: [expect.stringMatching(/^!OOM/)],
           kept: { [COUNTER]: '"100"' },
         })

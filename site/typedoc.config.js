@@ -32,6 +32,9 @@ export default {
   disableSources: true,
   excludePrivate: true,
   excludeInternal: true,
+  // Anchors that no heading has: TypeDoc counts equal names in another way than the site does.
+  useHTMLAnchors: true,
+  anchorPrefix: 'api-',
   useCodeBlocks: true,
   parametersFormat: 'table',
   interfacePropertiesFormat: 'table',

@@ -8,7 +8,10 @@ const API = 'site/.api/'
 
 /** The pages: the path of each file from ROOT, and its address on the site. The README is the first page. */
 export const PAGES: ReadonlyMap<string, string> = new Map(
-  globSync(['*.md', '{docs,lab,drop-ins}/**/*.md', `${API}**/*.md`], { cwd: ROOT, exclude: ['**/node_modules'] })
+  globSync(['*.md', '{docs,lab,drop-ins}/**/*.md', `${API}**/*.md`], {
+    cwd: ROOT,
+    exclude: ['**/node_modules', `${API}README.md`],
+  })
     .sort()
     .map(path => [path, addressOf(path)]),
 )
@@ -63,7 +66,7 @@ export function sections(): Section[] {
   const listed = read('docs/README.md').split(/^## /m).slice(1).map(section)
   const project = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md']
   const packages = [...PAGES.keys()].filter(path => /^(lab|drop-ins)\//.test(path))
-  const api = [...PAGES.keys()].filter(path => path.startsWith(API) && !path.endsWith('README.md'))
+  const api = [...PAGES.keys()].filter(path => path.startsWith(API))
   const first = { label: 'Start', pages: [{ label: 'Overview', address: 'index' }, pageOf('docs/start.md')] }
   const sections = [first, ...listed, { label: 'Project', pages: [...project, ...packages].map(pageOf) }]
   return api.length === 0 ? sections : [...sections, { label: 'API', pages: api.map(pageOf) }]

@@ -59,6 +59,25 @@ test.each(['', '?api=events', '?api=name&name=job'])('without access nothing is 
   expect((await shown.fetch(new Request(URL_OF_PAGE + query))).status).toBe(403)
 })
 
+test.each([
+  [
+    'a browser that navigates',
+    { 'sec-fetch-dest': 'document' },
+    'text/html; charset=utf-8',
+    'open the address that it printed',
+  ],
+  ['an old browser', { accept: 'text/html,*/*;q=0.8' }, 'text/html; charset=utf-8', 'open the address that it printed'],
+  ['a script', { accept: '*/*', 'sec-fetch-dest': 'empty' }, 'application/json', '"error":"You have no access'],
+])('without access, %s is told so in its own form', async (_, headers, type, text) => {
+  const answer = await board('none').shown.fetch(
+    new Request(URL_OF_PAGE, { headers: headers as Record<string, string> }),
+  )
+  expect(answer.status).toBe(403)
+  expect(answer.headers.get('content-type')).toBe(type)
+  expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+  expect(await answer.text()).toContain(text)
+})
+
 test('an authorize that throws gives no access', async () => {
   const { locks } = board()
   const shown = dashboard(locks, { authorize: () => Promise.reject(new Error('no session')) })

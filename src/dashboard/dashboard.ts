@@ -5,9 +5,9 @@ import { checkKeys, checkStoredName, invalid } from '../contract/check.ts'
 import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Locks } from '../create-locks.ts'
-import { guarded, refusal } from './guard.ts'
+import { guarded, isNavigation, refusal } from './guard.ts'
 import { Nodes } from './nodes.ts'
-import { PAGE, SOURCES } from './page.ts'
+import { NO_ACCESS_PAGE, PAGE, SOURCES } from './page.ts'
 import { type Look, Survey } from './survey.ts'
 import { detail, overview, type Process } from './view.ts'
 
@@ -110,7 +110,7 @@ class Board implements Dashboard {
   async #answer(context: AccessContext): Promise<Response> {
     const { request } = context
     const access = await this.#access(context)
-    if (access === 'none') return problem(403, NO_ACCESS)
+    if (access === 'none') return isNavigation(request) ? page(403, NO_ACCESS_PAGE) : problem(403, NO_ACCESS)
     const refused = refusal(request)
     if (refused !== undefined) return problem(403, refused)
     const { searchParams } = new URL(request.url)
@@ -121,7 +121,7 @@ class Board implements Dashboard {
       if (access !== 'operate') return problem(403, 'You may read, but not break a lease')
       return this.#break(name, searchParams.get('typed') ?? '')
     }
-    if (api === null) return new Response(PAGE, { headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8' } })
+    if (api === null) return page(200, PAGE)
     if (api === 'events')
       return request.method === 'HEAD' ? new Response(null, { headers: STREAM }) : this.#events(access, request.signal)
     if (api === 'name') {
@@ -218,6 +218,10 @@ function isStoredName(name: string): boolean {
   } catch {
     return false
   }
+}
+
+function page(status: number, html: string): Response {
+  return new Response(html, { status, headers: { ...HEADERS, 'content-type': 'text/html; charset=utf-8' } })
 }
 
 function json(status: number, data: unknown): Response {

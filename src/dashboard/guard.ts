@@ -12,6 +12,11 @@ export function refusal(request: Request): string | undefined {
   return undefined
 }
 
+/** Whether a browser opens or reloads a page. A script of the page does not ask for HTML: it reads JSON. */
+export function isNavigation({ headers }: Request): boolean {
+  return headers.get('sec-fetch-dest') === 'document' || (headers.get('accept') ?? '').includes('text/html')
+}
+
 /** The headers of every answer. `sources` are those of the page's own script and style, by their hashes. */
 export function guarded(sources: { readonly script: string; readonly style: string }): Record<string, string> {
   return {

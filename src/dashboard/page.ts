@@ -9,18 +9,7 @@ export const SOURCES: { readonly script: string; readonly style: string } = {
 }
 
 /** The whole page. It has no data: the script fetches them, and shows them as text only. */
-export const PAGE: string = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Holdfast</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-<header><h1>Holdfast</h1><p id="state" role="status">Connecting …</p></header>
+export const PAGE: string = html(`<header><h1>Holdfast</h1><p id="state" role="status">Connecting …</p></header>
 <main id="all">
 <p id="verdict"><span id="say"></span> <button id="lead" class="name" hidden></button></p>
 <p id="why"></p>
@@ -34,10 +23,36 @@ export const PAGE: string = `<!doctype html>
 <ul id="changes"></ul>
 </main>
 <main id="one" hidden></main>
-<script>${SCRIPT}</script>
+<script>${SCRIPT}</script>`)
+
+/** What a browser shows without access, such as after a reload: the token is in the memory of the page only. */
+export const NO_ACCESS_PAGE: string = html(`<header><h1>Holdfast</h1></header>
+<main>
+<p id="verdict" class="bad">You have no access</p>
+<ul>
+<li>If you started <code>holdfast dashboard</code>: open the address that it printed again. The address contains a token.
+The page keeps the token in memory only, so it is gone after a reload.</li>
+<li>If the page is part of a service: the service refused you. Sign in there, then reload.</li>
+</ul>
+</main>`)
+
+function html(body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Holdfast</title>
+<link rel="icon" href="data:,">
+<style>${STYLE}</style>
+</head>
+<body>
+${body}
 </body>
 </html>
 `
+}
 
 function hash(text: string): string {
   return `sha256-${createHash('sha256').update(text).digest('base64')}`

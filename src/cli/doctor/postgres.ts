@@ -4,6 +4,7 @@ import { clientAt } from '../../stores/postgres/open.ts'
 import { takeTls } from '../../stores/postgres/tls.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+import { direct, pooled } from './pooler.ts'
 
 /** What the server says about itself. */
 interface Facts {
@@ -22,7 +23,8 @@ interface Facts {
 /** Checks the PostgreSQL server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkPostgres(url: string, signal: AbortSignal): Promise<Finding[]> {
   const { client, place } = clientAt(url)
-  const connection = await openConnection(driverOf(client, 'doctor'), async () => {}, signal)
+  const driver = driverOf(client, 'doctor')
+  const connection = await openConnection(driver, async () => {}, signal)
   const close = (): void => connection.close() // requests in flight reject
   signal.addEventListener('abort', close)
   try {
@@ -34,7 +36,8 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
     return [
       tls(new URL(url)),
       clockFinding(facts.time, sent, received),
-      ...[version(facts), schema(facts), standby(facts), durability(facts), failover(facts), pooler(isPooled)],
+      ...[version(facts), schema(facts), standby(facts), durability(facts), failover(facts)],
+      isPooled ? await pooled(driver, connection, signal) : direct(),
     ]
   } finally {
     signal.removeEventListener('abort', close)
@@ -66,7 +69,7 @@ export function tls(url: URL): Finding {
   return warning('tls', 'the certificate of the server is not verified', why, 'use sslmode=verify-full and sslrootcert')
 }
 
-function version({ version: is }: Facts): Finding {
+export function version({ version: is }: Pick<Facts, 'version'>): Finding {
   const major = Number.parseInt(is, 10)
   if (major >= 15 && major <= 17) return ok('version', `PostgreSQL ${is}`)
   const why = 'Holdfast is not tested with it'
@@ -105,10 +108,4 @@ function failover({ standbys, commit, synchronous }: Facts): Finding {
   const why = 'unless replication is synchronous, a failover can lose a lease, so a name can have two holders'
   const what = `standbys: ${standbys}, synchronous_commit ${commit}`
   return warning(id, what, why, 'use fencing tokens, or set synchronous_standby_names')
-}
-
-function pooler(isPooled: boolean): Finding {
-  if (!isPooled) return ok('postgres-pooler', 'notifications have a direct connection')
-  const why = 'a pooler in transaction mode cannot notify waiters, which then ask repeatedly'
-  return warning('postgres-pooler', 'the connection goes through a pooler', why, 'add ?direct=URL of the server')
 }

@@ -5,6 +5,9 @@ import { closeLocks } from '../close-locks.ts'
 import type { Output } from '../output.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
+/** What the names that are tried begin with. */
+export const TRIED = 'holdfast-doctor-'
+
 /** Longer round trips are reported, in ms. */
 const SLOW = 100
 
@@ -13,7 +16,7 @@ const TTL = 5_000
 
 /** Tries a name of its own and removes it, also after `signal`. Needs the permissions of every user of the store. */
 export async function tryLease(url: string, output: Output, signal: AbortSignal): Promise<Finding[]> {
-  const name = `holdfast-doctor-${randomUUID()}`
+  const name = `${TRIED}${randomUUID()}`
   const locks = await connect(url, { ttl: TTL })
   const findings: Finding[] = []
   let isStored = false

@@ -4,10 +4,12 @@ import { connect as connectTls } from 'node:tls'
 import { Connection } from '../../stores/zookeeper/connection.ts'
 import { ensembleOf } from '../../stores/zookeeper/index.ts'
 import { optionsAt } from '../../stores/zookeeper/open.ts'
+import { pathsOf } from '../../stores/zookeeper/paths.ts'
 import { closeSession } from '../../stores/zookeeper/protocol.ts'
 import { type Ensemble, LONGEST_SESSION } from '../../stores/zookeeper/session.ts'
 import { formatDuration } from '../duration.ts'
 import { answersOf, type Finding, ok, tlsFinding, warning } from './finding.ts'
+import { access } from './zookeeper-access.ts'
 
 type Server = Ensemble['servers'][number]
 type Way = Omit<Ensemble, 'servers'>
@@ -20,7 +22,8 @@ const TTL = 10_000
 
 /** Checks the ZooKeeper servers of a URL. Rejects if none answers. `signal` ends the checks. */
 export async function checkZooKeeper(url: string, signal: AbortSignal): Promise<Finding[]> {
-  const ensemble = ensembleOf(optionsAt(url))
+  const options = optionsAt(url)
+  const ensemble = ensembleOf(options)
   const { servers, ...way } = ensemble
   const nameOf = ({ host, port }: Server): string => `${host}:${port}`
   const asked = await answersOf(servers, nameOf, async server => {
@@ -35,17 +38,30 @@ export async function checkZooKeeper(url: string, signal: AbortSignal): Promise<
     tlsFinding(hosts, way.tls !== undefined),
     version(await versionOf(server, way).catch(() => undefined)),
     sessions(shortest, longest),
-    access(way.auth !== undefined),
+    await session(server, way, TTL, connection => access(connection, pathsOf(options).root, way.auth?.user)),
   ]
 }
 
 /** How long a session lasts for which `wanted` ms are asked. */
-async function granted(server: Server, way: Way, wanted: number): Promise<number> {
+function granted(server: Server, way: Way, wanted: number): Promise<number> {
+  return session(server, way, wanted, async ({ timeout }) => timeout)
+}
+
+/** Asks over a session of its own, for which `wanted` ms are asked. */
+async function session<Answer>(
+  server: Server,
+  way: Way,
+  wanted: number,
+  ask: (connection: Connection) => Promise<Answer>,
+): Promise<Answer> {
   const handshake = { timeout: wanted, id: 0n, password: new Uint8Array(16), lastZxid: 0n }
   const connection = await Connection.open(server, way, handshake, PATIENCE)
-  await connection.send(closeSession()).catch(() => {})
-  connection.end(new Error('done'))
-  return connection.timeout
+  try {
+    return await ask(connection)
+  } finally {
+    await connection.send(closeSession()).catch(() => {})
+    connection.end(new Error('done'))
+  }
 }
 
 /** The command `srvr`, which servers allow by default. */
@@ -63,16 +79,10 @@ export function version(is: string | undefined): Finding {
   return warning('version', `ZooKeeper ${is}`, 'Holdfast is not tested with it', 'use ZooKeeper 3.8 or 3.9')
 }
 
-export function sessions(shortest: number, longest: number): Finding {
+function sessions(shortest: number, longest: number): Finding {
   const id = 'zookeeper-sessions'
   const what = `sessions last from ${formatDuration(shortest)} to ${formatDuration(longest)}`
   if (shortest <= TTL && longest >= TTL) return ok(id, what)
   const why = `a ttl outside of these limits, such as the default of ${formatDuration(TTL)}, is not what the server keeps`
   return warning(id, what, why, 'set tickTime, minSessionTimeout and maxSessionTimeout')
-}
-
-function access(hasUser: boolean): Finding {
-  // With a user, acquiring already refuses nodes that others may change: see the finding `lease`.
-  if (hasUser) return ok('zookeeper-acl', 'only the user of the URL can change leases')
-  return ok('zookeeper-acl', 'every client of the servers can change leases; with user:password@ in the URL, none can')
 }

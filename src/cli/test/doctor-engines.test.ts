@@ -4,8 +4,11 @@ import { type MariaDbServer, startMariaDb } from '../../../lab/servers/mariadb.t
 import { startProxy } from '../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../lab/servers/zookeeper.ts'
-import { migrate } from '../../index.ts'
-import { doctor } from './doctor.ts'
+import { createLocks, migrate } from '../../index.ts'
+import type { Connection } from '../../stores/zookeeper/connection.ts'
+import { zookeeper } from '../../stores/zookeeper/index.ts'
+import { connectionTo, setAcl } from '../../stores/zookeeper/test/support.ts'
+import { doctor, finding } from './doctor.ts'
 
 describe('holdfast doctor over Redlock', () => {
   let servers: RedisServer[]
@@ -83,6 +86,59 @@ describe('holdfast doctor over ZooKeeper', () => {
 
   afterAll(() => server.stop())
 
+  /** The server, as clients without a user know it, or those of a user. */
+  const url = (chroot: string, login = ''): string => `zookeeper://${login}${server.host}:${server.port}${chroot}`
+
+  /** Makes these names, with or without a user. They stay for a while. */
+  async function made(chroot: string, names: readonly string[], auth?: { user: string; password: string }) {
+    const servers = `${server.host}:${server.port}`
+    await using locks = createLocks(zookeeper({ servers, chroot, auth }))
+    for (const name of names) await (await locks.acquire(name)).release()
+  }
+
+  /** A connection of a user. */
+  async function asUser(auth: { user: string; password: string }, act: (connection: Connection) => Promise<unknown>) {
+    const connection = await connectionTo(server, auth)
+    await act(connection)
+    connection.end(new Error('done'))
+  }
+
+  test('finds names that others may change, until they belong to the user', async () => {
+    const auth = { user: 'app', password: 'secret' }
+    const acl = (): Promise<string | undefined> => finding(url('/mixed', 'app:secret@'), 'zookeeper-acl')
+    await made('/mixed', ['a', 'b', 'c'])
+    expect(await acl()).toBe('problem: others may change 4 nodes, such as /mixed/holdfast')
+    await asUser(auth, async connection => {
+      for (const path of ['', '/a', '/b']) await connection.send(setAcl(`/mixed/holdfast${path}`, 'auth'))
+    })
+    expect(await acl()).toBe('problem: others may change /mixed/holdfast/c')
+    expect((await doctor(url('/mixed', 'app:secret@'))).levels, 'its own name is no problem').toMatchObject({
+      lease: 'ok',
+    })
+    await asUser(auth, connection => connection.send(setAcl('/mixed/holdfast/c', 'auth')))
+    expect(await acl()).toBe('ok: only the user of the URL can change leases')
+  })
+
+  test('finds names of another user, and of this one with another password', async () => {
+    const auth = { user: 'app', password: 'secret' }
+    await made('/owned', ['a'])
+    await asUser(auth, connection => connection.send(setAcl('/owned/holdfast/a', 'auth')))
+    const of = (login?: string): Promise<string | undefined> => finding(url('/owned', login), 'zookeeper-acl')
+    expect(await of()).toBe('problem: a client without a user may not change /owned/holdfast/a')
+    expect(await of('app:other@')).toBe('problem: this user may not change /owned/holdfast/a')
+    await asUser(auth, connection => connection.send(setAcl('/owned/holdfast', 'auth')))
+    expect(await of('bob:secret@')).toBe('problem: this user may not change /owned/holdfast')
+    expect((await doctor(url('/owned', 'app:other@'))).levels).toMatchObject({ lease: 'problem' })
+  })
+
+  test('finds limits of sessions that do not fit the default ttl', async () => {
+    for (const config of [{ maxSessionTimeout: 4_000 }, { tickTime: 6_000, minSessionTimeout: 12_000 }]) {
+      await using limited = await startZooKeeper({ config })
+      const { levels } = await doctor(`zookeeper://${limited.host}:${limited.port}`)
+      expect(levels).toMatchObject({ 'zookeeper-sessions': 'warning' })
+    }
+  })
+
   test('finds the version, the limits of sessions and who may change leases', async () => {
     const { levels } = await doctor(`zookeeper://${server.host}:${server.port}`)
     expect(levels).toMatchObject({ lease: 'ok', tls: 'ok', version: 'ok', 'zookeeper-acl': 'ok' })
@@ -111,6 +167,13 @@ describe('holdfast doctor over MariaDB', () => {
         ...{ 'mysql-durability': 'ok', 'mysql-schema': 'ok' },
       },
     })
+  })
+
+  test('finds tables of another format', async () => {
+    const url = `${server.url()}?table=newer`
+    await migrate(url)
+    await server.query("alter table newer comment = 'Holdfast leases, format 999'")
+    expect(await doctor(url)).toMatchObject({ code: 2, levels: { 'mysql-schema': 'problem' } })
   })
 
   test('finds a server that forgets commits, and one that is read-only', async () => {

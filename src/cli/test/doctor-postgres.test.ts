@@ -3,7 +3,7 @@ import { type PgBouncer, startPgBouncer } from '../../../lab/servers/pgbouncer.t
 import { type PostgresServer, startPostgres } from '../../../lab/servers/postgres.ts'
 import { until } from '../../../lab/servers/until.ts'
 import { migrate } from '../../index.ts'
-import { doctor } from './doctor.ts'
+import { doctor, finding } from './doctor.ts'
 
 let primary: PostgresServer
 let standby: PostgresServer
@@ -44,6 +44,29 @@ describe('holdfast doctor over PostgreSQL', () => {
       code: 2,
       levels: { 'postgres-schema': 'problem' },
     })
+  })
+
+  test('synchronous_commit off is no finding, because grants are durable all the same', async () => {
+    await primary.query('alter database postgres set synchronous_commit = off')
+    expect(await doctor(primary.url())).toMatchObject({ code: 0, levels: { 'postgres-durability': 'ok' } })
+    expect(await finding(primary.url(), 'postgres-durability')).toContain('synchronous_commit off')
+    await primary.query('alter database postgres reset synchronous_commit')
+  })
+
+  test.each([
+    ['session', 'that seems to be in session mode'],
+    ['transaction', 'in transaction mode'],
+    ['statement', 'in statement mode'],
+  ] as const)('finds that a pooler is in %s mode', async (mode, text) => {
+    await using of = await startPgBouncer(primary, { mode, size: 10 })
+    expect(await finding(of.url, 'postgres-pooler')).toBe(`warning: the connection goes through a pooler ${text}`)
+  })
+
+  test('a pooler whose mode cannot be found out does not hide what else is found', async () => {
+    await using of = await startPgBouncer(primary, { mode: 'session', size: 1 })
+    const { levels } = await doctor(of.url)
+    expect(levels).toMatchObject({ 'postgres-pooler': 'warning', 'postgres-schema': 'ok' })
+    expect(levels).not.toHaveProperty('unchecked')
   })
 
   test('finds a pooler, unless notifications have a direct connection', async () => {

@@ -1,9 +1,11 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { reservePort } from '../../../lab/servers/port.ts'
 import { startProxy } from '../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../lab/servers/redis.ts'
-import { doctor } from './doctor.ts'
+import { ROOT } from '../../../test/script-node.ts'
+import { doctor, finding } from './doctor.ts'
 import { folder, holdfast, start, until } from './holdfast.ts'
 
 describe('holdfast doctor over SQLite', () => {
@@ -81,6 +83,30 @@ describe('holdfast doctor over Redis', () => {
       'redis-persistence': 'warning',
       'redis-failover': 'warning',
     })
+  })
+
+  test('finds an append-only file that is not flushed', async () => {
+    await sound.call('CONFIG', 'SET', 'appendfsync', 'no')
+    expect(await doctor(sound.url)).toMatchObject({ code: 1, levels: { 'redis-persistence': 'warning' } })
+    await sound.call('CONFIG', 'SET', 'appendfsync', 'always')
+    expect(await doctor(sound.url)).toMatchObject({ code: 0, levels: { 'redis-persistence': 'ok' } })
+  })
+
+  test('finds a connection without TLS to what may be another machine, unless it uses TLS', async () => {
+    const secure = await reservePort()
+    const [cert, key, ca] = ['server.pem', 'server.key', 'ca.pem'].map(file => join(ROOT, 'test/certificates', file))
+    const config = { 'tls-cert-file': `${cert}`, 'tls-key-file': `${key}`, 'tls-ca-cert-file': `${ca}` }
+    await using server = await startRedis({
+      config: { ...config, 'tls-port': secure.number, 'tls-auth-clients': 'no' },
+    })
+    // It reaches this machine, but doctor does not know that.
+    expect(await finding(`redis://0.0.0.0:${server.port}`, 'tls')).toBe(
+      'warning: the connection to 0.0.0.0 does not use TLS',
+    )
+    expect(await finding(server.url, 'tls')).toBe('ok: the server is on this machine')
+    const env = { HOLDFAST_STORE: `rediss://localhost:${secure.number}`, NODE_EXTRA_CA_CERTS: `${ca}` }
+    expect((await holdfast(['doctor'], { env })).out).toContain('tls: the connection uses TLS')
+    await secure.release()
   })
 
   test('finds that the server is a replica', async () => {

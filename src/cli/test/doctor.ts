@@ -3,11 +3,28 @@ import { holdfast } from './holdfast.ts'
 interface Shown {
   readonly id: string
   readonly level: string
+  readonly what: string
 }
 
-/** What `holdfast doctor` says about a store: its exit code, and the level of each finding by its id. */
-export async function doctor(store: string): Promise<{ code: number | null; levels: Record<string, string> }> {
-  const { code, out } = await holdfast(['doctor', '--json'], { env: { HOLDFAST_STORE: store } })
-  const found = JSON.parse(out) as Shown[]
+interface Diagnosis {
+  readonly code: number | null
+  /** The level of each finding, by its id. */
+  readonly levels: Readonly<Record<string, string>>
+}
+
+/** What `holdfast doctor` says about a store. */
+export async function doctor(store: string): Promise<Diagnosis> {
+  const { code, found } = await diagnosed(store)
   return { code, levels: Object.fromEntries(found.map(({ id, level }) => [id, level])) }
+}
+
+/** What one finding says about a store, after its level. */
+export async function finding(store: string, wanted: string): Promise<string | undefined> {
+  const { found } = await diagnosed(store)
+  return found.filter(({ id }) => id === wanted).map(({ level, what }) => `${level}: ${what}`)[0]
+}
+
+async function diagnosed(store: string): Promise<{ code: number | null; found: Shown[] }> {
+  const { code, out } = await holdfast(['doctor', '--json'], { env: { HOLDFAST_STORE: store } })
+  return { code, found: JSON.parse(out) as Shown[] }
 }

@@ -1,11 +1,11 @@
 import type { ConnectionOptions } from 'node:tls'
-import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { systemClock } from '../../contract/time.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import type { Server } from './connection.ts'
-import { Paths } from './paths.ts'
+import { pathsOf } from './paths.ts'
 import type { Ensemble } from './session.ts'
 import { ZooKeeperStore } from './store.ts'
 
@@ -52,9 +52,7 @@ const OWN = { permissions: 31, scheme: 'auth', id: '' }
  */
 export function zookeeper(options: ZooKeeperOptions): Store {
   checkKeys(options, optionKeys, 'zookeeper')
-  const { chroot = '', prefix = 'holdfast', auth, tls = false, sessionTimeout = 0, shortestTtl } = options
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  const { auth, tls = false, sessionTimeout = 0, shortestTtl } = options
   if (auth !== undefined) checkAuth(auth)
   if (typeof tls !== 'boolean' && (typeof tls !== 'object' || tls === null))
     throw invalid(`tls must be true, false or the options of tls.connect, not ${show(tls)}`)
@@ -62,10 +60,7 @@ export function zookeeper(options: ZooKeeperOptions): Store {
   const ensemble = ensembleOf(options)
   if (auth && !tls) for (const { host } of ensemble.servers) warnOfClearPassword('ZooKeeper', host)
   const acl = auth ? OWN : WORLD
-  const store = new ZooKeeperStore(
-    { ensemble, paths: new Paths(chrootOf(chroot), prefix), acl, clock: systemClock() },
-    sessionTimeout,
-  )
+  const store = new ZooKeeperStore({ ensemble, paths: pathsOf(options), acl, clock: systemClock() }, sessionTimeout)
   return withShortestTtl(store, shortestTtl)
 }
 
@@ -94,11 +89,4 @@ function serversOf(servers: unknown): Server[] {
       throw invalid(`a server must be host:port, such as zk1:2181 or [::1]:2181, not ${show(text)}`)
     return { host, port: Number(port) }
   })
-}
-
-function chrootOf(chroot: unknown): string {
-  if (chroot === '' || chroot === '/') return ''
-  if (typeof chroot === 'string' && /^(\/[^/\p{Cc}\p{Cs}\p{Co}]+)+$/u.test(chroot) && !/\/\.{1,2}(\/|$)/.test(chroot))
-    return chroot
-  throw invalid(`the chroot must be a path such as /apps/billing, without a slash at its end, not ${show(chroot)}`)
 }

@@ -1,3 +1,5 @@
+import { checkText, invalid, show } from '../../contract/check.ts'
+
 /** The paths of a store's nodes. */
 export class Paths {
   /** The parents of the names, the outermost first. */
@@ -20,6 +22,13 @@ export class Paths {
   }
 }
 
+/** The paths for the options of a store, or its URL. Throws INVALID_ARGUMENT. */
+export function pathsOf({ chroot = '', prefix = 'holdfast' }: { chroot?: unknown; prefix?: unknown }): Paths {
+  checkText(prefix, 'the prefix')
+  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  return new Paths(chrootOf(chroot), prefix)
+}
+
 /**
  * A name as one step of a path. ZooKeeper accepts no slashes, `.`, `..`, control characters or characters beyond 16
  * bits, so all but plain characters become %XX of their UTF-8.
@@ -40,4 +49,11 @@ export function decode(step: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+function chrootOf(chroot: unknown): string {
+  if (chroot === '' || chroot === '/') return ''
+  if (typeof chroot === 'string' && /^(\/[^/\p{Cc}\p{Cs}\p{Co}]+)+$/u.test(chroot) && !/\/\.{1,2}(\/|$)/.test(chroot))
+    return chroot
+  throw invalid(`the chroot must be a path such as /apps/billing, without a slash at its end, not ${show(chroot)}`)
 }

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from 'vitest'
 import { PROMPT, startTmux, type Tmux, type TmuxOptions } from '../../../lab/servers/tmux.ts'
 import { createLocks, type Locks } from '../../index.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
+import { widthOf } from '../show/top/text.ts'
 import { descendants, folder, HOLDFAST, holdfast, holding, kill, start, store } from './holdfast.ts'
 
 let locks: Locks | undefined
@@ -105,6 +106,46 @@ test('a filter finds names, owners and notes, and is typed and left by keys', as
   await tmux.shows(/q quit +\/PRICES/)
   await tmux.press('Escape')
   await tmux.shows('export')
+})
+
+test('a filter chooses the first name that it finds, also after a key has chosen another', async () => {
+  for (const name of ['a', 'b', 'c1', 'c2', 'c3']) await ours('alice').acquire(name)
+  await using tmux = await shown()
+  await tmux.shows('c3')
+  await tmux.press('Down', '/', 'c', 'Enter')
+  await tmux.shows(/\n> {3}c1 /)
+  await tmux.press('Enter')
+  await tmux.shows(/\nc1\n+Held by/)
+})
+
+test('the smallest terminals show the answer, the first name, that it is paused, and how to leave', async () => {
+  for (const name of ['备份-数据库-每日', 'zzz']) await ours('alice').acquire(name)
+  await using tmux = await shown({ columns: 20, rows: 5 })
+  expect(await tmux.shows('Nobody')).toMatch(
+    /^Nobody waits, and n…\n {4}NAME\n> {3}zzz\n {4}备份-数据库-每日\nEnter open {2}q quit$/m,
+  )
+  await tmux.press('p')
+  await tmux.shows('Paused. Nobody')
+  await tmux.resize(80, 24)
+  await tmux.shows(/paused\nNobody waits, and no holder seems stuck\n/)
+})
+
+test('names of other scripts keep the columns in line, and what is not printed is shown and can be typed', async () => {
+  const names = ['レポート', '🔒-lock', 'تقرير', 'דוח', '한국어', 'क्षि', 'x\u200dy']
+  for (const name of names) await ours('alice').acquire(name)
+  await using tmux = await shown({ columns: 80, rows: 24 })
+  const list = await tmux.shows('レポート')
+  const headOf = (line: string): string => line.slice(0, line.search(/ alice|HOLDER/))
+  const lines = list.split('\n').filter(line => / alice |HOLDER/.test(line))
+  expect(lines).toHaveLength(names.length + 1)
+  // What tmux gives to `क्षि` is its own choice, but the next column is put in its place.
+  const starts = lines.filter(line => !line.includes('क्षि')).map(line => widthOf(headOf(line)))
+  expect(new Set(starts.map((start, index) => start + (index > 0 ? 1 : 0))).size).toBe(1)
+  await tmux.press('/', 'x', 'Enter', 'b')
+  await tmux.shows('To break x\\u{200d}y, type its name')
+  await tmux.call('send-keys', '-l', 'x\\u{200d}y')
+  await tmux.press('Enter')
+  await tmux.shows('y is free. Its next token is above')
 })
 
 test('p keeps what is shown, and shows the present again', async () => {

@@ -1,4 +1,5 @@
 import { span } from '../../../dashboard/span.ts'
+import { printable } from '../../output.ts'
 import type { Row } from './rows.ts'
 import { widthOf } from './text.ts'
 
@@ -56,7 +57,7 @@ export function chosenColumns(rows: readonly Row[], width: number): Column[] {
   }
   for (const key of widths.keys()) {
     const { least, most, cell, title } = PLANS[key]
-    const needed = Math.max(title.length, ...rows.map(row => widthOf(cell(row, most))))
+    const needed = Math.max(title.length, ...rows.map(row => widthOf(printable(cell(row, most)))))
     const more = Math.max(0, Math.min(left, Math.min(needed, most) - least))
     widths.set(key, least + more)
     left -= more

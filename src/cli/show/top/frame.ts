@@ -4,7 +4,7 @@ import { printable } from '../../output.ts'
 import { chosenColumns } from './columns.ts'
 import { nameLines } from './name.ts'
 import type { State } from './state.ts'
-import { endOf, filled, type Line, type Run, wrapped } from './text.ts'
+import { endOf, filled, type Line, type Run, widthOf, wrapped } from './text.ts'
 
 /** What is not of the state. */
 export interface Surroundings {
@@ -28,36 +28,56 @@ const KEYS: readonly (readonly [key: string, effect: string])[] = [
   ['q', 'quit'],
 ]
 
-/** Columns: with fewer, two keys are not named. */
-const NARROW = 60
+/** Keys that are not named where the screen is too narrow for all, the first of them first. */
+const DISPENSABLE = ['↑↓', 'p', '/', 'b', 'Enter', 'Esc']
 
-/** Rows: with fewer, only the answer is above the names. */
+/** Rows: with fewer, only the answer is above the names, and what the last line but one says only if it says something. */
 const SHORT = 8
 
 /** The whole screen. */
 export function frame(state: State, around: Surroundings): Line[] {
   const { columns, rows } = around
-  const head = rows < SHORT ? headOf(state, around).slice(1, 2) : headOf(state, around)
-  const foot = [...status(state, columns), footer(state, columns)]
+  const isShort = rows < SHORT
+  const head = isShort ? shortHead(state, around) : headOf(state, around)
+  const foot = [...status(state, columns).filter(line => !isShort || widthOf(textOf(line)) > 0), footer(state, columns)]
   const space = Math.max(0, rows - head.length - foot.length)
   const body = state.opened === undefined ? list(state, space, columns) : nameLines(state, around, space)
   const lines: Line[] = [...head, ...body.slice(0, space)]
   while (lines.length < rows - foot.length) lines.push([])
-  return [...lines.slice(0, Math.max(0, rows - foot.length)), ...foot.slice(-rows)].map(line =>
-    line.map(([text, style = 'plain']): Run => [printable(text), style]),
-  )
+  return [...lines.slice(0, Math.max(0, rows - foot.length)), ...foot.slice(-rows)].map(line => fitted(line, columns))
+}
+
+/** What can be shown of the line. A sign says that it was cut. */
+function fitted(line: Line, columns: number): Line {
+  let left = columns
+  return line.map(([text, style = 'plain']): Run => {
+    const shown = printable(text)
+    const width = widthOf(shown)
+    const run: Run = [width <= left ? shown : filled(shown, left), style]
+    left = Math.max(0, left - width)
+    return run
+  })
+}
+
+function textOf(line: Line): string {
+  return line.map(([text]) => text).join('')
 }
 
 /** All names as text, for a file or a pipe. */
 export function printed(state: State, around: Surroundings): string {
   const lines = [...headOf(state, around), ...list(state, state.rows.length + 1, around.columns, false)]
-  return lines.map(line => printable(line.map(([text]) => text).join('')).trimEnd()).join('\n')
+  return lines.map(line => printable(textOf(line)).trimEnd()).join('\n')
 }
 
 function headOf(state: State, around: Surroundings): Line[] {
   const { look } = state
   if (!look) return [header(state, around), [['Looking …']], []]
   return [header(state, around), verdict(state, look), counts(state, look), []]
+}
+
+function shortHead(state: State, around: Surroundings): Line[] {
+  const answer = headOf(state, around).slice(1, 2)
+  return state.isPaused ? [[['Paused. ', 'warn'], ...answer.flat()]] : answer
 }
 
 function header({ look, isPaused, all }: State, { columns, now, store, prefix }: Surroundings): Line {
@@ -147,13 +167,15 @@ function footer({ prompt, filter, opened }: State, columns: number): Line {
       [hint, 'dim'],
     ]
   }
-  const fitting = columns < NARROW ? KEYS.filter(([key]) => key !== '↑↓' && key !== 'p') : KEYS
-  const keys = opened === undefined ? fitting : [['Esc', 'back'] as const, ...KEYS.slice(3)]
-  return [
-    ...keys.flatMap(([key, effect]): Run[] => [
+  const shownFilter: Run[] = filter && opened === undefined ? [[`/${filter}`, 'warn']] : []
+  let keys = opened === undefined ? KEYS : [['Esc', 'back'] as const, ...KEYS.slice(3)]
+  const named = (): Line => [
+    ...keys.flatMap(([key, effect], index): Run[] => [
       [key, 'bold'],
-      [` ${effect}  `, 'dim'],
+      [` ${effect}${index < keys.length - 1 || shownFilter.length > 0 ? '  ' : ''}`, 'dim'],
     ]),
-    ...(filter && opened === undefined ? [[`/${filter}`, 'warn'] as Run] : []),
+    ...shownFilter,
   ]
+  for (const key of DISPENSABLE) if (widthOf(textOf(named())) > columns) keys = keys.filter(([each]) => each !== key)
+  return named()
 }

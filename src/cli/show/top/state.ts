@@ -1,4 +1,5 @@
 import type { Look } from '../../../dashboard/survey.ts'
+import { printable } from '../../output.ts'
 import { filtered, type Row, rowsOf } from './rows.ts'
 
 /** A key that was pressed, as `node:readline` names it. */
@@ -155,13 +156,14 @@ export class State {
     if (prompt.kind === 'filter') {
       this.filter = this.prompt.text
       this.#sort()
+      if (!this.rows.some(row => row.name === this.#name)) this.chosen = 0
     }
   }
 
   #enter({ kind, name, title, text }: Prompt): Act | undefined {
     this.#end()
     if (kind === 'filter') return undefined
-    if (text === title) return { kind: 'break', name }
+    if (text === title || text === printable(title)) return { kind: 'break', name }
     this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
     return undefined
   }

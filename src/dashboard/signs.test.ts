@@ -92,6 +92,11 @@ test('a token that is a time says since when the name is held; a later one and a
 test.each([
   ['invoices-7', 'invoices-#'],
   ['tenant/9f8b3c1e-0a52-4c0d-9e1f-2b6a7c8d9e0f/sync', 'tenant/#/sync'],
+  ['order:01J9ZQ5XK3V8T2M4N6P7R8S9TA', 'order:#'],
+  ['order:01j9zq5xk3v8t2m4n6p7r8s9ta:7', 'order:#:#'],
+  ['job_9f8b3c1e0a524c0d9e1f2b6a7c8d9e0f', 'job_#'],
+  ['01J9ZQ5XK3V8T2M4N6P7R8S9TAX', '#J#ZQ#XK#V#T#M#N#P#R#S#TAX'],
+  ['v2.7z9', 'v#.#z#'],
   ['reports', 'reports'],
 ])('the kind of %s is %s', (name, kind) => {
   expect(kindOf(name)).toBe(kind)

@@ -58,9 +58,16 @@ export class Kinds {
   }
 }
 
-/** The kind of a name: the name with `#` in place of numbers and UUIDs. */
+/**
+ * UUIDs with hyphens; as words of their own, UUIDs without hyphens and ULIDs, which are 26 characters of Crockford's base 32;
+ * and numbers.
+ */
+const IDS =
+  /[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|(?<![\p{L}\d])([\da-f]{32}|[0-7][\da-hjkmnp-tv-z]{25})(?![\p{L}\d])|\d+/giu
+
+/** The kind of a name: the name with `#` in place of numbers, UUIDs and ULIDs. */
 export function kindOf(name: string): string {
-  return name.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}|\d+/gi, '#')
+  return name.replaceAll(IDS, '#')
 }
 
 function notRenewed(name: string, { isOverdue, remaining, most }: Hold): Sign | undefined {

@@ -233,6 +233,8 @@ export type Query =
        * rejects, so does the iteration.
        */
       readonly between?: (() => Promise<void>) | undefined
+      /** A store whose requests read many names each calls this with the number of requests that it sends. */
+      readonly sent?: ((requests: number) => void) | undefined
     }
 
 /** Identifies a claim without its parameters. */

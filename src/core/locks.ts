@@ -114,8 +114,8 @@ export class CoreLocks implements Leasing {
   async *list(prefix = '', options: ListOptions = {}): AsyncIterable<LeaseRecord> {
     checkText(prefix, 'the prefix of names')
     checkKeys(options, listKeys, 'list')
-    const { between } = options
-    for await (const record of this.#records({ prefix, between })) if (isLease(record)) yield record
+    const { between, sent } = options
+    for await (const record of this.#records({ prefix, between, sent })) if (isLease(record)) yield record
   }
 
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {

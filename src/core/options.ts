@@ -54,6 +54,11 @@ export interface ListOptions {
    * it resolves, so that a search can be slowed down. If it rejects, so does `list`.
    */
   readonly between?: (() => Promise<void>) | undefined
+  /**
+   * Is called with the number of requests that are sent, where a request reads many names: in Redis that is no cluster, in
+   * PostgreSQL and in MySQL.
+   */
+  readonly sent?: ((requests: number) => void) | undefined
 }
 
 /** Defaults for all leases of one `Locks`. */
@@ -80,7 +85,7 @@ export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat'
 export const defaultKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait'])
 export const tryKeys: ReadonlySet<string> = new Set([...leaseKeys, 'signal'])
 export const acquireKeys: ReadonlySet<string> = new Set([...leaseKeys, 'wait', 'signal'])
-export const listKeys: ReadonlySet<string> = new Set(['between'])
+export const listKeys: ReadonlySet<string> = new Set(['between', 'sent'])
 export const closeKeys: ReadonlySet<string> = new Set(['grace'])
 
 /**

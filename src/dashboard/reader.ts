@@ -14,8 +14,9 @@ const REST = 100
 /** Milliseconds for which a free name is still read: names that are held again and again are often free when a search passes. */
 const KEPT = 600_000
 
-/** Names that are read at once. */
+/** Names that are read at once, and the requests of that, where a request reads many names. */
 const PAGE = 256
+const PAGE_REQUESTS = 4
 
 /** What the reader needs of locks. */
 export type Readable = Pick<Locks, 'list' | 'inspect'>
@@ -34,7 +35,11 @@ export interface Reading {
   /** There are more records than were read, or names that were not found yet. */
   readonly isPartial: boolean
   readonly search: Search | undefined
+  /** Requests that it took. `undefined`: the store does not say. */
+  readonly requests: number | undefined
 }
+
+type Listed = Omit<Reading, 'requests'>
 
 /**
  * Reads all leases of a store. Where that needs many requests because the store also has keys of others, it goes on slowly
@@ -46,6 +51,8 @@ export class Reader {
   readonly #names = new Map<string, number>()
   #search: Search | undefined
   #usual: number | undefined
+  /** Of the present reading. `undefined`: the store has never said. */
+  #requests: number | undefined
   #stop = new AbortController()
 
   constructor(locks: Readable) {
@@ -54,8 +61,9 @@ export class Reader {
 
   /** Rejects if the store cannot be read. */
   async read(): Promise<Reading> {
-    const reading = this.#search ? undefined : await this.#list()
-    return reading ?? this.#known()
+    if (this.#requests !== undefined) this.#requests = 0
+    const listed = (this.#search ? undefined : await this.#list()) ?? (await this.#known())
+    return { ...listed, requests: this.#requests }
   }
 
   /** A name that somebody holds or wants to see: a long search may find it late. */
@@ -73,7 +81,7 @@ export class Reader {
   }
 
   /** Resolves to `undefined` once the search turns out to be long. */
-  #list(): Promise<Reading | undefined> {
+  #list(): Promise<Listed | undefined> {
     return new Promise((resolve, reject) => {
       const { signal } = this.#stop
       const began = Date.now()
@@ -99,9 +107,12 @@ export class Reader {
     })
   }
 
-  async #collect(between: () => Promise<void>, signal: AbortSignal): Promise<Reading> {
+  async #collect(between: () => Promise<void>, signal: AbortSignal): Promise<Listed> {
     const records: LeaseRecord[] = []
-    for await (const record of this.#locks.list('', { between })) {
+    const sent = (requests: number): void => {
+      this.#requests = (this.#requests ?? 0) + requests
+    }
+    for await (const record of this.#locks.list('', { between, sent })) {
       signal.throwIfAborted()
       if (records.length === MOST_RECORDS) return { records, isPartial: true, search: undefined }
       records.push(record)
@@ -123,11 +134,12 @@ export class Reader {
     if (this.#names.size > MOST_RECORDS && earliest !== undefined) this.#names.delete(earliest)
   }
 
-  async #known(): Promise<Reading> {
+  async #known(): Promise<Listed> {
     for (const [name, at] of this.#names) if (performance.now() - at > KEPT) this.#names.delete(name)
     const names = [...this.#names.keys()]
     const records: LeaseRecord[] = []
     for (let start = 0; start < names.length; start += PAGE) {
+      if (this.#requests !== undefined) this.#requests += PAGE_REQUESTS
       const states = names.slice(start, start + PAGE).map(name => this.#locks.inspect(name))
       for (const { holder, waiters } of await Promise.all(states)) records.push(...(holder ? [holder] : []), ...waiters)
     }

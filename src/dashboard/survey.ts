@@ -1,5 +1,6 @@
 import type { LeaseRecord } from '../contract/store.ts'
 import { type Change, Changes } from './changes.ts'
+import { Cost } from './cost.ts'
 import type { Hold } from './hold.ts'
 import { type Readable, Reader, type Search } from './reader.ts'
 import { Sight } from './sight.ts'
@@ -7,9 +8,6 @@ import { Kinds, type Sign } from './signs.ts'
 
 /** Milliseconds between the beginnings of two looks, at least. */
 const SHORTEST_PAUSE = 500
-
-/** Looks may take about one part in this many of the time: 5 ms of each second. It takes the store no longer than us. */
-const SHARE = 200
 
 /** Milliseconds until the look after a failure. They double with each further one, up to the longest. */
 const FAILED_PAUSE = 1_000
@@ -41,8 +39,8 @@ export interface Look {
 }
 
 /**
- * Looks at all names for all viewers together, so their number does not load the store. The longer a look takes, the
- * rarer it becomes.
+ * Looks at all names for all viewers together, so their number does not load the store. The more a look costs, the rarer
+ * it becomes.
  */
 export class Survey {
   readonly #reader: Reader
@@ -53,8 +51,8 @@ export class Survey {
   #since = 0
   #isPartial = false
   #search: Search | undefined
-  /** Milliseconds of the latest looks that succeeded, and how many have failed since. */
-  #durations: number[] = []
+  readonly #cost = new Cost()
+  /** Looks that have failed since the last that succeeded. */
   #failures = 0
   #latest: Look | undefined
   #timer: NodeJS.Timeout | undefined
@@ -109,11 +107,11 @@ export class Survey {
     const began = performance.now()
     let failure: string | undefined
     try {
-      const { records, isPartial, search } = await this.#reader.read()
+      const { records, isPartial, search, requests } = await this.#reader.read()
       this.#isPartial = isPartial
       this.#search = search
       this.#see(records, Date.now())
-      this.#durations = [performance.now() - began, ...this.#durations].slice(0, 3)
+      this.#cost.add({ duration: performance.now() - began, requests, records: records.length })
       this.#failures = 0
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error)
@@ -139,9 +137,7 @@ export class Survey {
 
   /** A failed look says nothing of what looks take: it may have waited for a server that was gone. */
   #pause(): number {
-    // The shortest of three, because one look may have waited for a connection or for this process.
-    const usual = this.#durations.length === 3 ? Math.min(...this.#durations) : 0
-    const pause = Math.ceil(Math.max(SHORTEST_PAUSE, SHARE * usual))
+    const pause = Math.max(SHORTEST_PAUSE, this.#cost.pause)
     if (this.#failures === 0) return pause
     return Math.max(pause, Math.min(FAILED_PAUSE * 2 ** (this.#failures - 1), LONGEST_FAILED_PAUSE))
   }

@@ -79,6 +79,7 @@ export class MysqlStore implements Store {
     const table = this.#table
     for (let last = ''; ; ) {
       signal.throwIfAborted()
+      if ('prefix' in query) query.sent?.(2)
       const found = await this.#connections.run(async connection => {
         const page = 'prefix' in query ? await list(connection, table, [query.prefix, last, PAGE]) : [query.name]
         return page.length > 0 ? read(connection, table, page) : []

@@ -20,6 +20,7 @@ export async function* inspection(
 ): AsyncIterable<LeaseRecord> {
   const [first, last] = 'name' in query ? [query.name, query.name] : [query.prefix, query.prefix + LAST]
   for (let from: string | null = first; from !== null; ) {
+    if ('prefix' in query) query.sent?.(1)
     const values: string[] = [from, last]
     const text = await connections.run(connection => connection.askInTime(statement(names), values))
     signal.throwIfAborted()

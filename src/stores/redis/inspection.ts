@@ -1,7 +1,7 @@
 import type { LeaseRecord, Query } from '../../contract/store.ts'
 import type { Keys } from './keys.ts'
 import { holderOf, waiterOf } from './record.ts'
-import type { Requests } from './requests.ts'
+import { LARGEST, type Requests } from './requests.ts'
 
 /** Names read at once. */
 const PAGE = 1_000
@@ -20,17 +20,19 @@ export async function* inspection(
     yield* await recordsOf(requests, keys, query.name, signal)
     return
   }
+  const sent = requests.isCluster ? undefined : query.sent
   let pages = 0
   let names: string[] = []
   for await (const found of search(requests, keys, query.prefix, signal)) {
     if (pages > 0) await query.between?.()
     pages += 1
+    sent?.(1)
     names.push(...found)
     if (pages < FEW) continue
-    yield* records(requests, keys, names, signal)
+    yield* records(requests, keys, names, signal, sent)
     names = []
   }
-  yield* records(requests, keys, names, signal)
+  yield* records(requests, keys, names, signal, sent)
 }
 
 async function* records(
@@ -38,17 +40,25 @@ async function* records(
   keys: Keys,
   names: string[],
   signal: AbortSignal,
+  sent?: (requests: number) => void,
 ): AsyncIterable<LeaseRecord> {
   names.sort()
   while (names.length > 0) {
     const page = names.splice(0, PAGE)
-    const found = await Promise.all(page.map(name => recordsOf(requests, keys, name, signal)))
+    sent?.(Math.ceil(page.length / LARGEST) + 1) // a few names may be split between two requests
+    const found = await Promise.all(page.map(name => recordsOf(requests, keys, name, signal, sent)))
     yield* found.flat()
   }
 }
 
 /** A long queue is read in pages, between which it may change. */
-async function recordsOf(requests: Requests, keys: Keys, name: string, signal: AbortSignal): Promise<LeaseRecord[]> {
+async function recordsOf(
+  requests: Requests,
+  keys: Keys,
+  name: string,
+  signal: AbortSignal,
+  sent?: (requests: number) => void,
+): Promise<LeaseRecord[]> {
   const key = keys.lease(name)
   const records: LeaseRecord[] = []
   let position = 0
@@ -63,6 +73,7 @@ async function recordsOf(requests: Requests, keys: Keys, name: string, signal: A
     }
     signal.throwIfAborted()
     after = next
+    if (after !== '') sent?.(1)
   }
   return records
 }

@@ -23,7 +23,7 @@ interface Pending extends Request {
 export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number | undefined }
 
 /** Redis serves no other client for about 0.3 ms while it runs this many requests. */
-const LARGEST = 64
+export const LARGEST = 64
 
 /**
  * Puts requests to the script of a Redis server, or of the nodes of a cluster. Those that arrive while others are in
@@ -66,6 +66,11 @@ export class Requests {
         reject,
       })
     })
+  }
+
+  /** Are requests for different names sent one by one? */
+  get isCluster(): boolean {
+    return this.#isCluster
   }
 
   /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */

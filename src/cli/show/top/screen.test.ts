@@ -34,6 +34,7 @@ test('a wide character takes two columns, also where it replaces or is replaced'
 
 test('where terminals differ about columns, a line is written anew and each part is put in its place', () => {
   expect(['ｱ', '￥', '㊗', '\u0301', 'क्षि', 'e\u0301'].map(widthOf)).toEqual([1, 2, 2, 1, 2, 1])
+  expect(['ー', '゛', '、', '︰', 'ｰ'].map(widthOf), 'of several scripts').toEqual([2, 2, 2, 2, 1])
   const screen = new Screen(true)
   expect(screen.draw([[['क्षि b']]], 6, 1)).toMatch(/क्षि\S*\[1;4Hb/)
   expect(screen.draw([[['🔒b']]], 6, 1)).toMatch(/🔒\S*\[1;3Hb/)

@@ -9,7 +9,7 @@ export type Line = readonly Run[]
 
 /** What takes two columns of a terminal: scripts of East Asia except their half-width letters, and emoji. */
 const WIDE =
-  /^(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u3000-\u303f\u3200-\u33ff\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u
+  /^(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hangul}\p{Script=Hiragana}\p{Script=Katakana}\p{Emoji_Presentation}\u2ff0-\u303f\u3041-\u33ff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\ufe0f/u
 
 /** What has no column of its own. */
 const MARKS = /\p{M}/gu

@@ -53,9 +53,9 @@ test('the longest wait is first on the screen, and Enter shows its queue; Esc le
 test('one stuck holder among 200 names is first, and one key shows why', async () => {
   const all = ours('worker')
   await all.acquire('job-117')
+  await using tmux = await shown() // before the others: they are seen while they are young
   await new Promise(resolve => setTimeout(resolve, 10_500)) // shorter holds are never long
   await Promise.all(Array.from({ length: 200 }, (_, i) => all.tryAcquire(`job-${i}`)))
-  await using tmux = await shown()
   await tmux.shows('May be stuck: job-117')
   await tmux.press('Enter')
   expect(await tmux.shows('Queue')).toMatch(/! Held for \d+ s, others of job-# for [\d.]+ s or less/)

@@ -49,6 +49,7 @@ describe.each(Object.keys(banks))('%s', name => {
     const lateWriter = paused(writing)
     await writing.release()
     const reading = await reader.acquire()
+    await bank.add(lateWriter) // so a reader that shows no mark reads before and after this write
     await bank.touch(reading)
     expect(await failureOf(bank.add(lateWriter))).toMatchObject({ code: 'STALE_TOKEN' })
     const lateReader = paused(reading)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { follow, lost, stage } from '../../../test/scripted-store.ts'
-import { look } from '../../../test/support.ts'
+import { claimOf, hold, look, signal } from '../../../test/support.ts'
 import { StoreLocks } from '../../create-locks.ts'
 import type { Permit } from './permit.ts'
 
@@ -230,6 +230,19 @@ test('the slots of a process that died are free after the ttl, and its gate too'
   expect(next.settled).toBe(false)
   await clock.advance(3_300)
   expect(next.value?.slots).toHaveLength(2)
+})
+
+test.each(['general', 'short'])('a try takes no free slot while another call is at the gate, the %s way', async way => {
+  const { locks, server, store, clock } = stage()
+  if (way === 'short') store.offerSelections()
+  const gate = claimOf('x\u241fgate')
+  await hold(server, gate)
+  const { reader, writer } = locks.readWrite('x')
+  const tries = [locks.semaphore('x', { limit: 2 }), reader, writer].map(each => follow(each.tryAcquire()))
+  await clock.advance(1_000)
+  for (const each of tries) expect(each).toMatchObject({ settled: true, value: undefined, error: undefined })
+  await server.release(gate, signal)
+  expect(await writer.tryAcquire()).toBeDefined()
 })
 
 test('a gate that is lost ends the wait of its holder, which withdraws everything and begins anew', async () => {

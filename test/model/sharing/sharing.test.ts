@@ -6,8 +6,10 @@
  */
 import { expect, test } from 'vitest'
 import { isFull } from '../../tier.ts'
+import { besideWriter, type Side } from './marks.ts'
 import { type Demand, type Faults, OURS, type Plan, type Rules } from './model.ts'
 import { search } from './search.ts'
+import { overcrowded } from './votes.ts'
 
 const one: Demand = { slots: [0, 1], want: 1, waits: true }
 const two: Demand = { slots: [0, 1], want: 2, waits: true }
@@ -95,4 +97,23 @@ test('a writer that takes one slot less holds beside a reader', () => {
     search({ ...base, clients: [{ ...writer, want }, reader], faults: none }).violation?.at(-1)
   expect(found(2)).toBeUndefined()
   expect(found(1)).toMatch(/must be alone/)
+})
+
+test('votes for any permit instead of a slot let three hold, with three servers and a limit of 2', () => {
+  expect(overcrowded({ servers: 3, clients: 3, limit: 2, perSlot: false })?.at(-1)).toBe(
+    '0, 1, 2 hold, with a limit of 2',
+  )
+  expect(overcrowded({ servers: 3, clients: 3, limit: 2, perSlot: true })).toBeUndefined()
+})
+
+test('a reader that shows no mark reads before and after a write of a paused writer', () => {
+  const crowdsOfSides: readonly (readonly Side[])[] = [
+    ['writer', 'reader'],
+    ['writer', 'reader', 'reader'],
+    ['writer', 'writer', 'reader'],
+  ]
+  for (const sides of crowdsOfSides) {
+    expect(besideWriter(sides, true)).toBeUndefined()
+    expect(besideWriter(sides, false)?.at(-1)).toMatch(/came between two uses of the (reader|writer)/)
+  }
 })

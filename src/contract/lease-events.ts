@@ -18,6 +18,8 @@ export interface LeaseEvents {
     readonly owner: string
     /** The requested ttl in ms. */
     readonly ttl: number
+    /** What is acquired: `permit`, `reader`, `writer`, or a name of a `set`. `undefined`: a lease on one name. */
+    readonly kind?: SharedKind | undefined
   }
   /** The store granted the lease. Emitted before the call resolves. */
   lease_acquired: {
@@ -208,5 +210,8 @@ export interface LeaseEvents {
     readonly message: string
   }
 }
+
+/** How a name is shared. */
+export type SharedKind = 'permit' | 'reader' | 'writer' | 'set'
 
 export type LossReason = 'expired' | 'term' | 'gone' | 'max_hold'

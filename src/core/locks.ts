@@ -190,7 +190,7 @@ export class CoreLocks implements Leasing {
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
 
-    if (events.acquire_began.hasSubscribers) events.acquire_began.publish(claim)
+    if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
     const cancel = new Cancel()
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const acquisition = new Acquisition(this.core, claim, limit, cancel)

@@ -1,4 +1,5 @@
 import { checkDuration, checkHeartbeat, checkSignal, checkText, checkTtl, checkWait } from '../contract/check.ts'
+import type { SharedKind } from '../contract/lease-events.ts'
 import type { Store } from '../contract/store.ts'
 
 /** How a lease is held. */
@@ -79,6 +80,8 @@ export interface AcquireTerms {
   /** May the process end while the lease is held? Work that runs keeps it alive; a lease that was handed out does not. */
   readonly background: boolean
   readonly signal: AbortSignal | undefined
+  /** If it is more than a lease on one name. */
+  readonly kind?: SharedKind
 }
 
 export const leaseKeys: readonly string[] = ['ttl', 'note', 'owner', 'heartbeat', 'livenessLimit', 'maxHold']

@@ -1,16 +1,26 @@
 import { invalid } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { SharedKind } from '../contract/lease-events.ts'
 import { warn } from '../contract/warnings.ts'
 import { METRICS } from './metrics.ts'
 
 /** Label names and values of one time series. */
 export type Labels = Readonly<Record<string, string>>
 
+/** What the labels are made of. */
+export interface Labelled extends Pick<Lease, 'name' | 'owner'> {
+  /** What is acquired: a lease on one name, a permit of a semaphore, a reader, a writer, or a name of a set. */
+  readonly kind: 'lease' | SharedKind
+}
+
 /**
  * Returns the labels for the metrics of a lease. Each distinct set creates a time series, so return a kind of work.
  * Return the lease's name only if there are few names.
  */
-export type LabelMapper = (lease: Pick<Lease, 'name' | 'owner'>) => Readonly<Record<string, string | number | boolean>>
+export type LabelMapper = (lease: Labelled) => Readonly<Record<string, string | number | boolean>>
+
+/** What an event knows. Requests are made for single leases, so their failures have no kind. */
+export type Unlabelled = Pick<Lease, 'name' | 'owner'> & { readonly kind?: Labelled['kind'] | undefined }
 
 const NONE: Labels = {}
 
@@ -35,11 +45,11 @@ export class Labelling {
     return this.#known.values()
   }
 
-  of({ name, owner }: Pick<Lease, 'name' | 'owner'>): Labels {
+  of({ name, owner, kind = 'lease' }: Unlabelled): Labels {
     const mapper = this.#mapper
     if (!mapper) return NONE
     try {
-      return this.#intern(checked(mapper({ name, owner })))
+      return this.#intern(checked(mapper({ name, owner, kind })))
     } catch (error) {
       this.#warn(error)
       return this.#intern(NONE)

@@ -14,7 +14,7 @@ import { METRICS, type Metric, type MetricName } from './metrics.ts'
 import { Spans } from './spans.ts'
 import { type GaugeName, type Recorder, Watch } from './watch.ts'
 
-export type { LabelMapper } from './labels.ts'
+export type { Labelled, LabelMapper } from './labels.ts'
 
 export interface LeaseTelemetryOptions {
   /** Receives the metrics. @default the global provider at the time of the call */

@@ -114,6 +114,41 @@ test('the name of a lease is a label only if it is mapped', async () => {
   expect(found.get(`holdfast_lease_lost_total${labels('cron')},reason="gone"}`)).toBe(0)
 })
 
+test('the kind tells leases, permits, readers, writers and sets apart', async () => {
+  const metrics = measure({ labels: ({ kind }) => ({ kind }) })
+  const { locks, other, clock, store } = stage()
+  const { reader, writer } = locks.readWrite('pages')
+  const held = [
+    await locks.acquire('a'),
+    await locks.semaphore('api', { limit: 2 }).acquire({ permits: 2 }),
+    await reader.acquire(),
+    await locks.all(['b', 'c']).acquire(),
+  ]
+  expect(await writer.tryAcquire()).toBeUndefined()
+  const waiting = follow(writer.acquire())
+  await clock.advance(0)
+  const series = (): Record<string, number> => moved(metrics.text())
+  for (const [kind, count] of Object.entries({ lease: 1, permit: 1, reader: 1, set: 2 })) {
+    expect(series()[`holdfast_lease_acquired_total{kind="${kind}"}`]).toBe(count)
+    expect(series()[`holdfast_lease_held{kind="${kind}"}`]).toBe(count)
+  }
+  expect(series()['holdfast_lease_acquire_failures_total{kind="writer",error_type="ACQUIRE_TIMEOUT"}']).toBe(1)
+  expect(series()['holdfast_lease_waiters{kind="writer"}']).toBe(1)
+  await other.break('api')
+  await clock.advance(4_000)
+  expect(series()['holdfast_lease_lost_total{kind="permit",reason="gone"}']).toBe(1)
+  store.rule('renew', refused)
+  await clock.advance(4_000)
+  expect(
+    series()['holdfast_requests_failed_total{kind="reader",operation="renew",error_type="STORE_UNAVAILABLE"}'],
+  ).toBeGreaterThan(0)
+  store.restore('renew')
+  for (const each of held) await each.release()
+  await clock.advance(0)
+  expect(waiting.settled).toBe(true)
+  expect(series()['holdfast_lease_held{kind="writer"}']).toBe(1)
+})
+
 const mappers: readonly [string, () => unknown, string][] = [
   [
     'throws',

@@ -4,7 +4,7 @@ import type { LabelMapper, Labels } from './labels.ts'
 import { METRICS, type Metric, type MetricName } from './metrics.ts'
 import { type GaugeName, type Recorder, Watch } from './watch.ts'
 
-export type { LabelMapper } from './labels.ts'
+export type { Labelled, LabelMapper } from './labels.ts'
 
 /** A `Registry` of prom-client 15 or newer. */
 export interface PrometheusRegistry {

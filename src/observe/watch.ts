@@ -2,7 +2,7 @@ import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
-import { Labelling, type LabelMapper, type Labels } from './labels.ts'
+import { Labelling, type LabelMapper, type Labels, type Unlabelled } from './labels.ts'
 import type { MetricName } from './metrics.ts'
 
 /** Receives the measurements. */
@@ -52,22 +52,22 @@ export class Watch {
   constructor(recorder: Recorder, mapper: LabelMapper | undefined) {
     this.#recorder = recorder
     this.#labelling = new Labelling(mapper, labels => recorder.begin?.(labels))
-    const fail = (operation: string, of: { name: string; owner: string }, { code }: LeaseError): void =>
-      recorder.count('failedRequests', { ...this.#labelling.of(of), operation, error_type: code })
+    const fail = (operation: string, labels: Labels, { code }: LeaseError): void =>
+      recorder.count('failedRequests', { ...labels, operation, error_type: code })
     this.#stops = [
       subscribe('acquire_began', event => void this.#waits.set(event.id, this.#entry(event))),
       subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat', event => this.#onHeartbeat(event)),
-      subscribe('heartbeat_failed', ({ lease, error }) => fail('renew', lease, error)),
-      subscribe('request_failed', ({ request, error, ...of }) => fail(request, of, error)),
+      subscribe('heartbeat_failed', ({ lease, error }) => fail('renew', this.#labelsOf(lease), error)),
+      subscribe('request_failed', ({ request, error, ...of }) => fail(request, this.#labelling.of(of), error)),
       subscribe('lease_lost', ({ lease, reason }) => {
         recorder.count('lost', { ...this.#labelsOf(lease), reason })
         this.#end(lease)
       }),
       subscribe('lease_released', ({ lease }) => this.#end(lease)),
       subscribe('release_failed', ({ lease, ...of }) => {
-        recorder.count('releaseFailures', this.#labelling.of(of))
+        recorder.count('releaseFailures', lease ? this.#labelsOf(lease) : this.#labelling.of(of))
         if (lease) this.#end(lease)
       }),
       subscribe('stale_request_refused', ({ reason }) => recorder.count('staleRequests', { reason })),
@@ -127,7 +127,7 @@ export class Watch {
     return entry
   }
 
-  #entry(of: { readonly name: string; readonly owner: string }): Entry {
+  #entry(of: Unlabelled): Entry {
     return { labels: this.#labelling.of(of), since: performance.now() }
   }
 

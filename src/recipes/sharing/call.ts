@@ -29,11 +29,11 @@ export class Call {
   /** An `ACQUIRE_TIMEOUT` if it was not acquired within `wait`. Rejects as `acquire` otherwise. */
   async run(): Promise<HeldPermit | LeaseErrorOf<'ACQUIRE_TIMEOUT'>> {
     const { core, closing } = this.#host
-    const { name } = this.#demand
+    const { name, kind } = this.#demand
     const { owner, ttl } = this.#terms
     const id = randomId()
     this.#started = core.clock.now()
-    if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ id, name, owner, ttl })
+    if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ id, name, owner, ttl, kind })
     const stop = this.#host.onAbort(this.#terms.signal, reason => this.#cancel.cancel(reason))
     const acquiring = this.#acquire()
     const entry = closing.waits.add({ cancel: this.#cancel, acquiring })

@@ -158,6 +158,7 @@ class Round implements Gathered {
     const isLast = name === this.#ordered.at(-1)
     const held = await this.#host.hold(name, {
       ...this.#terms,
+      kind: 'set',
       wait,
       signal,
       // The others are held while this one is awaited: they are renewed, and their time counts from the last.

@@ -13,8 +13,7 @@ export function distinctNames(names: unknown): readonly string[] {
   const distinct = [...new Set<unknown>(names)]
   if (distinct.length > MOST_NAMES)
     throw invalid(
-      `all has ${distinct.length} names: at most ${MOST_NAMES} are allowed, because each is renewed by itself; ` +
-        'acquire the name of what they belong to',
+      `all has ${distinct.length} names: at most ${MOST_NAMES} are allowed. Acquire the name of what they belong to`,
     )
   for (const name of distinct) checkName(name)
   return distinct as string[]

@@ -1,5 +1,6 @@
 import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
+import type { SharedKind } from '../../contract/lease-events.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
@@ -13,9 +14,6 @@ const MOST_SLOTS = 16
 
 /** In bytes of UTF-8: the names of the slots are longer, and have at most 255. */
 const LONGEST_NAME = 240
-
-const TOO_MANY =
-  ': a call that waits stands in the queue of every permit, which would take too many requests. Use several names'
 
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
 
@@ -33,9 +31,9 @@ export function semaphore(
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
     throw invalid(
       `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
-        (limit > MOST_SLOTS ? TOO_MANY : ''),
+        (limit > MOST_SLOTS ? '. Use several names' : ''),
     )
-  return new Permits(host, name, range(0, limit), undefined)
+  return new Permits(host, name, 'permit', range(0, limit))
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
@@ -43,19 +41,25 @@ export function readWrite(host: SharingHost, name: string): ReadWrite {
   checkSharedName(name)
   const readers = range(1, MOST_SLOTS)
   const all = [0, ...readers]
-  return { name, reader: new Permits(host, name, readers, 1), writer: new Permits(host, name, all, all.length) }
+  return {
+    name,
+    reader: new Permits(host, name, 'reader', readers, 1),
+    writer: new Permits(host, name, 'writer', all, all.length),
+  }
 }
 
 /** Some slots of a name, of which each call acquires one or several. */
 class Permits extends Acquiring<Permit, PermitOptions> {
   readonly #name: string
+  readonly #kind: SharedKind
   readonly #slots: readonly number[]
   readonly #want: number | undefined
 
-  /** `want`: slots that each call acquires, or `undefined` if its option `permits` says so. */
-  constructor(host: SharingHost, name: string, slots: readonly number[], want: number | undefined) {
+  /** `want`: slots that each call acquires; without it, its option `permits` says so. */
+  constructor(host: SharingHost, name: string, kind: SharedKind, slots: readonly number[], want?: number) {
     super(host, want === undefined ? ['permits'] : [])
     this.#name = name
+    this.#kind = kind
     this.#slots = slots
     this.#want = want
   }
@@ -63,7 +67,7 @@ class Permits extends Acquiring<Permit, PermitOptions> {
   protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<Permit> | LeaseError> {
     const slots = this.#slots
     const want = this.#want ?? permitsOf(permits, slots.length)
-    return new Call(this.host, { name: this.#name, slots, want }, terms).run()
+    return new Call(this.host, { name: this.#name, kind: this.#kind, slots, want }, terms).run()
   }
 }
 

@@ -31,7 +31,7 @@ export function semaphore(
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
     throw invalid(
       `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
-        (limit > MOST_SLOTS ? '. Use several names' : ''),
+        (limit > MOST_SLOTS ? ': a call that waits queues for each. Use several names' : ''),
     )
   return new Permits(host, name, 'permit', range(0, limit))
 }

@@ -12,10 +12,15 @@ export interface ExecutionStats {
   readonly votesAgainst: Map<Client, Error>
 }
 
+/** The vote of one client. */
+export type ClientExecutionResult =
+  | { readonly client: Client; readonly vote: 'for'; readonly value: number }
+  | { readonly client: Client; readonly vote: 'against'; readonly error: Error }
+
 export interface ExecutionResult {
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>
-  /** When the operation was sent, in ms since 1970. */
-  readonly start: number
+  /** When the operation was sent, in ms since 1970. Always set; optional, because results of redlock 5 had none. */
+  readonly start?: number
 }
 
 /** The outcomes of `count` attempts. Without an error the last one succeeded. */

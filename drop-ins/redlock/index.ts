@@ -1,5 +1,5 @@
 export { ExecutionError, ResourceLockedError } from './errors.ts'
-export type { Client, ExecutionResult, ExecutionStats } from './execution.ts'
+export type { Client, ClientExecutionResult, ExecutionResult, ExecutionStats } from './execution.ts'
 export { Lock } from './lock.ts'
 export { Redlock, Redlock as default } from './redlock.ts'
 export type { RedlockSettings, Settings } from './settings.ts'

@@ -8,7 +8,7 @@ const holdings = new WeakMap<Lock, Holding>()
 /** What a lock needs of its `Redlock`. */
 export interface Locking {
   release(lock: Lock): Promise<ExecutionResult>
-  extend(lock: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock>
+  extend(lock: Lock, duration: number, settings?: Settings): Promise<Lock>
 }
 
 /** A lock on some resources, until it expires or is released. */
@@ -18,7 +18,7 @@ export class Lock {
   /** Identifies the lock in this process. With `alongside`, the key of the first resource has this value. */
   readonly value: string
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>
-  readonly settings: Partial<Settings> | undefined
+  readonly settings: Settings | undefined
   #expiration: number
 
   constructor(
@@ -27,7 +27,7 @@ export class Lock {
     value: string,
     attempts: ReadonlyArray<Promise<ExecutionStats>>,
     expiration: number,
-    settings?: Partial<Settings>,
+    settings?: Settings,
   ) {
     this.redlock = redlock
     this.resources = resources

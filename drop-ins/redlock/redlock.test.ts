@@ -1,12 +1,18 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { reservePort } from '../../lab/servers/port.ts'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { redlock as severalServers } from '../../src/stores/redlock/index.ts'
-import Default, { ExecutionError, Lock, Redlock, ResourceLockedError } from './index.ts'
+import Default, {
+  ExecutionError,
+  type ExecutionResult,
+  Lock,
+  Redlock,
+  ResourceLockedError,
+  type Settings,
+} from './index.ts'
 
 const LONGEST_TTL = 2 ** 31 - 1
 const once = { retryCount: 0 }
@@ -170,23 +176,6 @@ describe('waiting', () => {
     expect((await waiting).token).toBeGreaterThan(lock.token)
   })
 
-  test('for a server that is down ends with the window, and has the reason', async () => {
-    const port = await reservePort()
-    const down = new Redis(port.number, '127.0.0.1', { retryStrategy: null }).on('error', () => {})
-    await until('the client has ended', () => down.status === 'end')
-    const unreachable = new Redlock([down], { retryCount: 2, retryDelay: 20 })
-    const errors: Error[] = []
-    unreachable.on('error', error => errors.push(error))
-    const error = await failure(unreachable.acquire(['a'], 1_000))
-    expect(LeaseError.is(error.cause, 'STORE_UNAVAILABLE')).toBe(true)
-    expect(error.attempts).toHaveLength(3)
-    expect(errors.length).toBeGreaterThan(0)
-    const [stats] = await Promise.all(error.attempts)
-    expect(stats?.votesAgainst.get(down)?.message).toBe('Connection is closed.')
-    down.disconnect()
-    await port.release()
-  })
-
   test('does not retry what is wrong', async () => {
     await expect(redlock.acquire(['\n'], 1_000)).rejects.toThrow(/control character/)
     await expect(redlock.acquire([], 1_000)).rejects.toThrow(/at least one/)
@@ -263,6 +252,15 @@ describe('a Redlock', () => {
   test('needs a client, and refuses scripts', () => {
     expect(() => new Redlock([])).toThrow('Redlock must be instantiated with at least one redis client.')
     expect(() => new Redlock([client], {}, { acquireScript: 'return 1' })).toThrow(/scripts are not supported/)
+    new Redlock([client], {}, { acquireScript: undefined })
+  })
+
+  test('has types for what programs of both libraries write', () => {
+    const settings: Settings = { retryCount: 3 }
+    expect(new Redlock([client], settings).settings.retryDelay.toFixed()).toBe('200')
+    const ofRedlock5: ExecutionResult = { attempts: [] }
+    const ofSesamecare: ExecutionResult = { attempts: [], start: 0 }
+    expect(ofSesamecare).toMatchObject(ofRedlock5)
   })
 
   test('emits an error when a call fails', async () => {

@@ -10,10 +10,19 @@ import { bind, holdingOf, Lock } from './lock.ts'
 import { databaseOf, type RedlockSettings, retriesOf, type Settings, settingsOf, waitOf } from './settings.ts'
 import { contextOf, type RedlockAbortSignal, type RedlockUsingContext, signalOf } from './using.ts'
 
+/** What all clients have. */
+type Readable = Client & { get(key: string): Promise<unknown> }
+
 type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => Promise<T>
 
 const NO_QUORUM = 'The operation was unable to achieve a quorum during its retry window.'
 const EXPIRED = 'Cannot extend an already-expired lock.'
+
+/** Milliseconds. A client that waits this long for an answer had an outage. */
+const SHORTEST_OUTAGE = 50
+
+/** Milliseconds for which a call still asks after an outage. The connections of locks need some of it to come back. */
+const RECONNECT = 3_000
 
 /** What is held in this process, by the value of its lock: a lock may be made again by hand. */
 const held = new Map<string, Holding>()
@@ -24,7 +33,7 @@ const held = new Map<string, Holding>()
  */
 export class Redlock extends EventEmitter {
   readonly clients: Set<Client>
-  readonly settings: Settings
+  readonly settings: Required<Settings>
   readonly #own: Opening
   #hasQuit = false
 
@@ -34,7 +43,7 @@ export class Redlock extends EventEmitter {
     this.on('error', () => {}) // without a listener, Node would throw
     this.clients = new Set(clients)
     if (this.clients.size === 0) throw new Error('Redlock must be instantiated with at least one redis client.')
-    if (Object.keys(scripts).length > 0)
+    if (Object.values(scripts).some(script => script !== undefined))
       throw new Error('Custom scripts are not supported: locks are leases of Holdfast, which has its own scripts.')
     this.settings = settingsOf(settings)
     const { prefix, nodeTimeout, maxTtl, trustRestarted, alongside } = settings
@@ -54,12 +63,12 @@ export class Redlock extends EventEmitter {
    * Locks all resources for `duration` ms, or none. Waits up to `retryCount` times `retryDelay`, then rejects
    * `ExecutionError`. Rejects `LeaseError` `INVALID_ARGUMENT` for names or clients that cannot be used.
    */
-  acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
+  acquire(resources: string[], duration: number, settings?: Settings): Promise<Lock> {
     return this.#acquire(resources, duration, settings, false)
   }
 
   /** Releases a lock. Rejects `ExecutionError` if it is no longer held, or if no answer came. */
-  async release(lock: Lock, _settings?: Partial<Settings>): Promise<ExecutionResult> {
+  async release(lock: Lock, _settings?: Settings): Promise<ExecutionResult> {
     const start = Date.now()
     lock.expiration = 0
     const end = await held.get(lock.value)?.release()
@@ -69,7 +78,7 @@ export class Redlock extends EventEmitter {
   }
 
   /** A lock that replaces `existing`, and lasts for `duration` ms from now. Rejects `ExecutionError`. */
-  async extend(existing: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock> {
+  async extend(existing: Lock, duration: number, settings?: Settings): Promise<Lock> {
     checkDuration(duration)
     if (existing.expiration < Date.now()) throw new ExecutionError(EXPIRED, [])
     const holding = held.get(existing.value)
@@ -85,12 +94,12 @@ export class Redlock extends EventEmitter {
    * Runs a routine under a lock that is renewed at a third of `duration`. Rejects `ExecutionError` if the lock was lost,
    * unless the routine rejects: then with that.
    */
-  using<T>(resources: string[], duration: number, settings: Partial<Settings>, routine?: Routine<T>): Promise<T>
+  using<T>(resources: string[], duration: number, settings: Settings, routine?: Routine<T>): Promise<T>
   using<T>(resources: string[], duration: number, routine: Routine<T>): Promise<T>
   async using<T>(
     resources: string[],
     duration: number,
-    settingsOrRoutine: undefined | Partial<Settings> | Routine<T>,
+    settingsOrRoutine: undefined | Settings | Routine<T>,
     optionalRoutine?: Routine<T>,
   ): Promise<T> {
     checkDuration(duration)
@@ -119,21 +128,18 @@ export class Redlock extends EventEmitter {
     return result
   }
 
-  async #acquire(
-    resources: string[],
-    duration: number,
-    settings: Partial<Settings> = {},
-    isOpenEnded: boolean,
-  ): Promise<Lock> {
+  async #acquire(resources: string[], duration: number, settings: Settings = {}, isOpenEnded: boolean): Promise<Lock> {
     checkDuration(duration)
     const effective = settingsOf(settings, this.settings)
     const retryDelay = Math.max(effective.retryDelay, 1)
     const wait = waitOf(effective)
-    const started = performance.now()
+    let started = performance.now()
+    let end = started + wait
+    let isPatient = this.clients.size === 1
     for (;;) {
-      const waited = performance.now() - started
+      const left = started + wait - performance.now()
       try {
-        const holding = await this.#hold(resources, duration, Math.max(wait - waited, 0), isOpenEnded)
+        const holding = await this.#hold(resources, duration, Math.max(left, 0), isOpenEnded)
         const value = idOf(holding.first)
         held.set(value, holding)
         void holding.lease.ended.then(() => held.delete(value))
@@ -143,7 +149,13 @@ export class Redlock extends EventEmitter {
         if (!LeaseError.is(error) || error.code === 'INVALID_ARGUMENT' || error.code === 'DRIVER_MISSING') throw error
         const attempts = 1 + retriesOf(effective)
         if (error.code === 'ACQUIRE_TIMEOUT') throw this.#failed(busy(resources, error), attempts)
-        if (!error.retryable || performance.now() + retryDelay >= started + wait) throw this.#failed(error, attempts)
+        if (!error.retryable) throw this.#failed(error, attempts)
+        if (isPatient && (await this.#outlastsOutage(String(resources[0])))) {
+          isPatient = false
+          started = performance.now()
+          end = started + Math.max(wait, RECONNECT)
+        }
+        if (performance.now() + retryDelay >= end) throw this.#failed(error, attempts)
         this.#emit(error)
         await sleep(retryDelay)
       }
@@ -167,6 +179,19 @@ export class Redlock extends EventEmitter {
     return holding
   }
 
+  /** Waits for an answer as long as the client retries by its own options. Was there an outage that has ended? */
+  async #outlastsOutage(resource: string): Promise<boolean> {
+    const [client] = this.clients
+    if (!client || !('get' in client)) return false
+    const asked = performance.now()
+    // In a Cluster, it asks the server of the resource.
+    const isAnswered = await (client as Readable).get(resource).then(
+      () => true,
+      () => false,
+    )
+    return isAnswered && performance.now() - asked > SHORTEST_OUTAGE
+  }
+
   #open(): SharedLocks {
     if (this.#hasQuit) throw new LeaseError('CLOSED', 'quit() was called: make a new Redlock, over new clients')
     // At the first use, because the client may select its database after this object was made.
@@ -188,7 +213,7 @@ export class Redlock extends EventEmitter {
     value: string,
     duration: number,
     holding: Holding,
-    settings: Partial<Settings> | undefined,
+    settings: Settings | undefined,
     attempts: number,
   ): Lock {
     const drift = Math.round(Math.max(settings?.driftFactor ?? this.settings.driftFactor, 0.01) * duration) + 2

@@ -2,23 +2,23 @@ import type { AlongsideSettings, StoreSettings } from '../shared/clients.ts'
 
 export interface Settings {
   /** Share of the duration that is subtracted for clock drift, in addition to 2 ms. At least 0.01. @default 0.01 */
-  readonly driftFactor: number
+  readonly driftFactor?: number
   /** With `retryDelay`, how long to wait for a locked resource: their product in ms. -1 has no limit. @default 10 */
-  readonly retryCount: number
+  readonly retryCount?: number
   /** Milliseconds. @default 200 */
-  readonly retryDelay: number
+  readonly retryDelay?: number
   /** Has no effect: waiters are notified, and do not poll. @default 100 */
-  readonly retryJitter: number
+  readonly retryJitter?: number
   /** `using` refuses a duration that is not at least 100 ms longer. Otherwise it has no effect. @default 500 */
-  readonly automaticExtensionThreshold: number
+  readonly automaticExtensionThreshold?: number
   /** The database, 0 to 15. @default the one that the client has selected */
-  readonly db: number
+  readonly db?: number
 }
 
 /** The settings of a `Redlock`; those of the store come from Holdfast. */
-export type RedlockSettings = Partial<Settings> & StoreSettings & AlongsideSettings
+export type RedlockSettings = Settings & StoreSettings & AlongsideSettings
 
-const DEFAULTS: Settings = {
+const DEFAULTS: Required<Settings> = {
   driftFactor: 0.01,
   retryCount: 10,
   retryDelay: 200,
@@ -31,26 +31,26 @@ const DEFAULTS: Settings = {
 const MOST_RETRIES = 1_000
 
 /** Values that are not numbers count as absent. */
-export function settingsOf(settings: Partial<Settings>, defaults: Settings = DEFAULTS): Settings {
+export function settingsOf(settings: Settings, defaults: Required<Settings> = DEFAULTS): Required<Settings> {
   const known = Object.keys(DEFAULTS) as (keyof Settings)[]
   const given = known.filter(key => typeof settings[key] === 'number').map(key => [key, settings[key]])
-  const merged: Settings = { ...defaults, ...Object.fromEntries(given) }
+  const merged: Required<Settings> = { ...defaults, ...Object.fromEntries(given) }
   return { ...merged, db: isDatabase(merged.db) ? merged.db : DEFAULTS.db }
 }
 
 /** The database, if the settings state a valid one. */
-export function databaseOf({ db }: Partial<Settings>): number | undefined {
+export function databaseOf({ db }: Settings): number | undefined {
   return isDatabase(db) ? db : undefined
 }
 
 /** Milliseconds to wait for a locked resource. */
-export function waitOf({ retryCount, retryDelay }: Settings): number {
+export function waitOf({ retryCount, retryDelay }: Required<Settings>): number {
   if (retryCount === -1) return Number.POSITIVE_INFINITY
   return retryCount > 0 ? Math.max(retryCount * retryDelay, 1) : 0
 }
 
 /** Attempts that are reported in addition to the first. */
-export function retriesOf({ retryCount }: Settings): number {
+export function retriesOf({ retryCount }: Required<Settings>): number {
   return Number.isInteger(retryCount) && retryCount > 0 ? Math.min(retryCount, MOST_RETRIES) : 0
 }
 

@@ -1,0 +1,41 @@
+import { Redis } from 'ioredis'
+import { expect, test } from 'vitest'
+import { reservePort } from '../../lab/servers/port.ts'
+import { startRedis } from '../../lab/servers/redis.ts'
+import { until } from '../../lab/servers/until.ts'
+import { LeaseError } from '../../src/index.ts'
+import { ExecutionError, Redlock } from './index.ts'
+
+test('waiting for a server that is down ends with the window, and has the reason', async () => {
+  const port = await reservePort()
+  const down = new Redis(port.number, '127.0.0.1', { retryStrategy: null }).on('error', () => {})
+  await until('the client has ended', () => down.status === 'end')
+  const unreachable = new Redlock([down], { retryCount: 2, retryDelay: 20 })
+  const errors: Error[] = []
+  unreachable.on('error', error => errors.push(error))
+  const error: unknown = await unreachable.acquire(['a'], 1_000).catch(error => error)
+  if (!(error instanceof ExecutionError)) throw error
+  expect(LeaseError.is(error.cause, 'STORE_UNAVAILABLE')).toBe(true)
+  expect(error.attempts).toHaveLength(3)
+  expect(errors.length).toBeGreaterThan(0)
+  const [stats] = await Promise.all(error.attempts)
+  expect(stats?.votesAgainst.get(down)?.message).toBe('Connection is closed.')
+  down.disconnect()
+  await port.release()
+})
+
+test('waiting for a server that comes back lasts as long as its client retries, and then for the window', async () => {
+  const failing = await startRedis()
+  const retrying = new Redis(failing.port, failing.host).on('error', () => {})
+  const patient = new Redlock([retrying])
+  await (await patient.acquire(['a'], 20_000)).release()
+  await failing.kill()
+  const waiting = patient.acquire(['a'], 20_000, { retryCount: 0 })
+  const both = patient.acquire(['b', 'c'], 20_000, { retryCount: -1 })
+  await until('the client retries', () => retrying.status === 'reconnecting')
+  await failing.start()
+  await (await waiting).release()
+  await (await both).release()
+  await patient.quit()
+  await failing.stop()
+})

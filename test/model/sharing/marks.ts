@@ -66,7 +66,9 @@ export function besideWriter(sides: readonly Side[], readersShow: boolean): stri
       if (uses === 2) continue
       const raised = marks.map((mark, slot) => (shows ? held.find(([own]) => own === slot)?.[1] : undefined) ?? mark)
       const seen = put(client, { uses: uses + 1 }).map((each, other) =>
-        each.uses === 1 && other !== client ? { ...each, beside: [...new Set([...each.beside, client])].sort() } : each,
+        each.uses === 1 && other !== client
+          ? { ...each, beside: [...new Set([...each.beside, client])].sort((a, b) => a - b) }
+          : each,
       )
       yield [`the ${sides[client]} ${client} uses it`, { ...state, marks: raised, clients: seen }]
     }

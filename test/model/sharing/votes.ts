@@ -38,7 +38,7 @@ export function overcrowded(plan: VotePlan): string[] | undefined {
           const there = granted[server] ?? []
           const isFree = perSlot ? !there.some(other => slot[other] === which) : there.length < limit
           const add = (to: Votes['asked']): number[][] =>
-            to.map((list, at) => (at === server ? [...list, client].sort() : [...list]))
+            to.map((list, at) => (at === server ? [...list, client].sort((a, b) => a - b) : [...list]))
           const what = `server ${server} answers client ${client}: ${isFree ? 'granted' : 'busy'}`
           yield [what, { slot: slot.with(client, which), granted: isFree ? add(granted) : granted, asked: add(asked) }]
         }

@@ -114,8 +114,7 @@ export class CoreLocks implements Leasing {
   async *list(prefix = '', options: ListOptions = {}): AsyncIterable<LeaseRecord> {
     checkText(prefix, 'the prefix of names')
     checkKeys(options, listKeys, 'list')
-    const { between, sent } = options
-    for await (const record of this.#records({ prefix, between, sent })) if (isLease(record)) yield record
+    for await (const record of this.#records({ ...options, prefix })) if (isLease(record)) yield record
   }
 
   async break(name: string, by: string = this.#owner): Promise<bigint | undefined> {

@@ -156,7 +156,7 @@ test.each([
   [[], /at least one name/],
   [['a', ''], /empty/],
   [['a', 7], /must be a string/],
-  [Array.from({ length: 65 }, (_, index) => `n${index}`), /65 names: at most 64/],
+  [Array.from({ length: 65 }, (_, index) => `n${index}`), /at most 64 names, not 65/],
 ])('refuses the names %j', (names, message) => {
   const locks = testLocks()
   expect(() => locks.all(names as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

@@ -9,11 +9,11 @@ const MOST_NAMES = 64
 /** Throws `INVALID_ARGUMENT`. The names as they were given, without doubles. */
 export function distinctNames(names: unknown): readonly string[] {
   if (!Array.isArray(names)) throw invalid(`all needs an array of names, not ${show(names)}`)
-  if (names.length === 0) throw invalid('all needs at least one name: the array is empty')
+  if (names.length === 0) throw invalid('all needs at least one name')
   const distinct = [...new Set<unknown>(names)]
   if (distinct.length > MOST_NAMES)
     throw invalid(
-      `all has ${distinct.length} names: at most ${MOST_NAMES} are allowed. Acquire the name of what they belong to`,
+      `all takes at most ${MOST_NAMES} names, not ${distinct.length}: acquire the name of what they belong to`,
     )
   for (const name of distinct) checkName(name)
   return distinct as string[]

@@ -1,10 +1,10 @@
 import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
-import type { SharedKind } from '../../contract/lease-events.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
 import { Call } from './call.ts'
+import type { Demand } from './demand.ts'
 import type { SharingHost } from './host.ts'
 import type { Permit } from './permit.ts'
 import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
@@ -30,10 +30,10 @@ export function semaphore(
   const { limit } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MOST_SLOTS)
     throw invalid(
-      `the limit of a semaphore must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
+      `limit must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
         (limit > MOST_SLOTS ? ': a call that waits queues for each. Use several names' : ''),
     )
-  return new Permits(host, name, 'permit', range(0, limit))
+  return new Permits(host, { name, kind: 'permit', slots: range(0, limit) })
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
@@ -43,31 +43,26 @@ export function readWrite(host: SharingHost, name: string): ReadWrite {
   const all = [0, ...readers]
   return {
     name,
-    reader: new Permits(host, name, 'reader', readers, 1),
-    writer: new Permits(host, name, 'writer', all, all.length),
+    reader: new Permits(host, { name, kind: 'reader', slots: readers }, 1),
+    writer: new Permits(host, { name, kind: 'writer', slots: all }, all.length),
   }
 }
 
 /** Some slots of a name, of which each call acquires one or several. */
 class Permits extends Acquiring<Permit, PermitOptions> {
-  readonly #name: string
-  readonly #kind: SharedKind
-  readonly #slots: readonly number[]
+  readonly #demand: Omit<Demand, 'want'>
   readonly #want: number | undefined
 
   /** `want`: slots that each call acquires; without it, its option `permits` says so. */
-  constructor(host: SharingHost, name: string, kind: SharedKind, slots: readonly number[], want?: number) {
-    super(host, want === undefined ? ['permits'] : [])
-    this.#name = name
-    this.#kind = kind
-    this.#slots = slots
+  constructor(host: SharingHost, demand: Omit<Demand, 'want'>, want?: number) {
+    super(host, want ? [] : ['permits'])
+    this.#demand = demand
     this.#want = want
   }
 
   protected override async hold(terms: AcquireTerms, { permits }: PermitOptions): Promise<Held<Permit> | LeaseError> {
-    const slots = this.#slots
-    const want = this.#want ?? permitsOf(permits, slots.length)
-    return new Call(this.host, { name: this.#name, kind: this.#kind, slots, want }, terms).run()
+    const want = this.#want ?? permitsOf(permits, this.#demand.slots.length)
+    return new Call(this.host, { ...this.#demand, want }, terms).run()
   }
 }
 
@@ -81,7 +76,7 @@ function checkSharedName(name: unknown): asserts name is string {
 
 function permitsOf(permits: unknown = 1, limit: number): number {
   if (Number.isInteger(permits) && (permits as number) >= 1 && (permits as number) <= limit) return permits as number
-  throw invalid(`permits must be a whole number from 1 to the limit, which is ${limit}, not ${show(permits)}`)
+  throw invalid(`permits must be a whole number from 1 to the limit of ${limit}, not ${show(permits)}`)
 }
 
 function range(first: number, count: number): number[] {

@@ -45,7 +45,6 @@ async function* records(
   names.sort()
   while (names.length > 0) {
     const page = names.splice(0, PAGE)
-    sent?.(Math.ceil(page.length / LARGEST) + 1) // a few names may be split between two requests
     const found = await Promise.all(page.map(name => recordsOf(requests, keys, name, signal, sent)))
     yield* found.flat()
   }
@@ -63,6 +62,7 @@ async function recordsOf(
   const records: LeaseRecord[] = []
   let position = 0
   for (let after = '0'; after !== ''; ) {
+    sent?.(after === '0' ? 2 / LARGEST : 1) // names share requests, which are half full at worst
     const request = { verb: 'inspect', key, id: '-', parameters: `0 0 0 ${after}` }
     const { now, parts } = await requests.put(request, signal, (answer, now) => ({ now, parts: answer as unknown[] }))
     const [lease = '', remaining = '', next = '', ...queue] = parts.map(String)
@@ -73,7 +73,6 @@ async function recordsOf(
     }
     signal.throwIfAborted()
     after = next
-    if (after !== '') sent?.(1)
   }
   return records
 }

@@ -30,14 +30,14 @@ export const LARGEST = 64
  * flight share the next call of the script; in a cluster, those of the same slot.
  */
 export class Requests {
-  readonly #isCluster: boolean
+  readonly isCluster: boolean
   readonly #failures: Failures
   readonly #connections: Connections<ScriptConnection>
   readonly #lanes = new Map<number, Lane<ScriptConnection, Pending, Reply>>()
 
   constructor(driver: RedisDriver, setup: ScriptSetup) {
     const failures = new Failures(driver)
-    this.#isCluster = driver.isCluster
+    this.isCluster = driver.isCluster
     this.#failures = failures
     this.#connections = new Connections<ScriptConnection>({
       open: closing => ScriptConnection.open(driver, setup, closing),
@@ -51,7 +51,7 @@ export class Requests {
     const { verb, key, id, parameters, others, limit } = request
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
-      const slot = this.#isCluster ? slotOf(key) : 0
+      const slot = this.isCluster ? slotOf(key) : 0
       const lane = this.#lanes.get(slot) ?? this.#addLane(slot)
       lane.add({
         verb,
@@ -66,11 +66,6 @@ export class Requests {
         reject,
       })
     })
-  }
-
-  /** Are requests for different names sent one by one? */
-  get isCluster(): boolean {
-    return this.#isCluster
   }
 
   /** A connection that is not known to have failed. Rejects with a `LeaseError` if none can be opened now. */

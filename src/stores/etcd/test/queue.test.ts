@@ -123,8 +123,8 @@ test('refused watches are retried with increasing pauses, and waiters are still 
 
 test('a handoff among many waiters costs few requests, and the other waiters write nothing', async () => {
   await using store = storeOf([relay])
-  const locks = createLocks(store, { ttl: 30_000 })
-  const holder = claimOf(name())
+  const locks = createLocks(store, { ttl: 120_000 }) // waiters renew their positions only after 40 s
+  const holder = claimOf(name(), { ttl: 120_000 })
   await hold(other, holder)
   let served = 0
   const waits = Array.from({ length: 200 }, async () => {

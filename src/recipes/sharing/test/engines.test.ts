@@ -36,7 +36,7 @@ const engines: Readonly<Record<string, (context: During) => Promise<string>>> = 
     const ports = await Promise.all(
       [0, 1, 2].map(() => during(context, startRedis(), ({ port }) => `127.0.0.1:${port}`)),
     )
-    return `redlock://${ports.join(',')}?maxTtl=${TTL}` // so short is its quarantine
+    return `redlock://${ports.join(',')}?maxTtl=${TTL}&nodeTimeout=3000` // its quarantine is short, and a busy server has time
   },
 }
 

@@ -4,7 +4,7 @@ import { until } from '../../../../lab/servers/until.ts'
 import { acquire, claimOf, failureOf, hold, look, nodesOf, signal } from '../../../../test/support.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { requestLimit } from '../../../contract/time.ts'
-import { IMPATIENT, type Nodes, startNodes, TRUSTED } from './support.ts'
+import { type Nodes, startNodes, TRUSTED } from './support.ts'
 
 /** Past all stores, what a node says of the ttl of the name and what follows, without the spaces at the end. */
 async function lease(nodes: Nodes, index: number): Promise<string> {
@@ -51,7 +51,7 @@ test.concurrent('only the note of a vote is written, with a rising revision', as
 
 test.concurrent('a node that missed a note does not show an older one if another node has the newer', async () => {
   await using nodes = await startNodes(3)
-  const store = await nodes.connected(IMPATIENT)
+  const store = await nodes.connected()
   const claim = await heldByAll(nodes, store)
   nodes.proxies[2]?.up.drop()
   expect(await store.annotate({ ...claim, note: 'newer' }, signal)).toBe(true)

@@ -11,7 +11,7 @@ import { Cost } from './cost.ts'
 import type { Readable } from './reader.ts'
 import { type Look, Survey } from './survey.ts'
 
-/** The pause after three looks of so many ms, requests and records. */
+/** The pause after three looks of the same duration, requests and records. */
 function pause(duration: number, requests: number | undefined, records: number): number {
   const cost = new Cost()
   for (let looks = 0; looks < 3; looks += 1) cost.add({ duration, requests, records })

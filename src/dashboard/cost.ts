@@ -1,7 +1,7 @@
 /** Looks may take about one part in this many of the time: 5 ms of each second. It takes the store no longer than us. */
 const SHARE = 200
 
-/** Milliseconds for each request: at most 20 a second. Reading so many records counts as one more. */
+/** Milliseconds for each request: at most 20 a second. Reading 25 records counts as one more. */
 const EACH = 50
 const RECORDS = 25
 

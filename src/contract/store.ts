@@ -233,7 +233,7 @@ export type Query =
        * rejects, so does the iteration.
        */
       readonly between?: (() => Promise<void>) | undefined
-      /** A store whose requests read many names each calls this with the number of requests that it sends. */
+      /** A store whose requests read many names each calls this with the number of requests that it sends, or a name's share of one. */
       readonly sent?: ((requests: number) => void) | undefined
     }
 

@@ -56,8 +56,8 @@ export interface ListOptions {
    */
   readonly between?: (() => Promise<void>) | undefined
   /**
-   * Is called with the number of requests that are sent, where a request reads many names: in Redis that is no cluster, in
-   * PostgreSQL and in MySQL.
+   * Is called with the number of requests that are sent, or a name's share of one, where a request reads many names: in
+   * PostgreSQL, in MySQL, and in Redis without Cluster. Otherwise it is not called.
    */
   readonly sent?: ((requests: number) => void) | undefined
 }

@@ -4,7 +4,7 @@ import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { fastPath } from '../fast-path.ts'
 import { script } from '../verbs.ts'
-import { outcome, withoutFastPath } from './outcome.ts'
+import { outcome, serverTime, withoutFastPath } from './outcome.ts'
 
 const KEY = 'holdfast:{:a}'
 const COUNTER = 'holdfast:token'
@@ -28,15 +28,11 @@ afterAll(async () => {
 })
 beforeEach(() => client.flushall())
 
-const serverTime = async (): Promise<number> => {
-  const [seconds, micros] = await client.time()
-  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
-}
-
 type Prepare = () => Promise<unknown>
 
 const held = (id: string, ends: number, line = 0, token = '7'): Prepare => {
-  return async () => client.set(KEY, `1 ${(await serverTime()) + ends} held ${line} ${token} ${TTL} ${id} ["o","n"]`)
+  return async () =>
+    client.set(KEY, `1 ${(await serverTime(client)) + ends} held ${line} ${token} ${TTL} ${id} ["o","n"]`)
 }
 
 /** Every state of a name, of its claim and of the counter. */
@@ -51,15 +47,15 @@ const states: Record<string, Prepare> = {
   'held by another': held(OTHER, TTL),
   'held by another, and ended': held(OTHER, -1),
   'held by another whose id has this one in its note': async () =>
-    client.set(KEY, `1 ${(await serverTime()) + TTL} held 0 7 ${TTL} ${OTHER} ["${OWN} ","n"]`),
-  'free, with a token': async () => client.set(KEY, `1 ${await serverTime()} free 0 9 ${TTL} ${OTHER} ["o","n"]`),
+    client.set(KEY, `1 ${(await serverTime(client)) + TTL} held 0 7 ${TTL} ${OTHER} ["${OWN} ","n"]`),
+  'free, with a token': async () => client.set(KEY, `1 ${await serverTime(client)} free 0 9 ${TTL} ${OTHER} ["o","n"]`),
   'free, with the last token': async () =>
-    client.set(KEY, `1 ${await serverTime()} free 0 9007199254740991 ${TTL} ${OTHER} ["o","n"]`),
+    client.set(KEY, `1 ${await serverTime(client)} free 0 9007199254740991 ${TTL} ${OTHER} ["o","n"]`),
   'free, with waiters': async () => {
-    await client.set(KEY, `1 ${await serverTime()} free 1 9 ${TTL} ${OTHER} ["o","n"]`)
+    await client.set(KEY, `1 ${await serverTime(client)} free 1 9 ${TTL} ${OTHER} ["o","n"]`)
     await client.zadd(`${KEY}:line`, 1, OTHER)
-    await client.zadd(`${KEY}:lapse`, (await serverTime()) + TTL, OTHER)
-    await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime()} ["o","n"]`)
+    await client.zadd(`${KEY}:lapse`, (await serverTime(client)) + TTL, OTHER)
+    await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime(client)} ["o","n"]`)
   },
   withdrawn: () => client.set(`${KEY}:gone:${OWN}`, '1', 'PX', 5_000),
   'of another type': () => client.hset(KEY, 'field', 'value'),

@@ -2,6 +2,12 @@ import type { Redis } from 'ioredis'
 
 const WEEK = 604_800_000
 
+/** Milliseconds since 1970, by the clock of the server. */
+export async function serverTime(client: Redis): Promise<number> {
+  const [seconds, micros] = await client.time()
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+}
+
 /** The same script without its fast path. It has as many lines, because errors name them. */
 export function withoutFastPath(source: string, fastPath: string): string {
   return source.replace(fastPath, fastPath.replaceAll(/.+/g, ''))

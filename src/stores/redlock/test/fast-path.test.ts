@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
-import { outcome, withoutFastPath } from '../../redis/test/outcome.ts'
+import { outcome, serverTime, withoutFastPath } from '../../redis/test/outcome.ts'
 import { fastPath } from '../fast-path.ts'
 import { script } from '../script.ts'
 
@@ -29,16 +29,14 @@ afterAll(async () => {
 })
 beforeEach(() => client.flushall())
 
-const serverTime = async (): Promise<number> => {
-  const [seconds, micros] = await client.time()
-  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
-}
-
 type Prepare = () => Promise<unknown>
 
 const held = (id: string, ends: number, line = 0, token = '7'): Prepare => {
   return async () => {
-    await client.set(KEY, `1 ${(await serverTime()) + ends} held ${line} ${token} ${TTL} ${id} ${ATTEMPT} ["o","n"]`)
+    await client.set(
+      KEY,
+      `1 ${(await serverTime(client)) + ends} held ${line} ${token} ${TTL} ${id} ${ATTEMPT} ["o","n"]`,
+    )
     if (line === 1) await queue()
   }
 }
@@ -46,15 +44,15 @@ const free = (token: string, line = 0): Prepare => {
   return async () => {
     await client.set(
       KEY,
-      `1 ${await serverTime()} free ${line} ${token} ${TTL} ${OTHER} 5 ["o","a note that is longer than the next"]`,
+      `1 ${await serverTime(client)} free ${line} ${token} ${TTL} ${OTHER} 5 ["o","a note that is longer than the next"]`,
     )
     if (line === 1) await queue()
   }
 }
 async function queue(): Promise<void> {
   await client.zadd(`${KEY}:line`, 1, OTHER)
-  await client.zadd(`${KEY}:lapse`, (await serverTime()) + TTL, OTHER)
-  await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime()} ["o","n"]`)
+  await client.zadd(`${KEY}:lapse`, (await serverTime(client)) + TTL, OTHER)
+  await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime(client)} ["o","n"]`)
 }
 
 /** Every state of a name and of its claim. */
@@ -69,7 +67,7 @@ const states: Record<string, Prepare> = {
   'held by another': held(OTHER, TTL),
   'held by another, and ended': held(OTHER, -1),
   'held by another whose id has this one in its note': async () =>
-    client.set(KEY, `1 ${(await serverTime()) + TTL} held 0 7 ${TTL} ${OTHER} 5 ["${OWN} ","n"]`),
+    client.set(KEY, `1 ${(await serverTime(client)) + TTL} held 0 7 ${TTL} ${OTHER} 5 ["${OWN} ","n"]`),
   'free, with a lower token': free('9'),
   'free, with the token of the attempt': free(String(ATTEMPT)),
   'free, with a higher token': free(String(YEAR_2100)),
@@ -83,7 +81,7 @@ const states: Record<string, Prepare> = {
 }
 
 const noteOf = (runId: string, since: number): Prepare => {
-  return async () => client.set(NOTE, `${runId} ${(await serverTime()) + since}`)
+  return async () => client.set(NOTE, `${runId} ${(await serverTime(client)) + since}`)
 }
 
 /** Each with the `maxTtl` of the store. */
@@ -124,7 +122,7 @@ const requests: Record<string, Make> = {
 async function outcomeOf(source: string, maxTtl: number, make: Make) {
   const [request, ids] = make()
   const suffixes = ['', ':line', ':lapse', ':waiter', `:gone:${ids}`]
-  const startedAt = String((await serverTime()) - 2 * DAY)
+  const startedAt = String((await serverTime(client)) - 2 * DAY)
   const args = ['-', '0', RUN_ID, startedAt, String(maxTtl), request, ids]
   return outcome(client, source, [...suffixes.map(suffix => KEY + suffix), NOTE], args)
 }

@@ -137,6 +137,30 @@ test('a store that is back within one ttl is waited for', async () => {
   expect(acquiring.value?.name).toBe('a')
 })
 
+test('the ttl for a store that does not answer counts from the first request without an answer', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  store.rule('acquire', () => Promise.resolve({ held: false, retryAfter: 4_900, ahead: 0 }))
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(4_800)
+  store.ruleAll(refused)
+  await clock.advance(2_900)
+  store.restore('acquire')
+  await clock.advance(1_000)
+  expect(acquiring.value?.name).toBe('a')
+})
+
+test('a process that stood still for longer than a ttl asks again', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  store.ruleAll(lost)
+  const acquiring = follow(locks.acquire('a'))
+  await clock.advance(500)
+  await clock.block(60_000)
+  expect(acquiring.settled).toBe(false)
+  store.restore('acquire')
+  await clock.advance(1_000)
+  expect(acquiring.value?.name).toBe('a')
+})
+
 test('a permanent error ends the wait at once', async () => {
   const { locks, store } = stage()
   const error = new LeaseError('DRIVER_MISSING', 'npm install ioredis')

@@ -54,8 +54,8 @@ export class Acquisition {
   #started = 0
   #giveUpAt = 0
   #watch: AbortController | undefined
-  /** When the store answered last. */
-  #answeredAt = 0
+  /** Since when the store has not answered. Time in which this process stood still is not counted. */
+  #silentSince = 0
   #requests = 0
   #failures = 0
   /** When to send the next request. */
@@ -85,7 +85,6 @@ export class Acquisition {
   async run(): Promise<Acquired | undefined> {
     this.#started = this.#core.clock.now()
     this.#giveUpAt = this.#started + this.#wait
-    this.#answeredAt = this.#started
     this.#selfCheckAt = this.#started + this.#claim.ttl
     let acquired: Acquired | undefined
     try {
@@ -97,7 +96,6 @@ export class Acquisition {
         // A release before the watch was armed could not wake this claim, so ask once more.
         if (await this.#arm()) continue
         for (let pause = this.#pause(); pause; pause = this.#pause()) await pause
-        if (this.#isKept) this.#answeredAt = this.#core.clock.now() // the store answered others for it until now
       }
     } finally {
       if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
@@ -107,19 +105,10 @@ export class Acquisition {
 
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
   #attempt(sent: number): Promise<Acquired | undefined> {
-    return this.#ask(sent).then(
-      answer => this.#onAnswer(answer, sent),
-      error => this.#onFailure(error),
-    )
-  }
-
-  #onAnswer(answer: Grant | Busy, sent: number): Acquired | undefined {
-    try {
-      if (answer.held) return this.#accept(answer, sent)
-    } catch (error) {
-      return this.#onFailure(error)
-    }
-    return this.#onBusy(answer)
+    const limit = this.#limit(sent)
+    return this.#ask(limit)
+      .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
+      .catch(error => this.#onFailure(error, sent, limit))
   }
 
   /** The last answer that was not a grant. */
@@ -144,11 +133,14 @@ export class Acquisition {
     return holder && visible(holder)
   }
 
-  #ask(sent: number): Promise<Grant | Busy> {
+  /** Milliseconds that a request which is sent now may take. */
+  #limit(now: number): number {
+    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - now, LAST_REQUEST) : LONGEST_TRY
+    return Math.min(requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare), left)
+  }
+
+  #ask(limit: number): Promise<Grant | Busy> {
     const { clock, store } = this.#core
-    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
-    const { ttl } = this.#claim
-    const limit = Math.min(requestLimit(ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }
@@ -163,7 +155,6 @@ export class Acquisition {
   #onBusy(answer: Busy): undefined {
     const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
-    this.#answeredAt = now
     this.#failures = 0
     this.#busy = answer
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE
@@ -177,7 +168,7 @@ export class Acquisition {
   }
 
   /** Throws if a retry is useless, or comes too late. */
-  #onFailure(reason: unknown): undefined {
+  #onFailure(reason: unknown, sent: number, limit: number): undefined {
     this.#mayBeKnown = true
     this.#unsettled = true
     this.#isKept = false
@@ -186,13 +177,15 @@ export class Acquisition {
     const { name, owner, ttl } = this.#claim
     this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
+    if (this.#failures === 0) this.#silentSince = sent
+    this.#silentSince += Math.max(now - sent - limit, 0)
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
     this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
-    if (retryAfter > 0) this.#answeredAt = now
+    if (retryAfter > 0) this.#silentSince = now
     if (!error.retryable) throw error
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy : now < this.#answeredAt + ttl) {
+    if (isOver ? this.#busy : now < this.#silentSince + ttl) {
       this.#isOver = isOver
       return
     }

@@ -33,6 +33,7 @@ beforeEach(async () => {
 function open(servers: number, opening: Partial<Opening>): Locks {
   const shared = locksOf(clients.slice(0, servers), {
     trustRestarted: servers > 1 || undefined,
+    nodeTimeout: servers > 1 ? 3_000 : undefined, // a busy machine may need longer than 50 ms
     ...opening,
   })
   opened.add(shared)

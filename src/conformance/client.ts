@@ -16,7 +16,7 @@ import type {
 } from '../contract/store.ts'
 import type { LocksDefaults } from '../core/options.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
-import { sleep, within } from './timing.ts'
+import { sleep, TooSlow, within } from './timing.ts'
 
 /** A watch of a case. */
 export interface Watch {
@@ -33,6 +33,9 @@ const BRIEF = 3_000
 /** The tokens of all claims, by their ids. A renewal has the token of its claim, as the core sends it. */
 const granted = new Map<string, bigint>()
 
+/** When the last lease of each name may end at the earliest, by `performance.now()`. */
+const ends = new Map<string, number>()
+
 /** Puts requests to one store directly. Every answer must come within 10 s. */
 export class Client {
   readonly store: Store
@@ -42,8 +45,12 @@ export class Client {
   }
 
   async acquire(claim: Claim): Promise<Grant | Busy> {
+    const sent = performance.now()
     const answer = await asked(claim, `acquire ${claim.name}`, signal => this.store.acquire(claim, signal))
-    if (answer.held) granted.set(claim.id, answer.token)
+    if (answer.held) {
+      granted.set(claim.id, answer.token)
+      ends.set(claim.name, sent + claim.ttl)
+    }
     return answer
   }
 
@@ -62,16 +69,22 @@ export class Client {
     return answer
   }
 
-  /** Tries to acquire a name that must be busy. */
+  /** Tries to acquire a name that must be busy. Throws `TooSlow` if it is granted because the lease before has ended. */
   async isRefused(claim: Claim): Promise<Busy> {
+    const end = ends.get(claim.name) ?? Number.POSITIVE_INFINITY
     const answer = await this.acquire(claim)
+    if (answer.held && performance.now() >= end)
+      throw new TooSlow(`the lease of ${claim.name} ended before the next try`)
     if (answer.held) assert.fail(`${claim.owner} holds ${claim.name} and should not`)
     return answer
   }
 
-  renew(claim: Claim): Promise<Grant | undefined> {
+  async renew(claim: Claim): Promise<Grant | undefined> {
     const held = { token: granted.get(claim.id), ...claim }
-    return asked(claim, `renew ${claim.name}`, signal => this.store.renew(held, signal))
+    const sent = performance.now()
+    const grant = await asked(claim, `renew ${claim.name}`, signal => this.store.renew(held, signal))
+    if (grant) ends.set(claim.name, sent + claim.ttl)
+    return grant
   }
 
   annotate(claim: Claim): Promise<boolean> {

@@ -7,6 +7,8 @@ import { folder, start, store } from './holdfast.ts'
 
 /** How many processes start at once. Half of them wait. */
 const CROWD = 40
+/** The exit codes of those that do not: held by another, or not answered within 2 s while 40 processes start. */
+const WITHOUT_WAIT = [0, 75, 69]
 
 // mkdir fails if another process is in the critical section.
 const CRITICAL = 'mkdir inside || echo overlap >>log; echo "$HOLDFAST_TOKEN" >>log; sleep 0.01; rmdir inside'
@@ -30,10 +32,9 @@ test.each([
       return start(['run', name, ...wait, '--', 'sh', '-c', CRITICAL], { env }).ended
     }),
   )
-  const codes = results.map(({ code }, index) => (index % 2 || code === 0 ? code : `${code} without --wait`))
-  expect(new Set(codes)).toEqual(new Set([0, ...codes.filter(code => code === '75 without --wait')]))
+  for (const [index, { code, err }] of results.entries()) expect(index % 2 ? [0] : WITHOUT_WAIT, err).toContain(code)
   const lines = readFileSync(join(folder, 'log'), 'utf8').trim().split('\n')
   expect(lines).not.toContain('overlap')
-  expect(lines).toHaveLength(codes.filter(code => code === 0).length)
+  expect(lines).toHaveLength(results.filter(({ code }) => code === 0).length)
   expect(lines.map(BigInt)).toEqual(lines.map(BigInt).toSorted((a, b) => (a < b ? -1 : 1)))
 })

@@ -8,6 +8,7 @@ import { newFolder } from '../../../../lab/servers/folder.ts'
 import { stateOf } from '../../../../lab/servers/process.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import { inTime, TooSlow } from '../../../conformance/timing.ts'
 import { connect, type Locks, type LocksDefaults } from '../../../index.ts'
 import type { Told } from './holder.ts'
 
@@ -93,17 +94,24 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
     const url = urlOf()
     const locks = await rival(url)
     const livenessLimit = 2 * TTL
-    const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit })
-    await using lease = await locks.acquire('a')
-    const passedOn = now()
-    const ranOn = await holder.next()
-    expect(ranOn).toMatchObject({ code: 'LEASE_LOST', message: 'the lease "a" was not renewed in time', aborted: true })
-    expect(BigInt(ranOn.last ?? 0)).toBeLessThan(passedOn)
-    // It survives nine tenths of the limit, and then the rest of the lease.
-    expect(ms(holder.since, ranOn.last)).toBeGreaterThan(0.9 * livenessLimit)
-    expect(ms(holder.since, passedOn)).toBeLessThan(livenessLimit + TTL + SLACK)
-    expect(lease.token).toBeGreaterThan(BigInt(holder.token))
-  }, 60_000)
+    await inTime(TTL / 2, async () => {
+      const holder = await hold([url, 'a', 'looks', 60_000], { livenessLimit })
+      await using lease = await locks.acquire('a')
+      const passedOn = now()
+      const ranOn = await holder.next()
+      expect(ranOn).toMatchObject({
+        code: 'LEASE_LOST',
+        message: 'the lease "a" was not renewed in time',
+        aborted: true,
+      })
+      expect(BigInt(ranOn.last ?? 0)).toBeLessThan(passedOn)
+      expect(lease.token).toBeGreaterThan(BigInt(holder.token))
+      // It survives nine tenths of the limit, and then the rest of the lease; less if its thread had no processor.
+      const survived = ms(holder.since, ranOn.last)
+      if (survived <= 0.9 * livenessLimit) throw new TooSlow(`it was renewed for ${survived} ms`)
+      expect(ms(holder.since, passedOn)).toBeLessThan(livenessLimit + TTL + SLACK)
+    })
+  }, 120_000)
 
   test('a break by another process is noticed while the holder is blocked', async () => {
     const url = urlOf()

@@ -15,7 +15,8 @@ fence.install()
 const { marks } = fence
 const mayGoOn = nodeFence(marks)
 
-const server = createServer(async (request, response) => {
+// Else it ends an idle connection at the moment at which a client writes to it.
+const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://any')
   const [, how, name = ''] = pathname.split('/')
   const path = join(folder, name)

@@ -1,5 +1,5 @@
-import { type EtcdOptions, gatewayOf } from '../../stores/etcd/index.ts'
 import { optionsAt } from '../../stores/etcd/open.ts'
+import { type EtcdOptions, gatewayOf } from '../../stores/etcd/options.ts'
 import { answersOf, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 
 interface Status {

@@ -252,6 +252,18 @@ const all: readonly Target[] = [
       isMet: atLeast(1),
     })),
   ),
+  ...[
+    { variant: 'limit 4, nobody waits', than: '4 plain leases', least: 0.9 },
+    { variant: 'limit 4, 32 tasks', than: 'limit 1, 32 tasks', least: 2.5 },
+  ].map(({ variant, than, least }) => ({
+    what: `permits/s, ${variant}, to those of ${than}`,
+    wanted: `>= ${least}`,
+    measured(report: Report) {
+      const [own, other] = [variant, than].map(name => middle(report, 'permits', name, 'rate'))
+      return own && other && own / other
+    },
+    isMet: atLeast(least),
+  })),
   {
     what: 'permits, limit 4, 32 tasks: fairness (Jain)',
     wanted: '>= 0.99',

@@ -11,23 +11,31 @@ const MOST = 16
 /** Tasks that compete where somebody waits. */
 const CROWD = 32
 
+/** For comparison: so many tasks, each with a lease of its own. */
+const LEASES = 4
+
 export const scenario: Scenario = {
   title: 'Permits of one semaphore',
   about:
     'One process. Each task acquires one permit, releases it and returns at once. Without waiting, there are as many tasks ' +
     "as permits; otherwise there are 32 tasks. The wait is from a task's call to its permit. Holdfast grants up to 16 " +
-    'permits of a name.',
+    `permits of a name. In "${LEASES} plain leases" each task has a name of its own.`,
   rounds: 3,
-  variants: isQuick =>
-    (isQuick ? [4] : [1, 4, MOST, 100]).flatMap(limit =>
+  variants(isQuick) {
+    const times = isQuick ? { warm: 300, time: 500 } : { warm: 2_000, time: 2_500 }
+    const isOwn = (name: string): boolean => /^(holdfast|baseline)/.test(name)
+    const permits = (isQuick ? [4] : [1, 4, MOST, 100]).flatMap(limit =>
       [limit, CROWD]
         .filter(tasks => tasks >= limit)
         .map(tasks => ({
           name: `limit ${limit}, ${tasks === limit ? 'nobody waits' : `${tasks} tasks`}`,
-          settings: { limit, tasks, warm: isQuick ? 300 : 2_000, time: isQuick ? 500 : 2_500 },
-          takesPart: (name: string) => limit <= MOST || !/^(holdfast|baseline)/.test(name),
+          settings: { limit, tasks, ...times },
+          takesPart: (name: string) => limit <= MOST || !isOwn(name),
         })),
-    ),
+    )
+    const leases = { name: `${LEASES} plain leases`, settings: { limit: 0, tasks: LEASES, ...times }, takesPart: isOwn }
+    return [...permits, leases]
+  },
   takesPart: peer => peer.can.includes('permits'),
   measure: trial => trial.start('work').values,
   columns: [
@@ -43,7 +51,8 @@ export const scenario: Scenario = {
 export async function work({ peer, place, settings }: Stage): Promise<Values> {
   const { limit = 1, tasks = 1, warm = 0, time = 0 } = settings
   const client = await peer.open(place)
-  const turns = new Turns(tasks, async () => {
+  const turns = new Turns(tasks, async task => {
+    if (limit === 0) return client.acquire(`permits:${task}`, TTL)
     if (!client.permit) throw new Error(`${peer.label} has no permits`)
     return client.permit('permits', limit, TTL)
   })

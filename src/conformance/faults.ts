@@ -7,7 +7,7 @@ import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Cure } from './harness.ts'
 import type { Space } from './space.ts'
-import { inTime, sleep, TooSlow, until } from './timing.ts'
+import { inTime, sleep, until } from './timing.ts'
 import { Wire } from './wire.ts'
 
 /** The core over this store while its server cannot be reached. */
@@ -219,17 +219,16 @@ function outages(fault: 'stop' | 'pause'): Case[] {
       },
 
       async [`waits for a server that is ${down} for less than a ttl`](space) {
-        const ttl = 10 * space.short
-        await inTime(ttl / 2, async () => {
+        const ttl = 20 * space.short
+        // A server that starts for longer than a ttl was dead for longer.
+        await inTime(ttl, async () => {
           const locks = await space.locks({ ttl })
           await (await locks.acquire(space.name())).release()
           const cure = await space[fault]()
-          const began = performance.now()
           const waiting = locks.acquire(space.name())
           const outcome = settled(waiting) // it may reject before the server is back
           await sleep(space.short)
           await cure()
-          if (performance.now() - began > ttl / 2) throw new TooSlow(`the server was ${down} for half a ttl and longer`)
           assert.equal(await outcome, undefined)
           await (await waiting).release()
         })

@@ -18,7 +18,7 @@ type Routine<T> = (signal: RedlockAbortSignal, context: RedlockUsingContext) => 
 const NO_QUORUM = 'The operation was unable to achieve a quorum during its retry window.'
 const EXPIRED = 'Cannot extend an already-expired lock.'
 
-/** Milliseconds. A client that waits this long for an answer had an outage. */
+/** Milliseconds. A client that is connected and waits this long for an answer had an outage. */
 const SHORTEST_OUTAGE = 50
 
 /** Milliseconds for which a call still asks after an outage. The connections of locks need some of it to come back. */
@@ -138,6 +138,7 @@ export class Redlock extends EventEmitter {
     let isPatient = this.clients.size === 1
     for (;;) {
       const left = started + wait - performance.now()
+      const wasDown = this.#isDown()
       try {
         const holding = await this.#hold(resources, duration, Math.max(left, 0), isOpenEnded)
         const value = idOf(holding.first)
@@ -150,7 +151,7 @@ export class Redlock extends EventEmitter {
         const attempts = 1 + retriesOf(effective)
         if (error.code === 'ACQUIRE_TIMEOUT') throw this.#failed(busy(resources, error), attempts)
         if (!error.retryable) throw this.#failed(error, attempts)
-        if (isPatient && (await this.#outlastsOutage(String(resources[0])))) {
+        if (isPatient && (await this.#outlastsOutage(String(resources[0]), wasDown || this.#isDown()))) {
           isPatient = false
           started = performance.now()
           end = started + Math.max(wait, RECONNECT)
@@ -179,8 +180,15 @@ export class Redlock extends EventEmitter {
     return holding
   }
 
+  /** Does the only client, of ioredis or node-redis, know that it is not connected? */
+  #isDown(): boolean {
+    const [client] = this.clients
+    const { status, isReady = true } = client as { status?: unknown; isReady?: unknown }
+    return status === undefined ? !isReady : status !== 'ready'
+  }
+
   /** Waits for an answer as long as the client retries by its own options. Was there an outage that has ended? */
-  async #outlastsOutage(resource: string): Promise<boolean> {
+  async #outlastsOutage(resource: string, wasDown: boolean): Promise<boolean> {
     const [client] = this.clients
     if (!client || !('get' in client)) return false
     const asked = performance.now()
@@ -189,7 +197,7 @@ export class Redlock extends EventEmitter {
       () => true,
       () => false,
     )
-    return isAnswered && performance.now() - asked > SHORTEST_OUTAGE
+    return isAnswered && (wasDown || performance.now() - asked > SHORTEST_OUTAGE)
   }
 
   #open(): SharedLocks {

@@ -105,8 +105,11 @@ export class Acquisition {
 
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
   #attempt(sent: number): Promise<Acquired | undefined> {
-    const limit = this.#limit(sent)
-    return this.#ask(limit)
+    const { clock, store } = this.#core
+    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
+    const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
+    this.#requests += 1
+    return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
       .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
       .catch(error => this.#onFailure(error, sent, limit))
   }
@@ -131,18 +134,6 @@ export class Acquisition {
   get #holder(): LeaseRecord | undefined {
     const holder = this.#busy?.holder
     return holder && visible(holder)
-  }
-
-  /** Milliseconds that a request which is sent now may take. */
-  #limit(now: number): number {
-    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - now, LAST_REQUEST) : LONGEST_TRY
-    return Math.min(requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare), left)
-  }
-
-  #ask(limit: number): Promise<Grant | Busy> {
-    const { clock, store } = this.#core
-    this.#requests += 1
-    return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
   }
 
   /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */

@@ -40,9 +40,12 @@ export class Call {
     try {
       const permit = await acquiring
       const waited = core.clock.now() - this.#started
-      if (permit && events.lease_acquired.hasSubscribers)
-        events.lease_acquired.publish({ id, lease: permit.handle, waited, requests: this.#requests })
-      if (permit) return permit
+      if (permit) {
+        if (events.lease_acquired.hasSubscribers)
+          events.lease_acquired.publish({ id, lease: permit.handle, waited, requests: this.#requests })
+        permit.check() // it may be lost already, and else nobody might look
+        return permit
+      }
       const error = this.#timeout()
       if (events.acquire_failed.hasSubscribers) events.acquire_failed.publish({ id, name, owner, error })
       return error

@@ -134,16 +134,18 @@ export class HeldPermit {
   /** Throws nothing: the error says that it is lost. */
   check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
-    for (const lease of this.#leases) lease.check() // a loss is reported to losePart()
-    if (!this.#error && this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
+    // A loss is reported to losePart(), but not one from before this permit was made: the process may have stood still.
+    for (const lease of this.#leases) if (lease.check()) this.losePart('expired')
+    if (this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
     return this.#error
   }
 
   losePart(reason: LossReason): void {
-    if (!this.#error && this.#leases.some(({ isLost }) => isLost)) this.#lose(reason)
+    if (this.#leases.some(({ isLost }) => isLost)) this.#lose(reason)
   }
 
   #lose(reason: LossReason): void {
+    if (this.#error) return
     const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
     const which = this.slots.length > 1 && lost ? ` because its slot ${lost.slot}` : ''
     const what = {

@@ -220,3 +220,39 @@ test('wait also holds while the store does not answer and the gate is lost', asy
   await clock.advance(200)
   expect(waiting.error).toMatchObject({ lease: 'x' })
 })
+
+test.each(['through the gate', 'in one request'])(
+  'a permit whose slot was lost before it was made, %s, is lost',
+  async way => {
+    const { locks, store } = stage()
+    if (way === 'in one request') store.offerSelections()
+    // As for a process that stands still between the grant and the next step.
+    store.onLoss = ({ name }, notify) => {
+      if (name === 'x') notify()
+      return () => {}
+    }
+    const permit = await locks.semaphore('x', { limit: 2 }).acquire()
+    expect(permit.slot).toBe(0)
+    expect(() => permit.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
+    expect([permit.remaining, permit.signal.aborted]).toEqual([0, true])
+    await expect(permit.ended).resolves.toBe('lost')
+  },
+)
+
+test('the loss of a slot before its permit was made is reported, and releases the other slots', async () => {
+  const { locks, store, server } = stage()
+  store.offerSelections()
+  store.onLoss = ({ name }, notify) => {
+    if (name === 'x') notify()
+    return () => {}
+  }
+  const events: string[] = []
+  for (const name of ['lease_acquired', 'lease_lost'] as const)
+    onTestFinished(subscribe(name, ({ lease }) => events.push(`${name} ${lease.name}`)))
+  await expect(locks.readWrite('x').writer.using(async permit => permit.signal.aborted)).rejects.toMatchObject({
+    code: 'LEASE_LOST',
+    result: true,
+  })
+  expect(events).toEqual(['lease_acquired x', 'lease_lost x'])
+  expect((await look(server, { prefix: '' })).filter(({ name }) => name !== 'x')).toEqual([])
+})

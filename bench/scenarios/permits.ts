@@ -11,7 +11,7 @@ const MOST = 16
 /** Tasks that compete where somebody waits. */
 const CROWD = 32
 
-/** For comparison: so many tasks, each with a lease of its own. */
+/** For comparison: the tasks that have a lease of their own each. */
 const LEASES = 4
 
 export const scenario: Scenario = {

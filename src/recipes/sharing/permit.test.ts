@@ -226,7 +226,7 @@ test.each(['through the gate', 'in one request'])(
   async way => {
     const { locks, store } = stage()
     if (way === 'in one request') store.offerSelections()
-    // A process that stands still right after the grant loses the slot like this.
+    // A process that is paused right after the grant loses the slot like this.
     store.onLoss = ({ name }, notify) => {
       if (name === 'x') notify()
       return () => {}

@@ -23,8 +23,10 @@ export function driverOf(client: unknown, taker = 'redis(client)'): RedisDriver 
 
 /** Names clients that look like supported ones but cannot serve, and what to use instead. */
 function unfitFor(client: object): string | undefined {
-  if ('keyspaceEvents' in client || /^Redis(Cluster)?Mock$/.test(client.constructor?.name ?? ''))
+  if ('keyspaceEvents' in client)
     return 'ioredis-mock, which does not run scripts as Redis does: use memory() in tests, or a Redis'
+  if (can(client, 'call') && !(client as { options?: unknown }).options)
+    return 'ioredis without options, such as a mock: use memory() in tests, or a Redis'
   if (can(client, 'internal_send_command'))
     return 'redis 3 (node_redis) or older: use redis 4.7 or later (npm i redis), or ioredis'
   return undefined

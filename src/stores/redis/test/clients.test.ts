@@ -208,6 +208,16 @@ test('F10: refuses ioredis-mock and node_redis 3 by name, and says what to use',
   )
 })
 
+test.each([
+  ['of one server', {}],
+  ['of a cluster', { isCluster: true }],
+  ['whose options are null', { options: null }],
+])('refuses a mock of a client of ioredis %s, and says what to use', (_, rest) => {
+  const mock = { call() {}, duplicate() {}, sendCommand() {}, ...rest }
+  expect(() => redis(mock as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  expect(() => redis(mock as never)).toThrow(/a client of ioredis without options, such as a mock: use memory\(\)/)
+})
+
 test('distinguishes a cluster client from a client of one server', () => {
   expect(driverOf(new Redis.Cluster([{ host, port: 1 }], { lazyConnect: true })).isCluster).toBe(true)
   expect(driverOf(new Redis({ lazyConnect: true })).isCluster).toBe(false)

@@ -55,11 +55,9 @@ export class Client {
   }
 
   acquireSome(selection: Selection): Promise<SomeGranted | NoneGranted> {
-    const [first] = selection.claims
-    if (!first) assert.fail('a selection needs a claim')
     const ask = async (signal: AbortSignal): Promise<SomeGranted | NoneGranted> =>
       (await this.store.acquireSome?.(selection, signal)) ?? assert.fail('the store has no acquireSome')
-    return asked(first, `acquire some for ${selection.gate}`, ask)
+    return asked(selection.gate, `acquire some for ${selection.gate.name}`, ask)
   }
 
   /** Acquires a name that must be free. */

@@ -69,10 +69,12 @@
  *      Requests that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of
  *      others.
  *
- * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate` without queueing,
- *      acquire one claim after the other until `want` are held, release `gate`. If somebody holds or waits for the gate, or
- *      if fewer than `want` are free, nothing is granted and nothing is left behind. Each claim is one as any other (R1,
- *      R3 to R6): it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
+ * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate`, acquire one claim
+ *      after the other until `want` are held, release `gate`. If another claim holds the gate or waits for it, or if fewer
+ *      than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either waits for the
+ *      gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of `gate` is. Once
+ *      one is granted, or the gate is lost, the other claims wait no more. Each claim is one as any other (R1, R3 to R6):
+ *      it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
  */
 
 /** One request to hold one name. Its id is never reused, so asking again always means the same request (R1). */
@@ -123,12 +125,12 @@ export interface Busy {
 
 /** Several claims of one caller, which wants only some of them. */
 export interface Selection {
-  /** In the order of preference, of different names, and of one owner, note and ttl. None of them queues. */
+  /** In the order of preference, of different names, and of one owner, note and ttl. They have the id of the gate. */
   readonly claims: readonly Claim[]
   /** How many of them are granted: exactly this number, or none. */
   readonly want: number
-  /** The name of a lease, with a queue, of those who must not be overtaken. */
-  readonly gate: string
+  /** A claim to a name, with a queue, of those who must not be overtaken. It queues only if one claim is wanted. */
+  readonly gate: Claim
 }
 
 /** The wanted number of claims hold their names. */
@@ -147,6 +149,8 @@ export interface NoneGranted {
   readonly free: number
   /** Who holds one of the names, if the store can tell. */
   readonly holder?: LeaseRecord | undefined
+  /** If the gate queues: of the gate if that is held by others, else of the names. */
+  readonly wait?: Omit<Busy, 'held' | 'holder'> | undefined
 }
 
 /** A hint to a waiter: ask again after `delay` ms. @default at once */

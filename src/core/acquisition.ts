@@ -1,7 +1,7 @@
 import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
-import type { Busy, Claim, Grant, LeaseRecord, Wake } from '../contract/store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
@@ -23,6 +23,11 @@ const LONGEST_SLEEP = 5_000
 const OVER = 'the wait is over'
 
 const NOT_REENTRANT = 'leases are not re-entrant'
+
+/** What an acquisition needs. */
+export type AcquisitionCore = Omit<Core, 'store'> & {
+  readonly store: Pick<Store, 'acquire' | 'release' | 'watch' | 'guarantees'>
+}
 
 /** A claim that holds its name. */
 export interface Acquired {
@@ -47,7 +52,7 @@ export class Acquisition {
   #mayBeKnown = false
   /** May an unanswered request still arrive? */
   #unsettled = false
-  readonly #core: Core
+  readonly #core: AcquisitionCore
   readonly #claim: Claim
   readonly #cancel: Cancel
   readonly #wait: number
@@ -74,7 +79,7 @@ export class Acquisition {
   }
   #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
 
-  constructor(core: Core, claim: Claim, wait: number, cancel: Cancel) {
+  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
     this.#claim = claim
     this.#wait = wait

@@ -1,7 +1,7 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import { backoff, pause, request } from '../contract/request.ts'
-import type { Claim } from '../contract/store.ts'
+import type { Claim, Store } from '../contract/store.ts'
 import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from '../contract/time.ts'
 import type { LeaseCore } from './core.ts'
 
@@ -16,7 +16,7 @@ const MOST_REPEATS = 3
  * after a release that failed, or after `endsAt`, when the lease may have expired.
  */
 export async function withdraw(
-  core: Pick<LeaseCore, 'clock' | 'events' | 'random' | 'store'>,
+  core: Pick<LeaseCore, 'clock' | 'events' | 'random'> & { readonly store: Pick<Store, 'release'> },
   claim: Claim,
   unsettled: boolean,
   lease?: Lease,

@@ -94,7 +94,7 @@ class Reached implements Store {
   }
 
   acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    return this.#reach(requestLimit(selection.claims[0]?.ttl ?? 0), async store => {
+    return this.#reach(requestLimit(selection.gate.ttl), async store => {
       const answer = await store.acquireSome?.(selection, signal)
       if (answer) return answer
       throw new Error('the store in memory has no acquireSome')

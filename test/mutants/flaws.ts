@@ -52,6 +52,11 @@ export type Flaw =
   | 'selection overtakes'
   | 'selection of too few'
   | 'selection of withdrawn claims'
+  | 'selection waits for one name'
+  | 'selection waits on'
+  | 'selection waits on without the gate'
+  | 'selection keeps the gate'
+  | 'selection ends what it holds'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -68,6 +73,11 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'tombstone ignored': ['R4: an acquire that is delivered after its withdrawal', /nothing is left/],
   'no tombstone after a release': ['R4: a copy of an acquire that is delivered', /nothing is left/],
   'tombstone of one second': ['R4: a withdrawn claim is refused for as long', /a withdrawn claim holds/],
+  'selection waits for one name': ['R14: a selection that queues waits for the gate', /deep-equal/],
+  'selection waits on': ['R14: a selection that queues waits for the gate', /deep-equal/],
+  'selection waits on without the gate': ['R14: a selection that has lost the gate', /deep-equal/],
+  'selection ends what it holds': ['R14: a copy of a granted selection', /deep-equal/],
+  'selection keeps the gate': ['R14: a selection that queues waits for the gate', /deep-equal/],
   'token is the wall clock': ['R5: tokens rise, and a lease keeps its token, while the server', /had been set by/],
   'token is the wall clock in seconds': ['R5: raises the token at each grant', / after /],
   'renewal gets another token': ['R5: renews a lease with the same token', /strictly equal/],

@@ -13,6 +13,7 @@ import type {
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../src/contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
+import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { Flaw } from './flaws.ts'
 
 interface Holder {
@@ -85,32 +86,46 @@ export class Server {
     return { held: false, retryAfter, ahead, kept, holder: holder && this.#recordOf(holder) }
   }
 
-  acquireSome({ claims, want, gate }: Selection, deadline: number): SomeGranted | NoneGranted {
+  acquireSome(selection: Selection, deadline: number): SomeGranted | NoneGranted {
     const now = performance.now()
-    const guard = this.#at(gate)
-    const isGated = guard.holder !== undefined || guard.queue.length > 0
-    if (isGated && !this.#is('selection ignores the gate')) return { held: false, isGated, free: 0 }
+    const { claims, gate } = selection
+    const guard = this.#at(gate.name)
+    const isAway = guard.holder !== undefined && guard.holder.claim.id !== gate.id
     const isFree = ({ name: text, id }: Claim): boolean => {
       const { holder, freeSince, queue } = this.#at(text)
       if ((this.#withdrawn.get(id) ?? 0) > now && !this.#is('selection of withdrawn claims')) return false
-      const ahead = this.#is('selection overtakes') ? 0 : queue.length
+      const place = queue.findIndex(({ claim }) => claim.id === id)
+      const ahead = this.#is('selection overtakes') ? 0 : place < 0 ? queue.length : place
       return holder ? holder.claim.id === id : mayTake(now, freeSince, ahead)
     }
-    const free = claims.filter(isFree)
-    if (free.length < want && !this.#is('selection of too few')) {
-      const holder = claims.map(({ name }) => this.#at(name).holder).find(found => found !== undefined)
-      return { held: false, isGated: false, free: free.length, holder: holder && this.#recordOf(holder) }
+    const names: Names = {
+      acquire: claim => {
+        const isOther = claim.queue && claim.name !== claims[0]?.name && claim.name !== gate.name
+        if (isOther && this.#is('selection waits for one name')) return this.acquire({ ...claim, queue: false }, deadline)
+        if (this.#is('selection of withdrawn claims')) this.#withdrawn.delete(claim.id)
+        if (this.#is('selection overtakes')) this.#at(claim.name).queue = []
+        return this.acquire(claim, deadline)
+      },
+      leave: claim => {
+        if (isAway && this.#is('selection waits on without the gate')) return
+        if (this.#is('selection ends what it holds')) this.release(claim)
+        else if (isAway || !this.#is('selection waits on')) this.#leave(claim)
+      },
+      holds: ({ name, id }) => !this.#is('selection ends what it holds') && this.#at(name).holder?.claim.id === id,
+      release: claim => void (this.#is('selection keeps the gate') || this.release(claim)),
+      isFree,
+      isUnused: name => {
+        const { holder, queue } = this.#at(name)
+        return this.#is('selection ignores the gate') || (!holder && queue.length === 0)
+      },
+      holder: name => {
+        const { holder } = this.#at(name)
+        return holder && this.#recordOf(holder)
+      },
     }
-    const taken = free.slice(0, want)
-    for (const claim of taken) {
-      if (this.#is('selection of withdrawn claims')) this.#withdrawn.delete(claim.id)
-      if (this.#is('selection overtakes')) this.#at(claim.name).queue = []
-    }
-    const grantOf = (claim: Claim): Grant | undefined => {
-      const answer = taken.includes(claim) ? this.acquire(claim, deadline) : undefined
-      return answer?.held ? answer : undefined
-    }
-    return { held: true, grants: claims.map(grantOf) }
+    const most = this.#is('selection of too few') ? claims.filter(isFree).length : selection.want
+    const want = Math.min(most, selection.want)
+    return select(names, { ...selection, want })
   }
 
   renew(claim: Claim, deadline: number): Grant | undefined {
@@ -135,21 +150,21 @@ export class Server {
     return true
   }
 
-  release({ name: text, id }: ClaimKey): 'released' | 'gone' {
+  release(key: ClaimKey): 'released' | 'gone' {
+    const { name: text, id } = key
     const name = this.#at(text)
-    const isHolder = name.holder !== undefined && (name.holder.claim.id === id || this.#is('release by name'))
-    const length = name.queue.length
-    name.queue = name.queue.filter(({ claim }) => claim.id !== id)
-    if (isHolder) this.#released.add(id)
-    if (isHolder) this.#free(name, text)
-    else if (name.queue.length === length) {
-      if (this.#is('one tombstone a name')) this.#forgetWithdrawn(text)
-      this.#withdrawnOf.set(id, text)
-      if (this.#is('no tombstone after a release') && this.#released.has(id)) return 'gone'
-      this.#withdrawn.set(id, performance.now() + (this.#is('tombstone of one second') ? 1_000 : LONGEST_REQUEST))
-      return 'gone'
-    } else if (!name.holder) this.#wakeHead(name)
-    return 'released'
+    if (name.holder !== undefined && (name.holder.claim.id === id || this.#is('release by name'))) {
+      this.#released.add(id)
+      name.queue = name.queue.filter(({ claim }) => claim.id !== id)
+      this.#free(name, text)
+      return 'released'
+    }
+    if (this.#leave(key)) return 'released'
+    if (this.#is('one tombstone a name')) this.#forgetWithdrawn(text)
+    this.#withdrawnOf.set(id, text)
+    if (this.#is('no tombstone after a release') && this.#released.has(id)) return 'gone'
+    this.#withdrawn.set(id, performance.now() + (this.#is('tombstone of one second') ? 1_000 : LONGEST_REQUEST))
+    return 'gone'
   }
 
   break(text: string, deadline: number): bigint | undefined {
@@ -207,6 +222,16 @@ export class Server {
   async freed(text: string): Promise<void> {
     while (this.#is('acquire waits for the name') && this.#at(text).holder)
       await new Promise(resolve => setTimeout(resolve, 10).unref())
+  }
+
+  /** False: the claim did not wait. */
+  #leave({ name: text, id }: ClaimKey): boolean {
+    const name = this.#at(text)
+    const { length } = name.queue
+    name.queue = name.queue.filter(({ claim }) => claim.id !== id)
+    const waited = name.queue.length < length
+    if (waited && !name.holder) this.#wakeHead(name)
+    return waited
   }
 
   #is(flaw: Flaw): boolean {

@@ -109,7 +109,7 @@ class Wired implements Store {
   }
 
   acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
-    const limit = requestLimit(selection.claims[0]?.ttl ?? 0)
+    const limit = requestLimit(selection.gate.ttl)
     return this.#send(signal, limit, (server, deadline) => server.acquireSome(selection, deadline))
   }
 

@@ -12,7 +12,7 @@ import type { HeldLease } from '../held-lease.ts'
 import type { Renewer, RenewerOptions } from '../renewer.ts'
 import { SharedDisruptions, shareStatistics } from './disruptions.ts'
 import { Liveness, Proof } from './liveness.ts'
-import { type Command, leaseError, type Notification, type WorkerInput } from './messages.ts'
+import { type Command, idOf, leaseError, type Notification, type WorkerInput } from './messages.ts'
 import { ThreadRenewals, type WorkerLink } from './thread-renewals.ts'
 
 /** Milliseconds that a worker may take to start. It usually takes 30 to 150. */
@@ -62,7 +62,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
 
   hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease {
     const renewals = new ThreadRenewals(this, core, claim, acquired, options)
-    this.#renewals.set(claim.id, renewals)
+    this.#renewals.set(idOf(claim), renewals)
     this.#proof.keep(options.livenessLimit ?? claim.ttl)
     if (!this.#worker) this.#handOver(ended())
     return renewals.lease

@@ -6,7 +6,7 @@ import { RenewalStatistics } from '../advice/renewal-statistics.ts'
 import { SharedDisruptions, type SharedStatistics, shareStatistics } from './disruptions.ts'
 import { Liveness } from './liveness.ts'
 import { ManagedLeases } from './managed-leases.ts'
-import type { Command, Notification } from './messages.ts'
+import { type Command, idOf, type Notification } from './messages.ts'
 import { SharedTerm } from './term.ts'
 import { ThreadStatistics } from './thread-statistics.ts'
 import type { Timestamp } from './timestamp.ts'
@@ -15,6 +15,7 @@ const TTL = 60_000
 const MARGIN = 602
 const GONE = Number.NEGATIVE_INFINITY
 const claim: Claim = { name: 'a', id: 'a1', owner: 'main', ttl: TTL, note: '', queue: false }
+const id = idOf(claim)
 
 const open: ManagedLeases[] = []
 afterEach(() => {
@@ -93,13 +94,13 @@ test('it renews, writes what remains, and notifies subscribers', async () => {
   expect(store.count('renew')).toBe(3)
   expect(term.read()).toBe(TTL - MARGIN - (TTL - 17_500 - 2 * 20_000))
   expect(notifications.map(({ kind }) => kind)).toEqual(['renewed', 'renewed', 'renewed'])
-  expect(notifications[0]).toMatchObject({ id: 'a1', latency: 0, margin: TTL - MARGIN - 17_500 })
+  expect(notifications[0]).toMatchObject({ id, latency: 0, margin: TTL - MARGIN - 17_500 })
   expect(store.calls).toEqual(['renew', 'renew', 'renew'])
 })
 
 test('it renews with the latest note of the main thread, for a store that restores it', async () => {
   const { live, store, execute } = await thread()
-  await execute({ kind: 'annotated', id: 'a1', note: 'new' })
+  await execute({ kind: 'annotated', id, note: 'new' })
   await live(TTL / 2)
   expect(store.claim?.note).toBe('new')
   await execute({ kind: 'annotated', id: 'unknown', note: 'of one that was stopped' })
@@ -121,11 +122,11 @@ test('a blocked main thread loses its lease within its limit and the ttl, perman
   const { term, live, notifications, store, clock } = await thread({ livenessLimit: 30_000 })
   await clock.advance(30_000 + TTL - MARGIN)
   expect(store.count('renew')).toBe(1)
-  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id })
   await live(2 * TTL)
   expect(store.count('renew')).toBe(1)
   term.read()
-  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id })
 })
 
 test('a broken lease is reported as gone', async () => {
@@ -133,7 +134,7 @@ test('a broken lease is reported as gone', async () => {
   await other.break('a')
   await live(18_000)
   expect(term.read()).toBe(GONE)
-  expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
+  expect(notifications).toEqual([{ kind: 'over', id }])
 })
 
 test('a store that fails is retried until the deadline, and each failure is reported', async () => {
@@ -145,7 +146,7 @@ test('a store that fails is retried until the deadline, and each failure is repo
   expect(count).toBeGreaterThan(2)
   expect(notifications.map(({ kind }) => kind)).toEqual(Array(count).fill('failed'))
   await live(TTL)
-  expect(notifications.at(-1)).toEqual({ kind: 'over', id: 'a1' })
+  expect(notifications.at(-1)).toEqual({ kind: 'over', id })
   const remaining = term.read()
   expect(remaining).toBeLessThan(TTL - MARGIN - 17_500)
 })
@@ -160,13 +161,13 @@ test('a stop is confirmed when no renewal is in flight, and none follows', async
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id: 'a1' })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
   await clock.advance(0)
   await stopped
-  expect(notifications).toEqual([{ kind: 'stopped', id: 'a1', unsettled: false }])
+  expect(notifications).toEqual([{ kind: 'stopped', id, unsettled: false }])
   await live(2 * TTL)
   expect(store.count('renew')).toBe(1)
   expect(store.count('release')).toBe(0)
@@ -179,10 +180,10 @@ test('a stop reports whether a renewal was unanswered', async () => {
   const { live, notifications, store, execute, clock } = await thread()
   store.rule('renew', unanswered)
   await live(18_000)
-  const stopped = execute({ kind: 'stop', id: 'a1' })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(5_000)
   await stopped
-  expect(notifications.at(-1)).toEqual({ kind: 'stopped', id: 'a1', unsettled: true })
+  expect(notifications.at(-1)).toEqual({ kind: 'stopped', id, unsettled: true })
 })
 
 test('the stop of a stopped or unknown lease is confirmed as well', async () => {
@@ -195,7 +196,7 @@ test('a shorter ttl counts from before its request', async () => {
   const { term, notifications, store, execute, clock } = await thread()
   term.read()
   store.holdRequests('renew')
-  const extended = execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
+  const extended = execute({ kind: 'extend', id, ttl: 6_000, call: 1 })
   await clock.advance(0)
   expect(term.read()).toBe(6_000 - 62)
   await clock.advance(5_000)
@@ -207,7 +208,7 @@ test('an extension waits for the renewal in flight, so that its own ttl counts',
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
-  const extended = execute({ kind: 'extend', id: 'a1', ttl: 20_000, call: 1 })
+  const extended = execute({ kind: 'extend', id, ttl: 20_000, call: 1 })
   await clock.advance(1_000)
   expect(store.count('renew')).toBe(1)
   answer()
@@ -222,8 +223,8 @@ test('an extension waits for the renewal in flight, so that its own ttl counts',
 test('a stop waits for the extension in flight, which is answered', async () => {
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
-  const extended = execute({ kind: 'extend', id: 'a1', ttl: TTL, call: 7 })
-  const stopped = execute({ kind: 'stop', id: 'a1' })
+  const extended = execute({ kind: 'extend', id, ttl: TTL, call: 7 })
+  const stopped = execute({ kind: 'stop', id })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
   answer()
@@ -231,7 +232,7 @@ test('a stop waits for the extension in flight, which is answered', async () => 
   await Promise.all([extended, stopped])
   expect(notifications).toEqual([
     { kind: 'extended', call: 7, error: undefined },
-    { kind: 'stopped', id: 'a1', unsettled: false },
+    { kind: 'stopped', id, unsettled: false },
   ])
 })
 
@@ -239,7 +240,7 @@ test('a loss that the store reports can be read at once', async () => {
   const { term, notifications, store } = await thread()
   store.notifyLoss.get('a1')?.()
   expect(term.read()).toBe(GONE)
-  expect(notifications).toEqual([{ kind: 'over', id: 'a1' }])
+  expect(notifications).toEqual([{ kind: 'over', id }])
 })
 
 test('its renewals count in the advice of the main thread at once', async () => {
@@ -282,16 +283,16 @@ test('a renewal that was not sent because the main thread was blocked is no fail
 
 test('only a renewal that takes a tenth of the ttl or longer is reported as slow', async () => {
   const { notifications, store, execute, clock } = await thread()
-  await execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: 1 })
+  await execute({ kind: 'extend', id, ttl: 6_000, call: 1 })
   for (const latency of [590, 610]) {
     store.rule('renew', async forward => {
       const grant = await forward()
       await new Promise<void>(resolve => clock.after(latency, resolve))
       return grant
     })
-    const extended = execute({ kind: 'extend', id: 'a1', ttl: 6_000, call: latency })
+    const extended = execute({ kind: 'extend', id, ttl: 6_000, call: latency })
     await clock.advance(latency)
     await extended
   }
-  expect(notifications.filter(({ kind }) => kind === 'slow')).toEqual([{ kind: 'slow', id: 'a1' }])
+  expect(notifications.filter(({ kind }) => kind === 'slow')).toEqual([{ kind: 'slow', id }])
 })

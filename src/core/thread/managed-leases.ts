@@ -10,7 +10,7 @@ import type { CoreEnvironment, LeaseCore } from '../core.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
 import type { Liveness } from './liveness.ts'
-import { type Command, type Notification, plainError } from './messages.ts'
+import { type Command, idOf, type Notification, plainError } from './messages.ts'
 import { SharedTerm } from './term.ts'
 import type { ThreadStatistics } from './thread-statistics.ts'
 import { timestampNow } from './timestamp.ts'
@@ -116,7 +116,7 @@ export class ManagedLeases {
       unanswered: 0,
       extending: undefined,
     }
-    this.#byId.set(claim.id, managed)
+    this.#byId.set(idOf(claim), managed)
     this.#byLease.set(lease.handle, managed)
   }
 
@@ -150,14 +150,14 @@ export class ManagedLeases {
       release: async () => 'released',
       onLoss: (key, lost) =>
         store.onLoss?.(key, () => {
-          this.#byId.get(key.id)?.term.end()
+          this.#byId.get(idOf(key))?.term.end()
           lost()
         }) ?? (() => {}),
     }
   }
 
   async #renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const managed = this.#byId.get(claim.id)
+    const managed = this.#byId.get(idOf(claim))
     if (!managed) throw new LeaseError('CLOSED', 'the lease was released')
     this.#assertWanted(managed, claim.ttl)
     managed.term.write(() => managed.lease.remaining) // a shorter ttl counts before its request is sent
@@ -183,7 +183,7 @@ export class ManagedLeases {
     this.#statistics.answered(lease, sent, now)
     const managed = this.#byLease.get(lease)
     if (managed && isSlow(lease, now - sent) && this.#liveness.isSubscribed('ttl_too_short'))
-      this.#notify({ kind: 'slow', id: managed.claim.id })
+      this.#notify({ kind: 'slow', id: idOf(managed.claim) })
   }
 
   /** A renewal that was not sent, because the main thread was blocked, says nothing about the store. */
@@ -194,7 +194,7 @@ export class ManagedLeases {
 
   #onLost({ lease }: LeaseEvents['lease_lost']): void {
     const managed = this.#byLease.get(lease)
-    if (managed) this.#notify({ kind: 'over', id: managed.claim.id })
+    if (managed) this.#notify({ kind: 'over', id: idOf(managed.claim) })
   }
 
   #onRenewed({ lease, latency, margin: left }: LeaseEvents['heartbeat']): void {
@@ -202,12 +202,12 @@ export class ManagedLeases {
     if (!managed) return
     managed.term.write(() => lease.remaining)
     if (managed.extending || !this.#liveness.isSubscribed('heartbeat')) return
-    this.#notify({ kind: 'renewed', id: managed.claim.id, latency, margin: left })
+    this.#notify({ kind: 'renewed', id: idOf(managed.claim), latency, margin: left })
   }
 
   #onFailed({ lease, error }: LeaseEvents['heartbeat_failed']): void {
     const managed = this.#byLease.get(lease)
     if (!managed || managed.extending || !this.#liveness.isSubscribed('heartbeat_failed')) return
-    this.#notify({ kind: 'failed', id: managed.claim.id, error: plainError(error) })
+    this.#notify({ kind: 'failed', id: idOf(managed.claim), error: plainError(error) })
   }
 }

@@ -1,6 +1,6 @@
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { LeaseEvents } from '../../contract/lease-events.ts'
-import type { Claim } from '../../contract/store.ts'
+import type { Claim, ClaimKey } from '../../contract/store.ts'
 import type { SharedStatistics } from './disruptions.ts'
 
 /** The data that a worker is started with. */
@@ -12,7 +12,12 @@ export interface WorkerInput {
   readonly statistics: SharedStatistics
 }
 
-/** From the main thread to the worker. `id`: of the claim. */
+/** What both threads call a lease. The slots of one permit have the same id. */
+export function idOf({ name, id }: ClaimKey): string {
+  return id + name
+}
+
+/** From the main thread to the worker. `id`: see `idOf`. */
 export type Command =
   | {
       readonly kind: 'hold'

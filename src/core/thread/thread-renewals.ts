@@ -9,7 +9,7 @@ import type { Renewable } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
 import type { RenewerOptions } from '../renewer.ts'
 import { SharedDeadline } from './deadline.ts'
-import { type Command, leaseError, type Notification } from './messages.ts'
+import { type Command, idOf, leaseError, type Notification } from './messages.ts'
 import { SharedTerm } from './term.ts'
 
 /** The worker, as the renewals of one lease see it. */
@@ -95,7 +95,7 @@ export class ThreadRenewals {
         renew: (claim, signal) => (deadline.isShared ? this.#extend(claim.ttl, signal) : store.renew(claim, signal)),
         annotate: async (claim, signal) => {
           const isHeld = await store.annotate(claim, signal)
-          if (isHeld && deadline.isShared) this.#worker.send({ kind: 'annotated', id: claim.id, note: claim.note })
+          if (isHeld && deadline.isShared) this.#worker.send({ kind: 'annotated', id: idOf(claim), note: claim.note })
           return isHeld
         },
         release: (key, signal) => store.release(key, signal),
@@ -121,7 +121,7 @@ export class ThreadRenewals {
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
-    const error = await this.#worker.extend(this.#claim.id, ttl, signal)
+    const error = await this.#worker.extend(idOf(this.#claim), ttl, signal)
     if (error?.code === 'LEASE_LOST') return undefined
     if (error) throw error
     return { held: true, token: this.#token, ttl }
@@ -131,7 +131,7 @@ export class ThreadRenewals {
     this.#deadline.detach()
     const stopped = new Promise<boolean>(resolve => {
       this.#onStopped = resolve
-      if (!this.#worker.send({ kind: 'stop', id: this.#claim.id })) resolve(true)
+      if (!this.#worker.send({ kind: 'stop', id: idOf(this.#claim) })) resolve(true)
     })
     // The worker may need this long to give up a renewal.
     const limit = Math.max(requestLimit(this.lease.ttl), LAST_REQUEST)

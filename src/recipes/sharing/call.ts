@@ -68,10 +68,10 @@ export class Call {
     const giveUpAt = this.#started + wait
     if (core.store.acquireSome) {
       const shortcut = new Shortcut(this.#host, this.#demand, this.#terms, renewer)
-      const permit = await shortcut.run(wait, cancel)
+      const permit = await shortcut.run(cancel)
       this.#requests += shortcut.requests
       this.#last = shortcut
-      if (permit || (shortcut.isFull && wait === 0)) return permit
+      if (permit || shortcut.waits || (shortcut.isFull && wait === 0)) return permit
     }
     for (;;) {
       const attempt = new Attempt(this.#host, this.#demand, this.#terms, renewer)

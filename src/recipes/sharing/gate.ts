@@ -2,13 +2,14 @@ import { LeaseError } from '../../contract/errors.ts'
 import { backoff, Cancel, pause } from '../../contract/request.ts'
 import { gateName } from '../../contract/reserved.ts'
 import type { Busy } from '../../contract/store.ts'
+import type { Core } from '../../core/core.ts'
 import { Part, type PartsOf } from './part.ts'
 
 /** The longest ttl of a gate in milliseconds: a holder that died blocks the name for as long. */
 const LONGEST_TTL = 5_000
 
 /** The note of a gate whose holder waits for slots. A try need not ask for it again. */
-const WAITS = 'waits for a slot'
+export const WAITS = 'waits for a slot'
 
 /** Milliseconds for which a try asks again while the holder of the gate only passes. */
 const PATIENCE = 500
@@ -29,11 +30,10 @@ export class Gate {
 
   /** `ttl`: of the slots. */
   constructor(of: PartsOf, name: string, ttl: number) {
-    const shortest = of.core.store.guarantees?.shortestTtl ?? 0
     this.#of = { ...of, renewer: undefined, note: '' }
     this.#name = gateName(name)
     this.#slotTtl = ttl
-    this.#ttl = Math.max(Math.min(ttl, LONGEST_TTL), shortest)
+    this.#ttl = gateTtl(of.core, ttl)
   }
 
   get requests(): number {
@@ -95,6 +95,11 @@ export class Gate {
   async leave(reason: unknown): Promise<void> {
     await this.#part?.withdraw(reason)
   }
+}
+
+/** The ttl of a gate, for slots of this ttl. */
+export function gateTtl({ store }: Core, ttl: number): number {
+  return Math.max(Math.min(ttl, LONGEST_TTL), store.guarantees?.shortestTtl ?? 0)
 }
 
 /** Will the gate certainly not become free soon? */

@@ -10,7 +10,7 @@ import type { Renewer, RenewerOptions } from '../../core/renewer.ts'
 import { withdraw } from '../../core/withdraw.ts'
 
 /** Two permits in one process are not a deadlock, so waits for a part are not searched for leases of these locks. */
-const NONE: List<ListedLease> = new List()
+export const NONE: List<ListedLease> = new List()
 
 /** What the parts of one call have in common. */
 export interface PartsOf {

@@ -32,26 +32,68 @@ test('a try that finds too few free slots ends after one request, and the error 
   expect(store.calls).toEqual(['acquireSome', 'acquireSome'])
 })
 
-test('a call that must wait goes through the gate', async () => {
-  const { locks, other, store, clock } = staged()
-  const held = await other.semaphore('api', { limit: 1 }).acquire()
-  const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire())
+test('a call that must wait holds the gate and waits for every slot, by the same request', async () => {
+  const { locks, other, store, server, clock } = staged()
+  const semaphore = other.semaphore('api', { limit: 2 })
+  const held = [await semaphore.acquire(), await semaphore.acquire()]
+  const waiting = follow(locks.semaphore('api', { limit: 2 }).acquire())
   await clock.advance(100)
   expect(waiting.settled).toBe(false)
-  expect(store.count('acquire')).toBeGreaterThan(1)
+  const records = await look(server, { prefix: 'api' })
+  expect(records.map(({ name, state }) => [name, state])).toEqual([
+    ['api', 'held'],
+    ['api', 'waiting'],
+    ['api\u241f1', 'held'],
+    ['api\u241f1', 'waiting'],
+    ['api\u241fgate', 'held'],
+  ])
+  await held[1]?.release()
+  await clock.advance(0)
+  expect(waiting.value).toMatchObject({ slot: 1 })
+  expect((await look(server, { prefix: 'api' })).map(({ name }) => name)).toEqual(['api', 'api\u241f1'])
+  expect(store.count('acquire')).toBe(0)
+})
+
+test('a call that waits keeps the gate for longer than its ttl', async () => {
+  const { locks, other, store, server, clock } = staged()
+  const held = await other.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 })
+  const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire())
+  await clock.advance(100)
+  const [, , gate] = await look(server, { prefix: 'api' })
+  await clock.advance(10_000)
+  expect((await look(server, { prefix: 'api' }))[2]?.token).toBe(gate?.token)
+  expect(store.count('acquireSome')).toBeLessThan(50)
   await held.release()
   await clock.advance(0)
   expect(waiting.value).toMatchObject({ slot: 0 })
 })
 
-test('does not ask for slots that a permit of the same locks holds', async () => {
+test('a call whose gate is broken waits at the gate again, and for no slot', async () => {
+  const { locks, other, server, clock } = staged()
+  const held = await other.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 })
+  const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire())
+  await clock.advance(100)
+  await server.break('api\u241fgate', 'test', AbortSignal.timeout(1_000))
+  const next = follow(other.semaphore('api', { limit: 1 }).acquire())
+  await clock.advance(1_000)
+  const records = await look(server, { prefix: 'api' })
+  expect(records.filter(({ name, state }) => name === 'api' && state === 'waiting')).toHaveLength(1)
+  await held.release()
+  await clock.advance(0)
+  const first = [waiting, next].find(({ settled }) => settled)
+  await first?.value?.release()
+  await clock.advance(1_000)
+  expect([waiting, next].map(({ value }) => value?.slot)).toEqual([0, 0])
+})
+
+test('a try does not ask for slots that a permit of the same locks holds', async () => {
   const { locks, store } = staged()
   const semaphore = locks.semaphore('api', { limit: 3 })
-  const first = await semaphore.acquire()
-  await semaphore.acquire()
+  const first = await semaphore.tryAcquire()
+  await semaphore.tryAcquire()
   expect(store.selection?.claims.map(({ name }) => name)).toEqual(['api\u241f1', 'api\u241f2'])
-  await first.release()
-  expect(await semaphore.acquire()).toMatchObject({ slot: 0 })
+  await first?.release()
+  expect(await semaphore.tryAcquire()).toMatchObject({ slot: 0 })
 })
 
 test('calls at the same moment ask for different slots first', async () => {
@@ -63,16 +105,30 @@ test('calls at the same moment ask for different slots first', async () => {
 })
 
 describe('an answer that does not come', () => {
-  test('a call goes on at the gate, and what was granted is withdrawn', async () => {
+  test('a call for one slot asks again, and gets what was granted', async () => {
     const { locks, store, clock, server } = staged()
     store.rule('acquireSome', unanswered)
     const acquiring = follow(locks.semaphore('api', { limit: 2 }).acquire())
+    await clock.advance(400)
+    store.restore('acquireSome')
+    await clock.advance(600)
+    const { token } = (await look(server, { prefix: 'api' }))[0] ?? {}
+    expect(acquiring.value).toMatchObject({ name: 'api', token })
+    expect(await acquiring.value?.release()).toBe('released')
+    await clock.advance(1_000)
+    expect(await look(server, { prefix: '' })).toEqual([])
+  })
+
+  test('a call for several goes on at the gate, and what was granted is withdrawn', async () => {
+    const { locks, store, clock, server } = staged()
+    store.rule('acquireSome', unanswered)
+    const acquiring = follow(locks.semaphore('api', { limit: 4 }).acquire({ permits: 2 }))
     await clock.advance(1_000)
     expect(acquiring.value).toMatchObject({ name: 'api' })
     const records = await look(server, { prefix: 'api' })
-    expect(records.map(({ state, token }) => ({ state, token }))).toEqual([
-      { state: 'held', token: acquiring.value?.token },
-    ])
+    expect(records.map(({ state, token }) => ({ state, token }))).toEqual(
+      acquiring.value?.slots.map(({ token }) => ({ state: 'held', token })),
+    )
   })
 
   test('a try rejects, and leaves nothing behind', async () => {
@@ -123,7 +179,9 @@ test('a store that refuses the connection is asked again, and a try rejects', as
   store.rule('acquireSome', refused)
   await expect(locks.semaphore('api', { limit: 1 }).tryAcquire()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   const acquiring = follow(locks.semaphore('api', { limit: 1 }).acquire())
-  await clock.advance(0)
+  await clock.advance(100)
+  store.restore('acquireSome')
+  await clock.advance(1_000)
   expect(acquiring.value).toMatchObject({ slot: 0 })
 })
 

@@ -14,6 +14,7 @@ import type {
 } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { select } from '../shared/selection.ts'
 import { guarantees } from './guarantees.ts'
 
 interface Holding {
@@ -52,39 +53,30 @@ export class MemoryStore implements Store {
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     signal.throwIfAborted()
-    const now = this.#clock.now()
-    if (this.#tombstones.has(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
-    const entry = this.#entry(claim.name, now)
-    const holding = entry.holding
-    let ahead = entry.queue.findIndex(place => place.claim.id === claim.id)
-    if (ahead < 0) ahead = entry.queue.length
-    if (holding ? holding.claim.id === claim.id : mayTake(now, entry.freeSince, ahead)) return this.#grant(claim, now)
-    if (claim.queue) entry.queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
-    const freeAt = holding ? holding.expires : entry.freeSince
-    return {
-      held: false,
-      retryAfter: askAgainAfter(now, freeAt, ahead, claim.ttl, claim.queue),
-      ahead,
-      holder: holding && holderRecord(holding, now),
-    }
+    return this.#acquire(claim, this.#clock.now())
   }
 
-  async acquireSome({ claims, want, gate }: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+  async acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     signal.throwIfAborted()
     const now = this.#clock.now()
-    const { holding, queue } = this.#entry(gate, now)
-    if (holding || queue.length > 0) return { held: false, isGated: true, free: 0 }
-    const isFree = ({ name, id }: Claim): boolean => {
-      const entry = this.#entry(name, now)
-      return entry.holding ? entry.holding.claim.id === id : mayTake(now, entry.freeSince, entry.queue.length)
-    }
-    const free = claims.filter(claim => !this.#tombstones.has(claim.id) && isFree(claim))
-    if (free.length < want) {
-      const held = claims.map(({ name }) => this.#entry(name, now).holding).find(found => found !== undefined)
-      return { held: false, isGated: false, free: free.length, holder: held && holderRecord(held, now) }
-    }
-    const taken = new Set(free.slice(0, want))
-    return { held: true, grants: claims.map(claim => (taken.has(claim) ? this.#grant(claim, now) : undefined)) }
+    return select(
+      {
+        acquire: claim => this.#acquire(claim, now),
+        holds: claim => this.#entry(claim.name, now).holding?.claim.id === claim.id,
+        leave: claim => void this.#leave(claim, now),
+        release: claim => void this.#end(claim, now),
+        isFree: claim => !this.#tombstones.has(claim.id) && isFree(this.#entry(claim.name, now), claim.id, now),
+        isUnused: name => {
+          const { holding, queue } = this.#entry(name, now)
+          return !holding && queue.length === 0
+        },
+        holder: name => {
+          const { holding } = this.#entry(name, now)
+          return holding && holderRecord(holding, now)
+        },
+      },
+      selection,
+    )
   }
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -104,18 +96,12 @@ export class MemoryStore implements Store {
     return true
   }
 
-  async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+  async release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     signal.throwIfAborted()
     const now = this.#clock.now()
-    const entry = this.#entry(name, now)
-    const length = entry.queue.length
-    entry.queue = entry.queue.filter(place => place.claim.id !== id)
-    if (entry.holding?.claim.id === id) this.#free(entry, now)
-    else if (entry.queue.length === length) {
-      this.#tombstones.set(id, now + LONGEST_REQUEST)
-      return 'gone'
-    } else if (!entry.holding) this.#wakeFirst(entry)
-    return 'released'
+    if (this.#end(key, now) || this.#leave(key, now)) return 'released'
+    this.#tombstones.set(key.id, now + LONGEST_REQUEST)
+    return 'gone'
   }
 
   async watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -164,6 +150,40 @@ export class MemoryStore implements Store {
     return entry
   }
 
+  #acquire(claim: Claim, now: number): Grant | Busy {
+    if (this.#tombstones.has(claim.id)) return { held: false, retryAfter: LONGEST_REQUEST }
+    const entry = this.#entry(claim.name, now)
+    if (isFree(entry, claim.id, now)) return this.#grant(claim, now)
+    const { holding, queue, freeSince } = entry
+    const ahead = placeOf(entry, claim.id)
+    if (claim.queue) queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
+    const freeAt = holding ? holding.expires : freeSince
+    return {
+      held: false,
+      retryAfter: askAgainAfter(now, freeAt, ahead, claim.ttl, claim.queue),
+      ahead,
+      holder: holding && holderRecord(holding, now),
+    }
+  }
+
+  /** False: the claim did not hold. */
+  #end({ name, id }: ClaimKey, now: number): boolean {
+    const entry = this.#entry(name, now)
+    const held = entry.holding?.claim.id === id
+    if (held) this.#free(entry, now)
+    return held
+  }
+
+  /** False: the claim did not wait. */
+  #leave({ name, id }: ClaimKey, now: number): boolean {
+    const entry = this.#entry(name, now)
+    const { length } = entry.queue
+    entry.queue = entry.queue.filter(place => place.claim.id !== id)
+    const waited = entry.queue.length < length
+    if (waited && !entry.holding) this.#wakeFirst(entry)
+    return waited
+  }
+
   /** Of a claim that holds its name, or that may take it. */
   #grant(claim: Claim, now: number): Grant {
     const entry = this.#entry(claim.name, now)
@@ -209,6 +229,17 @@ export class MemoryStore implements Store {
     }
     this.#sweepAbove = Math.max(1_000, 2 * (this.#entries.size + this.#tombstones.size))
   }
+}
+
+/** The position of the claim in the queue, or the one that it would get. */
+function placeOf({ queue }: Entry, id: string): number {
+  const place = queue.findIndex(({ claim }) => claim.id === id)
+  return place < 0 ? queue.length : place
+}
+
+/** Does the claim hold the name, or may it take it? */
+function isFree(entry: Entry, id: string, now: number): boolean {
+  return entry.holding ? entry.holding.claim.id === id : mayTake(now, entry.freeSince, placeOf(entry, id))
 }
 
 function renewed(entry: Entry, { claim, token }: Holding, ttl: number, now: number): Grant {

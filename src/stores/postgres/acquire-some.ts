@@ -3,16 +3,48 @@ import type { Names } from './names.ts'
 import { BEGIN, FORGETFUL, ms, NOW, SETTINGS, since } from './sql.ts'
 
 /**
- * In: `[{i, name, id, owner, note, ttl, queue, until}]`, the gate, and how many are wanted; out: `[time, answer]`. The
- * answer is `late`, `gated`, `few` with how many are free and a holder, or `held` with `[i, token] …`.
+ * In: `[{i, name, id, owner, note, ttl, queue, until}]`, the same for the gate, how many are wanted, and a channel; out:
+ * `[time, answer]`. The answer is `late`, `gated`, `few` with how many are free and a holder, or `held` with `[i, token] …`.
+ * If the gate queues, `gated` and `few` also have the answer of `acquire` about the gate, or about each name.
  */
 export function acquireSome({ lease, line, call }: Names): string {
   const waits = (name: string): string => `w.name = ${name} and not w.gone and w.lapses_at > _now`
+  const columns =
+    'a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
+  const ordersOf = (condition: string, queues: boolean): string => `
+    select json_agg(json_build_object('i', i, 'name', name, 'id', id, 'owner', owner, 'note', note, 'ttl', ttl,
+      'queue', ${queues}, 'until', until) order by i)::text
+    from json_to_recordset(_orders) as ${columns} where ${condition}`
+  const enter = `_answer := ${call('acquire')}(json_build_array(_asked)::text, _channel)::json -> 1 -> 0;`
+  const holder = `
+    select json_build_array(a.i, ${since('l.expires_at')}, l.token::text, l.owner, l.note)
+    from json_to_recordset(_orders) as a(i integer, name text) join ${lease} l on l.name = a.name
+    where l.id is not null and l.expires_at > _now order by a.i limit 1`
+  const leaveAllBut = (name: string): string => `
+    select json_agg(json_build_object('i', place - 1, 'name', name, 'id', id)) into _rest from (
+      select a.name, a.id, row_number() over () as place from (
+        select name, id from json_to_recordset(_orders) as ${columns}
+        union all select _gate, _asked ->> 'id'
+      ) a
+      where a.name <> ${name} and (exists (select from ${line} w where w.name = a.name and w.id = a.id
+          and not w.gone and w.lapses_at > _now)
+        or exists (select from ${lease} l where l.name = a.name and l.id = a.id and l.expires_at > _now))
+    ) others;
+    if _rest is not null then
+      perform ${call('release')}(_rest::text);
+    end if;`
   return `
-create or replace function ${call('acquire_some')}(orders text, _gate text, _want integer) returns text ${SETTINGS}
+create or replace function ${call('acquire_some')}(orders text, gate text, _want integer, _channel text) returns text ${SETTINGS}
 declare
   _orders constant json := orders;
+  _asked constant json := gate;
+  _gate constant text := _asked ->> 'name';
+  _queues constant boolean := _asked ->> 'queue';
+  _commit constant text := current_setting('synchronous_commit');
   ${NOW}
+  _open boolean;
+  _answer json;
+  _rest json;
   _free text[];
   _new text[];
   _names text[];
@@ -21,29 +53,36 @@ ${BEGIN}
   if exists (select from json_to_recordset(_orders) as a(until double precision) where a.until < _time) then
     return json_build_array(_time, json_build_array('late'))::text;
   end if;
-  if exists (select from ${lease} where name = _gate and id is not null and expires_at > _now)
-      or exists (select from ${line} w where ${waits('_gate')}) then
-    return json_build_array(_time, json_build_array('gated'))::text;
+  -- Also a copy that comes late: it must not take another name, or end what is held.
+  _open := _want <= (select count(*) from json_to_recordset(_orders) as a(name text, id text)
+    join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now);
+  _open := _open or not exists (select from ${lease} where name = _gate and id is not null and expires_at > _now)
+    and not exists (select from ${line} w where ${waits('_gate')});
+  if not _open then
+    if not _queues then
+      return json_build_array(_time, json_build_array('gated'))::text;
+    end if;
+    ${enter}
+    if _answer ->> 0 <> 'held' then
+      -- If it has lost the gate, it waits for the names no more.
+      ${leaveAllBut('_gate')}
+      return json_build_array(_time, json_build_array('gated', _answer))::text;
+    end if;
   end if;
-  select array_agg(name order by i), array_agg(name order by i) filter (where token is null) into _free, _new from (
-    select a.i, a.name, l.token
+  select array_agg(name order by held desc, i), array_agg(name order by i) filter (where token is null) into _free, _new from (
+    select a.i, a.name, l.token, coalesce(l.id = a.id and l.expires_at > _now, false) as held
     from json_to_recordset(_orders) as a(i integer, name text, id text)
     left join ${lease} l on l.name = a.name
-    where not exists (select from ${line} w where w.name = a.name and w.id = a.id and w.gone and w.lapses_at > _now)
+    left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
+    where not coalesce(p.gone, false)
       and case
         when l.id is not null and l.expires_at > _now then l.id = a.id
         else l.expires_at is null or _now >= least(l.expires_at, _now)
-          + (select count(*) from ${line} w where ${waits('a.name')}) * ${ms(String(TURN))}
+          + (select count(*) from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq)) * ${ms(String(TURN))}
       end
   ) found;
-  if coalesce(cardinality(_free), 0) < _want then
-    return (
-      select json_build_array(_time, json_build_array('few', coalesce(cardinality(_free), 0), (
-        select json_build_array(a.i, ${since('l.expires_at')}, l.token::text, l.owner, l.note)
-        from json_to_recordset(_orders) as a(i integer, name text) join ${lease} l on l.name = a.name
-        where l.id is not null and l.expires_at > _now order by a.i limit 1
-      )))
-    )::text;
+  if coalesce(cardinality(_free), 0) < _want and not _queues then
+    return (select json_build_array(_time, json_build_array('few', coalesce(cardinality(_free), 0), (${holder}))))::text;
   end if;
   -- Others acquire at the same moment: each takes rows that nobody else has locked.
   select array_agg(name) into _names from (
@@ -57,16 +96,32 @@ ${BEGIN}
       select a.i, row_number() over (order by a.i) - 1 as place
       from json_to_recordset(_orders) as a(i integer, name text) where a.name = any (_names)
     ) c
-    join json_array_elements(${call('acquire')}((
-      select json_agg(json_build_object('i', i, 'name', name, 'id', id, 'owner', owner, 'note', note, 'ttl', ttl,
-        'queue', false, 'until', until) order by i)::text
-      from json_to_recordset(_orders)
-        as a(i integer, name text, id text, owner text, note text, ttl integer, until double precision)
-      where a.name = any (_names)
-    ), null)::json -> 1) with ordinality as g(answer, number) on g.number = c.place + 1
+    join json_array_elements(${call('acquire')}((${ordersOf('a.name = any (_names)', false)}), null)::json -> 1) with ordinality as g(answer, number) on g.number = c.place + 1
     where answer ->> 0 = 'held';
   end if;
+  if _queues and _answers is null then
+    if _open then
+      ${enter}
+      if _answer ->> 0 <> 'held' then
+        return json_build_array(_time, json_build_array('gated', _answer))::text;
+      end if;
+      _open := false;
+    end if;
+    _rest := ${call('acquire')}((${ordersOf('true', true)}), _channel)::json -> 1;
+    -- One may have been freed just now.
+    select json_build_array(json_build_array(place - 1, answer -> 1)) into _answers
+    from json_array_elements(_rest) with ordinality as g(answer, place) where answer ->> 0 = 'held' order by place limit 1;
+    if _answers is null then
+      return (select json_build_array(_time, json_build_array('few', 0, (${holder}), _rest)))::text;
+    end if;
+    _names := array(select name from json_to_recordset(_orders) as a(i integer, name text) where i = (_answers -> 0 ->> 0)::integer);
+  end if;
   if coalesce(json_array_length(_answers), 0) = _want then
+    if _queues then
+      ${leaveAllBut('_names[1]')}
+      -- The grant must last, although what it left need not.
+      perform set_config('synchronous_commit', case _commit when 'off' then 'on' else _commit end, true);
+    end if;
     return json_build_array(_time, json_build_array('held', _answers))::text;
   end if;
   ${FORGETFUL}

@@ -1,34 +1,50 @@
 import { LeaseError } from '../../contract/errors.ts'
-import type { Claim, Grant, LeaseRecord, NoneGranted, Selection, SomeGranted } from '../../contract/store.ts'
+import type { Busy, Claim, Grant, LeaseRecord, NoneGranted, Selection, SomeGranted } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
 import type { Connections } from '../shared/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import { stateOf } from './failure.ts'
 import type { Names } from './names.ts'
+import type { Answer as Acquired } from './requests.ts'
 
 /** SQLSTATE if others acquired a part of what was selected. All of it was rolled back. */
 const CONFLICT = '40001'
 
 /** What the function answers; see `acquireSome`. */
 type Answer =
-  | readonly ['late' | 'gated']
-  | readonly ['few', free: number, holder: readonly [index: number, ...Holder] | null]
+  | readonly ['late']
+  | readonly ['gated', gate?: Acquired]
+  | readonly ['few', free: number, holder: readonly [index: number, ...Holder] | null, names?: readonly Acquired[]]
   | readonly ['held', tokens: readonly (readonly [index: number, token: string])[]]
 type Holder = [remaining: number, token: string, owner: string, note: string]
 
-/** Acquires some of several names in one statement. Rejects with a `LeaseError`. */
+/** When a claim that was answered so asks again. */
+type WaitOf = (claim: Claim, answer: Acquired) => Omit<Busy, 'held' | 'holder'>
+
+/** Acquires some of several names in one statement. Without a `channel` nobody is notified. Rejects with a `LeaseError`. */
 export async function askFor(
   connections: Connections<PostgresConnection>,
   names: Names,
   { claims, want, gate }: Selection,
+  channel: string | undefined,
+  waitOf: WaitOf,
 ): Promise<SomeGranted | NoneGranted> {
-  const until = performance.now() + requestLimit(claims[0]?.ttl ?? 0)
-  const statement = `select ${names.call('acquire_some')}($1, $2, $3::integer), $0`
+  const until = performance.now() + requestLimit(gate.ttl)
+  const statement = `select ${names.call('acquire_some')}($1, $2, $3::integer, ${channel ? '$4' : 'null'}), $0`
   const ask = async (connection: PostgresConnection, sent: number): Promise<Answer> => {
-    const orders = claims.map((claim, i) => ({ i, ...claim, until: connection.clock.at(until) }))
+    const [asked, ...orders] = [gate, ...claims].map((claim, i) => ({
+      i: Math.max(i - 1, 0),
+      ...claim,
+      until: connection.clock.at(until),
+    }))
     let text: unknown
     try {
-      text = await connection.ask(statement, [JSON.stringify(orders), gate, String(want)])
+      text = await connection.ask(statement, [
+        JSON.stringify(orders),
+        JSON.stringify(asked),
+        String(want),
+        ...(channel ? [channel] : []),
+      ])
     } catch (error) {
       if (stateOf(error) === CONFLICT) return ['gated']
       throw error
@@ -39,13 +55,13 @@ export async function askFor(
   }
   for (;;) {
     const answer = await connections.run(ask)
-    if (answer[0] !== 'late') return read(answer, claims)
+    if (answer[0] !== 'late') return read(answer, claims, gate, waitOf)
     if (performance.now() >= until)
       throw new LeaseError('STORE_UNAVAILABLE', 'the request reached PostgreSQL after its limit, and nothing was done')
   }
 }
 
-function read(answer: Answer, claims: readonly Claim[]): SomeGranted | NoneGranted {
+function read(answer: Answer, claims: readonly Claim[], gate: Claim, waitOf: WaitOf): SomeGranted | NoneGranted {
   if (answer[0] === 'held') {
     const tokens = new Map(answer[1])
     const grantOf = ({ ttl }: Claim, index: number): Grant | undefined => {
@@ -54,9 +70,13 @@ function read(answer: Answer, claims: readonly Claim[]): SomeGranted | NoneGrant
     }
     return { held: true, grants: claims.map(grantOf) }
   }
-  if (answer[0] !== 'few') return { held: false, isGated: true, free: 0 }
-  const [, free, found] = answer
-  return { held: false, isGated: false, free, holder: found ? holderOf(found, claims) : undefined }
+  if (answer[0] !== 'few') return { held: false, isGated: true, free: 0, wait: answer[1] && waitOf(gate, answer[1]) }
+  const [, free, found, busy] = answer
+  const holder = found ? holderOf(found, claims) : undefined
+  const waits = busy?.map((each, index) => waitOf({ ...(claims[index] as Claim), queue: true }, each))
+  if (!waits) return { held: false, isGated: false, free, holder }
+  const retryAfter = Math.min(gate.ttl / 3, ...waits.map(wait => wait.retryAfter))
+  return { held: false, isGated: false, free, holder, wait: { retryAfter, listens: waits[0]?.listens } }
 }
 
 function holderOf(

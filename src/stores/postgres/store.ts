@@ -55,6 +55,8 @@ export class PostgresStore implements Store {
   readonly #renewals: Requests
   readonly #notes: Requests
   readonly #releases: Requests
+  /** Only if waiters are notified. */
+  readonly #channel: string | undefined
   readonly #notifications: Notifications | undefined
   #sincePruned = 0
   #prunedTo = ''
@@ -81,6 +83,7 @@ export class PostgresStore implements Store {
     this.#notes = new Requests(connections, (connection, requests) => connection.askInTime(annotate(names), [requests]))
     this.#releases = new Requests(connections, (connection, requests) => connection.ask(release, [requests]))
     if (!direct) return
+    this.#channel = channel
     const notifications = notificationsOf(direct, channel)
     this.#notifications = notifications
     this.watch = ({ id }, wake, signal) => notifications.watch(id, wake, signal)
@@ -103,7 +106,12 @@ export class PostgresStore implements Store {
 
   async acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     signal.throwIfAborted()
-    return askFor(this.#connections, this.#names, selection)
+    const subscription = this.#notifications?.subscription
+    return askFor(this.#connections, this.#names, selection, this.#channel, (claim, answer) =>
+      answer[0] === 'busy'
+        ? this.#busy(claim, answer, this.#notifications?.covers(subscription))
+        : { retryAfter: answer[0] === 'gone' ? LONGEST_REQUEST : LOCKED },
+    )
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {

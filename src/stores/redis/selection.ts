@@ -3,25 +3,32 @@ import { requestLimit } from '../../contract/time.ts'
 import type { Keys } from './keys.ts'
 import { detailsOf, holderOf } from './record.ts'
 import type { ScriptRequest } from './requests.ts'
-import { GONE } from './script.ts'
+import { GONE, LINE } from './script.ts'
 
 /** The request that acquires some of several names. `memory`: milliseconds for which a name keeps its last token. */
 export function selectionRequest(keys: Keys, { claims, want, gate }: Selection, memory: number): ScriptRequest {
   const { ttl = 0, owner = '', note = '' } = claims[0] ?? {}
-  const named = claims.map(({ id, name }) => ({ id, key: keys.lease(name) }))
-  const list = named.map(({ id, key }) => `${id}${key}\n`).join('')
+  const { id, queue } = gate
+  const names = claims.map(({ name }) => keys.lease(name))
+  const list = `${names.join('\n')}\n${detailsOf({ owner, note })}`
   return {
     verb: 'acquireSome',
-    key: keys.lease(gate),
-    id: '-',
-    parameters: `${ttl} ${ttl + memory} 0 ${want}\n${list}${detailsOf({ owner, note })}`,
-    others: [...named.map(({ key }) => key), ...named.map(({ id, key }) => key + GONE + id)],
-    limit: requestLimit(ttl),
+    key: keys.lease(gate.name),
+    id,
+    parameters: `${ttl} ${ttl + memory} ${queue ? 1 : 0} ${want} ${gate.ttl} ${detailsOf(gate)}\n${list}`,
+    others: names.flatMap(name => [name, name + GONE + id, ...(queue ? LINE.map(suffix => name + suffix) : [])]),
+    limit: requestLimit(gate.ttl),
   }
 }
 
-/** Reads `+token token …`, or `-gated free index remaining token details`. */
-export function readSelection(answer: string, claims: readonly Claim[]): SomeGranted | NoneGranted {
+/** If it waits: since when the name of the gate, or the first of the names, is free, or when it will be. */
+interface Waits {
+  readonly freeAt: number
+  readonly ahead: number
+}
+
+/** Reads `+token token …`, or `-gated free freeAt ahead index remaining token details`. */
+export function readSelection(answer: string, claims: readonly Claim[]): SomeGranted | (NoneGranted & Waits) {
   const [first = '', ...words] = answer.slice(1).split(' ')
   if (answer.startsWith('+')) {
     const tokens = [first, ...words]
@@ -31,8 +38,9 @@ export function readSelection(answer: string, claims: readonly Claim[]): SomeGra
     })
     return { held: true, grants }
   }
-  const [free = '', index, remaining, ...lease] = words
-  const name = claims[Number(index) - 1]?.name
+  const isGated = first === '1'
+  const [free, freeAt, ahead, index, remaining, ...lease] = words
+  const name = isGated ? undefined : claims[Number(index) - 1]?.name
   const holder = name === undefined ? undefined : holderOf(name, lease.join(' '), Number(remaining))
-  return { held: false, isGated: first === '1', free: Number(free), holder }
+  return { held: false, isGated, free: Number(free), holder, freeAt: Number(freeAt || 0), ahead: Number(ahead || 0) }
 }

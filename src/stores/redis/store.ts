@@ -127,8 +127,20 @@ export class RedisStore implements Store {
   }
 
   #acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    const { claims, gate } = selection
+    const { subscription } = this.#notifications
     const request = selectionRequest(this.#keys, selection, this.#memory)
-    return this.#requests.put(request, signal, answer => readSelection(String(answer), selection.claims))
+    return this.#requests.put(request, signal, (value, now) => {
+      const answer = readSelection(String(value), claims)
+      if (answer.held) this.#places.remove(gate.name, gate.id)
+      if (answer.held || !gate.queue) return answer
+      const { isGated, free, holder, freeAt, ahead } = answer
+      const listens = this.#notifications.covers(subscription)
+      if (isGated) return { held: false, isGated, free, wait: this.#wait(gate, now, freeAt, ahead, listens) }
+      this.#places.granted(gate)
+      const retryAfter = Math.min(gate.ttl / 3, this.#askAgainAfter(gate, now, freeAt, ahead))
+      return { held: false, isGated, free, holder, wait: { retryAfter, listens } }
+    })
   }
 
   /** Keeps waiters of this process, which are in the order of their positions. */
@@ -142,21 +154,23 @@ export class RedisStore implements Store {
   }
 
   #busy(claim: Claim, now: number, answer: string, listens: boolean): Busy {
-    const { name, ttl, queue } = claim
+    const { name } = claim
     const [free = '', place = ''] = answer.slice(1).split(' ', 2)
     const lease = answer.slice(free.length + place.length + 3)
-    const [freeAt, ahead] = [Number(free), Number(place)]
-    const isNotified = this.#notifications.subscription !== undefined
-    const kept = queue && listens && freeAt > now
-    if (queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
-    return {
-      held: false,
-      retryAfter: askAgainAfter(now, freeAt, ahead, ttl, queue, isNotified),
-      ahead,
-      listens,
-      kept,
-      holder: lease ? holderOf(name, lease, freeAt - now) : undefined,
-    }
+    const freeAt = Number(free)
+    const holder = lease ? holderOf(name, lease, freeAt - now) : undefined
+    return { held: false, ...this.#wait(claim, now, freeAt, Number(place), listens), holder }
+  }
+
+  /** A claim was told that it must wait. */
+  #wait(claim: Claim, now: number, freeAt: number, ahead: number, listens: boolean): Omit<Busy, 'held' | 'holder'> {
+    const kept = claim.queue && listens && freeAt > now
+    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
+    return { retryAfter: this.#askAgainAfter(claim, now, freeAt, ahead), ahead, listens, kept }
+  }
+
+  #askAgainAfter({ ttl, queue }: Claim, now: number, freeAt: number, ahead: number): number {
+    return askAgainAfter(now, freeAt, ahead, ttl, queue, this.#notifications.subscription !== undefined)
   }
 }
 

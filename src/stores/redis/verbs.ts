@@ -5,7 +5,7 @@ import { GONE, LINE, type Script, scriptOf } from './script.ts'
 export const script: Script = scriptOf({
   touches: {
     acquire: [...LINE, GONE],
-    acquireSome: LINE,
+    acquireSome: [...LINE, GONE],
     release: [...LINE, GONE],
     break: LINE,
     inspect: LINE,
@@ -75,37 +75,97 @@ local function acquire(key, id, ttl, life, queues, details)
   return '-' .. ends .. ' ' .. ahead .. ' ' .. (held and token .. ' ' .. detailsOf(value, start) or '')
 end
 
--- Acquires WANT of several names, or none, if nobody is at the gate KEY. Each line of LIST is an id and the key of a name.
-local function acquireSome(key, _, ttl, life, _, rest)
-  local want, list, details = match(rest, '^(%d+)\\n(.*)\\n([^\\n]*)$')
+-- MOST: how many of those who wait are woken.
+local function release(key, id, memory, _, _, most)
+  local value = call('GET', key)
+  local held, _, line, token, _, start = parse(key, value)
+  local own = held and isOf(id, value, start)
+  local waited = not own and line == '1' and leave(key, { id })
+  -- Ending its time deletes a key. DEL would take one more permission.
+  if own and line == '0' and tonumber(token) <= counter() then call('PEXPIRE', key, 0)
+  elseif own then mark(key, endOf('0') .. ' free ' .. line) end
+  if line == '1' and (own or waited and not held) then wake(key, tonumber(most)) end
+  if own or waited then return '1' end
+  call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
+  return '0'
+end
+
+-- Acquires WANT of several names, or none, with the gate KEY. If it QUEUES, it otherwise waits for the gate, or holds the
+-- gate and waits for each name. Answers tokens; or '-', are others in the way, how many names are free, when to ask and how
+-- many are ahead if it waits, and a holder.
+local function acquireSome(key, id, ttl, life, queues, rest)
+  local want, term, waits, list, details = match(rest, '^(%d+) (%d+) ([^\\n]*)\\n(.*)\\n([^\\n]*)$')
   want = tonumber(want)
+  local names, free, tokens, gone = {}, {}, {}, {}
+  for name in string.gmatch(list, '[^\\n]+') do names[#names + 1] = name end
+  local function take()
+    for place, at in ipairs(free) do gone[place] = names[at] .. ':gone:' .. id end
+    if call('EXISTS', unpack(gone)) > 0 then return '-1 0' end
+    for at = 1, #names do tokens[at] = '-' end
+    for _, at in ipairs(free) do tokens[at] = sub(acquire(names[at], id, ttl, life, '0', details), 2) end
+    return '+' .. table.concat(tokens, ' ')
+  end
+  local values = call('MGET', unpack(names))
+  -- Also a copy that comes late: it must not take another name, or end what is held.
+  for at, value in ipairs(values) do
+    if value and string.find(value, id, 1, true) then
+      local held, _, _, _, _, start = parse(names[at], value)
+      if held and isOf(id, value, start) then free[#free + 1] = at end
+    end
+  end
+  if #free >= want then return take() end
+  free = {}
+
+  -- Those who wait at the gate are woken: as many as may find a free name.
+  local function leaveAll(gate)
+    local others = 0
+    for at, name in ipairs(names) do
+      local value = values[at]
+      local waits = at ~= free[1] and value and match(value, '^1 [^ ]+ [^ ]+ 1 ')
+      if waits and call('ZSCORE', name .. ':line', id) then release(name, id) end
+      if gate and at ~= free[1] and not parse(name, value) then others = others + 1 end
+    end
+    if gate then release(gate, id, '', '', '', others) end
+  end
+
   local isGated, _, line = parse(key, call('GET', key))
   if line == '1' then lapse(key) end
-  if isGated or line == '1' and call('ZCARD', key .. ':line') > 0 then return '-1 0' end
-  local ids, keys, gone, at, gated, held = {}, {}, {}, 0, '0'
-  for id, name in string.gmatch(list, '(' .. rep('%x', 32) .. ')([^\\n]*)') do
-    at = at + 1
-    local value = call('GET', name)
-    local isHeld, ends, waits, token, _, start = parse(name, value)
-    if not value or isHeld and isOf(id, value, start) or not isHeld and waits == '0' then
-      ids[at], keys[at], gone[#gone + 1] = id, name, name .. ':gone:' .. id
-      if #gone == want then break end
-    elseif isHeld then held = { at, value, ends, token, start }
-    -- Those who wait for this name alone come first, unless they have lapsed. Whoever takes the gate finds out.
-    else gated = '1' end
+  local isOpen = not isGated and (line == '0' or call('ZCARD', key .. ':line') == 0)
+  local function enter() return acquire(key, id, term, life - ttl + term, '1', waits) end
+  local entered = isOpen and '+' or queues == '1' and enter() or '-'
+  if sub(entered, 1, 1) ~= '+' then
+    if queues == '1' then leaveAll() end
+    return '-1 0 ' .. sub(entered, 2)
   end
-  if #gone < want then
-    local answer = '-' .. gated .. ' ' .. #gone
-    if not held then return answer end
-    local place, value, ends, token, start = unpack(held)
-    return answer .. ' ' .. place .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
+
+  local isBehind, holder = '0', ''
+  for at, name in ipairs(names) do
+    local value, ahead = values[at] or call('GET', name), 0
+    local held, ends, line, token, _, start = parse(name, value)
+    if not held and line == '1' then
+      lapse(name)
+      ahead = call('ZRANK', name .. ':line', id) or call('ZCARD', name .. ':line')
+    end
+    if held and isOf(id, value, start) or not held and now >= ends + ahead * TURN then
+      free[#free + 1] = at
+      if #free == want then break end
+    elseif held then holder = ' ' .. at .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
+    else isBehind = '1' end
   end
-  if call('EXISTS', unpack(gone)) > 0 then return '-0 0' end
-  local tokens = {}
-  for place = 1, at do
-    tokens[place] = ids[place] and sub(acquire(keys[place], ids[place], ttl, life, '0', details), 2) or '-'
+  if #free == want then
+    local answer = take()
+    if queues == '1' then leaveAll(not isOpen and key) end
+    return answer
   end
-  return '+' .. table.concat(tokens, ' ')
+  local answer = '-' .. isBehind .. ' ' .. #free .. ' '
+  if queues == '0' then return answer .. '0 0' .. holder end
+  if isOpen and sub(enter(), 1, 1) ~= '+' then return '-1 0' end
+  local soonest
+  for _, name in ipairs(names) do
+    local ends, ahead = match(acquire(name, id, ttl, life, '1', details), '^-(%d+) (%d+)')
+    if ends then soonest = math.min(soonest or ends, ends + ahead * TURN) end
+  end
+  return answer .. (soonest or now) .. ' 0' .. holder
 end
 
 local function renew(key, id, ttl, life)
@@ -122,20 +182,6 @@ local function annotate(key, id, _, _, _, details)
   if not held or not isOf(id, value, start) then return '0' end
   describe(key, value, start + #id + 1, details)
   return '1'
-end
-
-local function release(key, id, memory)
-  local value = call('GET', key)
-  local held, _, line, token, _, start = parse(key, value)
-  local own = held and isOf(id, value, start)
-  local waited = not own and line == '1' and leave(key, { id })
-  -- Ending its time deletes a key. DEL would take one more permission.
-  if own and line == '0' and tonumber(token) <= counter() then call('PEXPIRE', key, 0)
-  elseif own then mark(key, endOf('0') .. ' free ' .. line) end
-  if line == '1' and (own or waited and not held) then wake(key) end
-  if own or waited then return '1' end
-  call('SET', key .. ':gone:' .. id, '1', 'PX', memory)
-  return '0'
 end
 
 local function breakLease(key, _, _, life)

@@ -12,6 +12,7 @@ import type {
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { select } from '../shared/selection.ts'
 import { isConstraint } from './failure.ts'
 
 /** A row of `lease`. It is held until `expires`. With `id` null the name is free since `expires`. */
@@ -103,27 +104,38 @@ export class Leases {
     return busy(situation, claim, now)
   }
 
-  /** The answer of `acquireSome` if nothing is granted. Otherwise `undefined`. */
+  /** As `peek`, for `acquireSome`. */
   peekSome({ claims, want, gate }: Selection, now: number): NoneGranted | undefined {
-    const { lease, isHeld, ahead } = this.#look({ name: gate, id: '' }, now)
-    const isOdd = isFromFuture(lease, now) || claims.some(({ name }) => isFromFuture(this.#lease(name), now))
-    if (isHeld || ahead > 0 || isOdd) return { held: false, isGated: true, free: 0 }
-    const free = this.#free(claims, now).length
-    if (free >= want) return undefined
-    const found = claims.map(claim => this.#look(claim, now)).find(({ isHeld }) => isHeld)
-    return { held: false, isGated: false, free, holder: found?.lease && holder(found.lease, now) }
+    if ([gate, ...claims].some(({ name }) => isFromFuture(this.#lease(name), now))) return undefined
+    if (claims.some(claim => this.#holds(claim, now))) return undefined
+    if (!this.#isUnused(gate.name, now)) {
+      if (!gate.queue) return { held: false, isGated: true, free: 0 }
+      const wait = this.peek(gate, now)
+      // If it has lost the gate, it leaves the queues of the names.
+      const isAway = wait && claims.every(({ name, id }) => !this.#sql.place.get(name, id, 0))
+      return isAway ? { held: false, isGated: true, free: 0, wait } : undefined
+    }
+    const free = claims.filter(claim => this.#isFree(claim, now)).length
+    if (gate.queue || free >= want) return undefined
+    const holder = claims.map(({ name }) => this.#holder(name, now)).find(found => found !== undefined)
+    return { held: false, isGated: false, free, holder }
   }
 
   acquireSome(selection: Selection, now: number): SomeGranted | NoneGranted {
-    const { claims, want } = selection
-    const none = this.peekSome(selection, now)
-    if (none) return none
-    const taken = new Set(this.#free(claims, now).slice(0, want))
-    const grantOf = (claim: Claim): Grant | undefined => {
-      const answer = taken.has(claim) ? this.acquire(claim, now) : undefined
-      return answer?.held ? answer : undefined
-    }
-    return { held: true, grants: claims.map(grantOf) }
+    const { claims, gate } = selection
+    for (const { name } of [gate, ...claims]) this.#tidy(name, now)
+    return select(
+      {
+        acquire: claim => this.acquire(claim, now),
+        holds: claim => this.#holds(claim, now),
+        leave: claim => void this.#leave(claim, now),
+        release: claim => void this.#end(claim, now),
+        isFree: claim => this.#isFree(claim, now),
+        isUnused: name => this.#isUnused(name, now),
+        holder: name => this.#holder(name, now),
+      },
+      selection,
+    )
   }
 
   renew(claim: Claim, now: number): Grant | undefined {
@@ -135,18 +147,13 @@ export class Leases {
     return this.#sql.annotate.run(note, name, id, now).changes > 0
   }
 
-  release({ name, id }: ClaimKey, now: number): 'released' | 'gone' {
-    this.#tidy(name, now)
-    const lease = this.#lease(name)
-    const waited = this.#sql.deletePlace.run(name, id).changes > 0
-    if (lease?.id === id && lease.expires > now) this.#sql.free.run(now, name)
-    else if (!waited) {
-      this.#sql.sweepTombstones.run(now)
-      this.#sql.putTombstone.run(id, now + LONGEST_REQUEST)
-      return 'gone'
-    }
-    this.#sql.deleteIdle.run(name, now)
-    return 'released'
+  release(key: ClaimKey, now: number): 'released' | 'gone' {
+    this.#tidy(key.name, now)
+    const held = this.#end(key, now)
+    if (this.#leave(key, now) || held) return 'released'
+    this.#sql.sweepTombstones.run(now)
+    this.#sql.putTombstone.run(key.id, now + LONGEST_REQUEST)
+    return 'gone'
   }
 
   break(name: string, now: number): bigint | undefined {
@@ -207,13 +214,41 @@ export class Leases {
     return { lease, isHeld, place, ahead: Number(count?.ahead ?? 0) }
   }
 
-  /** The claims that would be granted now. */
-  #free(claims: readonly Claim[], now: number): Claim[] {
-    return claims.filter(claim => {
-      if (this.#isWithdrawn(claim, now)) return false
-      const { lease, isHeld, ahead } = this.#look(claim, now)
-      return isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)
-    })
+  #isUnused(name: string, now: number): boolean {
+    const { isHeld, ahead } = this.#look({ name, id: '' }, now)
+    return !isHeld && ahead === 0
+  }
+
+  /** Would the claim be granted now? */
+  #isFree(claim: Claim, now: number): boolean {
+    if (this.#isWithdrawn(claim, now)) return false
+    const { lease, isHeld, ahead } = this.#look(claim, now)
+    return isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)
+  }
+
+  #holder(name: string, now: number): LeaseRecord | undefined {
+    const { lease, isHeld } = this.#look({ name, id: '' }, now)
+    return isHeld && lease ? holder(lease, now) : undefined
+  }
+
+  #holds({ name, id }: ClaimKey, now: number): boolean {
+    const lease = this.#lease(name)
+    return lease?.id === id && lease.expires > now
+  }
+
+  /** False: the claim did not hold. */
+  #end(key: ClaimKey, now: number): boolean {
+    const held = this.#holds(key, now)
+    if (held) this.#sql.free.run(now, key.name)
+    if (held) this.#sql.deleteIdle.run(key.name, now)
+    return held
+  }
+
+  /** False: the claim did not wait. */
+  #leave({ name, id }: ClaimKey, now: number): boolean {
+    const waited = this.#sql.deletePlace.run(name, id).changes > 0
+    if (waited) this.#sql.deleteIdle.run(name, now)
+    return waited
   }
 
   #isWithdrawn({ id }: ClaimKey, now: number): boolean {

@@ -41,9 +41,9 @@ export class SqliteStore implements Store {
 
   acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     return this.#requests.add<SomeGranted | NoneGranted>({
-      name: selection.gate,
+      name: selection.gate.name,
       signal,
-      limit: limit(selection.claims[0]?.ttl ?? 0),
+      limit: limit(selection.gate.ttl),
       peek: (leases, now) => leases.peekSome(selection, now),
       write: (leases, now) => leases.acquireSome(selection, now),
     })

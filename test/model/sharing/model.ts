@@ -6,6 +6,8 @@ export interface Demand {
   readonly waits: boolean
   /** Must nobody else hold meanwhile? */
   readonly isAlone?: boolean
+  /** Does it wait by one request that passes the gate, looks, and queues? Only if it wants one slot. */
+  readonly inOneStep?: boolean
 }
 
 /** The rules of the clients. Without one of them a search must find a violation. */
@@ -18,6 +20,12 @@ export interface Rules {
   readonly shortcutLooksAtGate: boolean
   /** If that request is not answered, its claims are withdrawn. */
   readonly shortcutWithdraws: boolean
+  /** A copy of a request that was granted finds what its claim holds, before it looks for anything else. */
+  readonly copyFindsGrant: boolean
+  /** That request leaves the queues of the other slots once it is granted one, also if the gate was lost before. */
+  readonly grantLeaves: boolean
+  /** It leaves the queues of all slots once others have the gate. */
+  readonly lossLeaves: boolean
   /** A release is by the id of the claim, so a copy of it releases nobody else. */
   readonly releaseById: boolean
 }
@@ -27,11 +35,17 @@ export const OURS: Rules = {
   lossWithdraws: true,
   shortcutLooksAtGate: true,
   shortcutWithdraws: true,
+  copyFindsGrant: true,
+  grantLeaves: true,
+  lossLeaves: true,
   releaseById: true,
 }
 
 /** How often each fault may happen. */
-export type Faults = Readonly<Record<'crash' | 'break' | 'loss' | 'slotLoss' | 'unanswered' | 'forgotten', number>>
+export type Faults = Readonly<Record<
+  'crash' | 'break' | 'loss' | 'slotLoss' | 'unanswered' | 'forgotten' | 'copy',
+  number
+>>
 
 export interface Plan {
   readonly rules: Rules
@@ -71,6 +85,8 @@ export interface State {
   readonly phase: number[]
   readonly knows: number[][]
   readonly names: number[][]
+  /** By client: the slot that it was granted in one step; -1 if none. */
+  readonly granted: number[]
   /** By client: who was at the gate before it began, and still is. */
   readonly before: number[]
   readonly left: Record<keyof Faults, number>
@@ -83,6 +99,7 @@ export function startOf(plan: Plan): State {
     phase: plan.clients.map(() => IDLE),
     knows: plan.clients.map(() => Array.from({ length: plan.slots + 1 }, () => NONE)),
     names: Array.from({ length: plan.slots + 1 }, () => []),
+    granted: plan.clients.map(() => -1),
     before: plan.clients.map(() => 0),
     left: { ...plan.faults },
     stale: [],
@@ -109,6 +126,7 @@ export function tidy(plan: Plan, state: State): void {
     if (phase === DONE || phase === DEAD) {
       state.knows[client]?.fill(NONE)
       state.before[client] = 0
+      state.granted[client] = -1
     }
     for (const [other] of state.phase.entries())
       if (!gate.includes(other)) state.before[client] = (state.before[client] as number) & ~(1 << other)
@@ -117,11 +135,12 @@ export function tidy(plan: Plan, state: State): void {
 }
 
 /** A copy to be changed. */
-export function copyOf({ phase, knows, names, before, left, stale }: State): State {
+export function copyOf({ phase, knows, names, granted, before, left, stale }: State): State {
   return {
     phase: [...phase],
     knows: knows.map(each => [...each]),
     names: names.map(each => [...each]),
+    granted: [...granted],
     before: [...before],
     left: { ...left },
     stale: [...stale],

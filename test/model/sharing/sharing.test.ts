@@ -20,7 +20,10 @@ const reader: Demand = { slots: [1], want: 1, waits: true }
 const tryReader: Demand = { ...reader, waits: false }
 const writer: Demand = { ...two, isAlone: true }
 
-const none: Faults = { crash: 0, break: 0, loss: 0, slotLoss: 0, unanswered: 0, forgotten: 0 }
+const oneInOneStep: Demand = { ...one, inOneStep: true }
+const readerInOneStep: Demand = { ...reader, inOneStep: true }
+
+const none: Faults = { crash: 0, break: 0, loss: 0, slotLoss: 0, unanswered: 0, forgotten: 0, copy: 0 }
 const base = { rules: OURS, slots: 2 }
 
 const crowds: Readonly<Record<string, readonly Demand[]>> = {
@@ -31,6 +34,9 @@ const crowds: Readonly<Record<string, readonly Demand[]>> = {
   'two weights and a try of two': [two, two, tryTwo],
   'two writers and a reader': [writer, writer, reader],
   'a writer, a reader and a try of a reader': [writer, reader, tryReader],
+  'three single permits in one step': [oneInOneStep, oneInOneStep, oneInOneStep],
+  'a single permit in one step, one through the gate, and a weight': [oneInOneStep, one, two],
+  'a writer, a reader in one step and a try of a reader': [writer, readerInOneStep, tryReader],
 }
 
 const faults: Readonly<Record<string, Faults>> = {
@@ -38,12 +44,13 @@ const faults: Readonly<Record<string, Faults>> = {
   'gates that expire and withdrawals without an answer': { ...none, loss: 1, forgotten: 1 },
   'lost slots and lost gates': { ...none, slotLoss: 1, loss: 1 },
   'shortcuts without an answer and broken gates': { ...none, unanswered: 1, break: 1 },
+  'copies that come late and gates that expire': { ...none, copy: 1, loss: 1 },
 }
 
 // Each crowd with one of the faults, in turn; in the full tier with each of them.
 const plans = Object.entries(crowds).flatMap(([crowd, clients], turn) =>
   Object.entries(faults)
-    .filter((_, index) => isFull || index === turn % 4)
+    .filter((_, index) => isFull || index === turn % 5)
     .map(([what, each]) => [crowd, what, { ...base, clients, faults: each }] as const),
 )
 
@@ -76,6 +83,24 @@ const variants: readonly [string, keyof Rules, Omit<Plan, 'rules'>, RegExp][] = 
     'a shortcut that leaves claims behind blocks the others',
     'shortcutWithdraws',
     { slots: 2, clients: [two, one], faults: { ...none, unanswered: 1 } },
+    /waits for ever/,
+  ],
+  [
+    'a copy of a granted request that looks for a slot again ends the one that is held',
+    'copyFindsGrant',
+    { slots: 2, clients: [oneInOneStep, oneInOneStep, oneInOneStep], faults: { ...none, copy: 1 } },
+    /is held by/,
+  ],
+  [
+    'a granted request that still waits for another slot, because its gate was lost before, gets both',
+    'grantLeaves',
+    { slots: 2, clients: [oneInOneStep, oneInOneStep, oneInOneStep], faults: { ...none, loss: 1 } },
+    /is held by/,
+  ],
+  [
+    'a request that waits for slots without the gate makes a deadlock with a weight',
+    'lossLeaves',
+    { slots: 2, clients: [oneInOneStep, one, two], faults: { ...none, break: 1 } },
     /waits for ever/,
   ],
   [

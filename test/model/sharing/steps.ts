@@ -70,7 +70,7 @@ type Add = (what: string, change: (state: State) => void, isFault?: boolean) => 
 function addSteps(plan: Plan, from: State, client: number, add: Add): void {
   const { slots: count, rules } = plan
   const gate = count
-  const { slots, want, waits } = plan.clients[client] as Demand
+  const { slots, want, waits, inOneStep } = plan.clients[client] as Demand
   const phase = from.phase[client]
   const knows = from.knows[client] as number[]
   const own = (state: State): number[] => state.knows[client] as number[]
@@ -93,7 +93,35 @@ function addSteps(plan: Plan, from: State, client: number, add: Add): void {
       state.phase[client] = !waits && !rules.tryTakesGate ? INSIDE : AT_GATE
     })
 
-  if (phase === AT_GATE) {
+  if (inOneStep && phase === AT_GATE) {
+    add(`${client} asks in one step`, state => {
+      if (askInOneStep(plan, state, client)) set(state, client, GRANTED)
+    })
+    if (is(gate) && from.left.loss > 0)
+      add(
+        `the gate of ${client} expires`,
+        state => {
+          state.left.loss -= 1
+          state.names[gate]?.shift()
+        },
+        true,
+      )
+  }
+  // After its release, such a copy leaves at most what ends by its ttl.
+  if (inOneStep && moves && from.left.copy > 0)
+    add(
+      `a copy of the request of ${client} arrives`,
+      state => {
+        state.left.copy -= 1
+        const isOver = phase === ENDS
+        const before = state.names.map(queue => queue.includes(client))
+        askInOneStep(plan, state, client)
+        if (isOver) for (const [name, was] of before.entries()) if (!was) forget(state, client, name)
+      },
+      true,
+    )
+
+  if (phase === AT_GATE && !inOneStep) {
     const mayAsk = !isIn(gate)
     if (mayAsk && waits) add(`${client} joins the gate`, state => void state.names[gate]?.push(client))
     if (mayAsk && !waits)
@@ -126,7 +154,7 @@ function addSteps(plan: Plan, from: State, client: number, add: Add): void {
         state => {
           state.left.unanswered -= 1
           // Withdrawn in the background, while it goes on.
-          if (rules.shortcutWithdraws) for (const slot of slots.filter(isIn)) forget(state, client, slot)
+          if (rules.shortcutWithdraws && !inOneStep) for (const slot of slots.filter(isIn)) forget(state, client, slot)
           set(state, client, waits ? AT_GATE : ENDS)
         },
         true,
@@ -203,6 +231,35 @@ function addSteps(plan: Plan, from: State, client: number, add: Add): void {
         own(state).fill(NONE)
       })
   }
+}
+
+/** What the server does with `acquireSome` of one slot that queues (R14). True: it holds a slot. */
+function askInOneStep({ clients, slots: gate, rules }: Plan, state: State, client: number): boolean {
+  const { slots } = clients[client] as Demand
+  const queueOf = (name: number): number[] => state.names[name] as number[]
+  const held = state.granted[client] as number
+  const leave = (name: number): void => {
+    const queue = queueOf(name)
+    if (queue.includes(client)) queue.splice(queue.indexOf(client), 1)
+  }
+  if (rules.copyFindsGrant && held >= 0 && queueOf(held)[0] === client) return true
+  const isOpen = queueOf(gate).length === 0
+  if (!isOpen && !queueOf(gate).includes(client)) queueOf(gate).push(client)
+  if (!isOpen && queueOf(gate)[0] !== client) {
+    if (rules.lossLeaves) for (const slot of slots) if (slot !== held || !rules.copyFindsGrant) leave(slot)
+    return false
+  }
+  const free = slots.find(slot => queueOf(slot).length === 0 || queueOf(slot)[0] === client)
+  if (free !== undefined && (rules.grantLeaves || !isOpen)) for (const slot of slots) if (slot !== free) leave(slot)
+  if (free !== undefined) {
+    if (queueOf(free)[0] !== client) queueOf(free).push(client)
+    state.granted[client] = free
+    leave(gate)
+    return true
+  }
+  if (isOpen) queueOf(gate).push(client)
+  for (const slot of slots) if (!queueOf(slot).includes(client)) queueOf(slot).push(client)
+  return false
 }
 
 /** A withdrawal is repeated until it is answered. After too long the client gives up, and the entry ends by its ttl. */

@@ -59,7 +59,7 @@ export class DistantStore implements Store {
     this.#variant = variant
     if (!hasShortcut) return
     this.acquireSome = selection =>
-      this.#ask(requestLimit(selection.claims[0]?.ttl ?? 0), async () => {
+      this.#ask(requestLimit(selection.gate.ttl), async () => {
         const answer = await server.acquireSome?.(selection, never)
         if (answer) return answer
         throw new Error('the store in memory has no acquireSome')

@@ -6,6 +6,7 @@ import type { Entry } from '../contract/list.ts'
 import { Sequence } from '../contract/sequence.ts'
 import type { Claim } from '../contract/store.ts'
 import { LAST_WITHDRAWAL, LONGEST_TRY } from '../contract/time.ts'
+import { AbortSource } from './abort-source.ts'
 import type { Acquired } from './acquisition.ts'
 import type { HoldOptions, LeaseCore, ListedLease } from './core.ts'
 import { Deadline } from './deadline.ts'
@@ -19,7 +20,7 @@ export interface LeaseGroup {
   /** One of them was aborted, such as by `close()`. */
   abort(reason: unknown): void
   /** One of them was lost. */
-  lose(error: LeaseError): void
+  lose(error: LeaseError, reason: LossReason): void
 }
 
 /** The lease as the core sees it. */
@@ -31,7 +32,7 @@ export class HeldLease implements ListedLease {
   readonly renewals: Renewals
   group: LeaseGroup | undefined
   readonly #core: LeaseCore
-  readonly #controller = new AbortController()
+  readonly #abort = new AbortSource()
   readonly #deadline: Deadline
   #error: LeaseError | undefined
   #mayBeHeld = false // may the store still hold the name after the loss?
@@ -86,7 +87,7 @@ export class HeldLease implements ListedLease {
 
   get signal(): AbortSignal {
     this.check()
-    return this.#controller.signal
+    return this.#abort.signal
   }
 
   get remaining(): number {
@@ -134,7 +135,7 @@ export class HeldLease implements ListedLease {
 
   /** Aborts the signal of a held lease: the work should end before the lease is released. */
   abort(reason: unknown): void {
-    this.#controller.abort(reason)
+    this.#abort.abort(reason)
     this.group?.abort(reason)
   }
 
@@ -163,11 +164,11 @@ export class HeldLease implements ListedLease {
     const isWell = !this.renewals.unsettled && !this.renewals.inFlight
     this.#mayBeHeld = reason === 'max_hold' || (reason !== 'gone' && isWell)
     this.#end()
-    this.#controller.abort(error)
+    this.#abort.abort(error)
     if (this.#core.events.lease_lost.hasSubscribers)
       this.#core.events.lease_lost.publish({ lease: this.handle, reason, error })
     this.#ending.settle('lost')
-    this.group?.lose(error)
+    this.group?.lose(error, reason)
     return error
   }
 

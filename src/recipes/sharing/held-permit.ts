@@ -3,8 +3,9 @@ import { events } from '../../contract/events.ts'
 import type { LeaseEnd } from '../../contract/lease.ts'
 import type { LossReason } from '../../contract/lease-events.ts'
 import { type Clock, LAST_WITHDRAWAL } from '../../contract/time.ts'
+import { AbortSource } from '../../core/abort-source.ts'
 import { Ending, within } from '../../core/ending.ts'
-import type { HeldLease } from '../../core/held-lease.ts'
+import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 import { HandleRef } from '../../core/lease-handle.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { SharingHost } from './host.ts'
@@ -17,14 +18,14 @@ export interface SlotLease {
 }
 
 /** The permit as the library sees it: several leases that are held, lost and released as one. */
-export class HeldPermit {
+export class HeldPermit implements LeaseGroup {
   readonly name: string
   readonly owner: string
   readonly token: bigint
   readonly slots: readonly HeldSlot[]
   readonly #clock: Clock
   readonly #leases: readonly HeldLease[]
-  readonly #controller = new AbortController()
+  readonly #abort = new AbortSource()
   readonly #handle: HandleRef
   readonly #maxHold: number
   readonly #endsAt: number
@@ -57,10 +58,7 @@ export class HeldPermit {
     this.#endsAt = clock.now() + maxHold
     this.#handle = new HandleRef(this, background, () => new PermitHandle(this, this.slots))
     if (terms.maxHold !== undefined) this.#stopTimer = clock.after(maxHold, () => this.check(), background)
-    for (const lease of this.#leases) {
-      const { signal } = lease
-      signal.addEventListener('abort', () => lease.isLost || this.abort(signal.reason), { once: true }) // by close()
-    }
+    for (const lease of this.#leases) lease.group = this
   }
 
   get handle(): PermitHandle {
@@ -73,7 +71,7 @@ export class HeldPermit {
 
   get signal(): AbortSignal {
     this.check()
-    return this.#controller.signal
+    return this.#abort.signal
   }
 
   get remaining(): number {
@@ -128,20 +126,21 @@ export class HeldPermit {
   }
 
   abort(reason: unknown): void {
-    this.#controller.abort(reason)
+    this.#abort.abort(reason)
   }
 
   /** Throws nothing: the error says that it is lost. */
   check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
-    // A loss is reported to losePart(), but not one from before this permit was made: the process may have stood still.
-    for (const lease of this.#leases) if (lease.check()) this.losePart('expired')
+    // A loss is reported to lose(), but not one from before this permit was made: the process may have stood still.
+    for (const lease of this.#leases) if (lease.check()) this.#lose('expired')
     if (this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
     return this.#error
   }
 
-  losePart(reason: LossReason): void {
-    if (this.#leases.some(({ isLost }) => isLost)) this.#lose(reason)
+  /** A slot was lost. */
+  lose(_: LeaseError, reason: LossReason): void {
+    this.#lose(reason)
   }
 
   #lose(reason: LossReason): void {
@@ -157,7 +156,7 @@ export class HeldPermit {
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
     this.#error = error
     this.#stop()
-    this.#controller.abort(error)
+    this.#abort.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
     this.#ending.settle('lost')
     // After maxHold the work may still run: the slots end by their ttl, or by release(), as one lease does.

@@ -1,19 +1,22 @@
-/** The slots that permits of one `Locks` hold, by name. A call need not ask for those. */
+/** Slots of names that one `Locks` holds, or asks for. A call for others need not ask for those. */
 export class HeldSlots {
-  readonly #byName = new Map<string, Set<number>>()
+  /** A bit for each slot. */
+  readonly #byName = new Map<string, number>()
 
-  has(name: string, slot: number): boolean {
-    return this.#byName.get(name)?.has(slot) === true
+  /** The bits of the slots of a name. */
+  of(name: string): number {
+    return this.#byName.get(name) ?? 0
   }
 
   /** Until the returned function is called. */
   add(name: string, slots: readonly number[]): () => void {
-    const held = this.#byName.get(name) ?? new Set()
-    this.#byName.set(name, held)
-    for (const slot of slots) held.add(slot)
+    let bits = 0
+    for (const slot of slots) bits |= 1 << slot
+    this.#byName.set(name, this.of(name) | bits)
     return () => {
-      for (const slot of slots) held.delete(slot)
-      if (held.size === 0 && this.#byName.get(name) === held) this.#byName.delete(name)
+      const left = this.of(name) & ~bits
+      if (left) this.#byName.set(name, left)
+      else this.#byName.delete(name)
     }
   }
 }

@@ -9,7 +9,6 @@ import type {
   Grant,
   LeaseRecord,
   NoneGranted,
-  Selection,
   SomeGranted,
   Store,
   Wake,
@@ -33,8 +32,8 @@ import { PartEvents } from './part-events.ts'
  * by it: at the gate, then with the gate in the queues of all slots. To the acquisition, all that is one claim.
  */
 export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees'> {
-  /** Acquire requests that led to the grant. */
-  requests = 1
+  /** Acquire requests so far. */
+  requests = 0
   /** Was the gate passed? */
   hasEntered = false
   /** Slots that were free when too few were. */
@@ -52,25 +51,18 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
   readonly #terms: AcquireTerms
   readonly #renewer: Renewer | undefined
   readonly #events: PartEvents
-  readonly #slots: readonly number[]
-  readonly #selection: Selection
+  /** Those that are asked for, in the order of preference. */
+  #slots: readonly number[]
+  #claims: readonly Claim[]
+  readonly #gate: Claim
   #answer: SomeGranted | NoneGranted | undefined
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms, renewer: Renewer | undefined) {
-    const { owner, note, ttl, wait } = terms
-    const { name, want } = demand
+    const { owner, ttl, wait } = terms
+    const { name, want, past } = demand
     const { store } = host.core
-    const waits = wait > 0 && want === 1
-    // The lowest first, but last those that this process holds, or that its other calls ask for at this moment.
-    const rank = (slot: number): number =>
-      host.heldSlots.has(name, slot) ? 2 : host.askedSlots.has(name, slot) ? 1 : 0
-    const slots = demand.slots.toSorted((a, b) => rank(a) - rank(b))
-    const free = slots.filter(slot => rank(slot) < 2)
-    this.#slots = waits || free.length < want ? slots : free
     const id = randomId()
-    const gate = { name: gateName(name), id, owner, ttl: gateTtl(host.core, ttl), note: WAITS, queue: waits }
-    const claims = this.#slots.map(slot => ({ name: slotName(name, slot), id, owner, ttl, note, queue: false }))
-    this.waits = waits
+    this.waits = wait > 0 && want === 1
     this.guarantees = store.guarantees
     if (store.watch) this.watch = (_, wake, signal) => this.#watch(wake, signal)
     this.#host = host
@@ -79,7 +71,10 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
     this.#demand = demand
     this.#terms = terms
     this.#renewer = renewer
-    this.#selection = { claims, want, gate }
+    this.#gate = { name: gateName(name), id, owner, ttl: gateTtl(host.core, ttl), note: WAITS, queue: this.waits }
+    // The first request of a wait is for one slot alone, which is free unless others are there.
+    this.#slots = this.#preferred(this.waits && !past.wasCrowded ? 1 : demand.slots.length)
+    this.#claims = this.#claimsOf(this.#slots)
   }
 
   /** Is it useless to ask again without waiting? */
@@ -95,14 +90,12 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
   async run(cancel: Cancel): Promise<HeldPermit | undefined> {
     const { name, want } = this.#demand
     const { owner, ttl, note, wait } = this.#terms
-    const { id } = this.#selection.gate
     const asked = this.#host.askedSlots.add(name, this.#slots.slice(0, want))
-    const claim: Claim = { name, id, owner, ttl, note, queue: this.waits }
+    const claim: Claim = { name, id: this.#gate.id, owner, ttl, note, queue: this.waits }
     const core = { ...this.#core, store: this, leases: NONE }
     const acquisition = new Acquisition(core, claim, this.waits ? wait : 0, cancel)
     try {
       const acquired = await acquisition.run()
-      this.requests = acquired?.requests ?? 1
       if (!acquired || !this.#answer?.held) return undefined
       if (cancel.cancelled) core.inBackground(withdraw(core, claim, acquired.unsettled))
       cancel.throwIfCancelled() // in this turn
@@ -117,8 +110,19 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
 
   /** Asks for the selection. */
   async acquire(_: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const answer = await this.#core.store.acquireSome?.(this.#selection, signal)
-    if (!answer) throw new LeaseError('STORE_UNAVAILABLE', `the store answered ${String(answer)}`)
+    const { past, slots } = this.#demand
+    const isFirst = this.requests === 0
+    let answer: SomeGranted | NoneGranted | undefined
+    if (this.waits && this.#slots.length < slots.length) {
+      answer = isFirst ? await this.#ask({ ...this.#gate, queue: false }, signal) : undefined
+      if (!answer?.held) {
+        past.wasCrowded = true
+        this.#slots = this.#preferred(slots.length)
+        this.#claims = this.#claimsOf(this.#slots)
+      }
+    }
+    if (!answer?.held) answer = await this.#ask(this.#gate, signal)
+    if (answer.held && isFirst) past.wasCrowded = !answer.grants[0]
     this.#answer = answer
     if (answer.held) return answer.grants.find(grant => grant !== undefined) ?? { held: false, retryAfter: 0 }
     const { isGated, free, holder, wait } = answer
@@ -132,15 +136,42 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
 
   /** Withdraws all claims. */
   async release(_: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const { claims, gate } = this.#selection
     const { store } = this.#core
-    const answers = await Promise.all([...claims, gate].map(claim => store.release(claim, signal)))
+    const answers = await Promise.all([...this.#claims, this.#gate].map(claim => store.release(claim, signal)))
     return answers.includes('released') ? 'released' : 'gone'
   }
 
+  async #ask(gate: Claim, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
+    this.requests += 1
+    const selection = { claims: this.#claims, want: this.#demand.want, gate }
+    const answer = await this.#core.store.acquireSome?.(selection, signal)
+    if (answer) return answer
+    throw new LeaseError('STORE_UNAVAILABLE', `the store answered ${String(answer)}`)
+  }
+
   async #watch(wake: Wake, signal: AbortSignal): Promise<void> {
-    const { gate } = this.#selection
-    await this.#core.store.watch?.(this.hasEntered ? { ...gate, queue: false } : gate, wake, signal)
+    await this.#core.store.watch?.(this.hasEntered ? { ...this.#gate, queue: false } : this.#gate, wake, signal)
+  }
+
+  /**
+   * The lowest slots come first, but last those that this process holds or that its other calls ask for at this moment. A
+   * call that waits needs them all. Otherwise those that are held here are left out, if there are enough others.
+   */
+  #preferred(count: number): readonly number[] {
+    const { name, slots, want } = this.#demand
+    const held = this.#host.heldSlots.of(name)
+    const asked = this.#host.askedSlots.of(name)
+    const free = slots.filter(slot => !((held >> slot) & 1))
+    const first = free.filter(slot => !((asked >> slot) & 1))
+    const known = [...first, ...free.filter(slot => (asked >> slot) & 1)]
+    if (!this.waits && known.length >= want) return known
+    return [...known, ...slots.filter(slot => (held >> slot) & 1)].slice(0, count)
+  }
+
+  #claimsOf(slots: readonly number[]): readonly Claim[] {
+    const { owner, ttl, note } = this.#terms
+    const { id } = this.#gate
+    return slots.map(slot => ({ name: slotName(this.#demand.name, slot), id, owner, ttl, note, queue: false }))
   }
 
   #accept({ grants }: SomeGranted, { sent, unsettled, waited, requests }: Acquired): HeldPermit {
@@ -148,9 +179,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
     const { heartbeat, background, livenessLimit } = this.#terms
     const options = { heartbeat: heartbeat !== false, background, maxHold: undefined, livenessLimit }
     const held: SlotLease[] = []
-    const { claims, gate } = this.#selection
-    if (unsettled) core.inBackground(withdraw(core, gate, true)) // a copy may still come to the gate
-    for (const [index, claim] of claims.entries()) {
+    if (unsettled) core.inBackground(withdraw(core, this.#gate, true)) // a copy may still come to the gate
+    for (const [index, claim] of this.#claims.entries()) {
       const grant = grants[index]
       if (!grant && unsettled) core.inBackground(withdraw(core, claim, true))
       if (!grant) continue

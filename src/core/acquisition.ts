@@ -267,14 +267,14 @@ export class Acquisition {
 }
 
 /** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */
-export function unanswered(error: LeaseError, name: string, ttl: number): LeaseError {
+function unanswered(error: LeaseError, name: string, ttl: number): LeaseError {
   if (error.code !== 'OUTCOME_UNKNOWN') return error
   const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
   return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
 }
 
 /** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */
-export function checkTerm({ ttl }: Grant, elapsed: number): void {
+function checkTerm({ ttl }: Grant, elapsed: number): void {
   if (elapsed < ttl - margin(ttl)) return // false if the ttl is NaN
   const message = `the store granted ${ttl} ms, and its answer took ${Math.round(elapsed)} ms`
   throw new LeaseError('OUTCOME_UNKNOWN', message)

@@ -21,6 +21,8 @@ export interface LeaseGroup {
   abort(reason: unknown): void
   /** One of them was lost. */
   lose(error: LeaseError, reason: LossReason): void
+  /** One of them is renewed. */
+  watchHandle?(): void
 }
 
 /** The lease as the core sees it. */
@@ -148,6 +150,7 @@ export class HeldLease implements ListedLease {
 
   watchHandle(): void {
     this.#handle.watch()
+    this.group?.watchHandle?.()
   }
 
   check(): LeaseError | undefined {

@@ -38,4 +38,10 @@ export class Signals {
   }
 }
 
+/** Calls `action` when the signal aborts, or now if it has. That of a lease may find out as it is read that the lease is lost. */
+export function whenAborted(signal: AbortSignal, action: () => void): void {
+  if (signal.aborted) action()
+  else signal.addEventListener('abort', action, { once: true })
+}
+
 const nothing = (): void => {}

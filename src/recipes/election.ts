@@ -2,6 +2,7 @@ import { checkKeys, checkSignal, checkWait, invalid } from '../contract/check.ts
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseRecord } from '../contract/store.ts'
+import { whenAborted } from '../core/signals.ts'
 import { Campaign, type CampaignOptions, checkCampaign } from './campaign.ts'
 import type { Host } from './host.ts'
 import { anyOf } from './interruptible.ts'
@@ -152,7 +153,7 @@ export class StoreElection implements Election {
     const onEnd = (): void => {
       term.endedAt = clock.now()
     }
-    lease.signal.addEventListener('abort', onEnd)
+    whenAborted(lease.signal, onEnd)
     this.#term = term
     this.#released = this.#nextRelease
     try {

@@ -101,7 +101,8 @@ export class Server {
     const names: Names = {
       acquire: claim => {
         const isOther = claim.queue && claim.name !== claims[0]?.name && claim.name !== gate.name
-        if (isOther && this.#is('selection waits for one name')) return this.acquire({ ...claim, queue: false }, deadline)
+        if (isOther && this.#is('selection waits for one name'))
+          return this.acquire({ ...claim, queue: false }, deadline)
         if (this.#is('selection of withdrawn claims')) this.#withdrawn.delete(claim.id)
         if (this.#is('selection overtakes')) this.#at(claim.name).queue = []
         return this.acquire(claim, deadline)

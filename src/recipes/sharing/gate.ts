@@ -3,6 +3,7 @@ import { backoff, Cancel, pause } from '../../contract/request.ts'
 import { gateName } from '../../contract/reserved.ts'
 import type { Busy } from '../../contract/store.ts'
 import type { Core } from '../../core/core.ts'
+import { whenAborted } from '../../core/signals.ts'
 import { Part, type PartsOf } from './part.ts'
 
 /** The longest ttl of a gate in milliseconds: a holder that died blocks the name for as long. */
@@ -76,9 +77,7 @@ export class Gate {
 
   /** Calls `action` if the gate is lost from now on. */
   onLost(action: () => void): void {
-    const signal = this.#part?.lease?.signal
-    if (signal?.aborted) action()
-    else signal?.addEventListener('abort', action, { once: true })
+    if (this.#part?.lease) whenAborted(this.#part.lease.signal, action)
   }
 
   /** Lets tries know that they need not ask again. */

@@ -221,23 +221,54 @@ test('wait also holds while the store does not answer and the gate is lost', asy
   expect(waiting.error).toMatchObject({ lease: 'x' })
 })
 
-test.each(['through the gate', 'in one request'])(
-  'a permit whose slot was lost before it was made, %s, is lost',
-  async way => {
-    const { locks, store } = stage()
-    if (way === 'in one request') store.offerSelections()
-    // A process that is paused right after the grant loses the slot like this.
-    store.onLoss = ({ name }, notify) => {
-      if (name === 'x') notify()
-      return () => {}
+test('a permit of one request whose slot was lost before it was made is lost', async () => {
+  const { locks, store } = stage()
+  store.offerSelections()
+  // A process that is paused right after the grant loses the slot like this.
+  store.onLoss = ({ name }, notify) => {
+    if (name === 'x') notify()
+    return () => {}
+  }
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire()
+  expect(permit.slot).toBe(0)
+  expect(() => permit.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
+  expect([permit.remaining, permit.signal.aborted]).toEqual([0, true])
+  await expect(permit.ended).resolves.toBe('lost')
+})
+
+test('at the gate, a slot that is lost before it is counted is not handed out', async () => {
+  const { locks, store } = stage()
+  store.onLoss = ({ name }, notify) => {
+    if (name === 'x') notify()
+    return () => {}
+  }
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire()
+  expect(permit.slot).toBe(1)
+  permit.assertHeld()
+})
+
+test('a slot that is lost before it is counted is asked for again while others are awaited', async () => {
+  const { locks, other, store, server, clock } = stage()
+  const slots = other.semaphore('x', { limit: 2 })
+  const [first, second] = [await slots.acquire(), await slots.acquire()]
+  await first.release()
+  let losses = 0
+  store.onLoss = ({ name }, notify) => {
+    if (name === 'x' && losses === 0) {
+      losses += 1
+      void server.break('x', 'test', AbortSignal.timeout(1_000))
+      notify()
     }
-    const permit = await locks.semaphore('x', { limit: 2 }).acquire()
-    expect(permit.slot).toBe(0)
-    expect(() => permit.assertHeld()).toThrow(expect.objectContaining({ code: 'LEASE_LOST' }))
-    expect([permit.remaining, permit.signal.aborted]).toEqual([0, true])
-    await expect(permit.ended).resolves.toBe('lost')
-  },
-)
+    return () => {}
+  }
+  const acquiring = follow(locks.semaphore('x', { limit: 2 }).acquire({ permits: 2 }))
+  await clock.advance(1_000)
+  expect([acquiring.settled, losses]).toEqual([false, 1])
+  await second.release()
+  await clock.advance(1_000)
+  expect(acquiring.value?.slots.map(({ slot }) => slot)).toEqual([0, 1])
+  expect(acquiring.value?.remaining).toBeGreaterThan(0)
+})
 
 test('the loss of a slot before its permit was made is reported, and releases the other slots', async () => {
   const { locks, store, server } = stage()

@@ -3,6 +3,7 @@ import { Cancel } from '../../contract/request.ts'
 import { slotName } from '../../contract/reserved.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { RenewerOptions } from '../../core/renewer.ts'
+import { whenAborted } from '../../core/signals.ts'
 import type { Demand } from './demand.ts'
 import type { SlotLease } from './held-permit.ts'
 import { Part, type PartsOf } from './part.ts'
@@ -137,8 +138,9 @@ export class Slots<Whole> {
   #keep(slot: number, part: Part): void {
     this.requests += part.requests
     this.#held.set(slot, part)
-    part.lease?.signal.addEventListener('abort', () => {
+    const lose = (): void => {
       if (this.#held.get(slot) === part && this.#held.delete(slot)) this.#askAgain?.(slot)
-    })
+    }
+    if (part.lease) whenAborted(part.lease.signal, lose)
   }
 }

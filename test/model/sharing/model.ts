@@ -42,10 +42,9 @@ export const OURS: Rules = {
 }
 
 /** How often each fault may happen. */
-export type Faults = Readonly<Record<
-  'crash' | 'break' | 'loss' | 'slotLoss' | 'unanswered' | 'forgotten' | 'copy',
-  number
->>
+export type Faults = Readonly<
+  Record<'crash' | 'break' | 'loss' | 'slotLoss' | 'unanswered' | 'forgotten' | 'copy', number>
+>
 
 export interface Plan {
   readonly rules: Rules

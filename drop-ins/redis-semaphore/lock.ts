@@ -156,7 +156,10 @@ export abstract class Lock {
     this.#holding = holding
     this.#reportsLoss = this.#isRenewed
     const { signal } = holding.lease
-    signal.addEventListener('abort', () => void this.#lose(holding, signal.reason), { once: true })
+    const onLoss = (): void => void this.#lose(holding, signal.reason)
+    // The process may have been paused since the grant.
+    if (signal.aborted) onLoss()
+    else signal.addEventListener('abort', onLoss, { once: true })
   }
 
   /** As an async function, so that an error of the callback is an unhandled rejection. */

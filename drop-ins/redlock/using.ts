@@ -22,7 +22,9 @@ export function signalOf(lease: Lease | LeaseSet, errorOf: (reason: unknown) => 
     signal.error = errorOf(lease.signal.reason)
     controller.abort()
   }
-  lease.signal.addEventListener('abort', onLoss, { once: true })
+  // The process may have been paused since the grant.
+  if (lease.signal.aborted) onLoss()
+  else lease.signal.addEventListener('abort', onLoss, { once: true })
   Object.defineProperty(signal, 'aborted', {
     get() {
       void lease.signal // may detect a loss

@@ -1,9 +1,12 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
+import { StoreLocks } from '../../src/create-locks.ts'
 import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
+import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
+import { Alongside } from './alongside.ts'
 import { known, locksOf, type Opening, type SharedLocks } from './clients.ts'
 import { OldLocks } from './old-locks.ts'
 
@@ -201,6 +204,99 @@ describe('over three servers', () => {
     await expect(old.extend('a', 'mine', 60_000, signal)).rejects.toThrow('too few servers answered')
     await old.release('a', 'mine', signal)
     expect(await first.get('a')).toBeNull()
+  })
+})
+
+describe('a loss that a renewal finds', () => {
+  const { promise: never } = Promise.withResolvers<never>()
+  const foreign = { remaining: 100 }
+
+  /** The old locks, as a test wants them. */
+  class ScriptedOldLocks extends OldLocks {
+    override acquire = vi.fn(async () => undefined)
+    override extend = vi.fn(async (): Promise<typeof foreign | undefined> => undefined)
+    override release = vi.fn(async () => {})
+
+    constructor() {
+      super([], 0)
+    }
+  }
+
+  /** A lease for a second, by a virtual clock. A renewal has a third of that. */
+  async function held() {
+    const { clock, store } = stage()
+    const old = new ScriptedOldLocks()
+    const both = new Alongside(store, old, { mode: 'hold', keyOf: name => name, close: () => {} })
+    const locks = new StoreLocks(both, {}, { clock, random: () => 0.5 })
+    const lease = await locks.acquire('a', { ...once, ttl: 1_000, heartbeat: false })
+    return { clock, store, old, lease }
+  }
+
+  test.each(['old lock', 'lease'])('of the %s is known before anything is released', async what => {
+    const { clock, store, old, lease } = await held()
+    const known: boolean[] = []
+    const release = (): Promise<never> => {
+      known.push(lease.signal.aborted)
+      return never
+    }
+    old.release.mockImplementation(release)
+    store.rule('release', release)
+    if (what === 'lease') store.rule('renew', async () => undefined)
+    else old.extend.mockResolvedValue(foreign)
+    const extended = follow(lease.extend())
+    await clock.advance(0)
+    expect(known).toEqual([true, true])
+    expect(extended.settled).toBe(false) // the loss is known without the answer
+  })
+
+  test.each([
+    ['fails', refused],
+    ['is not answered', lost],
+  ])('of the old lock is known at once while the renewal of the lease %s', async (_, rule) => {
+    const { clock, store, old, lease } = await held()
+    store.rule('renew', rule)
+    old.extend.mockResolvedValue(foreign)
+    follow(lease.extend())
+    await clock.advance(0)
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST' })
+    expect(old.release).toHaveBeenCalledOnce()
+    expect(store.count('release')).toBe(1)
+  })
+
+  test('is known although the request was given up', async () => {
+    const { clock, old, lease } = await held()
+    const { promise: answer, resolve } = Promise.withResolvers<typeof foreign>()
+    old.extend.mockReturnValue(answer)
+    const extended = follow(lease.extend())
+    await clock.advance(400)
+    expect(extended.error).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    expect(lease.signal.aborted).toBe(false)
+    resolve(foreign)
+    await clock.advance(0)
+    expect(lease.signal.aborted).toBe(true)
+    expect(old.release).toHaveBeenCalledOnce()
+  })
+
+  test('is reported once, also if the store finds it by itself, and not after a release', async () => {
+    const { store, old, lease } = await held()
+    const [report] = store.notifyLoss.values()
+    report?.()
+    expect(lease.signal.aborted).toBe(true)
+    expect(store.notifyLoss.size).toBe(0)
+    const next = await held()
+    await next.lease.release()
+    expect(next.store.notifyLoss.size).toBe(0)
+    expect(old.release).not.toHaveBeenCalled()
+  })
+
+  test('is left to the core where no old lock is held', () => {
+    const { server } = stage()
+    const looking = new Alongside(server, new ScriptedOldLocks(), {
+      mode: 'look',
+      keyOf: name => name,
+      close: () => {},
+    })
+    expect(looking.onLoss).toBeUndefined()
   })
 })
 

@@ -30,7 +30,7 @@ const ASK_ONE_BY_ONE = { held: false, isGated: true, free: 0 } as const
 const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 60
 
-/** Milliseconds that a release waits for the old lock before it releases the lease. */
+/** Milliseconds that a release waits for the old lock before it releases the lease, and that a loss is withdrawn. */
 const LONGEST_RELEASE = 500
 
 /**
@@ -41,11 +41,14 @@ export class Alongside implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
   readonly acquireSome?: NonNullable<Store['acquireSome']>
+  readonly onLoss?: NonNullable<Store['onLoss']>
   readonly #store: Store
   readonly #old: OldLocks
   readonly #options: AlongsideOptions
   /** Ids of claims whose leases wait for the old lock, and show that. */
   readonly #waiting = new Set<string>()
+  /** By the id of a claim: tells its holder that the lease is lost. */
+  readonly #losses = new Map<string, () => void>()
 
   constructor(store: Store, old: OldLocks, options: AlongsideOptions) {
     this.kind = store.kind
@@ -53,6 +56,9 @@ export class Alongside implements Store {
     this.#store = store
     this.#old = old
     this.#options = options
+    const onLoss = store.onLoss?.bind(store)
+    if (options.mode === 'hold') this.onLoss = (claim, lost) => this.#onLoss(claim, lost)
+    else if (onLoss) this.onLoss = onLoss
     const acquireSome = store.acquireSome?.bind(store)
     if (acquireSome)
       this.acquireSome = async (selection, signal) => {
@@ -78,13 +84,13 @@ export class Alongside implements Store {
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const key = this.#heldKey(claim)
     if (key === undefined) return this.#store.renew(claim, signal)
-    const [grant, foreign] = await Promise.all([
-      this.#store.renew(claim, signal),
-      this.#old.extend(key, claim.id, Math.ceil(claim.ttl), signal),
+    signal.throwIfAborted()
+    const late = new AbortController().signal // an answer that comes after the request was given up counts as well
+    const [grant, extended] = await Promise.all([
+      this.#store.renew(claim, signal).then(grant => grant ?? this.#lose(key, claim)),
+      this.#old.extend(key, claim.id, Math.ceil(claim.ttl), late).then(foreign => !foreign || this.#lose(key, claim)),
     ])
-    if (grant && !foreign) return atMost(claim.ttl, grant)
-    await Promise.allSettled([this.#old.release(key, claim.id, signal), this.#store.release(claim, signal)])
-    return undefined
+    return grant && extended && atMost(claim.ttl, grant)
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
@@ -121,6 +127,27 @@ export class Alongside implements Store {
   /** The key that is held with the lease. */
   #heldKey({ name }: ClaimKey): string | undefined {
     return this.#options.mode === 'hold' ? this.#options.keyOf(name) : undefined
+  }
+
+  #onLoss(claim: ClaimKey, lost: () => void): () => void {
+    const callOff = (): void => {
+      stop?.()
+      this.#losses.delete(claim.id)
+    }
+    const loseOnce = (): void => {
+      callOff()
+      lost()
+    }
+    const stop = this.#store.onLoss?.(claim, loseOnce)
+    this.#losses.set(claim.id, loseOnce)
+    return callOff
+  }
+
+  /** The holder knows it before anything is released, and even if the renewal that found it is not answered. */
+  async #lose(key: string, claim: Claim): Promise<undefined> {
+    this.#losses.get(claim.id)?.()
+    const limit = AbortSignal.timeout(LONGEST_RELEASE)
+    await Promise.allSettled([this.#old.release(key, claim.id, limit), this.#store.release(claim, limit)])
   }
 
   /** The claim keeps its lease, and asks again after a random pause. One that does not queue releases it. */

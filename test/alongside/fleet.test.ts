@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
+import { withEvidence } from './evidence.ts'
 
 /** `HOLDFAST_ALONGSIDE_MINUTES=10` takes longer. */
 const DURATION = Number(process.env.HOLDFAST_ALONGSIDE_MINUTES ?? 2) * 60_000
@@ -23,15 +23,11 @@ interface Span {
 }
 
 let servers: RedisServer[]
-const folder = mkdtempSync(join(tmpdir(), 'holdfast-alongside-'))
 
 beforeAll(async () => {
   servers = await Promise.all([startRedis(), startRedis(), startRedis()])
 })
-afterAll(async () => {
-  await Promise.all(servers.map(server => server.stop()))
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => Promise.all(servers.map(server => server.stop())))
 
 /** A process that is started again when it was killed. */
 class Worker {
@@ -52,6 +48,10 @@ class Worker {
     this.#child.kill('SIGSTOP')
     await sleep(duration)
     this.#child.kill('SIGCONT')
+  }
+
+  abandon(): void {
+    this.#child.kill('SIGKILL')
   }
 
   async end(): Promise<void> {
@@ -79,38 +79,39 @@ test.concurrent.for([
 ])(
   'no two processes hold one lock: $what',
   { timeout: DURATION + 60_000 },
-  async ({ what, count, kinds }, { onTestFinished, annotate }) => {
-    const file = join(folder, what.replaceAll(/\W+/g, '-'))
-    const ports = servers.slice(0, count).map(({ port }) => port)
-    const fleet = kinds.map(kind => new Worker(kind, ports.join(','), what, file))
-    onTestFinished(async () => {
+  ({ what, count, kinds }, { onTestFinished, annotate }) =>
+    withEvidence(what, async file => {
+      const ports = servers.slice(0, count).map(({ port }) => port)
+      const fleet = kinds.map(kind => new Worker(kind, ports.join(','), what, file))
+      onTestFinished(() => {
+        for (const worker of fleet) worker.abandon()
+      })
+      await until(
+        'one of each kind has held it',
+        () => new Set(spansOf(file).map(({ kind }) => kind)).size === new Set(kinds).size,
+        {
+          limit: 30_000,
+          every: 100,
+        },
+      )
+      const faults = { kill: 0, pause: 0 }
+      const end = performance.now() + DURATION
+      while (performance.now() < end) {
+        const worker = fleet[Math.floor(Math.random() * fleet.length)] as Worker
+        const fault = Math.random() < 0.3 ? 'kill' : 'pause'
+        await worker[fault](Math.random() * LONGEST_PAUSE)
+        faults[fault] += 1
+        await sleep(Math.random() * 500)
+      }
       await Promise.all(fleet.map(worker => worker.end()))
-    })
-    await until(
-      'one of each kind has held it',
-      () => new Set(spansOf(file).map(({ kind }) => kind)).size === new Set(kinds).size,
-      {
-        limit: 30_000,
-        every: 100,
-      },
-    )
-    const faults = { kill: 0, pause: 0 }
-    const end = performance.now() + DURATION
-    while (performance.now() < end) {
-      const worker = fleet[Math.floor(Math.random() * fleet.length)] as Worker
-      const fault = Math.random() < 0.3 ? 'kill' : 'pause'
-      await worker[fault](Math.random() * LONGEST_PAUSE)
-      faults[fault] += 1
-      await sleep(Math.random() * 500)
-    }
-    const spans = spansOf(file)
-    const found = overlaps(spans)
-    const { kill, pause } = faults
-    await annotate(`${spans.length} grants, ${kill} kills, ${pause} pauses, ${found.length} overlaps`)
-    expect(found).toEqual([])
-    for (const kind of kinds)
-      expect(spans.filter(span => span.kind === kind).length, kind).toBeGreaterThan(DURATION / 20_000)
-  },
+      const spans = spansOf(file)
+      const found = overlaps(spans)
+      const { kill, pause } = faults
+      await annotate(`${spans.length} grants, ${kill} kills, ${pause} pauses, ${found.length} overlaps`)
+      expect(found).toEqual([])
+      for (const kind of kinds)
+        expect(spans.filter(span => span.kind === kind).length, kind).toBeGreaterThan(DURATION / 20_000)
+    }),
 )
 
 /** From when to when each acquisition was held for certain, by the clock that the processes share. */

@@ -213,9 +213,9 @@ describe('a loss that a renewal finds', () => {
 
   /** The old locks, as a test wants them. */
   class ScriptedOldLocks extends OldLocks {
-    override acquire = vi.fn(async () => undefined)
-    override extend = vi.fn(async (): Promise<typeof foreign | undefined> => undefined)
-    override release = vi.fn(async () => {})
+    override acquire = vi.fn<OldLocks['acquire']>(async () => undefined)
+    override extend = vi.fn<OldLocks['extend']>(async () => undefined)
+    override release = vi.fn<OldLocks['release']>(async () => {})
 
     constructor() {
       super([], 0)

@@ -26,7 +26,9 @@ const NOT_REENTRANT = 'leases are not re-entrant'
 
 /** What an acquisition needs. */
 export type AcquisitionCore = Omit<Core, 'store'> & {
-  readonly store: Pick<Store, 'acquire' | 'release' | 'watch' | 'guarantees'>
+  readonly store: Pick<Store, 'acquire' | 'release' | 'watch'> & {
+    readonly guarantees: Pick<Store['guarantees'], 'acquireShare'>
+  }
 }
 
 /** A claim that holds its name. */

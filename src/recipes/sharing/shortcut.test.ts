@@ -119,6 +119,58 @@ describe('an answer that does not come', () => {
     expect(await look(server, { prefix: '' })).toEqual([])
   })
 
+  test('one that comes after the next request does not mix up the slots', async () => {
+    const { locks, other, store, clock, server } = staged()
+    const semaphore = locks.semaphore('api', { limit: 3 })
+    const held = [await other.semaphore('api', { limit: 3 }).acquire({ ttl: 60_000 }), await semaphore.acquire()]
+    const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    store.rule('acquireSome', async forward => {
+      const reply = replies.shift()?.promise
+      const answer = await forward()
+      await reply
+      return answer
+    })
+    const [first, second] = replies
+    const acquiring = follow(locks.semaphore('api', { limit: 3 }).acquire()) // for slot 0 alone, then for all
+    await clock.advance(400)
+    expect(store.selection?.claims.map(({ name }) => name)).toEqual(['api\u241f2', 'api', 'api\u241f1'])
+    await held[1]?.release() // now slot 1 comes before 2
+    first?.resolve()
+    await clock.advance(0)
+    second?.resolve()
+    await clock.advance(100)
+    const records = await look(server, { prefix: 'api' })
+    expect(records.map(({ name }) => name)).toEqual(['api', 'api\u241f2'])
+    expect(acquiring.value?.slots).toEqual([{ slot: 2, token: records[1]?.token }])
+  })
+
+  test('a call that waits with the gate asks again before the gate ends', async () => {
+    const { locks, other, store, clock } = staged()
+    const held = await other.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 })
+    const waiting = follow(locks.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 }))
+    await clock.advance(500)
+    const next = follow(other.semaphore('api', { limit: 1 }).acquire({ ttl: 60_000 }))
+    await clock.advance(500)
+    let isFirst = true
+    store.rule('acquireSome', (forward, signal) => {
+      if (!isFirst) return forward()
+      isFirst = false
+      return lost(forward, signal)
+    })
+    await clock.advance(7_000)
+    await held.release()
+    await clock.advance(200)
+    expect([waiting, next].map(({ settled }) => settled)).toEqual([true, false])
+  })
+
+  test('a call for several waits no longer for it than its wait lasts', async () => {
+    const { locks, store, clock } = staged()
+    store.rule('acquireSome', lost)
+    const acquiring = follow(locks.semaphore('api', { limit: 2 }).acquire({ permits: 2, ttl: 60_000, wait: 100 }))
+    await clock.advance(110)
+    expect(acquiring.value).toMatchObject({ name: 'api' })
+  })
+
   test('a call for several goes on at the gate, and what was granted is withdrawn', async () => {
     const { locks, store, clock, server } = staged()
     store.rule('acquireSome', unanswered)

@@ -13,6 +13,7 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
+import { LAST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { type Acquired, Acquisition } from '../../core/acquisition.ts'
 import type { Core } from '../../core/core.ts'
 import { HeldLease } from '../../core/held-lease.ts'
@@ -31,7 +32,7 @@ import { PartEvents } from './part-events.ts'
  * An attempt over a store that passes the gate, looks, acquires and leaves in one step (R14). A call for one slot also waits
  * by it: at the gate, then with the gate in the queues of all slots. To the acquisition, all that is one claim.
  */
-export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees'> {
+export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   /** Acquire requests so far. */
   requests = 0
   /** Was the gate passed? */
@@ -42,7 +43,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
   holder: LeaseRecord | undefined
   /** Can it wait? */
   readonly waits: boolean
-  readonly guarantees: Store['guarantees']
+  readonly guarantees: { readonly acquireShare: number }
   /** Only if the store has it. */
   readonly watch?: NonNullable<Store['watch']>
   readonly #host: SharingHost
@@ -63,7 +64,10 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
     const { store } = host.core
     const id = randomId()
     this.waits = wait > 0 && want === 1
-    this.guarantees = store.guarantees
+    const gate = gateTtl(host.core, ttl)
+    const last = wait > 0 && !this.waits ? Math.max(wait, LAST_REQUEST) : Number.POSITIVE_INFINITY
+    // The next request must come before the gate ends, and a call for several slots must end in time.
+    this.guarantees = { acquireShare: Math.min(requestLimit(gate, store.guarantees?.acquireShare), last) / ttl }
     if (store.watch) this.watch = (_, wake, signal) => this.#watch(wake, signal)
     this.#host = host
     this.#events = new PartEvents(name)
@@ -71,7 +75,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
     this.#demand = demand
     this.#terms = terms
     this.#renewer = renewer
-    this.#gate = { name: gateName(name), id, owner, ttl: gateTtl(host.core, ttl), note: WAITS, queue: this.waits }
+    this.#gate = { name: gateName(name), id, owner, ttl: gate, note: WAITS, queue: this.waits }
     // The first request of a wait is for one slot alone, which is free unless others are there.
     this.#slots = this.#preferred(this.waits && !past.wasCrowded ? 1 : demand.slots.length)
     this.#claims = this.#claimsOf(this.#slots)
@@ -145,6 +149,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release' | 'guarantees
     this.requests += 1
     const selection = { claims: this.#claims, want: this.#demand.want, gate }
     const answer = await this.#core.store.acquireSome?.(selection, signal)
+    signal.throwIfAborted() // too late: the next request may be on its way, for slots in another order
     if (answer) return answer
     throw new LeaseError('STORE_UNAVAILABLE', `the store answered ${String(answer)}`)
   }

@@ -42,6 +42,7 @@ declare
   _queues constant boolean := _asked ->> 'queue';
   _commit constant text := current_setting('synchronous_commit');
   ${NOW}
+  _held boolean;
   _open boolean;
   _answer json;
   _rest json;
@@ -54,9 +55,10 @@ ${BEGIN}
     return json_build_array(_time, json_build_array('late'))::text;
   end if;
   -- Also a copy that comes late: it must not take another name, or end what is held.
-  _open := _want <= (select count(*) from json_to_recordset(_orders) as a(name text, id text)
-    join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now);
-  _open := _open or not exists (select from ${lease} where name = _gate and id is not null and expires_at > _now)
+  _names := array(select l.name from json_to_recordset(_orders) as a(i integer, name text, id text)
+    join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now order by a.i limit _want);
+  _held := cardinality(_names) = _want;
+  _open := _held or not exists (select from ${lease} where name = _gate and id is not null and expires_at > _now)
     and not exists (select from ${line} w where ${waits('_gate')});
   if not _open then
     if not _queues then
@@ -69,28 +71,30 @@ ${BEGIN}
       return json_build_array(_time, json_build_array('gated', _answer))::text;
     end if;
   end if;
-  select array_agg(name order by held desc, i), array_agg(name order by i) filter (where token is null) into _free, _new from (
-    select a.i, a.name, l.token, coalesce(l.id = a.id and l.expires_at > _now, false) as held
-    from json_to_recordset(_orders) as a(i integer, name text, id text)
-    left join ${lease} l on l.name = a.name
-    left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
-    where not coalesce(p.gone, false)
-      and case
-        when l.id is not null and l.expires_at > _now then l.id = a.id
-        else l.expires_at is null or _now >= least(l.expires_at, _now)
-          + (select count(*) from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq)) * ${ms(String(TURN))}
-      end
-  ) found;
-  if coalesce(cardinality(_free), 0) < _want and not _queues then
-    return (select json_build_array(_time, json_build_array('few', coalesce(cardinality(_free), 0), (${holder}))))::text;
+  if not _held then
+    select array_agg(name order by i), array_agg(name order by i) filter (where token is null) into _free, _new from (
+      select a.i, a.name, l.token
+      from json_to_recordset(_orders) as a(i integer, name text, id text)
+      left join ${lease} l on l.name = a.name
+      left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
+      where not coalesce(p.gone, false)
+        and case
+          when l.id is not null and l.expires_at > _now then l.id = a.id
+          else l.expires_at is null or _now >= least(l.expires_at, _now)
+            + (select count(*) from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq)) * ${ms(String(TURN))}
+        end
+    ) found;
+    if coalesce(cardinality(_free), 0) < _want and not _queues then
+      return (select json_build_array(_time, json_build_array('few', coalesce(cardinality(_free), 0), (${holder}))))::text;
+    end if;
+    -- Others acquire at the same moment: each takes rows that nobody else has locked.
+    select array_agg(name) into _names from (
+      select l.name from ${lease} l where l.name = any (_free)
+      order by array_position(_free, l.name) for update skip locked limit _want
+    ) locked;
+    _names := (array(select name from unnest(_free) with ordinality as f(name, place)
+      where name = any (_names) or name = any (_new) order by place))[1:_want];
   end if;
-  -- Others acquire at the same moment: each takes rows that nobody else has locked.
-  select array_agg(name) into _names from (
-    select l.name from ${lease} l where l.name = any (_free)
-    order by array_position(_free, l.name) for update skip locked limit _want
-  ) locked;
-  _names := (array(select name from unnest(_free) with ordinality as f(name, place)
-    where name = any (_names) or name = any (_new) order by place))[1:_want];
   if cardinality(_names) = _want then
     select json_agg(json_build_array(c.i, answer -> 1) order by c.i) into _answers from (
       select a.i, row_number() over (order by a.i) - 1 as place
@@ -99,7 +103,7 @@ ${BEGIN}
     join json_array_elements(${call('acquire')}((${ordersOf('a.name = any (_names)', false)}), null)::json -> 1) with ordinality as g(answer, number) on g.number = c.place + 1
     where answer ->> 0 = 'held';
   end if;
-  if _queues and _answers is null then
+  if _queues and not _held and _answers is null then
     if _open then
       ${enter}
       if _answer ->> 0 <> 'held' then

@@ -3,6 +3,7 @@ import type { Busy, Claim, Grant, LeaseRecord, NoneGranted, Selection, SomeGrant
 import { requestLimit } from '../../contract/time.ts'
 import type { Connections } from '../shared/connections.ts'
 import type { PostgresConnection } from './connection.ts'
+import { exhausted } from './exhausted.ts'
 import { stateOf } from './failure.ts'
 import type { Names } from './names.ts'
 import type { Answer as Acquired } from './requests.ts'
@@ -62,6 +63,8 @@ export async function askFor(
 }
 
 function read(answer: Answer, claims: readonly Claim[], gate: Claim, waitOf: WaitOf): SomeGranted | NoneGranted {
+  const found = answer[0] === 'gated' ? [answer[1]] : answer[0] === 'few' ? answer[3] : undefined
+  if (found?.some(each => each?.[0] === 'exhausted')) throw exhausted()
   if (answer[0] === 'held') {
     const tokens = new Map(answer[1])
     const grantOf = ({ ttl }: Claim, index: number): Grant | undefined => {
@@ -71,8 +74,8 @@ function read(answer: Answer, claims: readonly Claim[], gate: Claim, waitOf: Wai
     return { held: true, grants: claims.map(grantOf) }
   }
   if (answer[0] !== 'few') return { held: false, isGated: true, free: 0, wait: answer[1] && waitOf(gate, answer[1]) }
-  const [, free, found, busy] = answer
-  const holder = found ? holderOf(found, claims) : undefined
+  const [, free, first, busy] = answer
+  const holder = first ? holderOf(first, claims) : undefined
   const waits = busy?.map((each, index) => waitOf({ ...(claims[index] as Claim), queue: true }, each))
   if (!waits) return { held: false, isGated: false, free, holder }
   const retryAfter = Math.min(gate.ttl / 3, ...waits.map(wait => wait.retryAfter))

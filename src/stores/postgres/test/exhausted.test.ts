@@ -1,6 +1,7 @@
 import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { createLocks } from '../../../index.ts'
 import { advisory } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
@@ -36,6 +37,15 @@ test('L13: a holder whose token cannot rise can be broken, and the name serves a
   expect(await failureOf(acquire(store, second))).toMatchObject(usedUp)
   await server.query("delete from holdfast.lease where name = 'a'")
   await hold(store, second)
+})
+
+test('L13: a call that would wait for a slot without a token left is refused', async () => {
+  const locks = createLocks(storeAt(server.url()))
+  const semaphore = locks.semaphore('slots', { limit: 1 })
+  await (await semaphore.acquire()).release()
+  await server.query(`update holdfast.lease set token = ${LAST} where name = 'slots'`)
+  expect(await failureOf(semaphore.acquire({ wait: 1_000 }))).toMatchObject(usedUp)
+  await locks.close()
 })
 
 test('L13: an advisory lock without a token left is refused alone, and released', async () => {

@@ -77,6 +77,31 @@ test('a holder is notified in time when its row is locked', async () => {
   await locks.close()
 })
 
+test.each([
+  ['a guard', 'for key share'],
+  ['a renewal', 'for no key update'],
+])('a copy of a selection ends no slot and takes no other while %s has locked the row', async (_, lock) => {
+  await using store = storeAt(server.url())
+  const { id, owner, ttl, note } = claimOf(`copied ${lock}`)
+  const claims = [0, 1, 2].map(slot => ({ name: `copied ${lock} ${slot}`, id, owner, ttl, note, queue: false }))
+  const gate = { name: `copied ${lock} gate`, id, owner, ttl: 5_000, note, queue: true }
+  const select = async (): Promise<unknown> => store.acquireSome?.({ claims, want: 1, gate }, signal)
+  // The rows of the others exist.
+  for (const { name } of claims) {
+    const former = claimOf(name)
+    await hold(store, former)
+    await store.release(former, signal)
+  }
+  expect(await select()).toMatchObject({ held: true })
+  const before = await look(store, { prefix: 'copied' })
+  const locked = await transaction(server, `select from holdfast.lease where name = $1 ${lock}`, [claims[0]?.name])
+  await select()
+  await locked.end()
+  const after = await look(store, { prefix: 'copied' })
+  expect(after.map(({ name, token }) => ({ name, token }))).toEqual(before.map(({ name, token }) => ({ name, token })))
+  for (const claim of claims) await store.release(claim, signal)
+})
+
 test('a renewal and a release are retried while their row is locked', async () => {
   await using store = storeAt(server.url())
   const claim = claimOf('contended')

@@ -127,6 +127,10 @@ export const selectionCases: Case[] = [
               const answer = await one.acquireSome({ ...rest, gate: { ...gate, queue } })
               if (performance.now() > free + TURN) throw new TooSlow('the turn of the waiter is over')
               assert.ok(!answer.held, 'it overtook a waiter')
+              if (!queue) return
+              // With the gate, behind a waiter for the name.
+              assert.equal(answer.isGated, isGate)
+              assert.ok((answer.wait?.retryAfter ?? 0) >= 10, `it asks again after ${answer.wait?.retryAfter} ms`)
             })
       },
     },

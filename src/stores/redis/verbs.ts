@@ -157,15 +157,14 @@ local function acquireSome(key, id, ttl, life, queues, rest)
     if queues == '1' then leaveAll(not isOpen and key) end
     return answer
   end
-  local answer = '-' .. isBehind .. ' ' .. #free .. ' '
-  if queues == '0' then return answer .. '0 0' .. holder end
+  if queues == '0' then return '-' .. isBehind .. ' ' .. #free .. ' 0 0' .. holder end
   if isOpen and sub(enter(), 1, 1) ~= '+' then return '-1 0' end
   local soonest
   for _, name in ipairs(names) do
     local ends, ahead = match(acquire(name, id, ttl, life, '1', details), '^-(%d+) (%d+)')
-    if ends then soonest = math.min(soonest or ends, ends + ahead * TURN) end
+    if ends then soonest = math.min(soonest or math.huge, ends + ahead * TURN) end
   end
-  return answer .. (soonest or now) .. ' 0' .. holder
+  return '-0 ' .. #free .. ' ' .. format('%.0f', soonest or now) .. ' 0' .. holder
 end
 
 local function renew(key, id, ttl, life)

@@ -86,6 +86,19 @@ test('a call whose gate is broken waits at the gate again, and for no slot', asy
   expect([waiting, next].map(({ value }) => value?.slot)).toEqual([0, 0])
 })
 
+test('a call that ends at the gate withdraws only from there', async () => {
+  const { locks, other, store, server, clock } = staged()
+  await other.semaphore('api', { limit: 2 }).acquire({ permits: 2, ttl: 60_000 })
+  const before = follow(other.semaphore('api', { limit: 2 }).acquire())
+  await clock.advance(100)
+  const ending = follow(locks.semaphore('api', { limit: 2 }).acquire({ wait: 100 }))
+  await clock.advance(200)
+  expect(ending.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(store.count('release')).toBe(1)
+  expect((await look(server, { name: 'api\u241fgate' })).map(({ state }) => state)).toEqual(['held'])
+  expect(before.settled).toBe(false)
+})
+
 test('a try does not ask for slots that a permit of the same locks holds', async () => {
   const { locks, store } = staged()
   const semaphore = locks.semaphore('api', { limit: 3 })

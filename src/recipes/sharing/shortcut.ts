@@ -57,6 +57,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   #claims: readonly Claim[]
   readonly #gate: Claim
   #answer: SomeGranted | NoneGranted | undefined
+  /** May the store know claims to slots? */
+  #isKnown = false
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms, renewer: Renewer | undefined) {
     const { owner, ttl, wait } = terms
@@ -138,18 +140,22 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     return { held: false, retryAfter: 0, ...wait, kept, holder }
   }
 
-  /** Withdraws all claims. */
+  /** Withdraws all claims that the store may know. */
   async release(_: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const { store } = this.#core
-    const answers = await Promise.all([...this.#claims, this.#gate].map(claim => store.release(claim, signal)))
+    const claims = this.#isKnown ? [...this.#claims, this.#gate] : [this.#gate]
+    const answers = await Promise.all(claims.map(claim => store.release(claim, signal)))
     return answers.includes('released') ? 'released' : 'gone'
   }
 
   async #ask(gate: Claim, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     this.requests += 1
     const selection = { claims: this.#claims, want: this.#demand.want, gate }
+    const wasKnown = this.#isKnown
+    this.#isKnown = true
     const answer = await this.#core.store.acquireSome?.(selection, signal)
     signal.throwIfAborted() // too late: the next request may be on its way, for slots in another order
+    if (answer && !answer.held && answer.isGated) this.#isKnown = wasKnown // at the gate it waits for no slot
     if (answer) return answer
     throw new LeaseError('STORE_UNAVAILABLE', `the store answered ${String(answer)}`)
   }

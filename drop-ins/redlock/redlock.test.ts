@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
-import { createLocks, LeaseError, type Locks, subscribe } from '../../src/index.ts'
+import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { redlock as severalServers } from '../../src/stores/redlock/index.ts'
 import Default, {
@@ -219,20 +219,6 @@ describe('using', () => {
       return signal.aborted
     })
     await failure(routine)
-  })
-
-  test('notices a loss before the routine began', async () => {
-    const stopBlocking = subscribe('lease_acquired', () => {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_200)
-    })
-    onTestFinished(stopBlocking)
-    let seen: readonly [isAborted: boolean, error: Error | undefined] | undefined
-    const late = { automaticExtensionThreshold: 500 }
-    const routine = redlock.using(['a'], 1_000, late, async signal => {
-      seen = [signal.aborted, signal.error]
-    })
-    await failure(routine)
-    expect(seen).toEqual([true, expect.any(ExecutionError)])
   })
 
   test('rejects with the error of the routine, and releases', async () => {

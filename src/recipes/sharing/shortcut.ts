@@ -153,11 +153,11 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     const selection = { claims: this.#claims, want: this.#demand.want, gate }
     const wasKnown = this.#isKnown
     this.#isKnown = true
-    const answer = await this.#core.store.acquireSome?.(selection, signal)
+    // A store that answers nothing fails as in any other request.
+    const answer = (await this.#core.store.acquireSome?.(selection, signal)) as SomeGranted | NoneGranted
     signal.throwIfAborted() // too late: the next request may be on its way, for slots in another order
-    if (answer && !answer.held && answer.isGated) this.#isKnown = wasKnown // at the gate it waits for no slot
-    if (answer) return answer
-    throw new LeaseError('STORE_UNAVAILABLE', `the store answered ${String(answer)}`)
+    if (!answer.held && answer.isGated) this.#isKnown = wasKnown // at the gate it waits for no slot
+    return answer
   }
 
   async #watch(wake: Wake, signal: AbortSignal): Promise<void> {

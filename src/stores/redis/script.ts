@@ -192,19 +192,20 @@ end
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
 -- on one node only.
 local function wake(key, most)
+  most = most or 1
   lapse(key)
   local ids = call('ZRANGE', key .. ':line', 0, 9)
   if #ids == 0 then return end
   local first
   for place, waiter in ipairs(call('HMGET', key .. ':waiter', unpack(ids))) do
     local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
-    local isNext = place <= (most or 1)
+    local isNext = place <= most
     if target ~= '-' and (isNext or target ~= first) then
       local later = first and not isNext and ' ' .. (place - 1) * TURN or ''
       local receivers = redis.pcall('PUBLISH', target, ids[place] .. later)
       if type(receivers) ~= 'number' then refused = receivers.err end
       if cluster or type(receivers) ~= 'number' or receivers > 0 then
-        if not isNext and (first or now - asked < TURN) then return end
+        if first and not isNext or place >= most and now - asked < TURN then return end
         first = first or target
       end
     end

@@ -9,11 +9,14 @@ import { installTools, type Outcome, Project, pack, ROOT, succeed } from './proj
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-pack-'))
 let tarball: string
+let dropIns: readonly [redlock: string, semaphore: string]
 let project: Project
 
 beforeAll(async () => {
   await installTools()
   tarball = await pack(folder)
+  // Built by that. The samples of the documentation import them as well.
+  dropIns = await Promise.all([pack(folder, 'holdfast-redlock'), pack(folder, 'holdfast-redis-semaphore')])
   project = await Project.withPackages(tarball)
   // The first run downloads Jest and two compilers.
 }, 300_000)
@@ -235,10 +238,7 @@ describe('holdfast prove', () => {
 describe('the drop-ins, under the names of the old libraries', () => {
   let user: Project
   beforeAll(async () => {
-    const [redlock, semaphore] = await Promise.all([
-      pack(folder, 'holdfast-redlock'),
-      pack(folder, 'holdfast-redis-semaphore'),
-    ])
+    const [redlock, semaphore] = dropIns
     user = new Project()
     // Its redlock is replaced by an override.
     const dependent = { name: 'dependent', version: '1.0.0', dependencies: { redlock: '5.0.0-beta.2' } }

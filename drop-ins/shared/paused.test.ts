@@ -47,6 +47,6 @@ test('holdfast-redlock: the signal of using has aborted when the routine begins'
   const routine = redlock.using([randomUUID()], 1_000, { automaticExtensionThreshold: 500 }, async signal => {
     seen = [signal.aborted, signal.error]
   })
-  await expect(routine).rejects.toThrow()
+  await expect(routine).rejects.toBeInstanceOf(ExecutionError)
   expect(seen).toEqual([true, expect.any(ExecutionError)])
 })

@@ -34,7 +34,7 @@ export const queueCases: Case[] = [
       },
 
       async 'R8: skips dead waiters when a lease has expired'(space) {
-        const { clients, waiters } = await inTime(space.short / 4, () => queueOf(space, 4, space.short))
+        const { clients, waiters } = await inTime(space.short / 4, nth => queueOf(space, 4, nth * space.short))
         await followUntilHeld(clients[1], waiters[3] as Claim)
       },
 

@@ -154,9 +154,9 @@ interface Held {
 
 function held(body: (held: Held) => Promise<void>): Case['run'] {
   return space =>
-    inTime(space.short / 2, async () => {
+    inTime(space.short / 2, async nth => {
       const [{ client: one, delay }, two] = await Promise.all([space.delayable(), space.client()])
-      const claim = space.claim({ ttl: 4 * space.short })
+      const claim = space.claim({ ttl: (3 + nth) * space.short })
       const { token } = await one.hold(claim)
       if (!(await one.renew(claim))) throw new TooSlow('the lease ran out')
       await body({ space, one, two, delay, claim, token })

@@ -50,16 +50,17 @@ export class TooSlow extends Error {}
 
 /**
  * For timed behaviour: repeats an attempt that was `TooSlow`, that got no answer in time, or that failed while this
- * process hung for more than `patience` ms. So a busy machine proves nothing wrong. Each attempt uses new names.
+ * process hung for more than `patience` ms. So a busy machine proves nothing wrong. Each attempt uses new names, and may
+ * use longer ttls: it gets its number, from 1.
  */
-export async function inTime<T>(patience: number, attempt: () => Promise<T>): Promise<T> {
-  for (let tries = 8; ; tries -= 1) {
+export async function inTime<T>(patience: number, attempt: (nth: number) => Promise<T>): Promise<T> {
+  for (let nth = 1; ; nth += 1) {
     const stalls = new Stalls()
     try {
-      return await attempt()
+      return await attempt(nth)
     } catch (error) {
       await sleep(0) // a stall that ends here is seen
-      if (tries === 1 || !(isTooSlow(error) || stalls.longest > patience)) throw error
+      if (nth === 8 || !(isTooSlow(error) || stalls.longest > patience)) throw error
     } finally {
       stalls.stop()
     }

@@ -30,7 +30,7 @@ const ASK_ONE_BY_ONE = { held: false, isGated: true, free: 0 } as const
 const SHORTEST_PAUSE = 10
 const LONGEST_PAUSE = 60
 
-/** Milliseconds that a release waits for the old lock before it releases the lease, and that a loss is withdrawn. */
+/** Milliseconds that a release waits for the old lock before it releases the lease. After a loss: for both. */
 const LONGEST_RELEASE = 500
 
 /**
@@ -47,7 +47,7 @@ export class Alongside implements Store {
   readonly #options: AlongsideOptions
   /** Ids of claims whose leases wait for the old lock, and show that. */
   readonly #waiting = new Set<string>()
-  /** By the id of a claim: tells its holder that the lease is lost. */
+  /** By the id of a claim: reports to its holder that the lease is lost. */
   readonly #losses = new Map<string, () => void>()
 
   constructor(store: Store, old: OldLocks, options: AlongsideOptions) {
@@ -143,7 +143,7 @@ export class Alongside implements Store {
     return callOff
   }
 
-  /** The holder knows it before anything is released, and even if the renewal that found it is not answered. */
+  /** Reports the loss, then releases the old lock and the lease. The holder need not wait for the renewal to end. */
   async #lose(key: string, claim: Claim): Promise<undefined> {
     this.#losses.get(claim.id)?.()
     const limit = AbortSignal.timeout(LONGEST_RELEASE)

@@ -63,21 +63,25 @@
  *      iteration then rejects.
  *
  * R12. A store that has `onLoss` calls `lost` when it finds out by itself that a lease is gone before its time, such as
- *      with a session. It does so at most once, and not after it was called off. Other losses are found by renewals.
+ *      with a session. It does so at most once, and not after it was called off. Other losses are found by renewals, and may
+ *      be reported by `lost` as well.
  *
  * R13. Requests are independent. A request that was given up before it was sent is not sent, and rejects with the reason.
  *      Requests that share a round trip with it are answered. A closed store rejects with `CLOSED` and ends no lease of
  *      others.
  *
  * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate`, acquire one claim
- *      after the other until `want` are held, release `gate`. If another claim holds the gate or waits for it, or if fewer
- *      than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either waits for the
+ *      after the other until `want` are held, release `gate`. If another claim holds the gate or is ahead of it there, or
+ *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either waits for the
  *      gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of `gate` is. Once
  *      one is granted, or the gate is lost, the other claims wait no more. Each claim is one as any other (R1, R3 to R6):
  *      it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
  */
 
-/** One request to hold one name. Its id is never reused, so asking again always means the same request (R1). */
+/**
+ * One request to hold one name. Name and id together are never reused, so asking again always means the same request (R1).
+ * The claims of one selection and its gate have the same id.
+ */
 export interface Claim {
   readonly name: string
   /** 128 random bits, in hexadecimal. */
@@ -143,7 +147,7 @@ export interface SomeGranted {
 /** Nothing was granted. */
 export interface NoneGranted {
   readonly held: false
-  /** Does somebody hold or wait for the gate? Also true if others are changing the names just now. */
+  /** Do others hold the gate or wait for it? Also true if others are changing the names just now, or after a withdrawal. */
   readonly isGated: boolean
   /** How many of the names were free; 0 if the store did not look. */
   readonly free: number

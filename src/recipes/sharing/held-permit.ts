@@ -132,7 +132,7 @@ export class HeldPermit implements LeaseGroup {
   /** Throws nothing: the error says that it is lost. */
   check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
-    // A loss is reported to lose(), but not one from before this permit was made: the process may have stood still.
+    // A loss is reported to lose(), but not one from before this permit was made: the process may have been paused.
     for (const lease of this.#leases) if (lease.check()) this.#lose('expired')
     if (this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
     return this.#error

@@ -5,7 +5,7 @@ const silent = { hasSubscribers: false, publish: (): void => {} }
 
 /**
  * The events of the gate and the slots of one call, as events of the shared name. So a permit looks like one lease: the
- * permit emits its own beginning and end, and nobody hears of slots that were not handed out. Each emitter is made when it
+ * permit emits its own beginning and end, and slots that were not handed out emit nothing. Each emitter is made when it
  * is needed, because most calls emit nothing.
  */
 export class PartEvents {
@@ -14,7 +14,7 @@ export class PartEvents {
   readonly self_wait: typeof silent = silent
   readonly release_began: typeof silent = silent
   readonly lease_released: typeof silent = silent
-  /** The permit is told by its leases. */
+  /** The leases notify the permit themselves. */
   readonly lease_lost: typeof silent = silent
   readonly #name: string
 

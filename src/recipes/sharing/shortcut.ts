@@ -29,19 +29,19 @@ import { NONE } from './part.ts'
 import { PartEvents } from './part-events.ts'
 
 /**
- * An attempt over a store that passes the gate, looks, acquires and leaves in one step (R14). A call for one slot also waits
- * by it: at the gate, then with the gate in the queues of all slots. To the acquisition, all that is one claim.
+ * An attempt over a store that acquires the gate, looks, acquires slots and releases the gate in one step (R14). A call for
+ * one slot also waits by it: for the gate, and then with the gate for every slot. To the acquisition, all that is one claim.
  */
 export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   /** Acquire requests so far. */
   requests = 0
   /** Was the gate passed? */
   hasEntered = false
-  /** Slots that were free when too few were. */
+  /** Free slots, by the last answer that granted nothing. */
   held = 0
   /** A holder of a slot. */
   holder: LeaseRecord | undefined
-  /** Can it wait? */
+  /** Does it wait by the same request? If not, the call goes on through the gate. */
   readonly waits: boolean
   readonly guarantees: { readonly acquireShare: number }
   /** Only if the store has it. */
@@ -78,7 +78,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     this.#terms = terms
     this.#renewer = renewer
     this.#gate = { name: gateName(name), id, owner, ttl: gate, note: WAITS, queue: this.waits }
-    // The first request of a wait is for one slot alone, which is free unless others are there.
+    // The first request of a call that may wait is for one slot alone, unless an earlier call found its slot taken.
     this.#slots = this.#preferred(this.waits && !past.wasCrowded ? 1 : demand.slots.length)
     this.#claims = this.#claimsOf(this.#slots)
   }
@@ -90,8 +90,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   }
 
   /**
-   * `undefined`: too few slots are free, or others are at the gate, for as long as it waits; or it cannot wait and the
-   * outcome is unknown. Rejects as `Acquisition` otherwise. Whatever may be left behind is withdrawn in the background.
+   * `undefined`: too few slots are free, or others are at the gate, for as long as it waits; or a request failed that the
+   * call repeats through the gate. Rejects as `Acquisition` otherwise. Whatever may be left behind is withdrawn in the background.
    */
   async run(cancel: Cancel): Promise<HeldPermit | undefined> {
     const { name, want } = this.#demand
@@ -165,8 +165,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   }
 
   /**
-   * The lowest slots come first, but last those that this process holds or that its other calls ask for at this moment. A
-   * call that waits needs them all. Otherwise those that are held here are left out, if there are enough others.
+   * The lowest slots come first, then those that other calls of this process ask for, then those that it holds. A call that
+   * waits gets the first `count`. Another one gets none of those that are held here, if there are enough others.
    */
   #preferred(count: number): readonly number[] {
     const { name, slots, want } = this.#demand

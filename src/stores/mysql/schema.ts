@@ -95,7 +95,8 @@ export async function prepare(connection: MysqlConnection, table: string, create
   }
   if (tables.length === 2) return
   if (!create) throw invalid('the tables of leases are missing: run holdfast migrate --store URL, or set create: true')
-  await connection.change('set lock_wait_timeout = 5') // another connection may create them now
+  // Another connection may create them now. It has locks of tables, and of rows in those of InnoDB.
+  await connection.change('set lock_wait_timeout = 5, innodb_lock_wait_timeout = 5')
   for (const statement of statements(table)) await connection.change(statement)
   return prepare(connection, table, false) // some servers choose another engine
 }

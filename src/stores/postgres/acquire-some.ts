@@ -54,7 +54,7 @@ ${BEGIN}
   if exists (select from json_to_recordset(_orders) as a(until double precision) where a.until < _time) then
     return json_build_array(_time, json_build_array('late'))::text;
   end if;
-  -- Also a copy that comes late: it must not take another name, or end what is held.
+  -- A repeated request gets what its claim holds, also if it is stale: it must not take another name, or end what is held.
   _names := array(select l.name from json_to_recordset(_orders) as a(i integer, name text, id text)
     join ${lease} l on l.name = a.name and l.id = a.id and l.expires_at > _now order by a.i limit _want);
   _held := cardinality(_names) = _want;
@@ -66,7 +66,7 @@ ${BEGIN}
     end if;
     ${enter}
     if _answer ->> 0 <> 'held' then
-      -- If it has lost the gate, it waits for the names no more.
+      -- It may have lost the gate. Then it leaves the queues of the names.
       ${leaveAllBut('_gate')}
       return json_build_array(_time, json_build_array('gated', _answer))::text;
     end if;
@@ -123,7 +123,7 @@ ${BEGIN}
   if coalesce(json_array_length(_answers), 0) = _want then
     if _queues then
       ${leaveAllBut('_names[1]')}
-      -- The grant must last, although what it left need not.
+      -- To leave switched synchronous_commit off. A crash must not lose the grant.
       perform set_config('synchronous_commit', case _commit when 'off' then 'on' else _commit end, true);
     end if;
     return json_build_array(_time, json_build_array('held', _answers))::text;

@@ -75,7 +75,7 @@ local function acquire(key, id, ttl, life, queues, details)
   return '-' .. ends .. ' ' .. ahead .. ' ' .. (held and token .. ' ' .. detailsOf(value, start) or '')
 end
 
--- MOST: how many of those who wait are woken.
+-- MOST: how many waiters are woken, 1 if absent.
 local function release(key, id, memory, _, _, most)
   local value = call('GET', key)
   local held, _, line, token, _, start = parse(key, value)
@@ -90,9 +90,8 @@ local function release(key, id, memory, _, _, most)
   return '0'
 end
 
--- Acquires WANT of several names, or none, with the gate KEY. If it QUEUES, it otherwise waits for the gate, or holds the
--- gate and waits for each name. Answers tokens; or '-', are others in the way, how many names are free, when to ask and how
--- many are ahead if it waits, and a holder.
+-- Acquires WANT of several names, or none, with the gate KEY. If it QUEUES and none is granted, it waits for the gate, or
+-- holds the gate and waits for each name. The answers are in docs/reference/format.md.
 local function acquireSome(key, id, ttl, life, queues, rest)
   local want, term, waits, list, details = match(rest, '^(%d+) (%d+) ([^\\n]*)\\n(.*)\\n([^\\n]*)$')
   want = tonumber(want)
@@ -106,7 +105,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
     return '+' .. table.concat(tokens, ' ')
   end
   local values = call('MGET', unpack(names))
-  -- Also a copy that comes late: it must not take another name, or end what is held.
+  -- A repeated request gets what its claim holds, also if it is stale: it must not take another name, or end what is held.
   for at, value in ipairs(values) do
     if value and string.find(value, id, 1, true) then
       local held, _, _, _, _, start = parse(names[at], value)
@@ -116,7 +115,8 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   if #free >= want then return take() end
   free = {}
 
-  -- Those who wait at the gate are woken: as many as may find a free name.
+  -- Leaves the queues of all names but the granted one. With GATE it also releases the gate, and wakes as many of its waiters
+  -- as there are free names.
   local function leaveAll(gate)
     local others = 0
     for at, name in ipairs(names) do

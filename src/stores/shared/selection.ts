@@ -15,13 +15,13 @@ export interface Names {
   holder(name: string): LeaseRecord | undefined
 }
 
-/** `acquireSome` (R14), for a store where nobody else takes a step meanwhile. */
+/** `acquireSome` (R14), for a store that carries out one request at a time. */
 export function select(names: Names, { claims, want, gate }: Selection): SomeGranted | NoneGranted {
   const acquire = (taken: readonly Claim[]): SomeGranted => {
     const grants = claims.map(claim => (taken.includes(claim) ? granted(names.acquire(claim)) : undefined))
     return { held: true, grants }
   }
-  // Also a copy that comes late: it must not take another name, or end what is held.
+  // A repeated request gets what its claim holds, also if it is stale: it must not take another name, or end what is held.
   const held = claims.filter(claim => names.holds(claim))
   if (held.length >= want) return acquire(held)
   const isOpen = names.isUnused(gate.name)

@@ -10,7 +10,7 @@ const ELECTION = 2_000
 export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
   const cluster = await startEtcdCluster()
   const { members } = cluster
-  const exclusive = oneAtATime()
+  const exclusive = oneAtATime(ELECTION)
   const nameOf = (member: EtcdServer): string => `member ${members.indexOf(member) + 1}`
   const choose = async (random: Random): Promise<EtcdServer> => {
     const leader = await cluster.leader()

@@ -76,8 +76,11 @@ export function clockFaults(
   }
 }
 
-/** Makes faults exclude each other: while one is under way, the others are not possible. */
-export function oneAtATime(): (fault: Fault) => Fault {
+/**
+ * Makes faults exclude each other: while one is under way, and for `rest` ms after it, the others are not possible. Servers
+ * that need long to elect a leader would otherwise never serve, and a run would show nothing.
+ */
+export function oneAtATime(rest = 0): (fault: Fault) => Fault {
   let busy = false
   return fault => async turn => {
     if (busy) return false
@@ -85,7 +88,8 @@ export function oneAtATime(): (fault: Fault) => Fault {
     try {
       return await fault(turn)
     } finally {
-      busy = false
+      if (rest === 0) busy = false
+      else setTimeout(() => (busy = false), rest).unref()
     }
   }
 }

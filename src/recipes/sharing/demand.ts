@@ -7,6 +7,4 @@ export interface Demand {
   /** Ascending. */
   readonly slots: readonly number[]
   readonly want: number
-  /** What the calls for these slots have in common. */
-  readonly past: { wasCrowded: boolean }
 }

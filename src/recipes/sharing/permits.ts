@@ -33,7 +33,7 @@ export function semaphore(
       `limit must be a whole number from 1 to ${MOST_SLOTS}, not ${show(limit)}` +
         (limit > MOST_SLOTS ? ': a call that waits queues for each. Use several names' : ''),
     )
-  return new Permits(host, { name, kind: 'permit', slots: range(0, limit), past: { wasCrowded: false } })
+  return new Permits(host, { name, kind: 'permit', slots: range(0, limit) })
 }
 
 /** Readers and writers; see `Sharing.readWrite`. Throws `INVALID_ARGUMENT`. */
@@ -43,8 +43,8 @@ export function readWrite(host: SharingHost, name: string): ReadWrite {
   const all = [0, ...readers]
   return {
     name,
-    reader: new Permits(host, { name, kind: 'reader', slots: readers, past: { wasCrowded: false } }, 1),
-    writer: new Permits(host, { name, kind: 'writer', slots: all, past: { wasCrowded: false } }, all.length),
+    reader: new Permits(host, { name, kind: 'reader', slots: readers }, 1),
+    writer: new Permits(host, { name, kind: 'writer', slots: all }, all.length),
   }
 }
 

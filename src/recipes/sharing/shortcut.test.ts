@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import type { Permit } from './permit.ts'
 
 /** Locks over a store that has `acquireSome`. */
 function staged(): ReturnType<typeof stage> {
@@ -109,6 +110,26 @@ test('a try does not ask for slots that a permit of the same locks holds', async
   expect(await semaphore.tryAcquire()).toMatchObject({ slot: 0 })
 })
 
+test('a call asks for one slot alone, unless an earlier one found it taken or this process holds all', async () => {
+  const { locks, other, store } = staged()
+  const acquire = (): Promise<Permit> => locks.semaphore('api', { limit: 3 }).acquire()
+  const asked = (): number | undefined => store.selection?.claims.length
+  const taken = await other.semaphore('api', { limit: 3 }).acquire()
+  const held = [await acquire()]
+  expect([store.calls.length, asked()]).toEqual([2, 3])
+  held.push(await acquire())
+  expect([store.calls.length, asked()]).toEqual([3, 3])
+  await taken.release()
+  held.push(await acquire()) // finds the lowest free one again
+  for (const permit of held) await permit.release()
+  const before = store.count('acquireSome')
+  held.splice(0, 3, await acquire(), await acquire(), await acquire())
+  expect([store.count('acquireSome') - before, asked()]).toEqual([3, 1])
+  const waiting = follow(acquire())
+  await held[0]?.release()
+  await expect.poll(() => waiting.value?.slot).toBe(0)
+})
+
 test('calls at the same moment ask for different slots first', async () => {
   const { locks, store } = staged()
   const semaphore = locks.semaphore('api', { limit: 3 })
@@ -135,7 +156,8 @@ describe('an answer that does not come', () => {
   test('one that comes after the next request does not mix up the slots', async () => {
     const { locks, other, store, clock, server } = staged()
     const semaphore = locks.semaphore('api', { limit: 3 })
-    const held = [await other.semaphore('api', { limit: 3 }).acquire({ ttl: 60_000 }), await semaphore.acquire()]
+    const held = await semaphore.acquire()
+    await other.semaphore('api', { limit: 3 }).acquire({ ttl: 60_000 })
     const replies = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     store.rule('acquireSome', async forward => {
       const reply = replies.shift()?.promise
@@ -144,16 +166,16 @@ describe('an answer that does not come', () => {
       return answer
     })
     const [first, second] = replies
-    const acquiring = follow(locks.semaphore('api', { limit: 3 }).acquire()) // for slot 0 alone, then for all
+    const acquiring = follow(locks.semaphore('api', { limit: 3 }).acquire()) // for slot 1 alone, then for all
     await clock.advance(400)
-    expect(store.selection?.claims.map(({ name }) => name)).toEqual(['api\u241f2', 'api', 'api\u241f1'])
-    await held[1]?.release() // now slot 1 comes before 2
+    expect(store.selection?.claims.map(({ name }) => name)).toEqual(['api\u241f2', 'api\u241f1', 'api'])
+    await held.release() // now slot 0 comes before 2
     first?.resolve()
     await clock.advance(0)
     second?.resolve()
     await clock.advance(100)
     const records = await look(server, { prefix: 'api' })
-    expect(records.map(({ name }) => name)).toEqual(['api', 'api\u241f2'])
+    expect(records.map(({ name }) => name)).toEqual(['api\u241f1', 'api\u241f2'])
     expect(acquiring.value?.slots).toEqual([{ slot: 2, token: records[1]?.token }])
   })
 

@@ -62,7 +62,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
 
   constructor(host: SharingHost, demand: Demand, terms: AcquireTerms, renewer: Renewer | undefined) {
     const { owner, ttl, wait } = terms
-    const { name, want, past } = demand
+    const { name, want } = demand
     const { store } = host.core
     const id = randomId()
     this.waits = wait > 0 && want === 1
@@ -79,7 +79,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     this.#renewer = renewer
     this.#gate = { name: gateName(name), id, owner, ttl: gate, note: WAITS, queue: this.waits }
     // The first request of a call that may wait is for one slot alone, unless an earlier call found its slot taken.
-    this.#slots = this.#preferred(this.waits && !past.wasCrowded ? 1 : demand.slots.length)
+    this.#slots = this.#preferred(this.waits && !host.crowdedNames.has(name) ? 1 : demand.slots.length)
     this.#claims = this.#claimsOf(this.#slots)
   }
 
@@ -116,19 +116,20 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
 
   /** Asks for the selection. */
   async acquire(_: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { past, slots } = this.#demand
+    const { name, slots } = this.#demand
+    const { crowdedNames } = this.#host
     const isFirst = this.requests === 0
-    let answer: SomeGranted | NoneGranted | undefined
-    if (this.waits && this.#slots.length < slots.length) {
-      answer = isFirst ? await this.#ask({ ...this.#gate, queue: false }, signal) : undefined
-      if (!answer?.held) {
-        past.wasCrowded = true
-        this.#slots = this.#preferred(slots.length)
-        this.#claims = this.#claimsOf(this.#slots)
-      }
+    const isAlone = this.waits && this.#slots.length < slots.length
+    let answer = isAlone && isFirst ? await this.#ask({ ...this.#gate, queue: false }, signal) : undefined
+    if (isAlone && !answer?.held) {
+      crowdedNames.set(name, true)
+      this.#slots = this.#preferred(slots.length)
+      this.#claims = this.#claimsOf(this.#slots)
     }
-    if (!answer?.held) answer = await this.#ask(this.#gate, signal)
-    if (answer.held && isFirst) past.wasCrowded = !answer.grants[0]
+    if (!answer?.held) {
+      answer = await this.#ask(this.#gate, signal)
+      if (answer.held && isFirst && !isAlone) crowdedNames.set(name, !answer.grants[0])
+    }
     this.#answer = answer
     if (answer.held) return answer.grants.find(grant => grant !== undefined) ?? { held: false, retryAfter: 0 }
     const { isGated, free, holder, wait } = answer
@@ -176,7 +177,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     const first = free.filter(slot => !((asked >> slot) & 1))
     const known = [...first, ...free.filter(slot => (asked >> slot) & 1)]
     if (!this.waits && known.length >= want) return known
-    return [...known, ...slots.filter(slot => (held >> slot) & 1)].slice(0, count)
+    const all = [...known, ...slots.filter(slot => (held >> slot) & 1)]
+    return known.length > 0 ? all.slice(0, count) : all // to ask for one that is held here alone is useless
   }
 
   #claimsOf(slots: readonly number[]): readonly Claim[] {

@@ -10,7 +10,6 @@ import { type LeadOptions, lead } from './recipes/lead.ts'
 import type { Leadership } from './recipes/leadership.ts'
 import type { Acquirable } from './recipes/sharing/acquirable.ts'
 import { AllNames } from './recipes/sharing/all.ts'
-import { CrowdedNames } from './recipes/sharing/crowded-names.ts'
 import { HeldSlots } from './recipes/sharing/held-slots.ts'
 import type { SharingHost } from './recipes/sharing/host.ts'
 import type { LeaseSet } from './recipes/sharing/lease-set.ts'
@@ -41,7 +40,7 @@ export function createLocks(store: Store, defaults: LocksDefaults = {}): Locks {
 export class StoreLocks extends CoreLocks implements Locks {
   readonly #heldSlots = new HeldSlots()
   readonly #askedSlots = new HeldSlots()
-  readonly #crowdedNames = new CrowdedNames()
+  readonly #crowded = new Set<string>()
 
   lead(name: string, options: LeadOptions = {}): AsyncIterable<Lease> {
     this.closing.assertOpen()
@@ -74,7 +73,7 @@ export class StoreLocks extends CoreLocks implements Locks {
       closing: this.closing,
       heldSlots: this.#heldSlots,
       askedSlots: this.#askedSlots,
-      crowdedNames: this.#crowdedNames,
+      crowded: this.#crowded,
       terms: (verb, options) => this.terms(verb, options),
       hold: (name, terms) => this.hold(name, terms, held => held),
       startRenewer: () => this.startRenewer(),

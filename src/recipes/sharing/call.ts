@@ -63,8 +63,10 @@ export class Call {
     const { heartbeat, wait } = this.#terms
     const cancel = this.#cancel
     cancel.throwIfCancelled()
-    const start = (): ReturnType<SharingHost['startRenewer']> => this.#host.startRenewer()
-    const renewer = heartbeat === 'thread' ? await request(core.clock, LONGEST_DELAY, start, { cancel }) : undefined
+    const renewer =
+      heartbeat === 'thread'
+        ? await request(core.clock, LONGEST_DELAY, () => this.#host.startRenewer(), { cancel })
+        : undefined
     const giveUpAt = this.#started + wait
     if (core.store.acquireSome) {
       const shortcut = new Shortcut(this.#host, this.#demand, this.#terms, renewer)

@@ -6,7 +6,6 @@ import type { HeldLease } from '../../core/held-lease.ts'
 import type { AcquireOptions, AcquireTerms, Verb } from '../../core/options.ts'
 import type { Renewer } from '../../core/renewer.ts'
 import type { Held } from '../../core/work.ts'
-import type { CrowdedNames } from './crowded-names.ts'
 import type { HeldSlots } from './held-slots.ts'
 
 /** What shared names need of the locks. Everything is built over exclusive leases. */
@@ -16,7 +15,8 @@ export interface SharingHost extends Environment {
   readonly heldSlots: HeldSlots
   /** The slots that calls ask for first. */
   readonly askedSlots: HeldSlots
-  readonly crowdedNames: CrowdedNames
+  /** Names of which a call found the slot taken that it asked for alone. The next call asks for all at once. */
+  readonly crowded: Set<string>
   /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
   terms(verb: Verb, options: AcquireOptions): AcquireTerms
   /**

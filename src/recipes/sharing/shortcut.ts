@@ -11,7 +11,6 @@ import type {
   NoneGranted,
   SomeGranted,
   Store,
-  Wake,
 } from '../../contract/store.ts'
 import { LAST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { type Acquired, Acquisition } from '../../core/acquisition.ts'
@@ -27,6 +26,9 @@ import { HeldPermit, type SlotLease } from './held-permit.ts'
 import type { SharingHost } from './host.ts'
 import { NONE } from './part.ts'
 import { PartEvents } from './part-events.ts'
+
+/** More are forgotten, which costs each one request. */
+const MOST_CROWDED = 1_000
 
 /**
  * An attempt over a store that acquires the gate, looks, acquires slots and releases the gate in one step (R14). A call for
@@ -53,8 +55,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   readonly #renewer: Renewer | undefined
   readonly #events: PartEvents
   /** Those that are asked for, in the order of preference. */
-  #slots: readonly number[]
-  #claims: readonly Claim[]
+  #slots: readonly number[] = []
+  #claims: readonly Claim[] = []
   readonly #gate: Claim
   #answer: SomeGranted | NoneGranted | undefined
   /** May the store know claims to slots? */
@@ -70,7 +72,9 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     const last = wait > 0 && !this.waits ? Math.max(wait, LAST_REQUEST) : Number.POSITIVE_INFINITY
     // The next request must come before the gate ends, and a call for several slots must end in time.
     this.guarantees = { acquireShare: Math.min(requestLimit(gate, store.guarantees?.acquireShare), last) / ttl }
-    if (store.watch) this.watch = (_, wake, signal) => this.#watch(wake, signal)
+    if (store.watch)
+      this.watch = async (_, wake, signal) =>
+        store.watch?.(this.hasEntered ? { ...this.#gate, queue: false } : this.#gate, wake, signal)
     this.#host = host
     this.#events = new PartEvents(name)
     this.#core = { ...host.core, events: this.#events.emitters }
@@ -79,8 +83,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     this.#renewer = renewer
     this.#gate = { name: gateName(name), id, owner, ttl: gate, note: WAITS, queue: this.waits }
     // The first request of a call that may wait is for one slot alone, unless an earlier call found its slot taken.
-    this.#slots = this.#preferred(this.waits && !host.crowdedNames.has(name) ? 1 : demand.slots.length)
-    this.#claims = this.#claimsOf(this.#slots)
+    this.#choose(this.waits && !host.crowded.has(name) ? 1 : undefined)
   }
 
   /** Is it useless to ask again without waiting? */
@@ -91,7 +94,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
 
   /**
    * `undefined`: too few slots are free, or others are at the gate, for as long as it waits; or a request failed that the
-   * call repeats through the gate. Rejects as `Acquisition` otherwise. Whatever may be left behind is withdrawn in the background.
+   * call repeats through the gate. Rejects as `Acquisition` otherwise. What may be left behind is withdrawn in the
+   * background.
    */
   async run(cancel: Cancel): Promise<HeldPermit | undefined> {
     const { name, want } = this.#demand
@@ -99,9 +103,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     const asked = this.#host.askedSlots.add(name, this.#slots.slice(0, want))
     const claim: Claim = { name, id: this.#gate.id, owner, ttl, note, queue: this.waits }
     const core = { ...this.#core, store: this, leases: NONE }
-    const acquisition = new Acquisition(core, claim, this.waits ? wait : 0, cancel)
     try {
-      const acquired = await acquisition.run()
+      const acquired = await new Acquisition(core, claim, this.waits ? wait : 0, cancel).run()
       if (!acquired || !this.#answer?.held) return undefined
       if (cancel.cancelled) core.inBackground(withdraw(core, claim, acquired.unsettled))
       cancel.throwIfCancelled() // in this turn
@@ -117,34 +120,33 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   /** Asks for the selection. */
   async acquire(_: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { name, slots } = this.#demand
-    const { crowdedNames } = this.#host
-    const isFirst = this.requests === 0
+    const { crowded } = this.#host
+    const isFirst = !this.requests
     const isAlone = this.waits && this.#slots.length < slots.length
     let answer = isAlone && isFirst ? await this.#ask({ ...this.#gate, queue: false }, signal) : undefined
     if (isAlone && !answer?.held) {
-      crowdedNames.set(name, true)
-      this.#slots = this.#preferred(slots.length)
-      this.#claims = this.#claimsOf(this.#slots)
+      if (crowded.size > MOST_CROWDED) crowded.clear()
+      crowded.add(name)
+      this.#choose()
     }
     if (!answer?.held) {
       answer = await this.#ask(this.#gate, signal)
-      if (answer.held && isFirst && !isAlone) crowdedNames.set(name, !answer.grants[0])
+      if (isFirst && !isAlone && answer.held && answer.grants[0]) crowded.delete(name)
     }
     this.#answer = answer
-    if (answer.held) return answer.grants.find(grant => grant !== undefined) ?? { held: false, retryAfter: 0 }
-    const { isGated, free, holder, wait } = answer
-    // Once it has left the queue of the gate, its position there is no longer kept.
-    const kept = wait?.kept && isGated && !this.hasEntered
+    if (answer.held) return answer.grants.find(grant => grant) ?? { held: false, retryAfter: 0 }
+    const { isGated, holder, wait } = answer
     this.hasEntered ||= !isGated
-    this.held = free
+    this.held = answer.free
     this.holder = holder && visible(holder)
-    return { held: false, retryAfter: 0, ...wait, kept, holder }
+    // Once it has left the queue of the gate, its position there is no longer kept.
+    return { held: false, retryAfter: 0, ...wait, kept: wait?.kept && !this.hasEntered, holder }
   }
 
   /** Withdraws all claims that the store may know. */
   async release(_: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     const { store } = this.#core
-    const claims = this.#isKnown ? [...this.#claims, this.#gate] : [this.#gate]
+    const claims = [...(this.#isKnown ? this.#claims : []), this.#gate]
     const answers = await Promise.all(claims.map(claim => store.release(claim, signal)))
     return answers.includes('released') ? 'released' : 'gone'
   }
@@ -161,30 +163,22 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     return answer
   }
 
-  async #watch(wake: Wake, signal: AbortSignal): Promise<void> {
-    await this.#core.store.watch?.(this.hasEntered ? { ...this.#gate, queue: false } : this.#gate, wake, signal)
-  }
-
   /**
-   * The lowest slots come first, then those that other calls of this process ask for, then those that it holds. A call that
-   * waits gets the first `count`. Another one gets none of those that are held here, if there are enough others.
+   * Chooses the slots to ask for. The lowest come first, then those that other calls of this process ask for, then those that
+   * it holds. A call that waits asks for the first `count`. Another one leaves out what is held here, if there are enough.
    */
-  #preferred(count: number): readonly number[] {
+  #choose(count?: number): void {
     const { name, slots, want } = this.#demand
-    const held = this.#host.heldSlots.of(name)
-    const asked = this.#host.askedSlots.of(name)
-    const free = slots.filter(slot => !((held >> slot) & 1))
-    const first = free.filter(slot => !((asked >> slot) & 1))
-    const known = [...first, ...free.filter(slot => (asked >> slot) & 1)]
-    if (!this.waits && known.length >= want) return known
-    const all = [...known, ...slots.filter(slot => (held >> slot) & 1)]
-    return known.length > 0 ? all.slice(0, count) : all // to ask for one that is held here alone is useless
-  }
-
-  #claimsOf(slots: readonly number[]): readonly Claim[] {
     const { owner, ttl, note } = this.#terms
     const { id } = this.#gate
-    return slots.map(slot => ({ name: slotName(this.#demand.name, slot), id, owner, ttl, note, queue: false }))
+    const held = this.#host.heldSlots.of(name)
+    const asked = this.#host.askedSlots.of(name)
+    const rank = (slot: number): number => 2 * ((held >> slot) & 1) + ((asked >> slot) & 1)
+    const all = slots.toSorted((a, b) => rank(a) - rank(b))
+    const others = all.filter(slot => rank(slot) < 2)
+    if (!this.waits && others.length >= want) this.#slots = others
+    else this.#slots = others.length > 0 ? all.slice(0, count) : all // to ask for one of its own alone is useless
+    this.#claims = this.#slots.map(slot => ({ name: slotName(name, slot), id, owner, ttl, note, queue: false }))
   }
 
   #accept({ grants }: SomeGranted, { sent, unsettled, waited, requests }: Acquired): HeldPermit {
@@ -195,8 +189,10 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     if (unsettled) core.inBackground(withdraw(core, this.#gate, true)) // a copy may still come to the gate
     for (const [index, claim] of this.#claims.entries()) {
       const grant = grants[index]
-      if (!grant && unsettled) core.inBackground(withdraw(core, claim, true))
-      if (!grant) continue
+      if (!grant) {
+        if (unsettled) core.inBackground(withdraw(core, claim, true))
+        continue
+      }
       const acquired = { grant, sent, unsettled, waited, requests }
       const lease = this.#renewer?.hold(core, claim, acquired, options) ?? new HeldLease(core, claim, acquired, options)
       void lease.ended // the program has no handle of it that it could lose

@@ -72,10 +72,10 @@
  *
  * R14. `acquireSome` does in one step what these requests would do one after the other: acquire `gate`, acquire one claim
  *      after the other until `want` are held, release `gate`. If another claim holds the gate or is ahead of it there, or
- *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either waits for the
- *      gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of `gate` is. Once
- *      one is granted, or the gate is lost, the other claims wait no more. Each claim is one as any other (R1, R3 to R6):
- *      it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
+ *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either
+ *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
+ *      `gate` is. Once one is granted, or the gate is lost, the other claims wait no more. Each claim is one as any other
+ *      (R1, R3 to R6): it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
  */
 
 /**

@@ -111,7 +111,7 @@ test('a try does not ask for slots that a permit of the same locks holds', async
 })
 
 test('a call asks for one slot alone, unless an earlier one found it taken or this process holds all', async () => {
-  const { locks, other, store } = staged()
+  const { locks, other, store, clock } = staged()
   const acquire = (): Promise<Permit> => locks.semaphore('api', { limit: 3 }).acquire()
   const asked = (): number | undefined => store.selection?.claims.length
   const taken = await other.semaphore('api', { limit: 3 }).acquire()
@@ -126,8 +126,10 @@ test('a call asks for one slot alone, unless an earlier one found it taken or th
   held.splice(0, 3, await acquire(), await acquire(), await acquire())
   expect([store.count('acquireSome') - before, asked()]).toEqual([3, 1])
   const waiting = follow(acquire())
+  expect([store.count('acquireSome') - before, asked()]).toEqual([4, 3])
   await held[0]?.release()
-  await expect.poll(() => waiting.value?.slot).toBe(0)
+  await clock.advance(0)
+  expect(waiting.value?.slot).toBe(0)
 })
 
 test('calls at the same moment ask for different slots first', async () => {

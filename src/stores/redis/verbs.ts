@@ -98,10 +98,18 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   local names, free, tokens, gone = {}, {}, {}, {}
   for name in string.gmatch(list, '[^\\n]+') do names[#names + 1] = name end
   local function take()
-    for place, at in ipairs(free) do gone[place] = names[at] .. ':gone:' .. id end
-    if call('EXISTS', unpack(gone)) > 0 then return '-1 0' end
+    if want > 1 then -- of one, acquire looks
+      for place, at in ipairs(free) do gone[place] = names[at] .. ':gone:' .. id end
+      for _, withdrawn in ipairs(call('MGET', unpack(gone))) do
+        if withdrawn then return '-1 0' end
+      end
+    end
     for at = 1, #names do tokens[at] = '-' end
-    for _, at in ipairs(free) do tokens[at] = sub(acquire(names[at], id, ttl, life, '0', details), 2) end
+    for _, at in ipairs(free) do
+      local granted = acquire(names[at], id, ttl, life, '0', details)
+      if granted == 'x' then return '-1 0' end
+      tokens[at] = sub(granted, 2)
+    end
     return '+' .. table.concat(tokens, ' ')
   end
   local values = call('MGET', unpack(names))
@@ -140,7 +148,8 @@ local function acquireSome(key, id, ttl, life, queues, rest)
 
   local isBehind, holder = '0', ''
   for at, name in ipairs(names) do
-    local value, ahead = values[at] or call('GET', name), 0
+    -- GET refuses a key of another type, before another name is acquired.
+    local value, ahead = values[at] or want > 1 and call('GET', name), 0
     local held, ends, line, token, _, start = parse(name, value)
     if not held and line == '1' then
       lapse(name)

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Owned } from '../../../../test/harnesses/redis.ts'
+import { createLocks } from '../../../index.ts'
 import type { RedisClient } from '../index.ts'
 import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
 
@@ -84,6 +85,11 @@ describe.each(Object.entries(clients))('%s', (name, as) => {
     await hold(store, second)
     expect(await store.break(second.name, 'test', signal)).toBeTypeOf('bigint')
     expect(await store.release(claimOf(`${name} a`), signal)).toBe('gone')
+    const permits = createLocks(store).semaphore(`${name} permits`, { limit: 3 })
+    const held = [await permits.acquire(), await permits.acquire({ permits: 2 })]
+    const waiting = permits.acquire()
+    for (const permit of held) expect(await permit.release()).toBe('released')
+    expect(await (await waiting).release()).toBe('released')
     await store[Symbol.asyncDispose]()
     await close()
   })

@@ -10,6 +10,8 @@ const LENGTH_OF_ID = 32
 /** Redis cuts off its microseconds. */
 const RESOLUTION = 1
 
+const NONE: readonly string[] = []
+
 /** One request as the script gets it. */
 export interface Request {
   readonly verb: string
@@ -31,6 +33,8 @@ export interface Reply {
   /** What else the script says of the server; empty if nothing. */
   readonly state: string
   readonly answers: readonly unknown[]
+  /** Messages to waiters of this process. */
+  readonly woken: readonly string[]
   /** Why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
 }
@@ -120,10 +124,10 @@ export class ScriptConnection implements Connection {
     const reply = await evaluate(this.wire, this.#loaded, this.#script, keys, args)
     const [head, ...answers] = Array.isArray(reply) ? reply : String(reply).split('\n')
     const [time = '', state = ''] = String(head).split(' ')
-    const refused = answers[requests.length]
+    const [woken = '', refused] = answers.slice(requests.length)
     const now = Number(time)
     this.#learn(slot, now, sent)
-    return { now, state, answers, refused: refused && String(refused) }
+    return { now, state, answers, woken: woken ? String(woken).split(',') : NONE, refused: refused && String(refused) }
   }
 
   #learn(slot: number | undefined, time: number, sent: number): void {

@@ -22,6 +22,13 @@ interface Pending extends Request {
 /** A request to the script. `limit`: milliseconds after which it is stale. @default never */
 export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number | undefined }
 
+export interface RequestsOptions extends ScriptSetup {
+  /** A message to a waiter of this process came with an answer. */
+  notified(message: string): void
+  /** The answer to requests for these keys is missing, and with it such messages. */
+  missing?(keys: readonly string[]): void
+}
+
 /** Redis serves no other client for about 0.3 ms while it runs this many requests. */
 export const LARGEST = 64
 
@@ -31,16 +38,18 @@ export const LARGEST = 64
  */
 export class Requests {
   readonly isCluster: boolean
+  readonly #options: RequestsOptions
   readonly #failures: Failures
   readonly #connections: Connections<ScriptConnection>
   readonly #lanes = new Map<number, Lane<ScriptConnection, Pending, Reply>>()
 
-  constructor(driver: RedisDriver, setup: ScriptSetup) {
+  constructor(driver: RedisDriver, options: RequestsOptions) {
     const failures = new Failures(driver)
     this.isCluster = driver.isCluster
+    this.#options = options
     this.#failures = failures
     this.#connections = new Connections<ScriptConnection>({
-      open: closing => ScriptConnection.open(driver, setup, closing),
+      open: closing => ScriptConnection.open(driver, options, closing),
       failure: (error, connection) => failures.of(error, connection?.wire),
       judge: (error, { wire }) => failures.judge(error, wire),
     })
@@ -89,7 +98,13 @@ export class Requests {
       connections: this.#connections,
       largest: LARGEST,
       send: (connection, requests, sent) =>
-        connection.carryOut(requests, sent).then(reply => this.#learn(connection, reply)),
+        connection.carryOut(requests, sent).then(
+          reply => this.#learn(connection, reply),
+          error => {
+            this.#options.missing?.(requests.map(({ key }) => key))
+            throw error
+          },
+        ),
       settle: (request, reply, index) => this.#settle(request, reply, index),
     })
     this.#lanes.set(slot, lane)
@@ -97,6 +112,11 @@ export class Requests {
   }
 
   #learn(connection: ScriptConnection, reply: Reply): Reply {
+    // What goes on in this turn may release the name, and then the waiter asks with that.
+    if (reply.woken.length > 0)
+      setImmediate(() => {
+        for (const message of reply.woken) this.#options.notified(message)
+      })
     if (reply.refused !== undefined) warnOfNotifications(reply.refused)
     const refusal = reply.answers.find(isRefusal)
     if (refusal !== undefined) this.#connections.doubt(connection, refusal)

@@ -81,8 +81,8 @@ local LAST_TOKEN = 9007199254740991
 `
 
 const common = `
--- Why messages to waiters were refused, if they were.
-local refused
+-- Messages to waiters of the caller. Why messages to others were refused, if they were.
+local woken, refused
 local TURN, MEMORY, SHORTEST_PLACE = ${TURN}, ${MEMORY}, ${placeLifetime(0)}
 local channel, cluster = ARGV[1], ARGV[2] == '1'
 
@@ -201,8 +201,10 @@ local function wake(key, most)
     local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
     local isNext = place <= most
     if target ~= '-' and (isNext or target ~= first) then
-      local later = first and not isNext and ' ' .. (place - 1) * TURN or ''
-      local receivers = redis.pcall('PUBLISH', target, ids[place] .. later)
+      local message, receivers = ids[place], 1
+      if first and not isNext then message = message .. ' ' .. (place - 1) * TURN end
+      if target == channel then woken = (woken and woken .. ',' or '') .. message
+      else receivers = redis.pcall('PUBLISH', target, message) end
       if type(receivers) ~= 'number' then refused = receivers.err end
       if cluster or type(receivers) ~= 'number' or receivers > 0 then
         if first and not isNext or place >= most and now - asked < TURN then return end
@@ -232,7 +234,8 @@ for at = ${first}, #ARGV, 2 do
     answers[#answers + 1] = result
   end
 end
-${last}if refused then answers[#answers + 1] = refused end
+${last}if woken or refused then answers[#answers + 1] = woken or '' end
+if refused then answers[#answers + 1] = refused end
 -- Clients read one text faster than a list, of which ioredis makes each element a view of the bytes that it read: 256
 -- pairs at a time are 14 % faster.
 return isList and answers or table.concat(answers, '\\n')

@@ -52,7 +52,10 @@ export class RedisStore implements Store {
   readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
-  readonly #places = new Places((name, lifetime, ids) => this.#keep(name, lifetime, ids))
+  readonly #places = new Places(
+    (name, lifetime, ids) => this.#keep(name, lifetime, ids),
+    id => this.#notifications.notify(id),
+  )
 
   constructor(driver: RedisDriver, prefix: string) {
     this.kind = driver.isCluster ? 'redis cluster' : 'redis'
@@ -63,7 +66,14 @@ export class RedisStore implements Store {
     const preamble = driver.isCluster
       ? { keys: [], args: [channel, '1'] }
       : { keys: [this.#keys.counter], args: [channel, '0'] }
-    this.#requests = new Requests(driver, { script, prepare: async () => preamble })
+    this.#requests = new Requests(driver, {
+      script,
+      prepare: async () => preamble,
+      notified: message => this.#notifications.notify(message),
+      missing: keys => {
+        for (const key of new Set(keys)) this.#places.follow(this.#keys.nameOf(key) ?? '')
+      },
+    })
     this.#notifications = notificationsOf(driver, channel)
     if (!driver.isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
     if (!driver.canListen) return
@@ -105,9 +115,11 @@ export class RedisStore implements Store {
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    this.#places.remove(name, id)
+    const hasWaited = this.#places.remove(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
-    return this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
+    const released = this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
+    if (!hasWaited) this.#places.follow(name)
+    return released
   }
 
   inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
@@ -137,7 +149,7 @@ export class RedisStore implements Store {
       const { isGated, free, holder, freeAt, ahead } = answer
       const listens = this.#notifications.covers(subscription)
       if (isGated) return { held: false, isGated, free, wait: this.#wait(gate, now, freeAt, ahead, listens) }
-      this.#places.granted(gate)
+      this.#places.entered(gate)
       const retryAfter = Math.min(gate.ttl / 3, this.#askAgainAfter(gate, now, freeAt, ahead))
       return { held: false, isGated, free, holder, wait: { retryAfter, listens } }
     })

@@ -49,7 +49,11 @@ export class RedisMember implements Member {
     this.#options = options
     this.#keys = new Keys(`${driver.keyPrefix}${options.prefix}:redlock`)
     this.#channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
-    this.#requests = new Requests(driver, { script, prepare: (wire, now) => this.#prepare(wire, now) })
+    this.#requests = new Requests(driver, {
+      script,
+      prepare: (wire, now) => this.#prepare(wire, now),
+      notified: message => this.#notifications.notify(message),
+    })
     this.#notifications = notificationsOf(driver, this.#channel)
   }
 

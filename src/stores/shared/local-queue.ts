@@ -11,6 +11,9 @@ const LONGEST_SLEEP = 5_000
 /** The largest number of waiters in one request: Lua passes less than 8,000 values to a command, two for each. */
 const MOST = 3_900
 
+/** The most releases in a row that no waiter follows, because those of other processes were before it. */
+const MOST_SKIPPED = 15
+
 /** What the server said of a name. */
 export interface State {
   /** When it is free, or since when, by `performance.now()`. */
@@ -52,6 +55,11 @@ export class LocalQueue {
   #keepAt = Number.POSITIVE_INFINITY
   #lookAt = 0
   #isAsking = false
+  /** Waiters that follow a release, and have no answer yet. */
+  readonly #followers = new Set<string>()
+  /** How many releases nobody follows, and how many that was at first. */
+  #skip = 0
+  #skipped = 0
   #timer: NodeJS.Timeout | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
@@ -75,8 +83,36 @@ export class LocalQueue {
     else this.#schedule()
   }
 
-  remove(id: string): void {
-    if (this.#waiters.delete(id) && this.#waiters.size === 0) this.close()
+  /** Returns whether it waited. */
+  remove(id: string): boolean {
+    if (this.#followers.delete(id)) this.#skipped = 0
+    const hasWaited = this.#waiters.delete(id)
+    if (hasWaited && this.#waiters.size === 0) this.close()
+    return hasWaited
+  }
+
+  /**
+   * This process is releasing the name: the first waiter that does not follow already asks at once, which takes no message and
+   * no further round trip. If that was in vain, because waiters of other processes are before it, some releases are not followed.
+   */
+  follow(): void {
+    if (this.#skip > 0) {
+      this.#skip -= 1
+      return
+    }
+    for (const { id, wake, signal } of this.#waiters.values()) {
+      if (signal.aborted || this.#followers.has(id)) continue
+      this.#followers.add(id)
+      wake()
+      break
+    }
+  }
+
+  /** A waiter asked in vain. */
+  refused(id: string): void {
+    if (!this.#followers.delete(id)) return
+    this.#skipped = Math.min(2 * this.#skipped + 1, MOST_SKIPPED)
+    this.#skip = this.#skipped
   }
 
   /** The server has said this about the name. */

@@ -56,6 +56,12 @@ export class Notifications {
     }
   }
 
+  /** Wakes a waiter by a message: the id of its claim, and after a space in how many milliseconds to ask. */
+  notify(message: string): void {
+    const [id = '', delay = '0'] = message.split(' ')
+    this.#waiters.notify(id, Number(delay))
+  }
+
   close(): void {
     this.#end.abort()
     this.#waiters.clear()
@@ -76,10 +82,7 @@ export class Notifications {
   }
 
   async #begin(): Promise<void> {
-    const notified = (message: string): void => {
-      const [id = '', delay = '0'] = message.split(' ')
-      this.#waiters.notify(id, Number(delay))
-    }
+    const notified = (message: string): void => this.notify(message)
     let isLost = false
     let connection: Connection | undefined
     const ended = (): void => {

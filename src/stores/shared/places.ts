@@ -1,3 +1,4 @@
+import { gateName, partOf } from '../../contract/reserved.ts'
 import type { Claim, Wake } from '../../contract/store.ts'
 import { type Kept, LocalQueue, type State } from './local-queue.ts'
 import { placeLifetime } from './queue.ts'
@@ -14,14 +15,19 @@ export class Places {
   readonly #queues = new Map<string, LocalQueue>()
   /** What claims were told that are not watched yet. */
   readonly #told = new WeakMap<Claim, State>()
+  /** By gate, the id of the claim that holds it and waits for slots, until it is woken. */
+  readonly #entered = new Map<string, string>()
+  readonly #notify: (id: string) => void
 
-  constructor(keep: Keep) {
+  constructor(keep: Keep, notify: (id: string) => void) {
     this.#keep = keep
+    this.#notify = notify
   }
 
   /** A claim was told that it must wait. */
   told(claim: Claim, state: State): void {
     const queue = this.#queues.get(claim.name)
+    queue?.refused(claim.id)
     queue?.learn(state)
     if (!queue?.has(claim.id)) this.#told.set(claim, state)
   }
@@ -52,9 +58,27 @@ export class Places {
     queue.add({ id, lifetime: placeLifetime(ttl), wake, signal }, state)
   }
 
-  /** The claim does not wait any more. */
-  remove(name: string, id: string): void {
-    this.#queues.get(name)?.remove(id)
+  /** The claim holds the gate, and waits for slots. */
+  entered(gate: Claim): void {
+    this.granted(gate)
+    this.#entered.set(gate.name, gate.id)
+  }
+
+  /** The claim does not wait any more. Returns whether it had a position. */
+  remove(name: string, id: string): boolean {
+    if (this.#entered.get(name) === id) this.#entered.delete(name)
+    return this.#queues.get(name)?.remove(id) === true
+  }
+
+  /** This process is releasing the name. A waiter asks in the same round trip: the first that does not ask already. */
+  follow(name: string): void {
+    const gate = gateName(partOf(name).name)
+    const id = this.#entered.get(gate)
+    if (id === undefined) (this.#queues.get(name) ?? this.#queues.get(gate))?.follow()
+    else {
+      this.#entered.delete(gate)
+      this.#notify(id)
+    }
   }
 
   close(): void {

@@ -63,6 +63,11 @@ test('S10: scripts of redis touch only the keys that they declare', async () => 
     const store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
     await using locks = createLocks(store, { ttl: 10_000 })
     await everything(locks)
+    await using another = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+    const notifying = claimOf('notifying')
+    await hold(store, notifying)
+    await acquire(another, claimOf('notifying', { queue: true }))
+    await store.release(notifying, signal)
     expect(await store.release(claimOf('unknown'), signal)).toBe('gone')
     const [lapsing, holder] = [claimOf('lapsing', { queue: true, ttl: 1_000 }), claimOf('lapsing')]
     await hold(store, holder)
@@ -91,10 +96,12 @@ test('S10: scripts of redlock touch only the keys that they declare', async () =
 test('S10: warns if Redis refuses to notify waiters', async () => {
   await using deaf = await startRedis({ users: ['app on >pw ~* resetchannels +@all'] })
   const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-  await using store = storeOf(new Redis({ port: deaf.port, username: 'app', password: 'pw', lazyConnect: true }))
+  const client = (): Redis => new Redis({ port: deaf.port, username: 'app', password: 'pw', lazyConnect: true })
+  await using store = storeOf(client())
+  await using another = storeOf(client())
   const holder = claimOf('a')
   await hold(store, holder)
-  await acquire(store, claimOf('a', { queue: true }))
+  await acquire(another, claimOf('a', { queue: true }))
   expect(await store.release(holder, signal)).toBe('released')
   expect(warnings.mock.calls).toEqual([
     [expect.stringMatching(/refuses to notify waiters/), { type: 'HoldfastWarning', code: 'HOLDFAST_WAKES' }],

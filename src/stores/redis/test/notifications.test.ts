@@ -88,6 +88,7 @@ test('a wake that comes before the watch is not lost, once subscribed', async ()
 })
 
 test('the next waiter is woken with a delay if the first has not asked recently, and only then', async () => {
+  await using apart = storeOf(new Redis({ port: server.port, lazyConnect: true })) // it has no waiters of its own
   for (const [isThere, told] of [
     [true, []],
     [false, [2 * TURN]],
@@ -105,7 +106,7 @@ test('the next waiter is woken with a delay if the first has not asked recently,
       await store.watch?.(claim, (delay = 0) => heard.push([claim, delay]), signal)
     await sleep(2 * TURN)
     await acquire(isThere ? near : far, isThere ? head : third)
-    await far.release(holder, signal)
+    await apart.release(holder, signal)
     await until('the head is woken', () => heard.length > told.length)
     expect(heard).toContainEqual([head, 0])
     expect(heard.filter(([claim]) => claim === third).map(([, delay]) => delay)).toEqual(told)

@@ -1,0 +1,152 @@
+/** Waiters of the process that frees a name: they ask with its request, or its answer wakes them. */
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
+import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { monitor } from '../../../../test/monitor.ts'
+import { gateName } from '../../../contract/reserved.ts'
+import type { Claim, Store } from '../../../contract/store.ts'
+import { createLocks } from '../../../index.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
+
+let server: RedisServer
+let proxy: TcpProxy
+/** Through the proxy, and straight to the server. */
+let store: Store
+let other: Store
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  await server.call('FLUSHALL')
+  proxy = await startProxy(server)
+  store = storeOf(new Redis({ port: proxy.port, lazyConnect: true }))
+  other = storeOf(new Redis({ port: server.port, lazyConnect: true }))
+  await store.watch?.(claimOf('to subscribe'), () => {}, signal)
+})
+afterEach(async () => {
+  await Promise.all([store, other].map(each => each[Symbol.asyncDispose]()))
+  await proxy.stop()
+})
+
+/** Calls of the script, and messages, until `work` is done. */
+async function costOf(work: () => Promise<unknown>): Promise<{ calls: number; messages: number }> {
+  using watcher = await monitor(server)
+  await work()
+  const all = await watcher.all()
+  return {
+    calls: all.filter(({ command, inScript }) => command.startsWith('eval') && !inScript).length,
+    messages: all.filter(({ command }) => command === 'publish').length,
+  }
+}
+
+/** A waiter that notes in `heard` after how many milliseconds it is told to ask. */
+async function waiter(
+  of: Store,
+  name: string,
+  heard: number[],
+  claim = claimOf(name, { queue: true }),
+): Promise<Claim> {
+  expect(await acquire(of, claim)).toMatchObject({ held: false })
+  await of.watch?.(claim, (delay = 0) => heard.push(delay), signal)
+  return claim
+}
+
+test('a release and the acquire of the next waiter of the same process are one call, without a message', async () => {
+  const locks = createLocks(store, { ttl: 60_000 })
+  const served: number[] = []
+  let lease = await locks.acquire('a')
+  const waiting = Array.from({ length: 10 }, async (_, place) => {
+    const own = await locks.acquire('a')
+    served.push(place)
+    return own
+  })
+  await until('they wait', async () => (await locks.inspect('a')).waiters.length === 10)
+  const cost = await costOf(async () => {
+    for (const next of waiting) {
+      await lease.release()
+      lease = await next
+    }
+  })
+  expect(served).toEqual(waiting.map((_, place) => place))
+  expect(cost).toEqual({ calls: 10, messages: 0 })
+  await lease.release()
+})
+
+test('the release of a slot and the permit of the next waiter of the same process are one call', async () => {
+  const locks = createLocks(store, { ttl: 60_000 })
+  const semaphore = locks.semaphore('a', { limit: 2 })
+  const [first, second] = [await semaphore.acquire(), await semaphore.acquire()]
+  let isServed = false
+  const all = Array.from({ length: 3 }, async () => {
+    const permit = await semaphore.acquire()
+    isServed = true
+    return permit
+  })
+  // One at the slots, the others at the gate.
+  await until('they wait', async () => (await look(other, { name: gateName('a') })).length === 3)
+  const cost = await costOf(async () => {
+    await first.release()
+    await until('one is served', () => isServed)
+  })
+  // The next at the gate asks in a call of its own, because nothing is released then.
+  expect(cost).toEqual({ calls: 2, messages: 0 })
+  await second.release()
+  for (const permit of await Promise.all(all.slice(0, 2))) await permit.release()
+  await (await Promise.race(all.slice(2))).release()
+})
+
+test('a waiter of the same process that does not ask is woken by the answer', async () => {
+  const heard: number[] = []
+  await hold(other, claimOf('a'))
+  await waiter(store, 'a', heard)
+  expect(await costOf(() => store.break('a', 'test', signal))).toEqual({ calls: 1, messages: 0 })
+  await until('it is woken', () => heard.length > 0)
+  expect(heard).toEqual([0])
+})
+
+test('a waiter is woken if it asked before the release in the same call, and not if it asked after it', async () => {
+  const heard: number[] = []
+  const holder = claimOf('a')
+  await hold(store, holder)
+  const first = await waiter(store, 'a', heard)
+  const [busy] = await Promise.all([store.acquire(first, signal), store.break('a', 'test', signal)])
+  expect(busy).toMatchObject({ held: false })
+  await until('it is woken', () => heard.length > 0)
+  expect(await hold(store, first)).toBeTypeOf('bigint')
+
+  const second = await waiter(store, 'a', heard.splice(0))
+  const [, granted] = await Promise.all([store.break('a', 'test', signal), store.acquire(second, signal)])
+  expect(granted).toMatchObject({ held: true })
+  await new Promise(resolve => setImmediate(resolve))
+  expect(heard).toEqual([])
+})
+
+test('if the answer is lost, the first waiter of the same process asks', async () => {
+  const heard: number[] = []
+  await hold(other, claimOf('a'))
+  await waiter(store, 'a', heard)
+  const cut = proxy.cutAfterRequest('break')
+  expect(await failureOf(store.break('a', 'test', signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await cut
+  await until('it asks', () => heard.length > 0)
+  expect(heard).toEqual([0])
+})
+
+test('a process whose waiters are not first seldom asks in vain', async () => {
+  const [holder, heard]: [Claim, number[]] = [claimOf('a'), []]
+  await hold(store, holder)
+  await waiter(other, 'a', [])
+  const own = await waiter(store, 'a', heard)
+  const requests: Promise<unknown>[] = []
+  for (let round = 0; round < 100; round += 1) {
+    const before = heard.length
+    await store.release(claimOf('a'), signal) // of a claim that does not hold it: the name stays held
+    if (heard.length > before) requests.push(acquire(store, own))
+    await Promise.all(requests)
+  }
+  expect(heard.length).toBe(9) // rounds 0, 2, 6, 14, and then every 16th
+})

@@ -83,7 +83,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     this.#renewer = renewer
     this.#gate = { name: gateName(name), id, owner, ttl: gate, note: WAITS, queue: this.waits }
     // The first request of a call that may wait is for one slot alone, unless an earlier call found its slot taken.
-    this.#choose(this.waits && !host.crowded.has(name) ? 1 : undefined)
+    this.#choose(this.waits && !host.crowded.has(name))
   }
 
   /** Is it useless to ask again without waiting? */
@@ -165,19 +165,23 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
 
   /**
    * Chooses the slots to ask for. The lowest come first, then those that other calls of this process ask for, then those that
-   * it holds. A call that waits asks for the first `count`. Another one leaves out what is held here, if there are enough.
+   * it holds. `isAlone`: it asks for the first only, but not for one of its own, which would be useless. A call that does not
+   * wait leaves out what is held here, if there are enough others.
    */
-  #choose(count?: number): void {
+  #choose(isAlone = false): void {
     const { name, slots, want } = this.#demand
     const { owner, ttl, note } = this.#terms
     const { id } = this.#gate
     const held = this.#host.heldSlots.of(name)
     const asked = this.#host.askedSlots.of(name)
     const rank = (slot: number): number => 2 * ((held >> slot) & 1) + ((asked >> slot) & 1)
-    const all = slots.toSorted((a, b) => rank(a) - rank(b))
-    const others = all.filter(slot => rank(slot) < 2)
-    if (!this.waits && others.length >= want) this.#slots = others
-    else this.#slots = others.length > 0 ? all.slice(0, count) : all // to ask for one of its own alone is useless
+    const first = slots.reduce((a, b) => (rank(b) < rank(a) ? b : a))
+    if (isAlone && rank(first) < 2) this.#slots = [first]
+    else {
+      const all = slots.toSorted((a, b) => rank(a) - rank(b))
+      const others = all.filter(slot => rank(slot) < 2)
+      this.#slots = !this.waits && others.length >= want ? others : all
+    }
     this.#claims = this.#slots.map(slot => ({ name: slotName(name, slot), id, owner, ttl, note, queue: false }))
   }
 

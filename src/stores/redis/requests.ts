@@ -25,7 +25,7 @@ export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number |
 export interface RequestsOptions extends ScriptSetup {
   /** A message to a waiter of this process came with an answer. */
   notified(message: string): void
-  /** The answer to requests for these keys is missing, and with it such messages. */
+  /** A call failed without an answer. Messages to waiters on these keys may be lost. */
   missing?(keys: readonly string[]): void
 }
 
@@ -112,7 +112,7 @@ export class Requests {
   }
 
   #learn(connection: ScriptConnection, reply: Reply): Reply {
-    // What goes on in this turn may release the name, and then the waiter asks with that.
+    // Callers of this answer run first. If one of them releases the name, the waiter asks in the same call.
     if (reply.woken.length > 0)
       setImmediate(() => {
         for (const message of reply.woken) this.#options.notified(message)
@@ -142,7 +142,7 @@ export class Requests {
   }
 }
 
-/** Warns that waiters are not notified of releases. They then poll, at intervals of up to a third of their ttl. */
+/** Warns that waiters of other processes are not notified of releases. They ask again after up to a third of their ttl. */
 function warnOfNotifications(refused: string): void {
   warn(
     'HOLDFAST_WAKES',

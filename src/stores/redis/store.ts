@@ -71,7 +71,7 @@ export class RedisStore implements Store {
       prepare: async () => preamble,
       notified: message => this.#notifications.notify(message),
       missing: keys => {
-        for (const key of new Set(keys)) this.#places.follow(this.#keys.nameOf(key) ?? '')
+        for (const key of new Set(keys)) this.#places.prompt(this.#keys.nameOf(key) ?? '', true)
       },
     })
     this.#notifications = notificationsOf(driver, channel)
@@ -118,7 +118,7 @@ export class RedisStore implements Store {
     const hasWaited = this.#places.remove(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
     const released = this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
-    if (!hasWaited) this.#places.follow(name)
+    if (!hasWaited) this.#places.prompt(name)
     return released
   }
 

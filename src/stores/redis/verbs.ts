@@ -98,7 +98,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   local names, free, tokens, gone = {}, {}, {}, {}
   for name in string.gmatch(list, '[^\\n]+') do names[#names + 1] = name end
   local function take()
-    if want > 1 then -- of one, acquire looks
+    if want > 1 then -- acquire checks the tombstone of a single name
       for place, at in ipairs(free) do gone[place] = names[at] .. ':gone:' .. id end
       for _, withdrawn in ipairs(call('MGET', unpack(gone))) do
         if withdrawn then return '-1 0' end

@@ -11,7 +11,7 @@ const LONGEST_SLEEP = 5_000
 /** The largest number of waiters in one request: Lua passes less than 8,000 values to a command, two for each. */
 const MOST = 3_900
 
-/** The most releases in a row that no waiter follows, because those of other processes were before it. */
+/** The largest number of releases in a row that prompt no waiter. */
 const MOST_SKIPPED = 15
 
 /** What the server said of a name. */
@@ -55,9 +55,9 @@ export class LocalQueue {
   #keepAt = Number.POSITIVE_INFINITY
   #lookAt = 0
   #isAsking = false
-  /** Waiters that follow a release, and have no answer yet. */
-  readonly #followers = new Set<string>()
-  /** How many releases nobody follows, and how many that was at first. */
+  /** Waiters that were prompted to ask with a release, and have no answer yet. */
+  readonly #prompted = new Set<string>()
+  /** How many more releases prompt no waiter, and how many that was at first. */
   #skip = 0
   #skipped = 0
   #timer: NodeJS.Timeout | undefined
@@ -83,34 +83,34 @@ export class LocalQueue {
     else this.#schedule()
   }
 
-  /** Returns whether it waited. */
+  /** Returns whether the claim was waiting here. */
   remove(id: string): boolean {
-    if (this.#followers.delete(id)) this.#skipped = 0
+    if (this.#prompted.delete(id)) this.#skipped = 0
     const hasWaited = this.#waiters.delete(id)
     if (hasWaited && this.#waiters.size === 0) this.close()
     return hasWaited
   }
 
   /**
-   * This process is releasing the name: the first waiter that does not follow already asks at once, which takes no message and
-   * no further round trip. If that was in vain, because waiters of other processes are before it, some releases are not followed.
+   * To be called when this process releases the name. Wakes the first waiter that was not prompted already, so that its request
+   * shares the call of the release. After a busy answer to it, some releases prompt no waiter, unless `always`.
    */
-  follow(): void {
-    if (this.#skip > 0) {
+  prompt(always = false): void {
+    if (this.#skip > 0 && !always) {
       this.#skip -= 1
       return
     }
     for (const { id, wake, signal } of this.#waiters.values()) {
-      if (signal.aborted || this.#followers.has(id)) continue
-      this.#followers.add(id)
+      if (signal.aborted || this.#prompted.has(id)) continue
+      if (!always) this.#prompted.add(id)
       wake()
       break
     }
   }
 
-  /** A waiter asked in vain. */
+  /** The waiter got a busy answer. */
   refused(id: string): void {
-    if (!this.#followers.delete(id)) return
+    if (!this.#prompted.delete(id)) return
     this.#skipped = Math.min(2 * this.#skipped + 1, MOST_SKIPPED)
     this.#skip = this.#skipped
   }

@@ -82,14 +82,13 @@ export class Notifications {
   }
 
   async #begin(): Promise<void> {
-    const notified = (message: string): void => this.notify(message)
     let isLost = false
     let connection: Connection | undefined
     const ended = (): void => {
       isLost = true
       if (connection && this.#connection === connection) this.#lose(connection)
     }
-    connection = await this.#channel.subscribe(notified, ended, this.#end.signal)
+    connection = await this.#channel.subscribe(message => this.notify(message), ended, this.#end.signal)
     if (isLost || this.#end.signal.aborted) {
       connection.close()
       throw new Error('the connection ended')

@@ -70,11 +70,14 @@ export class Places {
     return this.#queues.get(name)?.remove(id) === true
   }
 
-  /** This process is releasing the name. A waiter asks in the same round trip: the first that does not ask already. */
-  follow(name: string): void {
+  /**
+   * To be called when this process releases the name: wakes a waiter for it, so that its request shares the call of the release.
+   * `always`: also after busy answers, because a message to a waiter may be lost.
+   */
+  prompt(name: string, always?: boolean): void {
     const gate = gateName(partOf(name).name)
     const id = this.#entered.get(gate)
-    if (id === undefined) (this.#queues.get(name) ?? this.#queues.get(gate))?.follow()
+    if (id === undefined) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt(always)
     else {
       this.#entered.delete(gate)
       this.#notify(id)

@@ -1,6 +1,9 @@
 import type { Wake } from '../../contract/store.ts'
 
-/** Nearly all early notifications are for claims that were withdrawn; those that will be watched are the newest. */
+/**
+ * Nearly all early notifications are for claims that were granted in the same call, or withdrawn. Those that will be watched
+ * are the newest.
+ */
 const MOST_EARLY = 1_000
 
 /** The waiters of this process, by the id of their claim. A notification that comes before its waiter is kept for it. */

@@ -10,8 +10,6 @@ const LENGTH_OF_ID = 32
 /** Redis cuts off its microseconds. */
 const RESOLUTION = 1
 
-const NONE: readonly string[] = []
-
 /** One request as the script gets it. */
 export interface Request {
   readonly verb: string
@@ -33,8 +31,8 @@ export interface Reply {
   /** What else the script says of the server; empty if nothing. */
   readonly state: string
   readonly answers: readonly unknown[]
-  /** Messages to waiters of this process. */
-  readonly woken: readonly string[]
+  /** Messages to waiters of this process, separated by commas. */
+  readonly woken: string
   /** Why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
 }
@@ -127,7 +125,7 @@ export class ScriptConnection implements Connection {
     const [woken = '', refused] = answers.slice(requests.length)
     const now = Number(time)
     this.#learn(slot, now, sent)
-    return { now, state, answers, woken: woken ? String(woken).split(',') : NONE, refused: refused && String(refused) }
+    return { now, state, answers, woken: String(woken), refused: refused && String(refused) }
   }
 
   #learn(slot: number | undefined, time: number, sent: number): void {

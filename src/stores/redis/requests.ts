@@ -4,7 +4,7 @@ import { Connections } from '../shared/connections.ts'
 import { Requests as Lane } from '../shared/requests.ts'
 import type { RedisDriver, Wire } from './client.ts'
 import { type Reply, type Request, ScriptConnection, type ScriptSetup } from './connection.ts'
-import { Failures } from './failure.ts'
+import { Failures, isReply } from './failure.ts'
 import { warnOfEviction } from './info.ts'
 import { slotOf } from './keys.ts'
 
@@ -25,8 +25,8 @@ export type ScriptRequest = Omit<Request, 'until'> & { readonly limit?: number |
 export interface RequestsOptions extends ScriptSetup {
   /** A message to a waiter of this process came with an answer. */
   notified(message: string): void
-  /** A call failed without an answer. Messages to waiters on these keys may be lost. */
-  missing?(keys: readonly string[]): void
+  /** A call failed without an answer. Messages to waiters may be lost with it. */
+  missing?(requests: readonly Request[]): void
 }
 
 /** Redis serves no other client for about 0.3 ms while it runs this many requests. */
@@ -101,7 +101,7 @@ export class Requests {
         connection.carryOut(requests, sent).then(
           reply => this.#learn(connection, reply),
           error => {
-            this.#options.missing?.(requests.map(({ key }) => key))
+            if (!isReply(error)) this.#options.missing?.(requests)
             throw error
           },
         ),
@@ -113,9 +113,9 @@ export class Requests {
 
   #learn(connection: ScriptConnection, reply: Reply): Reply {
     // Callers of this answer run first. If one of them releases the name, the waiter asks in the same call.
-    if (reply.woken.length > 0)
+    if (reply.woken)
       setImmediate(() => {
-        for (const message of reply.woken) this.#options.notified(message)
+        for (const message of reply.woken.split(',')) this.#options.notified(message)
       })
     if (reply.refused !== undefined) warnOfNotifications(reply.refused)
     const refusal = reply.answers.find(isRefusal)

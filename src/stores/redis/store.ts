@@ -70,8 +70,10 @@ export class RedisStore implements Store {
       script,
       prepare: async () => preamble,
       notified: message => this.#notifications.notify(message),
-      missing: keys => {
-        for (const key of new Set(keys)) this.#places.prompt(this.#keys.nameOf(key) ?? '', true)
+      missing: requests => {
+        const asking = new Set(requests.map(({ id }) => id))
+        const keys = new Set(requests.flatMap(({ key, others = [] }) => [key, ...others]))
+        for (const key of keys) this.#places.missed(this.#keys.nameOf(key) ?? '', asking)
       },
     })
     this.#notifications = notificationsOf(driver, channel)
@@ -149,7 +151,7 @@ export class RedisStore implements Store {
       const { isGated, free, holder, freeAt, ahead } = answer
       const listens = this.#notifications.covers(subscription)
       if (isGated) return { held: false, isGated, free, wait: this.#wait(gate, now, freeAt, ahead, listens) }
-      this.#places.entered(gate)
+      if (!signal.aborted) this.#places.entered(gate) // else it may be withdrawn
       const retryAfter = Math.min(gate.ttl / 3, this.#askAgainAfter(gate, now, freeAt, ahead))
       return { held: false, isGated, free, holder, wait: { retryAfter, listens } }
     })

@@ -93,19 +93,16 @@ export class LocalQueue {
 
   /**
    * To be called when this process releases the name. Wakes the first waiter that was not prompted already, so that its request
-   * shares the call of the release. After a busy answer to it, some releases prompt no waiter, unless `always`.
+   * shares the call of the release. After a busy answer to it, some releases prompt no waiter.
    */
-  prompt(always = false): void {
-    if (this.#skip > 0 && !always) {
-      this.#skip -= 1
-      return
-    }
-    for (const { id, wake, signal } of this.#waiters.values()) {
-      if (signal.aborted || this.#prompted.has(id)) continue
-      if (!always) this.#prompted.add(id)
-      wake()
-      break
-    }
+  prompt(): void {
+    if (this.#skip > 0) this.#skip -= 1
+    else this.#wakeFirst(this.#prompted)
+  }
+
+  /** A message to one of them may be lost, other than to those that are `asking`. A prompted one asks until it has an answer. */
+  missed(asking: ReadonlySet<string>): void {
+    this.#wakeFirst(asking)
   }
 
   /** The waiter got a busy answer. */
@@ -191,6 +188,16 @@ export class LocalQueue {
     } finally {
       this.#isAsking = false
       this.#schedule()
+    }
+  }
+
+  /** Wakes the first that is not one of `others`, unless it was prompted. */
+  #wakeFirst(others: ReadonlySet<string>): void {
+    for (const { id, wake, signal } of this.#waiters.values()) {
+      if (signal.aborted || others.has(id)) continue
+      if (!this.#prompted.has(id)) wake()
+      this.#prompted.add(id)
+      return
     }
   }
 

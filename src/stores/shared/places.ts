@@ -70,21 +70,26 @@ export class Places {
     return this.#queues.get(name)?.remove(id) === true
   }
 
-  /**
-   * To be called when this process releases the name: wakes a waiter for it, so that its request shares the call of the release.
-   * `always`: also after busy answers, because a message to a waiter may be lost.
-   */
-  prompt(name: string, always?: boolean): void {
+  /** To be called when this process releases the name: wakes a waiter for it, so that its request shares the call. */
+  prompt(name: string): void {
     const gate = gateName(partOf(name).name)
-    const id = this.#entered.get(gate)
-    if (id === undefined) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt(always)
-    else {
-      this.#entered.delete(gate)
-      this.#notify(id)
-    }
+    if (!this.#wakeEntered(gate)) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt()
+  }
+
+  /** Messages to waiters for the name may be lost, other than to those that are `asking` and will ask again. */
+  missed(name: string, asking: ReadonlySet<string>): void {
+    this.#queues.get(name)?.missed(asking)
+    this.#wakeEntered(gateName(partOf(name).name))
   }
 
   close(): void {
     for (const queue of this.#queues.values()) queue.close()
+  }
+
+  /** Wakes the claim that holds the gate and waits for slots. Returns whether there is one. */
+  #wakeEntered(gate: string): boolean {
+    const id = this.#entered.get(gate)
+    if (id !== undefined) this.#notify(id)
+    return this.#entered.delete(gate)
   }
 }

@@ -133,6 +133,75 @@ test.each([0, 1])('if the answer is lost, the first waiter asks; also after %d r
   expect(heard).toEqual([0])
 })
 
+test('if the answer is lost, the first waiter of a slot asks before a call for any slot overtakes it', async () => {
+  const locks = createLocks(store, { ttl: 60_000 })
+  const far = createLocks(other, { ttl: 60_000 })
+  await far.acquire('a')
+  const others = await far.semaphore('a', { limit: 2 }).acquire()
+  const served: string[] = []
+  const waitFor = async (what: string, lease: Promise<{ release(): Promise<unknown> }>): Promise<void> => {
+    const held = await lease
+    served.push(what)
+    await held.release()
+  }
+  const waitUntil = (many: number): Promise<unknown> =>
+    until('they wait', async () => (await look(other, { name: 'a' })).length === many + 1)
+  const lease = waitFor('lease', locks.acquire('a'))
+  await waitUntil(1)
+  const permit = waitFor('permit', locks.semaphore('a', { limit: 2 }).acquire())
+  await waitUntil(2)
+  const cut = proxy.cutAfterRequest('break')
+  expect(await failureOf(locks.break('a'))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+  await cut
+  await Promise.all([lease, permit])
+  expect(served).toEqual(['lease', 'permit'])
+  await others.release()
+})
+
+test('if the answer that grants a permit is lost, the next at the gate asks, also when releases prompt nobody', async () => {
+  const gate = claimOf(gateName('a'))
+  await hold(other, gate)
+  const locks = createLocks(store, { ttl: 60_000 })
+  let served = 0
+  const all = Array.from({ length: 2 }, async () => {
+    const permit = await locks.semaphore('a', { limit: 2 }).acquire()
+    served += 1
+    return permit
+  })
+  await until('they wait', async () => (await look(other, gate)).length === 3)
+  // The first asks in vain, again and again.
+  for (let round = 0; round < 16; round += 1) {
+    await store.release(claimOf(gate.name), signal)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  const cut = proxy.cutAfterRequest('acquireSome')
+  const began = performance.now()
+  await other.release(gate, signal)
+  await cut
+  await until('both are served', () => served === 2)
+  expect(performance.now() - began).toBeLessThan(1_000) // their positions are kept after 1.7 s
+  for (const permit of await Promise.all(all)) await permit.release()
+})
+
+test('a lost answer wakes no other waiter while the first asks', async () => {
+  const heard: number[] = []
+  await hold(other, claimOf('a'))
+  await waiter(store, 'a', heard)
+  await waiter(store, 'a', heard)
+  for (let round = 0; round < 3; round += 1) {
+    const cut = proxy.cutAfterRequest('release')
+    expect(await failureOf(store.release(claimOf('b'), signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await cut
+  }
+  expect(heard).toEqual([])
+  for (let round = 0; round < 3; round += 1) {
+    const cut = proxy.cutAfterRequest('renew')
+    expect(await failureOf(store.renew(claimOf('a'), signal))).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+    await cut
+  }
+  expect(heard).toEqual([0])
+})
+
 test('a process whose waiters are not first seldom asks in vain', async () => {
   const [holder, heard]: [Claim, number[]] = [claimOf('a'), []]
   await hold(store, holder)

@@ -202,6 +202,17 @@ test('a lost answer wakes no other waiter while the first asks', async () => {
   expect(heard).toEqual([0])
 })
 
+test('an error reply of the server wakes nobody', async () => {
+  const heard: number[] = []
+  await hold(other, claimOf('a'))
+  await waiter(store, 'a', heard)
+  await server.call('CONFIG', 'SET', 'replica-serve-stale-data', 'no')
+  await server.call('REPLICAOF', '127.0.0.1', '1')
+  expect((await failureOf(store.renew(claimOf('a'), signal))).message).toMatch('MASTERDOWN')
+  await server.call('REPLICAOF', 'NO', 'ONE')
+  expect(heard).toEqual([])
+})
+
 test('a process whose waiters are not first seldom asks in vain', async () => {
   const [holder, heard]: [Claim, number[]] = [claimOf('a'), []]
   await hold(store, holder)

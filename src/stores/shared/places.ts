@@ -72,6 +72,7 @@ export class Places {
 
   /** To be called when this process releases the name: wakes a waiter for it, so that its request shares the call. */
   prompt(name: string): void {
+    if (this.#queues.size + this.#entered.size === 0) return
     const gate = gateName(partOf(name).name)
     if (!this.#wakeEntered(gate)) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt()
   }

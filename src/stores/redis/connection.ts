@@ -19,7 +19,7 @@ export interface Request {
   readonly id: string
   /** `ttl life queues rest`: what else the verb needs. */
   readonly parameters: string
-  /** The keys of other names that it touches. */
+  /** The keys of other leases that it touches. They depend on its parameters only. */
   readonly others?: readonly string[] | undefined
   /** When the server refuses it, by `performance.now()`; `undefined`: it is harmless however late. */
   readonly until: number | undefined
@@ -110,12 +110,7 @@ export class ScriptConnection implements Connection {
     const slot = this.#clocks && slotOf(key)
     const clock = (slot !== undefined && this.#clocks?.get(slot)) || this.#clock
     const { keys: more, args: first } = this.#preamble
-    const keys = requests.map(request => request.key)
-    for (const { key, id, verb, others } of requests) {
-      for (const kind of this.#script.touches[verb] ?? [])
-        keys.push(kind === GONE ? key + kind + id.slice(0, LENGTH_OF_ID) : key + kind)
-      if (others) keys.push(...others)
-    }
+    const keys = keysOf(requests, this.#script.touches)
     keys.push(...more)
     const args = [...first]
     write(requests, clock, args)
@@ -141,6 +136,25 @@ export class ScriptConnection implements Connection {
     clock.learn(time, sent)
     this.#clock.lower(time, sent)
   }
+}
+
+/** The keys of all requests. Equal ones, one after the other, declare what they share once. */
+function keysOf(requests: readonly Request[], touches: Script['touches']): string[] {
+  const keys = requests.map(({ key }) => key)
+  let last: Request | undefined
+  for (const request of requests) {
+    const { key, id, verb, parameters, others = [] } = request
+    const isNew = last?.key !== key || last.verb !== verb || last.parameters !== parameters
+    if (isNew) keys.push(...others)
+    for (const name of [key, ...others]) {
+      for (const kind of touches[verb] ?? []) {
+        if (kind === GONE) keys.push(name + kind + id.slice(0, LENGTH_OF_ID))
+        else if (isNew) keys.push(name + kind)
+      }
+    }
+    last = request
+  }
+  return keys
 }
 
 /** Appends requests as the script reads them. Equal ones, one after the other, share a line and its earliest deadline. */

@@ -97,9 +97,18 @@ local function endOf(ttl)
   return ends
 end
 
+-- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which
+-- MGET reads as missing.
+local known = {}
+local function get(key)
+  if known[key] == nil then known[key] = call('GET', key) end
+  return known[key]
+end
+
 -- A server that is out of memory refuses such a command only as the first write of a script. So a name that exists can
 -- still be written, and leases can be renewed and released.
 local function put(key, ...)
+  known[key] = nil
   local done = redis.pcall(...)
   if type(done) == 'table' and done.err then
     local life = call('PTTL', key)
@@ -120,18 +129,12 @@ end
 
 local function write(key, value, token, life, state, rest)
   local new = '1 ' .. state .. ' ' .. token .. ' ' .. rest
-  if value then put(key, 'SETRANGE', key, '0', new .. rep(' ', #value - #new)) else call('SET', key, new) end
+  if value then put(key, 'SETRANGE', key, '0', new .. rep(' ', #value - #new)) else put(key, 'SET', key, new) end
   remember(key, token, life)
 end
 
 -- Writes the state of a name in place, at a fixed width: when its lease ends, and whether there is a queue.
 local function mark(key, state) put(key, 'SETRANGE', key, '2', state) end
-
--- The values of a name and of another key. MGET reads a key of another type as missing. GET refuses it.
-local function read(key, other)
-  local found = call('MGET', key, other)
-  return found[1] or call('GET', key), found[2]
-end
 
 -- Reads a name's value: is it held; until when, or since when is it free; is there a queue ('1'); the last token; the ttl
 -- of the current or last holder; and where in the value the id and details begin.
@@ -164,9 +167,12 @@ local function leave(key, ids)
   return call('ZREM', key .. ':line', unpack(ids)) > 0
 end
 
--- Removes lapsed waiters from the queue.
+-- Removes lapsed waiters from the queue, once in this call: its time stands still.
+local lapsed = {}
 local function lapse(key)
-  local ids = call('ZRANGEBYSCORE', key .. ':lapse', '-inf', now, 'LIMIT', 0, 1000)
+  if lapsed[key] then return end
+  lapsed[key] = true
+  local ids = call('ZRANGEBYSCORE', key .. ':lapse', '-inf', endOf('0'), 'LIMIT', '0', '1000')
   if #ids > 0 then leave(key, ids) end
 end
 
@@ -180,10 +186,10 @@ end
 local function queue(key, id, isNew, ttl, details)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
-    local last = call('ZREVRANGE', key .. ':line', 0, 0, 'WITHSCORES')
+    local last = call('ZREVRANGE', key .. ':line', '0', '0', 'WITHSCORES')
     call('ZADD', key .. ':line', (last[2] or 0) + 1, id)
   end
-  call('ZADD', key .. ':lapse', now + lifetime, id)
+  call('ZADD', key .. ':lapse', endOf(lifetime), id)
   call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
   extend(key, lifetime)
 end
@@ -194,19 +200,17 @@ end
 local function wake(key, most)
   most = most or 1
   lapse(key)
-  local ids = call('ZRANGE', key .. ':line', 0, 9)
-  if #ids == 0 then return end
   local first
-  for place, waiter in ipairs(call('HMGET', key .. ':waiter', unpack(ids))) do
-    local target, asked = match(waiter or '- 0', '^([^ ]+) ([^ ]+)')
+  for place, id in ipairs(call('ZRANGE', key .. ':line', '0', '9')) do
+    local target, asked = match(call('HGET', key .. ':waiter', id) or '- 0', '^([^ ]+) ([^ ]+)')
     local isNext = place <= most
     if target ~= '-' and (isNext or target ~= first) then
-      local message, receivers = ids[place], 1
-      if first and not isNext then message = message .. ' ' .. (place - 1) * TURN end
+      local message, receivers = id, 1
+      if first and not isNext then message = id .. ' ' .. (place - 1) * TURN end
       if target == channel then woken = (woken and woken .. ',' or '') .. message
       else receivers = redis.pcall('PUBLISH', target, message) end
-      if type(receivers) ~= 'number' then refused = receivers.err end
-      if cluster or type(receivers) ~= 'number' or receivers > 0 then
+      if type(receivers) ~= 'number' then refused, receivers = receivers.err, 1 end
+      if cluster or receivers > 0 then
         if first and not isNext or place >= most and now - asked < TURN then return end
         first = first or target
       end

@@ -3,7 +3,6 @@ import { requestLimit } from '../../contract/time.ts'
 import type { Keys } from './keys.ts'
 import { detailsOf, holderOf } from './record.ts'
 import type { ScriptRequest } from './requests.ts'
-import { GONE, LINE } from './script.ts'
 
 /** The request that acquires some of several names. `memory`: milliseconds for which a name keeps its last token. */
 export function selectionRequest(keys: Keys, { claims, want, gate }: Selection, memory: number): ScriptRequest {
@@ -16,7 +15,7 @@ export function selectionRequest(keys: Keys, { claims, want, gate }: Selection, 
     key: keys.lease(gate.name),
     id,
     parameters: `${ttl} ${ttl + memory} ${queue ? 1 : 0} ${want} ${gate.ttl} ${detailsOf(gate)}\n${list}`,
-    others: names.flatMap(name => [name, name + GONE + id, ...(queue ? LINE.map(suffix => name + suffix) : [])]),
+    others: names,
     limit: requestLimit(gate.ttl),
   }
 }

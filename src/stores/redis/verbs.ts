@@ -47,7 +47,7 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
 end
 
 local function acquire(key, id, ttl, life, queues, details)
-  local value, gone = read(key, key .. ':gone:' .. id)
+  local value, gone = get(key), call('GET', key .. ':gone:' .. id)
   if gone then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
   if held and isOf(id, value, start) then
@@ -72,17 +72,17 @@ local function acquire(key, id, ttl, life, queues, details)
     queue(key, id, not place, ttl, details)
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
-  return '-' .. ends .. ' ' .. ahead .. ' ' .. (held and token .. ' ' .. detailsOf(value, start) or '')
+  return format('-%.0f %d ', ends, ahead) .. (held and token .. ' ' .. detailsOf(value, start) or '')
 end
 
 -- MOST: how many waiters are woken, 1 if absent.
 local function release(key, id, memory, _, _, most)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, _, start = parse(key, value)
   local own = held and isOf(id, value, start)
   local waited = not own and line == '1' and leave(key, { id })
   -- Ending its time deletes a key. DEL would take one more permission.
-  if own and line == '0' and tonumber(token) <= counter() then call('PEXPIRE', key, 0)
+  if own and line == '0' and tonumber(token) <= counter() then put(key, 'PEXPIRE', key, '0')
   elseif own then mark(key, endOf('0') .. ' free ' .. line) end
   if line == '1' and (own or waited and not held) then wake(key, tonumber(most)) end
   if own or waited then return '1' end
@@ -95,16 +95,15 @@ end
 local function acquireSome(key, id, ttl, life, queues, rest)
   local want, term, waits, list, details = match(rest, '^(%d+) (%d+) ([^\\n]*)\\n(.*)\\n([^\\n]*)$')
   want = tonumber(want)
-  local names, free, tokens, gone = {}, {}, {}, {}
-  for name in string.gmatch(list, '[^\\n]+') do names[#names + 1] = name end
+  local names, tokens, free = {}, {}, {}
+  for name in string.gmatch(list, '[^\\n]+') do
+    names[#names + 1] = name
+    tokens[#names] = '-'
+  end
   local function take()
-    if want > 1 then -- acquire checks the tombstone of a single name
-      for place, at in ipairs(free) do gone[place] = names[at] .. ':gone:' .. id end
-      for _, withdrawn in ipairs(call('MGET', unpack(gone))) do
-        if withdrawn then return '-1 0' end
-      end
+    for _, at in ipairs(free) do -- acquire checks the tombstone of a single name
+      if want > 1 and call('GET', names[at] .. ':gone:' .. id) then return '-1 0' end
     end
-    for at = 1, #names do tokens[at] = '-' end
     for _, at in ipairs(free) do
       local granted = acquire(names[at], id, ttl, life, '0', details)
       if granted == 'x' then return '-1 0' end
@@ -112,11 +111,11 @@ local function acquireSome(key, id, ttl, life, queues, rest)
     end
     return '+' .. table.concat(tokens, ' ')
   end
-  local values = call('MGET', unpack(names))
   -- A repeated request gets what its claim holds, also if it is stale: it must not take another name, or end what is held.
-  for at, value in ipairs(values) do
+  for at, name in ipairs(names) do
+    local value = get(name)
     if value and string.find(value, id, 1, true) then
-      local held, _, _, _, _, start = parse(names[at], value)
+      local held, _, _, _, _, start = parse(name, value)
       if held and isOf(id, value, start) then free[#free + 1] = at end
     end
   end
@@ -128,7 +127,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   local function leaveAll(gate)
     local others = 0
     for at, name in ipairs(names) do
-      local value = values[at]
+      local value = get(name)
       local waits = at ~= free[1] and value and match(value, '^1 [^ ]+ [^ ]+ 1 ')
       if waits and call('ZSCORE', name .. ':line', id) then release(name, id) end
       if gate and at ~= free[1] and not parse(name, value) then others = others + 1 end
@@ -136,7 +135,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
     if gate then release(gate, id, '', '', '', others) end
   end
 
-  local isGated, _, line = parse(key, call('GET', key))
+  local isGated, _, line = parse(key, get(key))
   if line == '1' then lapse(key) end
   local isOpen = not isGated and (line == '0' or call('ZCARD', key .. ':line') == 0)
   local function enter() return acquire(key, id, term, life - ttl + term, '1', waits) end
@@ -148,8 +147,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
 
   local isBehind, holder = '0', ''
   for at, name in ipairs(names) do
-    -- GET refuses a key of another type, before another name is acquired.
-    local value, ahead = values[at] or want > 1 and call('GET', name), 0
+    local value, ahead = get(name), 0
     local held, ends, line, token, _, start = parse(name, value)
     if not held and line == '1' then
       lapse(name)
@@ -177,7 +175,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
 end
 
 local function renew(key, id, ttl, life)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, granted, start = parse(key, value)
   if not held or not isOf(id, value, start) then return '0' end
   prolong(key, value, line, token, granted, start, ttl, life)
@@ -185,7 +183,7 @@ local function renew(key, id, ttl, life)
 end
 
 local function annotate(key, id, _, _, _, details)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, _, _, _, start = parse(key, value)
   if not held or not isOf(id, value, start) then return '0' end
   describe(key, value, start + #id + 1, details)
@@ -193,7 +191,7 @@ local function annotate(key, id, _, _, _, details)
 end
 
 local function breakLease(key, _, _, life)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '0' end
   -- If no higher token is left, the lease ends all the same.
@@ -210,7 +208,7 @@ local room = 1000
 
 -- The holder, the waiters after AFTER, and where the next page begins if there is one.
 local function inspect(key, _, _, _, _, after)
-  local value = call('GET', key)
+  local value = get(key)
   local held, ends, line, token, _, start = parse(key, value)
   local found = { held and token .. ' ' .. detailsOf(value, start) or '', held and ends - now or 0, '' }
   if line == '0' then return found end
@@ -233,7 +231,7 @@ end
 -- Keeps the positions of waiters of one process for LIFETIME ms. Answers until when, or since when, the name is held or
 -- free; the position and id of the first of them; and those that have lost theirs, which XX does not bring back.
 local function keep(key, _, lifetime, _, _, ids)
-  local _, ends = parse(key, call('GET', key))
+  local _, ends = parse(key, get(key))
   local lapses, scores, size, lost = endOf(lifetime), {}, 0, { '' }
   for id in string.gmatch(ids, '[^ ]+') do
     scores[size + 1], scores[size + 2] = lapses, id
@@ -247,7 +245,7 @@ local function keep(key, _, lifetime, _, _, ids)
   end
   extend(key, lifetime)
   -- The client knows them in the order in which they came, which is nearly always this one.
-  for place, id in ipairs(call('ZRANGE', key .. ':line', 0, 9)) do
+  for place, id in ipairs(call('ZRANGE', key .. ':line', '0', '9')) do
     if string.find(ids, id, 1, true) then return ends .. ' ' .. place - 1 .. ' ' .. id .. table.concat(lost, ' ') end
   end
   return ends .. ' ' .. (call('ZRANK', key .. ':line', scores[2]) or 0) .. ' -' .. table.concat(lost, ' ')

@@ -81,7 +81,7 @@ end
 
 local function vote(key, id, ttl, life, queues, rest)
   if votesIn > 0 then return 'q' end
-  local value, gone = read(key, key .. ':gone:' .. id)
+  local value, gone = get(key), call('GET', key .. ':gone:' .. id)
   local attempt, details = match(rest, '^(%d+) (.*)$')
   if gone and (gone == 'all' or tonumber(attempt) <= tonumber(gone)) then return 'x' end
   local held, ends, line, token, granted, start = parse(key, value)
@@ -115,7 +115,7 @@ end
 
 local function commit(key, id, _, life, _, rest)
   local seen, new = match(rest, '^(%d+) (%d+)$')
-  local value = call('GET', key)
+  local value = get(key)
   local held, ends, line, token, granted, start = parse(key, value)
   if not held or not isOf(id, value, start) or token ~= seen then return '0' end
   hold(key, value, new, format('%013.0f', ends), line, granted, life, sub(value, start))
@@ -124,7 +124,7 @@ end
 
 local function renew(key, key2, ttl, life, restores, details)
   local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, granted, start = parse(key, value)
   if held and not isOf(id, value, start) then return '0' end
   if not held and tonumber(token) > known then return '0' end
@@ -144,7 +144,7 @@ end
 
 local function annotate(key, key2, _, _, _, details)
   local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, _, token, _, start = parse(key, value)
   if not held then return tonumber(token) > known and '0' or 'f' end
   if not isOf(id, value, start) then return '0' end
@@ -156,7 +156,7 @@ end
 
 local function release(key, key2, memory)
   local id, known = sub(key2, 1, -17), tonumber(sub(key2, -16))
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
   local own = held and isOf(id, value, start)
   local waited = line == '1' and leave(key, { id })
@@ -171,7 +171,7 @@ local function release(key, key2, memory)
 end
 
 local function concede(key, id, memory, _, _, attempt)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
   if held and isOf(id, value, start) then
     if tonumber((attemptOf(value, start))) > tonumber(attempt) then return '0' end
@@ -186,7 +186,7 @@ local function concede(key, id, memory, _, _, attempt)
 end
 
 local function breakLease(key, _, _, _, _, least)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
   if not held then return '-' .. token end
   -- The lease ends even if no higher token is left.
@@ -198,7 +198,7 @@ local function breakLease(key, _, _, _, _, least)
 end
 
 local function raise(key, _, _, _, _, least)
-  local value = call('GET', key)
+  local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
   if tonumber(token) >= tonumber(least) then return '1' end
   if held then return '0' end
@@ -208,7 +208,7 @@ end
 
 -- The queue is read in pages, because a script blocks the whole server.
 local function look(key, _, _, _, _, from)
-  local value = call('GET', key)
+  local value = get(key)
   local held, ends, line, token, _, start = parse(key, value)
   local found = { '' }
   if held then

@@ -167,7 +167,7 @@ local function leave(key, ids)
   return call('ZREM', key .. ':line', unpack(ids)) > 0
 end
 
--- Removes lapsed waiters from the queue, once in this call: its time stands still.
+-- Removes lapsed waiters from the queue, once in a call: all of a call has one time.
 local lapsed = {}
 local function lapse(key)
   if lapsed[key] then return end

@@ -13,7 +13,7 @@ const NAMES = ['a', 'b', 'c'].map(name => `holdfast:{:${name}}`)
 const IDS = ['1', '2', '3', '4', '5', '6'].map(digit => digit.repeat(32))
 const LATEST = 9_999_999_999_999
 
-/** The script at a moment of its own, so that many calls take no time. */
+/** The script with a constant time, so that many calls happen at the same moment. */
 const source = script.source.replace("call('TIME')", `{ '${Math.floor(Date.now() / 1_000)}', '0' }`)
 
 /** One request as the script reads it. */
@@ -80,7 +80,7 @@ async function call(requests: readonly Request[]) {
   return { answers, woken: woken.filter(messages => messages !== ''), kept }
 }
 
-/** For how long a key lives depends on the clock of the server, which does not stand still. */
+/** For how long a key lives depends on the clock of the server, which goes on meanwhile. */
 function withoutLives(kept: Readonly<Record<string, unknown>>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(kept).filter(([key]) => !key.startsWith('life of ')))
 }

@@ -48,13 +48,9 @@ async function prepare(random: Random): Promise<void> {
 }
 
 function requestOf(random: Random): Request {
-  const [id, key, queues, want] = [
-    pick(random, IDS),
-    pick(random, [...NAMES, GATE]),
-    pick(random, [0, 1]),
-    pick(random, [1, 1, 2]),
-  ]
+  const [id, key, queues] = [pick(random, IDS), pick(random, [...NAMES, GATE]), pick(random, [0, 1])]
   const names = shuffled(random, NAMES).slice(0, pick(random, [1, 2, 3]))
+  const want = Math.min(pick(random, [1, 1, 2]), names.length)
   const some = `${want} 5000 ["o","waits"]\n${names.join('\n')}\n["o",""]`
   return pick(random, [
     { key, id, line: `acquire 32 ${LATEST} 10000 3610000 ${queues} ["o","n"]` },
@@ -66,7 +62,7 @@ function requestOf(random: Random): Request {
     ...Array.from({ length: 4 }, () => ({
       key: GATE,
       id,
-      line: `acquireSome 32 ${LATEST} 10000 3610000 ${queues} ${Math.min(want, names.length)}${some.slice(1)}`,
+      line: `acquireSome 32 ${LATEST} 10000 3610000 ${queues} ${some}`,
     })),
   ])
 }

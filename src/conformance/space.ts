@@ -114,10 +114,13 @@ export class Space implements AsyncDisposable {
     await Promise.all(this.#clients.map(({ store }) => store[Symbol.asyncDispose]()))
   }
 
+  /** To all of several servers: one that connects later has not seen the first requests, and votes for another token. */
   async #connected(store: Store): Promise<Client> {
     const client = new Client(store)
     this.#clients.push(client)
-    await until(`${this.harness.name} answers`, () => client.inspect({ name: this.name() }).catch(() => undefined))
+    const isConnected = async (): Promise<boolean> =>
+      (await client.records({ name: this.name() })).every(({ state }) => state !== 'unavailable')
+    await until(`${this.harness.name} answers`, () => isConnected().catch(() => false))
     return client
   }
 

@@ -6,6 +6,9 @@ import type { Engine, EngineOptions } from './engine.ts'
 /** The longest election, in milliseconds: the timeout is 500 ms, and a vote may be split. */
 const ELECTION = 2_000
 
+/** How long an unresponsive client keeps a name, in ttls of a second: etcd searches for leases that ended every half second. */
+const LASTS = 2
+
 /** A cluster of three. The clock of a Go program cannot be changed. */
 export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
   const cluster = await startEtcdCluster()
@@ -27,6 +30,8 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     versions: { etcd: version },
     // Leases have whole seconds, and a new leader restarts all of them.
     bound: { death: 2_000, election: ttl + ELECTION + 2_000 },
+    // The lease of a client that is paused for less outlives the pause.
+    lasts: LASTS * ttl,
     endpoints: members,
     // etcd extends shorter ttls. Runs should cover that too.
     open: proxies => ({

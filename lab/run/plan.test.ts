@@ -25,6 +25,15 @@ test('all faults are within the duration, and none is near the end', () => {
   }
 })
 
+test('faults of clients last longer where a lease outlives its ttl, and those of servers do not', () => {
+  const lengths = (lasts: number, isServer: boolean): number[] =>
+    planOf({ ...options, lasts })
+      .filter(({ fault }) => (fault === 'server-kill') === isServer)
+      .map(({ length }) => length)
+  expect(lengths(2_000, false)).toEqual(lengths(1_000, false).map(length => 2 * length))
+  expect(lengths(2_000, true)).toEqual(lengths(1_000, true))
+})
+
 test('a run without faults has an empty plan', () => {
   expect(planOf({ ...options, faults: [] })).toEqual([])
 })

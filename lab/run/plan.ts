@@ -1,3 +1,4 @@
+import { FAULTS } from '../faults/fault.ts'
 import { between, type Random, seeded, shuffled } from '../faults/random.ts'
 
 /** A planned fault. */
@@ -18,7 +19,7 @@ export interface PlanOptions {
   /** Milliseconds. */
   readonly duration: number
   readonly ttl: number
-  /** How long an unresponsive holder keeps a name, in milliseconds. @default the ttl */
+  /** How long an unresponsive holder keeps a name, in milliseconds. Faults of servers need not last so long. @default the ttl */
   readonly lasts?: number | undefined
 }
 
@@ -37,7 +38,7 @@ export function planOf({ seed, faults, duration, ttl, lasts = ttl }: PlanOptions
     planned.push({
       at,
       fault,
-      length: lengthOf(fault, random) * lasts,
+      length: lengthOf(fault, random) * (FAULTS[fault]?.group === 'server' ? ttl : lasts),
       seed: Math.floor(random() * 2 ** 32),
     })
   }

@@ -6,12 +6,12 @@ interface Answer {
   readonly body: string
 }
 
-/** The HTTP answer to an error of a lease. `undefined`: another error, so the service's own 500. */
-export function leaseAnswer(error: unknown): Answer | undefined {
+/** The HTTP answer to an error of a lease. `busy`: its status if the name is held. `undefined`: the service's own 500. */
+export function leaseAnswer(error: unknown, busy: 409 | 503 = 409): Answer | undefined {
   const leaseError = LeaseError.from(error)
   switch (leaseError?.code) {
     case 'ACQUIRE_TIMEOUT': // nothing has begun
-      return answer(409, leaseError.code, 1)
+      return answer(busy, leaseError.code, 1)
     case 'LEASE_LOST': // it began, and another may hold the name now
     case 'MAX_HOLD':
     case 'STALE_TOKEN':

@@ -112,7 +112,11 @@ export class Client {
 
   /** What it shows, with the states of its servers. */
   records(query: Query): Promise<(LeaseRecord | NodeRecord)[]> {
-    return within('inspect', signal => Array.fromAsync(this.store.inspect(query, signal)))
+    return within('inspect', async signal => {
+      const records: (LeaseRecord | NodeRecord)[] = []
+      for await (const record of this.store.inspect(query, signal)) records.push(record)
+      return records
+    })
   }
 
   break(name: string, by = 'an administrator'): Promise<bigint | undefined> {

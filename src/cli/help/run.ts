@@ -4,8 +4,8 @@ const ENVIRONMENT: Section = {
   title: 'Environment of COMMAND',
   rows: [
     ['HOLDFAST_NAME', 'NAME'],
-    ['HOLDFAST_TOKEN', 'The fencing token, a decimal number. Each grant has a higher one'],
-    ['HOLDFAST_SLOT', 'With --limit, --reader or --writer: the lowest slot that is held, from 0'],
+    ['HOLDFAST_TOKEN', 'The fencing token, a decimal number. Each grant of the name, or of the slot, has a higher one'],
+    ['HOLDFAST_SLOT', 'With --limit or --writer: the lowest slot that is held, from 0; with --reader: from 1'],
     ['HOLDFAST_TOKENS', 'The token of each name or slot that is held, as JSON: {"NAME":"33"}'],
     ['HOLDFAST_OWNER', 'The owner of the lease'],
     ['HOLDFAST_STORE', 'The URL of the store, with its password'],

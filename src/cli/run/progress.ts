@@ -4,9 +4,11 @@ import { describeHolder } from './holder.ts'
 
 /** With `--json`: reports the grant and the release of the lease. */
 export function reportLease(names: readonly string[], output: Output): void {
-  subscribe('lease_acquired', ({ lease: { name, token, owner }, waited }) => {
+  subscribe('lease_acquired', ({ lease, waited }) => {
+    const { name, token, owner } = lease
     if (!names.includes(name)) return // the lease of the run marker
-    const data = { name, token, owner, waited: Math.round(waited) }
+    const slot = 'slot' in lease ? { slot: lease.slot } : {}
+    const data = { name, token, owner, ...slot, waited: Math.round(waited) }
     output.event('acquired', `${name} is held with token ${token}`, data)
   })
   subscribe('lease_released', ({ lease: { name, token } }) => {

@@ -11,6 +11,8 @@ test('run --limit runs as many commands at a time, and tells each its slot', asy
   expect(code).toBe(0)
   const [, token, json = ''] = /^backup 1 (\d+) (.*)\n$/.exec(out) ?? []
   expect(JSON.parse(json)).toEqual({ 'backup\u241f1': token }) // the resource of slot 1
+  const { err } = await holdfast(['run', 'backup', '--limit', '2', '--json', ...PRINT])
+  expect(JSON.parse(err.split('\n')[0] ?? '')).toMatchObject({ event: 'acquired', name: 'backup', slot: 1 })
   const second = start(['run', 'backup', '--limit', '2', ...WAIT])
   await second.prints('ready')
   expect(await holdfast(['run', 'backup', '--limit', '2', ...PRINT])).toMatchObject({

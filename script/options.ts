@@ -13,7 +13,11 @@ const LISTED: readonly Listed[] = [
   ['`tryAcquire`, in addition', 'src/core/options.ts', 'TryOptions'],
   ['`acquire` and `using`, in addition', 'src/core/options.ts', 'AcquireOptions'],
   ['`locks.semaphore`', 'src/recipes/sharing/sharing.ts', 'SemaphoreOptions'],
-  ['`acquire`, `tryAcquire` and `using` of a semaphore, in addition', 'src/recipes/sharing/sharing.ts', 'PermitOptions'],
+  [
+    '`acquire`, `tryAcquire` and `using` of a semaphore, in addition',
+    'src/recipes/sharing/sharing.ts',
+    'PermitOptions',
+  ],
   ['`locks.close`', 'src/core/options.ts', 'CloseOptions'],
   ['`lead` and `election`, in addition to those of leases', 'src/recipes/campaign.ts', 'CampaignOptions'],
   ['`election`, in addition', 'src/recipes/election.ts', 'ElectionOptions'],

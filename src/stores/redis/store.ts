@@ -149,6 +149,10 @@ export class RedisStore implements Store {
       if (answer.held) this.#places.remove(gate.name, gate.id)
       if (answer.held || !gate.queue) return answer
       const { isGated, free, holder, freeAt, ahead } = answer
+      if (!freeAt) {
+        reportStale('redis', 'withdrawn')
+        return { held: false, isGated, free, wait: { retryAfter: LONGEST_REQUEST } }
+      }
       const listens = this.#notifications.covers(subscription)
       if (isGated) return { held: false, isGated, free, wait: this.#wait(gate, now, freeAt, ahead, listens) }
       if (!signal.aborted) this.#places.entered(gate) // else it may be withdrawn

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startProxy } from '../../../../lab/servers/proxy.ts'
@@ -102,4 +103,18 @@ test('an answer that comes after the call has ended takes no wake from others', 
   const released = store.release(held, signal)
   expect(waiter.wakes).toBe(1)
   expect(await released).toBe('released')
+})
+
+test('the late request of a call that has ended wakes nobody', async () => {
+  await using near = open(server.port)
+  await using store = open(server.port)
+  await hold(near, claimOf(gateName('ended'), { ttl: TTL }))
+  const { gate } = selectionOf('ended', 2)
+  expect(await acquire(store, gate)).toMatchObject({ held: false })
+  const waiter = await watch(store, gate)
+  const ended = selectionOf('ended', 2)
+  expect(await near.release(ended.gate, signal)).toBe('gone')
+  expect(await acquireSome(store, ended)).toMatchObject({ held: false, wait: { retryAfter: 5_000 } })
+  await setTimeout(50)
+  expect(waiter.wakes).toBe(0)
 })

@@ -100,6 +100,18 @@ test('a call that ends at the gate withdraws only from there', async () => {
   expect(before.settled).toBe(false)
 })
 
+test('of two calls that find all slots taken, the one that ends at the gate withdraws only from there', async () => {
+  const { locks, other, store, clock } = staged()
+  await other.semaphore('api', { limit: 2 }).acquire({ permits: 2, ttl: 60_000 })
+  const [before, ending] = [Number.POSITIVE_INFINITY, 100].map(wait =>
+    follow(locks.semaphore('api', { limit: 2 }).acquire({ wait })),
+  )
+  await clock.advance(200)
+  expect(ending?.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(store.count('release')).toBe(1)
+  expect(before?.settled).toBe(false)
+})
+
 test('a try does not ask for slots that a permit of the same locks holds', async () => {
   const { locks, store } = staged()
   const semaphore = locks.semaphore('api', { limit: 3 })

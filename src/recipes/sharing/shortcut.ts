@@ -159,7 +159,8 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     // A store that answers nothing fails as in any other request.
     const answer = (await this.#core.store.acquireSome?.(selection, signal)) as SomeGranted | NoneGranted
     signal.throwIfAborted() // too late: the next request may be on its way, for slots in another order
-    if (!answer.held && answer.isGated) this.#isKnown = wasKnown // at the gate it waits for no slot
+    // It waits for no slot if it does not queue, or is still at the gate.
+    if (!answer.held && (answer.isGated || !gate.queue)) this.#isKnown = wasKnown
     return answer
   }
 

@@ -120,7 +120,7 @@ export class RedisStore implements Store {
     const hasWaited = this.#places.remove(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
     const released = this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
-    if (!hasWaited) this.#places.prompt(name)
+    if (!hasWaited) this.#places.prompt(name, id)
     return released
   }
 

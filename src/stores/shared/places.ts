@@ -71,9 +71,10 @@ export class Places {
   }
 
   /** To be called when this process releases the name: wakes a waiter for it, so that its request shares the call. */
-  prompt(name: string): void {
+  prompt(name: string, id: string): void {
     if (this.#queues.size + this.#entered.size === 0) return
     const gate = gateName(partOf(name).name)
+    if (this.#entered.get(gate) === id) return // it ends, and frees the gate after the slots for which it waited
     if (!this.#wakeEntered(gate)) (this.#queues.get(name) ?? this.#queues.get(gate))?.prompt()
   }
 

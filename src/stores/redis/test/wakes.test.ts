@@ -98,6 +98,31 @@ test('the release of a slot and the permit of the next waiter of the same proces
   for (const next of waiting) await (await next).release()
 })
 
+test('a call that ends while it waits for slots prompts one other', async () => {
+  const locks = createLocks(store, { ttl: 60_000 })
+  const far = createLocks(other, { ttl: 60_000 })
+  await far.semaphore('a', { limit: 8 }).acquire({ permits: 8 })
+  const call = new AbortController()
+  const ending = locks.semaphore('a', { limit: 8 }).acquire({ signal: call.signal })
+  await until('it waits', async () => (await look(other, { name: 'a' })).length === 2)
+  const waiting = Promise.allSettled(Array.from({ length: 8 }, () => locks.semaphore('a', { limit: 8 }).acquire()))
+  await until('the others wait', async () => (await look(other, { name: gateName('a') })).length === 9)
+  using watcher = await monitor(server)
+  call.abort()
+  await expect(ending).rejects.toThrow()
+  await until('the next waits', async () => (await look(other, { name: gateName('a') })).length === 8)
+  // Equal requests share a header, which says how long each of their ids is.
+  const args = (await watcher.all()).filter(({ inScript }) => !inScript).flatMap(all => all.args)
+  const sent = args.flatMap((arg, at) => {
+    const [, verb = '', width] = /^(release|acquireSome) (\d+) /.exec(arg) ?? []
+    return Array.from({ length: width ? (args[at + 1] ?? '').length / Number(width) : 0 }, () => verb)
+  })
+  // The next asks with the releases, and once more when their answer wakes it.
+  expect(sent).toEqual([...Array.from({ length: 9 }, () => 'release'), 'acquireSome', 'acquireSome'])
+  await Promise.all([locks.close(), far.close()])
+  await waiting
+})
+
 test('a waiter of the same process that does not ask is woken by the answer', async () => {
   const heard: number[] = []
   await hold(other, claimOf('a'))

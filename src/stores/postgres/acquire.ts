@@ -3,7 +3,7 @@ import { placeLifetime } from '../shared/queue.ts'
 import type { Names } from './names.ts'
 import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since } from './sql.ts'
 
-/** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, answer …]`. */
+/** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */
 export function acquire({ lease, line, call }: Names): string {
   const lifetime = ms(`greatest(ttl, ${placeLifetime(0)})`)
   const orders =

@@ -46,7 +46,7 @@
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
  *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
  *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
- *     (`TURN`), and its entry lapses.
+ *     (`TURN`, 100 ms), and its entry lapses.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
@@ -74,8 +74,8 @@
  *      after the other until `want` are held, release `gate`. If another claim holds the gate or is ahead of it there, or
  *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either
  *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
- *      `gate` is. Once one is granted, or the gate is lost, the other claims wait no more. Each claim is one as any other
- *      (R1, R3 to R6): it has the limit of an `acquire`, it is refused after its withdrawal, and it is released by its id.
+ *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
+ *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
  */
 
 /**
@@ -133,14 +133,14 @@ export interface Selection {
   readonly claims: readonly Claim[]
   /** How many of them are granted: exactly this number, or none. */
   readonly want: number
-  /** A claim to a name, with a queue, of those who must not be overtaken. It queues only if one claim is wanted. */
+  /** A claim to the name whose waiters must not be overtaken. It queues only if one claim is wanted. */
   readonly gate: Claim
 }
 
 /** The wanted number of claims hold their names. */
 export interface SomeGranted {
   readonly held: true
-  /** By the index of the claim. */
+  /** By the index of the claim. `undefined`: not granted. */
   readonly grants: readonly (Grant | undefined)[]
 }
 
@@ -151,9 +151,9 @@ export interface NoneGranted {
   readonly isGated: boolean
   /** How many of the names were free; 0 if the store did not look. */
   readonly free: number
-  /** Who holds one of the names, if the store can tell. */
+  /** The holder of one of the names, if the store can tell. */
   readonly holder?: LeaseRecord | undefined
-  /** If the gate queues: of the gate if that is held by others, else of the names. */
+  /** Only if the gate queues: when to ask again. It is about the gate if `isGated`, else about the names. */
   readonly wait?: Omit<Busy, 'held' | 'holder'> | undefined
 }
 
@@ -241,7 +241,10 @@ export type Query =
        * rejects, so does the iteration.
        */
       readonly between?: (() => Promise<void>) | undefined
-      /** A store whose requests read many names each calls this with the number of requests that it sends, or a name's share of one. */
+      /**
+       * A store that reads many names in a request calls this with the number of requests that it sends. That is a
+       * fraction for a name that shares a request with others.
+       */
       readonly sent?: ((requests: number) => void) | undefined
     }
 

@@ -11,7 +11,7 @@ import {
 import { checkWork, type Held } from '../../core/work.ts'
 import type { SharingHost } from './host.ts'
 
-/** What is acquired as a lease is: with the same options, errors, signals and events. `O` are further options. */
+/** Something that is acquired as a lease is, with the same options, errors, signals and events. `O`: further options. */
 export interface Acquirable<L extends AsyncDisposable, O = unknown> {
   /**
    * Acquires it, and waits while others hold it. It is renewed until `release()`. Rejects as `Locks.acquire`. A call that
@@ -27,7 +27,7 @@ export interface Acquirable<L extends AsyncDisposable, O = unknown> {
   using<R>(work: (lease: L) => PromiseLike<R>, options?: AcquireOptions & O): Promise<R>
 }
 
-/** Gives the three verbs their meaning, for anything that can be held. */
+/** Implements the three verbs for anything that can be held. */
 export abstract class Acquiring<L extends AsyncDisposable, O = unknown> implements Acquirable<L, O> {
   protected readonly host: SharingHost
   readonly #more: readonly string[]

@@ -43,7 +43,7 @@ export class Call {
       if (permit) {
         if (events.lease_acquired.hasSubscribers)
           events.lease_acquired.publish({ id, lease: permit.handle, waited, requests: this.#requests })
-        permit.check() // it may be lost already, and else nobody might look
+        permit.check() // it may be lost already, and the program may never look
         return permit
       }
       const error = this.#timeout()

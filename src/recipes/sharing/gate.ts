@@ -15,6 +15,7 @@ export const WAITS = 'waits for a slot'
 /** Milliseconds for which a try asks again while the holder of the gate only passes. */
 const PATIENCE = 500
 
+/** Milliseconds between its requests: the first pause, and the longest. */
 const PAUSES = [5, 50] as const
 
 /**

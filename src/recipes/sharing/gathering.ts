@@ -67,9 +67,9 @@ export class Gathering {
   }
 
   /**
-   * One request for each name, all in one batch. Not without waiting: then two calls at the same moment could each get a
-   * part, and both give up. In order, the one that is ahead gets all. Nor with a wait that is shorter than a try of a
-   * store that does not answer.
+   * One request for each name, all in one batch. A call that does not wait skips this: two such calls at the same moment
+   * could each get a part, and both give up. In order, the one that is ahead gets all. A call skips it too if its wait is
+   * shorter than a request to a store that does not answer.
    */
   async #tryAll(): Promise<void> {
     if (this.#ordered.length === 1 || this.#terms.wait < LONGEST_TRY) return

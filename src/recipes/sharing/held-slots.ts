@@ -1,4 +1,4 @@
-/** Slots of names that one `Locks` holds, or asks for. A call for others need not ask for those. */
+/** Slots of names that one `Locks` holds, or asks for. A call asks for other slots first. */
 export class HeldSlots {
   /** A bit for each slot. */
   readonly #byName = new Map<string, number>()
@@ -8,7 +8,7 @@ export class HeldSlots {
     return this.#byName.get(name) ?? 0
   }
 
-  /** Until the returned function is called. */
+  /** Adds slots until the returned function is called. */
   add(name: string, slots: readonly number[]): () => void {
     let bits = 0
     for (const slot of slots) bits |= 1 << slot

@@ -8,14 +8,14 @@ import type { Renewer } from '../../core/renewer.ts'
 import type { Held } from '../../core/work.ts'
 import type { HeldSlots } from './held-slots.ts'
 
-/** What shared names need of the locks. Everything is built over exclusive leases. */
+/** What shared names need from the locks. Everything is built over exclusive leases. */
 export interface SharingHost extends Environment {
   readonly core: Core
   readonly closing: Closing
   readonly heldSlots: HeldSlots
   /** The slots that calls ask for first. */
   readonly askedSlots: HeldSlots
-  /** Names of which a call found the slot taken that it asked for alone. The next call asks for all at once. */
+  /** Names for which a call asked for one slot alone and found it taken. The next call asks for all at once. */
   readonly crowded: Set<string>
   /** The options of one call with all defaults. Throws `CLOSED`, and `INVALID_ARGUMENT` for an invalid value. */
   terms(verb: Verb, options: AcquireOptions): AcquireTerms

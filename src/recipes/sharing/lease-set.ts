@@ -6,7 +6,7 @@ import type { Lease, LeaseEnd } from '../../contract/lease.ts'
  * over: `signal` aborts, and the others are released at once.
  */
 export interface LeaseSet extends AsyncDisposable {
-  /** The names, in the order of the call, without doubles. */
+  /** The names, in the order of the call, without duplicates. */
   readonly names: readonly string[]
   /** The lease on each of `names`, each with its own fencing token. To release them, release the set. */
   readonly leases: readonly Lease[]

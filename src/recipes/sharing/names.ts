@@ -2,11 +2,11 @@ import { checkName, invalid, show } from '../../contract/check.ts'
 
 /**
  * The most names at once. Each is renewed by itself, so a set costs as many requests as it has names. All of them must fit
- * in one batch of every store. Whoever needs more should lock the name of what they belong to.
+ * in one batch of every store. A caller that needs more names acquires the name of what they belong to.
  */
 const MOST_NAMES = 64
 
-/** Throws `INVALID_ARGUMENT`. The names as they were given, without doubles. */
+/** The names as they were given, without duplicates. Throws `INVALID_ARGUMENT`. */
 export function distinctNames(names: unknown): readonly string[] {
   if (!Array.isArray(names)) throw invalid(`all needs an array of names, not ${show(names)}`)
   if (names.length === 0) throw invalid('all needs at least one name')

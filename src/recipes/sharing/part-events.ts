@@ -9,7 +9,7 @@ const silent = { hasSubscribers: false, publish: (): void => {} }
  * is needed, because most calls emit nothing.
  */
 export class PartEvents {
-  /** Once the permit is made of its slots. */
+  /** Set once the permit is made of its slots. */
   permit: { readonly handle: Lease } | undefined
   readonly self_wait: typeof silent = silent
   readonly release_began: typeof silent = silent
@@ -50,7 +50,7 @@ export class PartEvents {
     return this.#ofPermit(events.heartbeat_failed)
   }
 
-  /** Of the gate nobody has a lease. */
+  /** Not for the gate: no caller has a lease on it. */
   get ttl_too_short(): Emitters['ttl_too_short'] {
     return this.#ofPermit(events.ttl_too_short)
   }

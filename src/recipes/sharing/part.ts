@@ -24,7 +24,7 @@ export interface PartsOf {
 /** One claim of a call, on the gate or on a slot. It is asked for once, then held or withdrawn. */
 export class Part {
   readonly name: string
-  /** Once it is held. */
+  /** Set once it is held. */
   lease: HeldLease | undefined
   /** Acquire requests until the grant. */
   requests = 0

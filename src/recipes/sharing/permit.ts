@@ -11,8 +11,8 @@ export interface HeldSlot {
 }
 
 /**
- * A lease on one or more slots of a shared name. If one slot is lost, the permit is lost: `signal` aborts, and the other
- * slots are released at once.
+ * A lease on one or more slots of a name that several can hold: a semaphore, or readers and writers. If one slot is lost,
+ * the permit is lost: `signal` aborts, and the other slots are released at once.
  */
 export interface Permit extends Lease {
   /** The lowest slot that is held, from 0. `token` is the token of this slot. */

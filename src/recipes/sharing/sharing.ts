@@ -2,7 +2,7 @@ import type { Acquirable } from './acquirable.ts'
 import type { LeaseSet } from './lease-set.ts'
 import type { Permit } from './permit.ts'
 
-/** What is made of several leases. */
+/** Semaphores, readers and writers, and sets of names. Each is made of leases. */
 export interface Sharing {
   /**
    * A semaphore: up to `limit` permits of `name` at a time, across all processes. Sends no request by itself.
@@ -14,19 +14,19 @@ export interface Sharing {
    * - Nothing stores the limit. Where calls state different limits, the largest counts.
    * - A permit is renewed, lost and fenced as a lease is. A process that died frees its permits after the ttl.
    *
-   * Throws `INVALID_ARGUMENT`.
+   * Throws `INVALID_ARGUMENT`, also for a name of more than 240 bytes.
    */
   semaphore(name: string, options: SemaphoreOptions): Acquirable<Permit, PermitOptions>
   /**
-   * Readers and writers of `name`: up to 16 readers at a time, or one writer. A writer runs alone.
-   * Readers that come after a waiting writer wait. Sends no request by itself. Throws `INVALID_ARGUMENT`.
+   * Readers and writers of `name`: up to 16 readers at a time, or one writer. A writer runs alone. Readers that come after
+   * a waiting writer wait. Sends no request by itself. Throws `INVALID_ARGUMENT`, also for a name of more than 240 bytes.
    *
    * - `acquire(name)` excludes writers, not readers.
    * - A reader cannot become a writer: it would wait for itself.
    */
   readWrite(name: string): ReadWrite
   /**
-   * Several names at once: all of them are held, or none. At most 64 names, in any order; doubles count once.
+   * Several names at once: all of them are held, or none. At most 64 names, in any order; duplicates count once.
    *
    *     await locks.all(['account:1', 'account:2']).using(set => transfer(set.signal))
    *

@@ -27,7 +27,7 @@ import type { SharingHost } from './host.ts'
 import { NONE } from './part.ts'
 import { PartEvents } from './part-events.ts'
 
-/** More are forgotten, which costs each one request. */
+/** When there are more crowded names, all are forgotten. That costs one request for each. */
 const MOST_CROWDED = 1_000
 
 /**

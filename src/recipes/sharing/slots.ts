@@ -65,7 +65,7 @@ export class Slots<Whole> {
         if (!waits || this.#cancel.cancelled || !LeaseError.is(error) || !error.retryable) throw error
       }
     }
-    // Each round asks for twice as many. So few are granted that are not needed, and a full name takes few rounds.
+    // Each round of further slots asks for twice as many. So few are granted in vain, and a full name takes few rounds.
     for (let from = 0, size = want; from < slots.length && !this.isEnough; from += size, size *= from > want ? 2 : 1)
       await Promise.all(slots.slice(from, from + size).map(ask))
     return this.#whole()

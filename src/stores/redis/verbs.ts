@@ -12,7 +12,7 @@ export const script: Script = scriptOf({
     keep: LINE,
   },
   fastPath,
-  // Not before the first grant is written: a server that is out of memory refuses it before.
+  // It comes after the grants. As the first write of a call, a server that is out of memory would refuse it.
   last: "if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end\n",
   verbs: `
 -- The counter of the server: no token of a name that it forgot is higher. In a cluster each name would have it on another

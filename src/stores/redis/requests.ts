@@ -130,8 +130,10 @@ export class Requests {
   #settle(request: Pending, { now, state, answers }: Reply, index: number): 'stale' | undefined {
     const value = answers[index]
     if (value === 'late') return 'stale'
-    if (isRefusal(value)) request.reject(this.failure(String(value).slice(1), request.key))
-    else {
+    if (isRefusal(value)) {
+      const { key, others = [] } = request
+      request.reject(this.failure(value.slice(1), [key, ...others].join(' or ')))
+    } else {
       try {
         request.resolve(request.read(value, now, state))
       } catch (error) {
@@ -152,6 +154,6 @@ function warnOfNotifications(refused: string): void {
 }
 
 /** A request that failed alone. */
-function isRefusal(answer: unknown): boolean {
+function isRefusal(answer: unknown): answer is string {
   return typeof answer === 'string' && answer.startsWith('!')
 }

@@ -1,22 +1,20 @@
 import type { Claim, NoneGranted, Selection, SomeGranted } from '../../contract/store.ts'
-import { requestLimit } from '../../contract/time.ts'
 import type { Keys } from './keys.ts'
 import { detailsOf, holderOf } from './record.ts'
 import type { ScriptRequest } from './requests.ts'
 
-/** The request that acquires some of several names. `memory`: milliseconds for which a name keeps its last token. */
-export function selectionRequest(keys: Keys, { claims, want, gate }: Selection, memory: number): ScriptRequest {
+/** What a request needs that acquires some of several names. `memory`: milliseconds for which a name keeps its last token. */
+export function selectionRequest(
+  keys: Keys,
+  { claims, want, gate }: Selection,
+  memory: number,
+): Required<Pick<ScriptRequest, 'parameters' | 'others'>> {
   const { ttl = 0, owner = '', note = '' } = claims[0] ?? {}
-  const { id, queue } = gate
-  const names = claims.map(({ name }) => keys.lease(name))
-  const list = `${names.join('\n')}\n${detailsOf({ owner, note })}`
+  const others = claims.map(({ name }) => keys.lease(name))
+  const list = `${others.join('\n')}\n${detailsOf({ owner, note })}`
   return {
-    verb: 'acquireSome',
-    key: keys.lease(gate.name),
-    id,
-    parameters: `${ttl} ${ttl + memory} ${queue ? 1 : 0} ${want} ${gate.ttl} ${detailsOf(gate)}\n${list}`,
-    others: names,
-    limit: requestLimit(gate.ttl),
+    parameters: `${ttl} ${ttl + memory} ${gate.queue ? 1 : 0} ${want} ${gate.ttl} ${detailsOf(gate)}\n${list}`,
+    others,
   }
 }
 

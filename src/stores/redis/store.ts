@@ -24,7 +24,7 @@ import { inspection } from './inspection.ts'
 import { Keys } from './keys.ts'
 import { notificationsOf } from './notifications.ts'
 import { detailsOf, holderOf } from './record.ts'
-import { Requests } from './requests.ts'
+import { type Read, Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
 import { readSelection, selectionRequest } from './selection.ts'
 import { script } from './verbs.ts'
@@ -58,14 +58,13 @@ export class RedisStore implements Store {
   )
 
   constructor(driver: RedisDriver, prefix: string) {
-    this.kind = driver.isCluster ? 'redis cluster' : 'redis'
+    const { isCluster } = driver
+    this.kind = isCluster ? 'redis cluster' : 'redis'
     this.guarantees = guaranteesOf(driver)
     this.#keys = new Keys(driver.keyPrefix + prefix)
     const channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
-    this.#memory = driver.isCluster ? MEMORY : SHORT_MEMORY
-    const preamble = driver.isCluster
-      ? { keys: [], args: [channel, '1'] }
-      : { keys: [this.#keys.counter], args: [channel, '0'] }
+    this.#memory = isCluster ? MEMORY : SHORT_MEMORY
+    const preamble = { keys: isCluster ? [] : [this.#keys.counter], args: [channel, isCluster ? '1' : '0'] }
     this.#requests = new Requests(driver, {
       script,
       prepare: async () => preamble,
@@ -77,7 +76,7 @@ export class RedisStore implements Store {
       },
     })
     this.#notifications = notificationsOf(driver, channel)
-    if (!driver.isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
+    if (!isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
     if (!driver.canListen) return
     this.watch = async (claim, wake, signal) => {
       await this.#notifications.watch(claim.id, wake, signal)
@@ -86,16 +85,12 @@ export class RedisStore implements Store {
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { name, id, ttl, queue } = claim
+    const { ttl, queue } = claim
     const { subscription } = this.#notifications
     const parameters = `${ttl} ${ttl + this.#memory} ${queue ? 1 : 0} ${detailsOf(claim)}`
-    const request = { verb: 'acquire', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    return this.#requests.put(request, signal, (value, now) => {
+    return this.#ask('acquire', claim, parameters, signal, (value, now) => {
       const answer = String(value)
-      if (answer === 'x') {
-        reportStale('redis', 'withdrawn')
-        return { held: false, retryAfter: LONGEST_REQUEST }
-      }
+      if (answer === 'x') return { held: false, ...withdrawn() }
       const grant = grantOf(answer, ttl)
       if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
       this.#places.granted(claim)
@@ -103,17 +98,14 @@ export class RedisStore implements Store {
     })
   }
 
-  renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+  renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
+    const { ttl } = claim
     const parameters = `${ttl} ${ttl + this.#memory} 0 `
-    const request = { verb: 'renew', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    return this.#requests.put(request, signal, answer => grantOf(String(answer), ttl))
+    return this.#ask('renew', claim, parameters, signal, answer => grantOf(String(answer), ttl))
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    const { name, id, ttl } = claim
-    const parameters = `0 0 0 ${detailsOf(claim)}`
-    const request = { verb: 'annotate', key: this.#keys.lease(name), id, parameters, limit: requestLimit(ttl) }
-    return this.#requests.put(request, signal, isDone)
+    return this.#ask('annotate', claim, `0 0 0 ${detailsOf(claim)}`, signal, isDone)
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -129,9 +121,8 @@ export class RedisStore implements Store {
   }
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    const key = this.#keys.lease(name)
-    const request = { verb: 'break', key, id: '-', parameters: `0 ${this.#memory} 0 `, limit: LONGEST_REQUEST }
-    return this.#requests.put(request, signal, answer => tokenOf(String(answer)))
+    const claim = { name, id: '-', ttl: MEMORY } // so the request has the longest limit
+    return this.#ask('break', claim, `0 ${this.#memory} 0 `, signal, answer => tokenOf(String(answer)))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -140,32 +131,41 @@ export class RedisStore implements Store {
     this.#places.close()
   }
 
+  #ask<Value>(
+    verb: string,
+    { name, id, ttl }: Pick<Claim, 'name' | 'id' | 'ttl'>,
+    parameters: string,
+    signal: AbortSignal,
+    read: Read<Value>,
+    others?: readonly string[],
+  ): Promise<Value> {
+    const request = { verb, key: this.#keys.lease(name), id, parameters, others, limit: requestLimit(ttl) }
+    return this.#requests.put(request, signal, read)
+  }
+
   #acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     const { claims, gate } = selection
     const { subscription } = this.#notifications
-    const request = selectionRequest(this.#keys, selection, this.#memory)
-    return this.#requests.put(request, signal, (value, now) => {
+    const { parameters, others } = selectionRequest(this.#keys, selection, this.#memory)
+    const read: Read<SomeGranted | NoneGranted> = (value, now) => {
       const answer = readSelection(String(value), claims)
       if (answer.held) this.#places.remove(gate.name, gate.id)
       if (answer.held || !gate.queue) return answer
-      const { isGated, free, holder, freeAt, ahead } = answer
-      if (!freeAt) {
-        reportStale('redis', 'withdrawn')
-        return { held: false, isGated, free, wait: { retryAfter: LONGEST_REQUEST } }
-      }
+      const { isGated, freeAt, ahead } = answer
+      if (!freeAt) return { ...answer, wait: withdrawn() }
       const listens = this.#notifications.covers(subscription)
-      if (isGated) return { held: false, isGated, free, wait: this.#wait(gate, now, freeAt, ahead, listens) }
+      if (isGated) return { ...answer, wait: this.#wait(gate, now, freeAt, ahead, listens) }
       if (!signal.aborted) this.#places.entered(gate) // else it may be withdrawn
       const retryAfter = Math.min(gate.ttl / 3, this.#askAgainAfter(gate, now, freeAt, ahead))
-      return { held: false, isGated, free, holder, wait: { retryAfter, listens } }
-    })
+      return { ...answer, wait: { retryAfter, listens } }
+    }
+    return this.#ask('acquireSome', gate, parameters, signal, read, others)
   }
 
   /** Keeps waiters of this process, which are in the order of their positions. */
   #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
     const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
-    const request = { verb: 'keep', key: this.#keys.lease(name), id: '-', parameters, limit: requestLimit(lifetime) }
-    return this.#requests.put(request, NEVER, (answer, now) => {
+    return this.#ask('keep', { name, id: '-', ttl: lifetime }, parameters, NEVER, (answer, now) => {
       const [free, rank, first, ...lost] = String(answer).split(' ')
       return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }
     })
@@ -190,6 +190,12 @@ export class RedisStore implements Store {
   #askAgainAfter({ ttl, queue }: Claim, now: number, freeAt: number, ahead: number): number {
     return askAgainAfter(now, freeAt, ahead, ttl, queue, this.#notifications.subscription !== undefined)
   }
+}
+
+/** A request of a withdrawn claim came late: nobody waits for its answer. */
+function withdrawn(): { readonly retryAfter: number } {
+  reportStale('redis', 'withdrawn')
+  return { retryAfter: LONGEST_REQUEST }
 }
 
 function grantOf(answer: string, ttl: number): Grant | undefined {

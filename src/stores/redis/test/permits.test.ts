@@ -59,6 +59,16 @@ test('without memory it renews and releases permits, and grants all permits or n
   await locks.close()
 })
 
+test('the error of a slot that is no lease names its key', async () => {
+  await server.call('SET', 'holdfast:{:foreign}', '1 something')
+  await using store = open(server.port)
+  const failed = acquireSome(store, selectionOf('foreign', 2))
+  await expect(failed).rejects.toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: expect.stringContaining('holdfast:{:foreign}'),
+  })
+})
+
 test('S4: after a lost answer it wakes those who wait for any name of the selection', async () => {
   await using proxy = await startProxy(server)
   await using near = open(server.port)

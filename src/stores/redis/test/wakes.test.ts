@@ -109,7 +109,7 @@ test('a call that ends while it waits for slots prompts one other', async () => 
   await until('the others wait', async () => (await look(other, { name: gateName('a') })).length === 9)
   using watcher = await monitor(server)
   call.abort()
-  await expect(ending).rejects.toThrow()
+  await expect(ending).rejects.toThrow('aborted')
   await until('the next waits', async () => (await look(other, { name: gateName('a') })).length === 8)
   // Equal requests share a header, which says how long each of their ids is.
   const args = (await watcher.all()).filter(({ inScript }) => !inScript).flatMap(all => all.args)

@@ -133,7 +133,7 @@ class Round implements Gathered {
     const missing = this.#ordered.findIndex(name => !this.handles.has(name))
     if (missing < 0) return
     for (const name of this.#ordered.slice(missing)) {
-      if (this.handles.delete(name)) this.set.giveBack(name)
+      if (this.handles.delete(name)) this.set.releaseOne(name)
     }
   }
 

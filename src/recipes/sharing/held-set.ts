@@ -57,7 +57,7 @@ export class HeldSet implements LeaseGroup {
   }
 
   /** Releases this one, before the set is complete. */
-  giveBack(name: string): void {
+  releaseOne(name: string): void {
     const index = this.#leases.findIndex(lease => lease.name === name)
     const [lease] = this.#leases.splice(index, 1)
     if (!lease) return

@@ -1,4 +1,4 @@
-/** Slots of names that one `Locks` holds, or asks for. A call asks for other slots first. */
+/** Slots of names that one `Locks` holds, or asks for. A call asks for other slots first. It is only a hint, so nothing is counted. */
 export class HeldSlots {
   /** A bit for each slot. */
   readonly #byName = new Map<string, number>()

@@ -28,14 +28,14 @@ const base = { rules: OURS, slots: 2 }
 
 const crowds: Readonly<Record<string, readonly Demand[]>> = {
   'three single permits': [one, one, one],
-  'two weights and a single permit': [two, two, one],
-  'three weights': [two, two, two],
-  'a weight, a single permit and a try': [two, one, tryOne],
-  'two weights and a try of two': [two, two, tryTwo],
+  'two calls for two permits and one for one': [two, two, one],
+  'three calls for two permits': [two, two, two],
+  'calls for two permits and for one, and a try': [two, one, tryOne],
+  'two calls for two permits, and a try of two': [two, two, tryTwo],
   'two writers and a reader': [writer, writer, reader],
   'a writer, a reader and a try of a reader': [writer, reader, tryReader],
   'three single permits in one step': [oneInOneStep, oneInOneStep, oneInOneStep],
-  'a single permit in one step, one through the gate, and a weight': [oneInOneStep, one, two],
+  'one permit in one step, one through the gate, and a call for two': [oneInOneStep, one, two],
   'a writer, a reader in one step and a try of a reader': [writer, readerInOneStep, tryReader],
 }
 
@@ -68,7 +68,7 @@ const variants: readonly [string, keyof Rules, Omit<Plan, 'rules'>, RegExp][] = 
     /came before a client that waited/,
   ],
   [
-    'work that goes on after the gate was lost makes a deadlock of two weights',
+    'work that goes on after the gate was lost makes a deadlock of two calls for two permits',
     'lossWithdraws',
     { slots: 2, clients: [two, two], faults: { ...none, loss: 1 } },
     /waits for ever/,
@@ -98,7 +98,7 @@ const variants: readonly [string, keyof Rules, Omit<Plan, 'rules'>, RegExp][] = 
     /is held by/,
   ],
   [
-    'a request that waits for slots without the gate makes a deadlock with a weight',
+    'a request that waits for slots without the gate makes a deadlock with a call for two permits',
     'lossLeaves',
     { slots: 2, clients: [oneInOneStep, one, two], faults: { ...none, break: 1 } },
     /waits for ever/,
@@ -131,7 +131,7 @@ test('votes for any permit instead of a slot let three hold, with three servers 
   expect(overcrowded({ servers: 3, clients: 3, limit: 2, perSlot: true })).toBeUndefined()
 })
 
-test('a reader that shows no mark reads before and after a write of a paused writer', () => {
+test('a reader that shows no token reads before and after a write of a paused writer', () => {
   const crowdsOfSides: readonly (readonly Side[])[] = [
     ['writer', 'reader'],
     ['writer', 'reader', 'reader'],

@@ -10,6 +10,7 @@ import { redis } from '../../../src/stores/redis/index.ts'
 import { service as express } from '../express.ts'
 import { service as fastify } from '../fastify.ts'
 import { service as hono } from '../hono.ts'
+import { leaseAnswer } from '../lease-answer.ts'
 
 type Close = (month: string, lease: Lease) => Promise<object>
 
@@ -103,3 +104,14 @@ function postTo(server: Server) {
 function staleToken(lease: string): LeaseError {
   return new LeaseError('STALE_TOKEN', 'a newer holder has written', { lease, token: 1n, highest: 2n })
 }
+
+test('the answer to a semaphore without a free permit is a 503 where the service says so', async () => {
+  const geocoder = locks.semaphore('geocoder', { limit: 1 })
+  await using _ = await geocoder.acquire()
+  const error = await other
+    .semaphore('geocoder', { limit: 1 })
+    .acquire({ wait: 50 })
+    .catch((reason: unknown) => reason)
+  expect(leaseAnswer(error, 503)).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  expect(leaseAnswer(error)).toMatchObject({ status: 409 })
+})

@@ -15,7 +15,6 @@ import type {
   Store,
   Wake,
 } from '../contract/store.ts'
-import { requestLimit } from '../contract/time.ts'
 import type { LocksDefaults } from '../core/options.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { sleep, TooSlow, within } from './timing.ts'
@@ -29,7 +28,7 @@ export interface Watch {
   stop(): void
 }
 
-/** Milliseconds. Requests of a shorter ttl have little time, so one that failed is sent again, as the core does. */
+/** Milliseconds. Requests of a shorter ttl have little time, so a failed one is sent again, as the core does. */
 const BRIEF = 3_000
 
 /** The tokens of all claims, by their ids. A renewal has the token of its claim, as the core sends it. */
@@ -131,14 +130,10 @@ export class Client {
 function asked<Answer>({ ttl }: Claim, what: string, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
   return within(what, async signal => {
     for (;;) {
-      const sent = performance.now()
       try {
         return await ask(signal)
       } catch (error) {
-        // It was given up after its limit (R3): the machine is slow. One that fails sooner proves a fault of the store.
-        const isOverdue = performance.now() - sent >= requestLimit(ttl)
-        const mayRepeat = (ttl < BRIEF || isOverdue) && !signal.aborted
-        if (!mayRepeat || !LeaseError.is(error) || !error.retryable) throw error
+        if (ttl >= BRIEF || signal.aborted || !LeaseError.is(error) || !error.retryable) throw error
         await sleep(5)
       }
     }

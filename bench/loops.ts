@@ -5,6 +5,9 @@ const TTL = 10_000
 /** Each loop takes its own names in turn, so that nobody waits and no name is always the same. */
 const NAMES = 64
 
+/** Milliseconds after which the timers of the process get a turn. */
+const LONGEST_TURN = 50
+
 /** So many loops, each of which takes and gives back names of its own. */
 export class Loops {
   readonly ended: Promise<unknown>
@@ -13,6 +16,7 @@ export class Loops {
   readonly #client: Client
   #latencies: number[] = []
   #isStopped = false
+  #turnedAt = performance.now()
 
   constructor(client: Client, loops: number) {
     this.#client = client
@@ -36,10 +40,16 @@ export class Loops {
       const started = performance.now()
       const release = await this.#client.acquire(`pairs:${own}:${turn % NAMES}`, TTL)
       await release()
-      this.#latencies.push(performance.now() - started)
+      const now = performance.now()
+      this.#latencies.push(now - started)
       // A store that never leaves the thread would else let no timer run.
-      if (turn % 256 === 255) await new Promise(setImmediate)
+      if (now - this.#turnedAt > LONGEST_TURN) await this.#turn()
     }
     this.running -= 1
+  }
+
+  async #turn(): Promise<void> {
+    await new Promise(setImmediate)
+    this.#turnedAt = performance.now()
   }
 }

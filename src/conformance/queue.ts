@@ -248,6 +248,63 @@ export const watchCases: Case[] = casesOf(
       assert.equal(watches[0].wakes, 0)
       for (const watch of watches) watch.stop()
     },
+
+    async 'R15: a lease of a handoff lasts its ttl from when the claim asked, unless it is renewed'(space) {
+      const clients = await space.pair()
+      const holder = space.claim({ ttl: space.long })
+      const { name } = holder
+      await clients[1].hold(holder)
+      const waiter = space.claim({ name, queue: true, handoff: true, ttl: space.short })
+      let asked = performance.now()
+      await clients[0].isRefused(waiter)
+      const watch = await clients[0].watch(waiter)
+      await clients[1].release(holder)
+      await until('the waiter is woken', () => watch.wakes > 0)
+      const again = performance.now()
+      const { ttl, handoff } = await clients[0].hold(waiter)
+      if (!handoff) asked = again
+      await until('the lease has ended', async () => (await clients[1].acquire(space.claim({ name }))).held)
+      const lasted = performance.now() - asked
+      assert.ok(lasted >= ttl, `it lasted ${lasted} ms of ${ttl} that were granted`)
+      watch.stop()
+    },
+
+    async 'R15: a lease of a handoff is renewed and released by its id, and the next waiter follows'(space) {
+      const clients = await space.pair()
+      const holder = space.claim({ ttl: space.long })
+      const { name } = holder
+      const first = await clients[1].hold(holder)
+      const waiters = [0, 1].map(() => space.claim({ name, queue: true, handoff: true, ttl: space.long }))
+      const [one, two] = waiters as [Claim, Claim]
+      for (const waiter of waiters) await clients[0].isRefused(waiter)
+      const watches = await Promise.all(waiters.map(waiter => clients[0].watch(waiter)))
+      await clients[1].release(holder)
+      await until('the first waiter is woken', () => (watches[0]?.wakes ?? 0) > 0)
+      const { token } = await clients[0].hold(one)
+      assert.ok(token > first.token, `${token} after ${first.token}`)
+      assert.equal((await clients[0].renew(one))?.token, token)
+      const records = await clients[1].inspect({ name })
+      assert.deepEqual(
+        records.map(({ state, owner }) => [state, owner]),
+        [
+          ['held', one.owner],
+          ['waiting', two.owner],
+        ],
+      )
+      assert.equal(await clients[0].release(one), 'released')
+      await until('the next waiter is woken', () => (watches[1]?.wakes ?? 0) > 0)
+      assert.ok((await clients[0].hold(two)).token > token)
+      for (const watch of watches) watch.stop()
+    },
+
+    async 'R15: a waiter without handoff that does not ask is skipped after its grace period'(space) {
+      const { clients, holder, waiters } = await queueOf(space, 2)
+      const [first, second] = waiters as [Claim, Claim]
+      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
+      await clients[1].release(holder)
+      await followUntilHeld(clients[1], second, space.long / 3)
+      for (const watch of watches) watch.stop()
+    },
   },
 )
 
@@ -279,11 +336,12 @@ function inTurn(since: number): void {
   if (performance.now() - since >= TURN) throw new TooSlow('the turn was over before all were answered')
 }
 
-/** Asks as told, like the core, until it holds. */
-async function followUntilHeld(client: Client, claim: Claim): Promise<void> {
-  await until(`${claim.owner} holds ${claim.name}`, async () => {
+/** Asks as told, like the core, until it holds. Rejects after `limit` ms. */
+async function followUntilHeld(client: Client, claim: Claim, limit?: number): Promise<void> {
+  const holds = async (): Promise<boolean> => {
     const answer = await client.acquire(claim)
     if (!answer.held) await sleep(Math.min(answer.retryAfter, 50))
     return answer.held
-  })
+  }
+  await until(`${claim.owner} holds ${claim.name}`, holds, limit)
 }

@@ -69,7 +69,7 @@ export function checkHeartbeat(value: unknown, hasThread: boolean): asserts valu
   if (value !== 'thread') throw invalid(`heartbeat must be true, false or 'thread', not ${show(value)}`)
   if (hasThread) return
   throw invalid(
-    "heartbeat: 'thread' needs a store that a second thread can open by itself: make the locks with " +
+    "heartbeat: 'thread' needs a store that a second thread can open: make the locks with " +
       "connect('redis://…') or connect('sqlite:…'), not with createLocks(store) nor connect('memory:')",
   )
 }

@@ -1,6 +1,6 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R14 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
+ * core's. The core relies on rules R1 to R15 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
  * with its number.
  *
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
@@ -75,7 +75,12 @@
  *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either
  *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
  *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
- *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
+ *      claim is one as any other (R1, R3 to R6).
+ *
+ * R15. A release or a `break` may grant the name to the first waiter, if that claim has `handoff`, is watched, and asked
+ *      within the last `TURN` and third of its ttl. It is woken, and its next `acquire` answers that grant. In place of R6
+ *      the lease then lasts `Grant.ttl` from when the last request with a busy answer was sent, and no handoff from before
+ *      that is answered. In place of R8, a waiter that stops after the grant delays the next one as any holder does.
  */
 
 /**
@@ -94,6 +99,8 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
+  /** May a release grant it the name while it waits (R15)? @default false */
+  readonly handoff?: boolean | undefined
   /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
   readonly token?: bigint | undefined
 }
@@ -104,6 +111,8 @@ export interface Grant {
   readonly token: bigint
   /** Milliseconds, as the server granted them (R6). It may be more than the claim asked for. */
   readonly ttl: number
+  /** A release granted it before: the ttl counts from the last request with a busy answer (R15). @default false */
+  readonly handoff?: boolean | undefined
 }
 
 /** Another claim holds the name, or is ahead of this one in the queue. */

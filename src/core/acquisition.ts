@@ -67,6 +67,8 @@ export class Acquisition {
   #failures = 0
   /** When to send the next request. */
   #askAt = 0
+  /** When the last request with a busy answer was sent. */
+  #refused = 0
   #busy: Busy | undefined
   /** When to check next whether these locks hold the name themselves: after one ttl, then ever less often. */
   #selfCheckAt = 0
@@ -117,7 +119,7 @@ export class Acquisition {
     const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
-      .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
+      .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer, sent)))
       .catch(error => this.#onFailure(error, sent, limit))
   }
 
@@ -144,15 +146,17 @@ export class Acquisition {
   }
 
   /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
-  #accept(grant: Grant, sent: number): Acquired {
+  #accept(grant: Grant, asked: number): Acquired {
     const now = this.#core.clock.now()
+    const sent = grant.handoff ? this.#refused : asked
     checkTerm(grant, now - sent)
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
-  #onBusy(answer: Busy): undefined {
+  #onBusy(answer: Busy, sent: number): undefined {
     const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
+    this.#refused = sent
     this.#failures = 0
     this.#busy = answer
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE

@@ -46,7 +46,7 @@ const options: [options: unknown, message: string][] = [
   [{ owner: () => 'me' }, 'owner must be a string, not a function'],
   [{ owner: 'x'.repeat(256) }, 'owner has 256 bytes of UTF-8: at most 255 are allowed'],
   [{ heartbeat: 1 }, "heartbeat must be true, false or 'thread', not 1"],
-  [{ heartbeat: 'thread' }, "heartbeat: 'thread' needs a store that a second thread can open by itself"],
+  [{ heartbeat: 'thread' }, "heartbeat: 'thread' needs a store that a second thread can open"],
   [{ livenessLimit: Number.POSITIVE_INFINITY }, `livenessLimit must be ${ttlExpected}, not Infinity`],
 ]
 

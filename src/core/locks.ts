@@ -187,7 +187,7 @@ export class CoreLocks implements Leasing {
   protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
     this.closing.assertOpen()
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
-    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0 }
+    const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0, handoff: limit > 0 }
 
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
     const cancel = new Cancel()

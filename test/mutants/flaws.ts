@@ -57,6 +57,8 @@ export type Flaw =
   | 'selection waits on without the gate'
   | 'selection keeps the gate'
   | 'selection ends what it holds'
+  | 'handoff ends early'
+  | 'handoff to any waiter'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -117,5 +119,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
   'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
   'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
+  'handoff ends early': ['R15: a lease of a handoff lasts its ttl', /that were granted/],
+  'handoff to any waiter': ['R15: a waiter without handoff', /holds/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

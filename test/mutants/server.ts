@@ -20,10 +20,13 @@ interface Holder {
   claim: Claim
   readonly token: bigint
   expires: number
+  /** Granted by a release, and not taken yet. */
+  isHandoff?: boolean
 }
 
 interface Place {
   readonly claim: Claim
+  readonly asked: number
   readonly lapses: number
 }
 
@@ -66,6 +69,10 @@ export class Server {
       this.#isOf(holder, claim) &&
       !this.#is('holder gets another token') &&
       !(this.#is('copy granted again while under way') && this.#changed.has(id))
+    if (isOwn && holder.isHandoff) {
+      holder.isHandoff = false
+      return { ...this.#granted(holder, ttl), handoff: true }
+    }
     if (isOwn && this.#is('copy of acquire shortens')) holder.expires = now + ttl
     if (isOwn && this.#is('acquire brings the old note back')) holder.claim = claim
     if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
@@ -80,7 +87,7 @@ export class Server {
       return this.#granted(name.holder, ttl)
     }
     if (claim.queue || this.#is('queues who does not queue'))
-      name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
+      name.queue[ahead] = { claim, asked: now, lapses: now + placeLifetime(ttl) }
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
     const kept = this.#is('keeps no position')
     return { held: false, retryAfter, ahead, kept, holder: holder && this.#recordOf(holder) }
@@ -174,8 +181,9 @@ export class Server {
     const { holder } = name
     if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
     if (this.#is('break clears the queue')) name.queue = []
+    const token = this.#is('break does not raise the token') ? holder.token : this.#token()
     this.#free(name, text)
-    return this.#is('break does not raise the token') ? holder.token : this.#token()
+    return token
   }
 
   inspect(query: Query): LeaseRecord[] {
@@ -305,7 +313,19 @@ export class Server {
     if (this.#is('tombstone ends with a lease')) this.#forgetWithdrawn(text)
     name.holder = undefined
     name.freeSince = performance.now()
+    const [first] = name.queue
+    if (first && this.#takesHandoff(first)) {
+      const { claim } = first
+      const ttl = this.#is('handoff ends early') ? claim.ttl / 4 : claim.ttl
+      name.holder = { claim, token: this.#token(), expires: name.freeSince + ttl, isHandoff: true }
+    }
     this.#wakeHead(name)
+    if (name.holder) name.queue.shift()
+  }
+
+  #takesHandoff({ claim: { id, handoff, ttl }, asked }: Place): boolean {
+    const mayTake = handoff || this.#is('handoff to any waiter')
+    return mayTake && this.#wakes.has(id) && performance.now() - asked < Math.min(TURN, ttl / 3)
   }
 
   #wakeHead({ queue }: Name): void {

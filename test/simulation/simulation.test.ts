@@ -10,6 +10,7 @@ const seeds = SEED === undefined ? Array.from({ length: Number(SEEDS) }, (_, see
 /** What 500 runs must show at least. Otherwise they prove nothing. */
 const least: Readonly<Record<Count, number>> = {
   grants: 10_000,
+  handoffs: 2_000,
   takeovers: 1_000,
   losses: 2_000,
   recovered: 1_000,

@@ -184,16 +184,31 @@ local function extend(key, lifetime)
   end
 end
 
-local function queue(key, id, isNew, ttl, details)
+-- HANDOFF: may a release grant it the name? Then its ttl follows the time at which it asked, as a fraction.
+local function queue(key, id, isNew, ttl, details, handoff)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
     local last = call('ZREVRANGE', key .. ':line', '0', '0', 'WITHSCORES')
     call('ZADD', key .. ':line', (last[2] or 0) + 1, id)
   end
   call('ZADD', key .. ':lapse', endOf(lifetime), id)
-  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
+  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. (handoff and '.' .. ttl or '') .. ' ' .. details)
   extend(key, lifetime)
 end
+
+-- Sends a message to the process of a waiter. Answers how many received it, or nothing if that was refused.
+local function tell(target, message)
+  if target == channel then
+    woken = (woken and woken .. ',' or '') .. message
+    return 1
+  end
+  local receivers = redis.pcall('PUBLISH', target, message)
+  if type(receivers) == 'number' then return receivers end
+  refused = receivers.err
+end
+
+-- Grants a free name to its first waiter, if the store does that and the waiter can have it. Answers whether it did.
+local handOff
 
 -- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused.
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
@@ -201,16 +216,15 @@ end
 local function wake(key, most)
   most = most or 1
   lapse(key)
+  if handOff and handOff(key) then return end
   local first
   for place, id in ipairs(call('ZRANGE', key .. ':line', '0', '9')) do
     local target, asked = match(call('HGET', key .. ':waiter', id) or '- 0', '^([^ ]+) ([^ ]+)')
     local isNext = place <= most
     if target ~= '-' and (isNext or target ~= first) then
-      local message, receivers = id, 1
+      local message = id
       if first and not isNext then message = id .. ' ' .. (place - 1) * TURN end
-      if target == channel then woken = (woken and woken .. ',' or '') .. message
-      else receivers = redis.pcall('PUBLISH', target, message) end
-      if type(receivers) ~= 'number' then refused, receivers = receivers.err, 1 end
+      local receivers = tell(target, message) or 1
       if cluster or receivers > 0 then
         if first and not isNext or place >= most and now - asked < TURN then return end
         first = first or target
@@ -225,7 +239,7 @@ const carryOut = (first: number, head: string, last: string): string => `
 local answers, isList = { ${head} }, false
 for at = ${first}, #ARGV, 2 do
   local verb, width, deadline, ttl, life, queues, rest = match(
-    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
+    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([012]) (.*)$'
   )
   local ids = ARGV[at + 1]
   -- Late: the sender has given up, or its estimate of this clock is wrong. It gets the time with the answer, and corrects it.

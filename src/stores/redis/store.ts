@@ -27,13 +27,7 @@ import { detailsOf, holderOf } from './record.ts'
 import { type Read, Requests } from './requests.ts'
 import { MEMORY } from './script.ts'
 import { readSelection, selectionRequest } from './selection.ts'
-import { script } from './verbs.ts'
-
-/**
- * Milliseconds for which a name that was not released keeps its value, where a counter of the server covers its token. Its
- * waiters need it for the order.
- */
-const SHORT_MEMORY = 3_600_000
+import { SHORT_MEMORY, script } from './verbs.ts'
 
 /** Does not abort: a position is kept for waiters that come and go. */
 const NEVER = new AbortController().signal
@@ -52,6 +46,8 @@ export class RedisStore implements Store {
   readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
+  /** When each claim that may be handed a name asked last, by the server's time. */
+  readonly #asked = new WeakMap<Claim, number>()
   readonly #places = new Places(
     (name, lifetime, ids) => this.#keep(name, lifetime, ids),
     id => this.#notifications.notify(id),
@@ -85,14 +81,22 @@ export class RedisStore implements Store {
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { ttl, queue } = claim
+    const { ttl, queue, handoff } = claim
+    const token = this.#notifications.takeGrant(claim.id, this.#asked.get(claim))
+    if (token) {
+      this.#places.granted(claim)
+      return Promise.resolve({ held: true, token, ttl, handoff: true })
+    }
     const { subscription } = this.#notifications
-    const parameters = `${ttl} ${ttl + this.#memory} ${queue ? 1 : 0} ${detailsOf(claim)}`
+    const parameters = `${ttl} ${ttl + this.#memory} ${handoff ? 2 : Number(queue)} ${detailsOf(claim)}`
     return this.#ask('acquire', claim, parameters, signal, (value, now) => {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }
       const grant = grantOf(answer, ttl)
-      if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
+      if (!grant) {
+        if (handoff) this.#asked.set(claim, now)
+        return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
+      }
       this.#places.granted(claim)
       return grant
     })

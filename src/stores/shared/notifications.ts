@@ -8,11 +8,13 @@ import { Waiters } from './waiters.ts'
 /** Milliseconds between attempts to subscribe. */
 const PAUSES: Pauses = [50, 2_000]
 
+/** Tokens of claims that ended meanwhile are never taken. Without its token a claim asks the server, so all may be forgotten. */
+const MOST_GRANTS = 1_000
+
 /** How a server notifies the waiters of one store. */
 export interface Channel {
   /**
-   * Resolves with a connection on which `notified` is called with each message: the id of a claim, and after a space in
-   * how many milliseconds to ask. Calls `ended` when the subscription has ended by itself.
+   * Resolves with a connection on which `notified` is called with each message, as `notify` reads it. Calls `ended` when the subscription has ended by itself.
    */
   subscribe(notified: (message: string) => void, ended: () => void, closing: AbortSignal): Promise<Connection>
   /** The error for the caller when there is no subscription. */
@@ -23,6 +25,8 @@ export interface Channel {
 export class Notifications {
   readonly #channel: Channel
   readonly #waiters = new Waiters()
+  /** Tokens that handoffs granted, by the id of the claim and the server's time when it had asked, until it asks again. */
+  readonly #grants = new Map<string, bigint>()
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
   /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
@@ -56,10 +60,23 @@ export class Notifications {
     }
   }
 
-  /** Wakes a waiter by a message: the id of its claim, and after a space in how many milliseconds to ask. */
+  /** Wakes a waiter by a message: `ID`, `ID DELAY`, or `ID 0 TOKEN ASKED` for a handoff to a claim that asked then (R15). */
   notify(message: string): void {
-    const [id = '', delay = '0'] = message.split(' ')
+    const [id = '', delay = '0', token, asked] = message.split(' ')
+    if (this.#grants.size >= MOST_GRANTS) this.#grants.clear()
+    if (token) this.#grants.set(`${id} ${asked}`, BigInt(token))
     this.#waiters.notify(id, Number(delay))
+  }
+
+  /**
+   * The token of a handoff, once, if the claim has not asked since `asked`, by the server's time. A message may come so late
+   * that its lease has ended, and the claim waits again.
+   */
+  takeGrant(id: string, asked: number | undefined): bigint | undefined {
+    const key = `${id} ${asked}`
+    const token = this.#grants.get(key)
+    this.#grants.delete(key)
+    return token
   }
 
   close(): void {

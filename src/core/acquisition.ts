@@ -2,7 +2,7 @@ import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
-import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
+import { DRIFT, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
 import { withdraw } from './withdraw.ts'
@@ -146,9 +146,17 @@ export class Acquisition {
   }
 
   /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
-  #accept(grant: Grant, asked: number): Acquired {
-    const now = this.#core.clock.now()
-    const sent = grant.handoff ? this.#refused : asked
+  #accept(answer: Grant, sent: number): Acquired | undefined {
+    const { clock } = this.#core
+    let grant = answer
+    if (answer.handoff) {
+      this.#requests -= 1
+      const age = sent - this.#refused
+      // It may be nearly over, so ask: that renews it.
+      if (age > requestLimit(this.#claim.ttl)) return void this.#askWithin(0)
+      grant = { ...answer, ttl: answer.ttl - age * (1 + DRIFT) }
+    }
+    const now = clock.now()
     checkTerm(grant, now - sent)
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }

@@ -46,8 +46,9 @@ export class RedisStore implements Store {
   readonly #memory: number
   readonly #requests: Requests
   readonly #notifications: Notifications
-  /** When each claim that may be handed a name asked last, by the server's time. */
-  readonly #asked = new WeakMap<Claim, number>()
+  /** The holder in the last busy answer, and what it was made of. The waiters of one call share it. */
+  #holder: LeaseRecord | undefined
+  #seen = ''
   readonly #places = new Places(
     (name, lifetime, ids) => this.#keep(name, lifetime, ids),
     id => this.#notifications.notify(id),
@@ -82,7 +83,7 @@ export class RedisStore implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const { ttl, queue, handoff } = claim
-    const token = this.#notifications.takeGrant(claim.id, this.#asked.get(claim))
+    const token = this.#notifications.takeGrant(claim.id, this.#places.asked(claim))
     if (token) {
       this.#places.granted(claim)
       return Promise.resolve({ held: true, token, ttl, handoff: true })
@@ -93,10 +94,9 @@ export class RedisStore implements Store {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }
       const grant = grantOf(answer, ttl)
-      if (!grant) {
-        if (handoff) this.#asked.set(claim, now)
-        return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
-      }
+      // Nobody waits for this answer, and a later request may have been answered already.
+      if (!grant && signal.aborted) return { held: false, retryAfter: LONGEST_REQUEST }
+      if (!grant) return this.#busy(claim, now, answer, this.#notifications.covers(subscription))
       this.#places.granted(claim)
       return grant
     })
@@ -180,14 +180,17 @@ export class RedisStore implements Store {
     const [free = '', place = ''] = answer.slice(1).split(' ', 2)
     const lease = answer.slice(free.length + place.length + 3)
     const freeAt = Number(free)
-    const holder = lease ? holderOf(name, lease, freeAt - now) : undefined
-    return { held: false, ...this.#wait(claim, now, freeAt, Number(place), listens), holder }
+    const remaining = freeAt - now
+    const seen = `${remaining} ${name} ${lease}`
+    if (seen !== this.#seen) this.#holder = lease ? holderOf(name, lease, remaining) : undefined
+    this.#seen = seen
+    return { held: false, ...this.#wait(claim, now, freeAt, Number(place), listens), holder: this.#holder }
   }
 
   /** A claim was told that it must wait. */
   #wait(claim: Claim, now: number, freeAt: number, ahead: number, listens: boolean): Omit<Busy, 'held' | 'holder'> {
     const kept = claim.queue && listens && freeAt > now
-    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
+    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead, asked: now })
     return { retryAfter: this.#askAgainAfter(claim, now, freeAt, ahead), ahead, listens, kept }
   }
 

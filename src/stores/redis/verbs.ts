@@ -59,7 +59,8 @@ if not cluster then
     local id = call('ZRANGE', key .. ':line', '0', '0')[1]
     local waiter = id and call('HGET', key .. ':waiter', id) or ''
     local target, asked, ttl, details = match(waiter, '^([^ ]+) (%d+)%.(%d+) (.*)$')
-    if not ttl or now - asked >= math.min(TURN, ttl / 3) then return end
+    local ago = ttl and now - asked
+    if not ago or ago < 0 or ago >= math.min(TURN, ttl / 3) or target == '-' then return end
     local value = get(key)
     local _, _, _, last = parse(key, value)
     local fine, token = pcall(nextToken, last)

@@ -20,6 +20,8 @@ export interface State {
   readonly freeAt: number
   /** How many waiters are ahead. */
   readonly rank: number
+  /** The server's time when the claim asked, if that was what told so. */
+  readonly asked?: number
 }
 
 /** What the server said of a name, and of the waiters that it was asked to keep. */
@@ -37,6 +39,8 @@ export interface Waiter {
   readonly wake: Wake
   /** Aborts when it waits no more. */
   readonly signal: AbortSignal
+  /** The server's time when it asked last, if that is known. */
+  asked?: number | undefined
 }
 
 /** The waiters of this process on one name, in the order of their positions. */
@@ -69,8 +73,8 @@ export class LocalQueue {
     this.#onEmpty = onEmpty
   }
 
-  has(id: string): boolean {
-    return this.#waiters.has(id)
+  get(id: string): Waiter | undefined {
+    return this.#waiters.get(id)
   }
 
   /** Adds the last waiter. `state` is what it was told. */

@@ -25,8 +25,8 @@ export interface Channel {
 export class Notifications {
   readonly #channel: Channel
   readonly #waiters = new Waiters()
-  /** Tokens that handoffs granted, by the id of the claim and the server's time when it had asked, until it asks again. */
-  readonly #grants = new Map<string, bigint>()
+  /** What handoffs granted, as `TOKEN ASKED`, by the id of the claim, until it asks again. */
+  readonly #grants = new Map<string, string>()
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
   /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
@@ -62,26 +62,26 @@ export class Notifications {
 
   /** Wakes a waiter by a message: `ID`, `ID DELAY`, or `ID 0 TOKEN ASKED` for a handoff to a claim that asked then (R15). */
   notify(message: string): void {
-    const [id = '', delay = '0', token, asked] = message.split(' ')
+    const [id = '', delay = '0', ...grant] = message.split(' ')
     if (this.#grants.size >= MOST_GRANTS) this.#grants.clear()
-    if (token) this.#grants.set(`${id} ${asked}`, BigInt(token))
+    if (grant.length > 0) this.#grants.set(id, grant.join(' '))
     this.#waiters.notify(id, Number(delay))
   }
 
   /**
-   * The token of a handoff, once, if the claim has not asked since `asked`, by the server's time. A message may come so late
-   * that its lease has ended, and the claim waits again.
+   * The token of a handoff, if the claim has not asked since `asked`, by the server's time. A message may come so late that
+   * its lease has ended, and the claim waits again.
    */
   takeGrant(id: string, asked: number | undefined): bigint | undefined {
-    const key = `${id} ${asked}`
-    const token = this.#grants.get(key)
-    this.#grants.delete(key)
-    return token
+    const [token = '', at] = this.#grants.get(id)?.split(' ') ?? []
+    this.#grants.delete(id)
+    return at === String(asked) ? BigInt(token) : undefined
   }
 
   close(): void {
     this.#end.abort()
     this.#waiters.clear()
+    this.#grants.clear()
     this.#connection?.close()
     this.#connection = undefined
   }

@@ -1,6 +1,7 @@
 /** A release grants the name to the first waiter, which takes it without a request (R15). */
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startClock } from '../../../../lab/servers/clock.ts'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
@@ -166,6 +167,52 @@ test('a message that comes after the claim has asked again grants nothing', asyn
   await until('it is woken again', () => next.wakes > 1)
   expect(await acquire(store, next.claim)).toMatchObject({ held: false })
   subscriber.disconnect()
+})
+
+test('a waiter whose process cannot be notified is granted nothing', async () => {
+  const client = new Redis({ port: server.port, lazyConnect: true })
+  // As valkey-glide, which cannot subscribe: all its processes have the same channel.
+  const glide = { customCommand: ([command = '', ...args]: string[]) => client.call(command, ...args) }
+  await using near = storeOf(glide)
+  const first = claimOf('a')
+  await hold(near, first)
+  expect(await acquire(near, claimOf('a', handoff))).toMatchObject({ held: false })
+  await near.release(first, signal)
+  expect(await look(other, { name: 'a' })).toMatchObject([{ state: 'waiting' }])
+  client.disconnect()
+})
+
+test('a message of another kind only wakes', async () => {
+  const first = claimOf('a')
+  await hold(other, first)
+  const next = await waiter(store, claimOf('a', handoff))
+  const channels = (await server.call('PUBSUB', 'CHANNELS')) as string[]
+  for (const channel of channels) await server.call('PUBLISH', channel, `${next.claim.id} 0 another-version 1`)
+  await until('it is woken', () => next.wakes > 0)
+  expect(await acquire(store, next.claim)).toMatchObject({ held: false })
+})
+
+test('a closed store grants nothing', async () => {
+  const first = claimOf('a')
+  await hold(other, first)
+  const next = await waiter(store, claimOf('a', handoff))
+  await other.release(first, signal)
+  await until('it is woken', () => next.wakes > 0)
+  await store[Symbol.asyncDispose]()
+  await expect(acquire(store, next.claim)).rejects.toMatchObject({ code: 'CLOSED' })
+})
+
+test('after the clock of the server was set back, waiters are only woken', async () => {
+  using clock = startClock()
+  const shifted = await startRedis({ clock })
+  await using near = storeOf(new Redis({ port: shifted.port, lazyConnect: true }))
+  const first = claimOf('a', { ttl: 60_000 })
+  await hold(near, first)
+  await waiter(near, claimOf('a', handoff))
+  clock.jumpWall(-3_600_000)
+  await near.release(first, signal)
+  expect(await look(near, { name: 'a' })).toMatchObject([{ state: 'waiting' }])
+  await shifted.stop()
 })
 
 test('a server without memory hands a name off', async () => {

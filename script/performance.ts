@@ -123,5 +123,5 @@ function at(scenario: string, variant: string, value: string): Pick<Row, 'scenar
 
 /** Three digits. */
 function rounded(value: number): string {
-  return Number(value.toPrecision(3)).toLocaleString('en-US')
+  return Number(Math.abs(value) < 0.05 ? 0 : value.toPrecision(3)).toLocaleString('en-US') // memory varies around nothing
 }

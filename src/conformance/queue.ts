@@ -298,12 +298,19 @@ export const watchCases: Case[] = casesOf(
     },
 
     async 'R15: a waiter without handoff that does not ask is skipped after its grace period'(space) {
-      const { clients, holder, waiters } = await queueOf(space, 2)
-      const [first, second] = waiters as [Claim, Claim]
-      const watches = await Promise.all([clients[0].watch(first), clients[1].watch(second)])
-      await clients[1].release(holder)
-      await followUntilHeld(clients[1], second, space.long / 3)
-      for (const watch of watches) watch.stop()
+      await inTime(TURN / 2, async () => {
+        const { clients, holder, waiters } = await queueOf(space, 1)
+        const [first] = waiters as [Claim]
+        const second = space.claim({ name: holder.name, queue: true })
+        await clients[1].isRefused(second)
+        await clients[0].isRefused(first)
+        const asked = performance.now()
+        const watch = await clients[0].watch(first)
+        await clients[1].release(holder)
+        inTurn(asked) // a waiter that asked longer ago is only woken
+        await followUntilHeld(clients[1], second, space.long / 3)
+        watch.stop()
+      })
     },
   },
 )

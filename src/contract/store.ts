@@ -75,7 +75,7 @@
  *      if fewer than `want` are free, nothing is granted. Then nothing is left behind, unless `gate` queues: it either
  *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
  *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
- *      claim is one as any other (R1, R3 to R6).
+ *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
  *
  * R15. A release or a `break` may grant the name to the first waiter, if that claim has `handoff`, can be woken, and asked
  *      within the last `TURN` and third of its ttl. It is woken, and its next `acquire` answers that grant. In place of R6

@@ -52,8 +52,8 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
   remember(key, token, life)
 end
 
--- Only to a waiter that asked within a grace period and a third of its ttl, and whose process has received its token. A cluster does not count all
--- receivers. A withdrawn claim is in no queue.
+-- Only to a waiter that asked within a grace period and a third of its ttl, and whose process has received its token. A
+-- cluster does not count all receivers. A withdrawn claim is in no queue.
 if not cluster then
   function handOff(key)
     local id = call('ZRANGE', key .. ':line', '0', '0')[1]

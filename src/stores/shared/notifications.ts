@@ -14,7 +14,8 @@ const MOST_GRANTS = 1_000
 /** How a server notifies the waiters of one store. */
 export interface Channel {
   /**
-   * Resolves with a connection on which `notified` is called with each message, as `notify` reads it. Calls `ended` when the subscription has ended by itself.
+   * Resolves with a connection on which `notified` is called with each message, as `notify` reads it. Calls `ended` when
+   * the subscription has ended by itself.
    */
   subscribe(notified: (message: string) => void, ended: () => void, closing: AbortSignal): Promise<Connection>
   /** The error for the caller when there is no subscription. */

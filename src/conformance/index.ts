@@ -2,6 +2,7 @@ import type { Case } from './case.ts'
 import { burstCases, claimCases, releaseCases } from './claims.ts'
 import { clientCases } from './clients.ts'
 import { faultCases } from './faults.ts'
+import { handoffCases } from './handoffs.ts'
 import { checkHarness, type Harness, type Need } from './harness.ts'
 import { holdingCases } from './holding.ts'
 import { inspectionCases } from './inspection.ts'
@@ -26,7 +27,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   notes: noteCases,
   'stale requests': staleCases,
   queue: queueCases,
-  wakes: watchCases,
+  wakes: [...watchCases, ...handoffCases],
   'inspect and names': inspectionCases,
   'requests and clients': clientCases,
   'holding a lease': holdingCases,

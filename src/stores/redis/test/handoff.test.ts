@@ -37,9 +37,26 @@ afterEach(async () => {
 
 const handoff = { queue: true, handoff: true }
 
+/** When the first waiter of an attempt asked. */
+let asked = 0
+
+/** A handoff needs a waiter that asked just now, so an attempt that took too long is repeated. */
+function timely(name: string, body: () => Promise<void>): void {
+  const attempt = async (): Promise<void> => {
+    await server.call('CONFIG', 'SET', 'maxmemory', '0')
+    await server.call('FLUSHALL')
+    asked = Number.POSITIVE_INFINITY
+    await body().catch(error => {
+      throw performance.now() - asked > TURN / 2 ? new TooSlow(String(error)) : error
+    })
+  }
+  test(name, () => inTime(TURN / 2, attempt))
+}
+
 /** A watched waiter. Counts its wakes. */
 async function waiter(of: Store, claim: Claim): Promise<{ readonly claim: Claim; readonly wakes: number }> {
   const seen = { claim, wakes: 0 }
+  asked = Math.min(asked, performance.now())
   expect(await acquire(of, claim)).toMatchObject({ held: false })
   await of.watch?.(claim, () => (seen.wakes += 1), signal)
   return seen
@@ -69,7 +86,7 @@ test('a handoff between two processes takes one request: the release', async () 
   })
 })
 
-test('the lease is the same for everybody, and is renewed and released as any other', async () => {
+timely('the lease is the same for everybody, and is renewed and released as any other', async () => {
   const first = claimOf('a')
   await hold(other, first)
   const next = await waiter(store, claimOf('a', { ...handoff, ttl: 5_000, note: 'mine' }))
@@ -84,7 +101,7 @@ test('the lease is the same for everybody, and is renewed and released as any ot
   expect(await server.call('KEYS', '*')).toEqual(['holdfast:token'])
 })
 
-test('the next waiters stay in the queue, in order', async () => {
+timely('the next waiters stay in the queue, in order', async () => {
   const first = claimOf('a')
   await hold(other, first)
   const waiters = []
@@ -125,7 +142,7 @@ test('a waiter without handoff, and one that withdrew, get nothing from a releas
   expect(await look(other, { name: 'a' })).toMatchObject([{ state: 'waiting' }, { state: 'waiting' }])
 })
 
-test('a withdrawal while the name is free, and a break, hand it off too', async () => {
+timely('a withdrawal while the name is free, and a break, hand it off too', async () => {
   const first = claimOf('a')
   await hold(other, first)
   const stale = await waiter(other, claimOf('a', { queue: true }))
@@ -140,7 +157,7 @@ test('a withdrawal while the name is free, and a break, hand it off too', async 
   expect(grant.held && grant.token > (broken ?? 0n)).toBe(true)
 })
 
-test('without its message, a waiter gets its lease when it asks', async () => {
+timely('without its message, a waiter gets its lease when it asks', async () => {
   const first = claimOf('a')
   await hold(other, first)
   const next = await waiter(store, claimOf('a', handoff))
@@ -150,7 +167,7 @@ test('without its message, a waiter gets its lease when it asks', async () => {
   expect(await acquire(other, next.claim)).toMatchObject({ held: true, token: record?.token }) // it heard nothing
 })
 
-test('a message that comes after the claim has asked again grants nothing', async () => {
+timely('a message that comes after the claim has asked again grants nothing', async () => {
   const [first, second] = [claimOf('a'), claimOf('a')]
   await hold(other, first)
   const next = await waiter(store, claimOf('a', { ...handoff, ttl: 300 }))
@@ -215,7 +232,7 @@ test('after the clock of the server was set back, waiters are only woken', async
   await shifted.stop()
 })
 
-test('a server without memory hands a name off', async () => {
+timely('a server without memory hands a name off', async () => {
   const first = claimOf('a')
   await hold(other, first)
   await waiter(store, claimOf('a', handoff))

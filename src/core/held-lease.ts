@@ -59,9 +59,7 @@ export class HeldLease implements ListedLease {
     this.token = grant.token
     this.heldSince = sent
     this.#deadline = deadline
-    deadline.onTime = () => {
-      if (!this.check() && this.renewals.isOn) this.watchHandle() // it was renewed meanwhile
-    }
+    deadline.lease = this
     this.#handle = new HandleRef(this, options.background)
     this.renewals = new Renewals(core, this, claim, acquired, deadline)
     this.#entry = core.leases.add(this)
@@ -146,6 +144,10 @@ export class HeldLease implements ListedLease {
     this.renewals.stop()
     this.#handle.keep()
     this.#deadline.watch()
+  }
+
+  onTime(): void {
+    if (!this.check() && this.renewals.isOn) this.watchHandle() // it was renewed meanwhile
   }
 
   watchHandle(): void {

@@ -6,8 +6,11 @@ import type { Locks } from '../src/create-locks.ts'
 
 // Vitest does not start its processes with --expose-gc.
 setFlagsFromString('--expose-gc')
+const gc = runInNewContext('gc') as (options?: { readonly type: 'minor' }) => void
 /** Collects garbage. */
-export const collect: () => void = runInNewContext('gc')
+export const collect = (): void => gc()
+/** Collects what has been created since the last collection and is not needed any more, but nothing older. */
+export const collectYoung = (): void => gc({ type: 'minor' })
 
 /** Waits for so many renewals, and lets unreferenced objects be collected. */
 export async function renewedAndCollected(locks: Locks, renewals: number): Promise<void> {

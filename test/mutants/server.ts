@@ -316,7 +316,7 @@ export class Server {
     const [first] = name.queue
     if (first && this.#takesHandoff(first)) {
       const { claim } = first
-      const ttl = this.#is('handoff ends early') ? claim.ttl / 4 : claim.ttl
+      const ttl = this.#is('handoff ends early') ? claim.ttl / 2 : claim.ttl
       name.holder = { claim, token: this.#token(), expires: name.freeSince + ttl, isHandoff: true }
     }
     this.#wakeHead(name)

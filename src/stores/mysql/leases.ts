@@ -39,6 +39,8 @@ export class Name {
   readonly now: number
   lease: Lease
   isChanged: boolean = false
+  /** Does nobody know whether the lease was written? */
+  isUnclear: boolean = false
   /** After this moment the lease must not be written. */
   until: number = Number.POSITIVE_INFINITY
   /** After this moment what the next decision writes must not be written. */

@@ -120,11 +120,8 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
       set ${COLUMNS.slice(1, -1).map(column => `l.${column} = v.${column}`)}, l.stamp = ${stamp}
       where l.stamp = v.stamp and ${TIME} < v.until`)
   const done = new Set(all)
-  if (count < changed.length) {
-    const where = `name in (${changed.map(({ name }) => hex(name)).join(', ')}) and stamp = ${stamp}`
-    const written = new Set((await connection.rows(`select name from ${table} where ${where}`)).map(String))
-    for (const name of changed) if (!written.has(name.name)) done.delete(name)
-  }
+  if (count < changed.length)
+    for (const name of await unwritten(connection, table, changed, stamp, count)) done.delete(name)
   const ended = changed.flatMap(name => {
     const places = done.has(name) ? name.ended : []
     return places.map(({ id, lapses }) => [hex(name.name), hex(id), micros(lapses)])
@@ -135,6 +132,27 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   // What is locked now lapses by itself. The leases are written, so this must not fail them.
   if (ended.length > 0) await connection.change(remove).catch(error => isLocked(error) || Promise.reject(error))
   return done
+}
+
+/** Those that were not written, where the server wrote `count` with the `stamp`. Some may be unclear. */
+async function unwritten(
+  connection: MysqlConnection,
+  table: string,
+  changed: readonly Name[],
+  stamp: number,
+  count: number,
+): Promise<Name[]> {
+  const keys = changed.map(({ name }) => hex(name)).join(', ')
+  const rows = await connection.rows(`select name, stamp from ${table} where name in (${keys})`)
+  const stamps = new Map(rows.map(([name, found]) => [String(name), Number(found)]))
+  const found = ({ name }: Name): number => stamps.get(name) ?? 0
+  const asRead = changed.filter(name => found(name) === name.lease.stamp)
+  // Somebody has written these since they were read: before this write, which then failed, or after it.
+  const others = changed.filter(name => found(name) !== name.lease.stamp && found(name) !== stamp)
+  const failed = changed.length - count - asRead.length
+  if (failed === 0) return asRead
+  if (failed < others.length) for (const name of others) name.isUnclear = true
+  return [...asRead, ...others]
 }
 
 /** The next names after `last` that begin with `prefix` and have a holder or waiters. */

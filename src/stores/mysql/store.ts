@@ -91,13 +91,11 @@ export class MysqlStore implements Store {
   }
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    let broken: { id: string; token: bigint } | undefined
+    let of: string | undefined
     return this.#put(name, Number.POSITIVE_INFINITY, signal, found => {
-      // Asked again: it ends no later lease, and may have ended the first one already.
-      const again = found.break(broken?.id)
-      if (!again && broken && found.lease.token >= broken.token) return broken.token
-      broken = again ?? broken
-      return again?.token
+      const broken = found.break(of)
+      of ??= broken?.id // asked again because nothing was written, it ends no later lease
+      return broken?.token
     })
   }
 
@@ -160,8 +158,17 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
   const writes = found.filter(({ isChanged, joins }) => isChanged || joins.size > 0)
   const isAgain = requests.some(request => request.isAgain)
   const done = await write(connection, table, writes, isAgain)
-  const undone = new Set(writes.filter(name => !done.has(name)).map(({ name }) => name))
-  return requests.map(({ name }, index) => (undone.has(name) ? undefined : replies[index]))
+  const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))
+  return requests.map(({ name, reject }, index) => {
+    if (undone.get(name)?.isUnclear) return () => reject(unclear(name))
+    return undone.has(name) ? undefined : replies[index]
+  })
+}
+
+/** To ask again would answer as if nothing had been written: a release that was carried out would be `gone`. */
+function unclear(name: string): LeaseError {
+  const message = `others have written ${JSON.stringify(name)} too, so nobody knows whether this request came before`
+  return new LeaseError('OUTCOME_UNKNOWN', message)
 }
 
 function settle(request: Request, reply: Reply, index: number): 'stale' | 'locked' | undefined {

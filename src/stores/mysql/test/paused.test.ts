@@ -5,7 +5,7 @@ import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariad
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
 import { mysql } from '../index.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
+import { acquire, claimOf, failureOf, hold, look, signal, storeAt, transaction } from './support.ts'
 
 let server: MariaDbServer
 let other: Store
@@ -20,20 +20,19 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** A store that pauses before its next write to a lease, or another statement, as if its process were stopped between the read and the write. */
-function pausing(at: RegExp = /skip locked|insert ignore/): {
-  store: Store
-  paused: () => Promise<unknown>
-  resume: () => void
-} {
+/**
+ * A store that pauses before its next write to a lease, or before the next of other statements in turn, as if its process
+ * were stopped between the read and the write.
+ */
+function pausing(...at: RegExp[]): { store: Store; paused: () => Promise<unknown>; resume: () => void } {
+  const steps = at.length > 0 ? at : [/skip locked|insert ignore/]
   let deliver: (() => void) | undefined
-  let isArmed = true
   const stream = (): Socket => {
     const socket = connect(server.port, server.host)
     const write = socket.write.bind(socket) as (data: Buffer) => boolean
     socket.write = (data: unknown) => {
-      if (!isArmed || !at.test(String(data))) return write(data as Buffer)
-      isArmed = false
+      if (!steps[0]?.test(String(data))) return write(data as Buffer)
+      steps.shift()
       deliver = () => void write(data as Buffer)
       return true
     }
@@ -42,7 +41,11 @@ function pausing(at: RegExp = /skip locked|insert ignore/): {
   return {
     store: mysql(createPool({ uri: server.url(), stream })),
     paused: () => until('it has read, and is about to write', () => deliver),
-    resume: () => deliver?.(),
+    resume() {
+      const send = deliver
+      deliver = undefined
+      send?.()
+    },
   }
 }
 
@@ -121,8 +124,42 @@ test('a break that is paused before its write takes the name from no later holde
   await other.release(first, signal)
   const token = await hold(other, next)
   resume()
-  await broken
+  expect(await broken).toBeUndefined()
   expect(await look(other, { name: 'broken' })).toMatchObject([{ token, state: 'held' }])
+  await store[Symbol.asyncDispose]()
+})
+
+const WRITE = /skip locked/
+const CHECK = /select name, stamp from/
+
+test('a release that was written is confirmed although the name was taken before the store saw what it wrote', async () => {
+  const [taken, locked] = [claimOf('taken at once'), claimOf('locked')]
+  await hold(other, taken)
+  await hold(other, locked)
+  const { store, paused, resume } = pausing(CHECK)
+  const foreign = await transaction(server, "select * from holdfast_lease where name = 'locked' for update")
+  const releases = Promise.all([store.release(taken, signal), store.release(locked, signal)]) // in one statement
+  await paused()
+  await hold(other, claimOf(taken.name))
+  await foreign[Symbol.asyncDispose]()
+  resume()
+  expect(await releases).toEqual(['released', 'released'])
+  await store[Symbol.asyncDispose]()
+})
+
+test('a release is unknown if others took its name, and nobody can say whether before it or after', async () => {
+  const [before, after, never] = [claimOf('taken before'), claimOf('taken after'), claimOf('as it was')]
+  for (const claim of [before, after, never]) await hold(other, claim)
+  const { store, paused, resume } = pausing(WRITE, CHECK)
+  const releases = [before, after, never].map(claim => store.release(claim, signal))
+  const outcomes = Promise.all(releases.map(release => release.catch(error => error.code)))
+  await paused()
+  await other.break(before.name, 'test', signal)
+  resume()
+  await paused()
+  await hold(other, claimOf(after.name))
+  resume()
+  expect(await outcomes).toEqual(['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN', 'released'])
   await store[Symbol.asyncDispose]()
 })
 

@@ -51,6 +51,27 @@ test('F4: calls that share a name in turn are not reported, nor is a wait behind
   expect(warnings).not.toHaveBeenCalled()
 })
 
+test('F4: a call that waited before these locks held the name is reported within two ttls, and leaves no timer', async () => {
+  const { locks, other, clock } = stage()
+  const elsewhere = await other.acquire('late')
+  const first = locks.acquire('late')
+  const second = follow(locks.acquire('late', { wait: 60_000 }))
+  await clock.advance(4_000)
+  await elsewhere.release()
+  await clock.advance(1_000)
+  const lease = await first
+  await clock.advance(8_000)
+  expect(reported).toEqual([])
+  await clock.advance(12_000)
+  expect(reported).toMatchObject([{ name: 'late', lease: { token: lease.token } }])
+  await lease.release()
+  await clock.advance(1_000)
+  const held = second.value
+  await held?.release()
+  expect(held).toBeDefined()
+  expect(clock.pending).toBe(0)
+})
+
 test('F4: the warning has the stack of the call that waits', async () => {
   const { locks, clock } = stage()
   let stack = ''

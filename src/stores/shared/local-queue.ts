@@ -223,7 +223,11 @@ export class LocalQueue {
 
 /** Waiters of equal lifetime, as many as fit into one request. */
 function* parts(waiters: readonly Waiter[]): Iterable<{ lifetime: number; ids: string[] }> {
-  for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime))
-    for (let start = 0; start < equal.length; start += MOST)
-      yield { lifetime, ids: equal.slice(start, start + MOST).map(({ id }) => id) }
+  const byLifetime = new Map<number, string[]>()
+  for (const { lifetime, id } of waiters) {
+    const ids = byLifetime.get(lifetime)
+    if (ids?.push(id) === MOST) yield { lifetime, ids }
+    if (!ids || ids.length === MOST) byLifetime.set(lifetime, ids ? [] : [id])
+  }
+  for (const [lifetime, ids] of byLifetime) if (ids.length > 0) yield { lifetime, ids }
 }

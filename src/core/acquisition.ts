@@ -1,12 +1,10 @@
 import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
-import type { Entry } from '../contract/list.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { DRIFT, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
-import type { SelfWaits, Wait } from './self-waits.ts'
 import { withdraw } from './withdraw.ts'
 
 /** Milliseconds until the next request if no watch could be armed. */
@@ -51,18 +49,16 @@ export interface Acquired {
  * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for one ttl;
  * with `wait` 0 it gets one request.
  */
-export class Acquisition implements Wait {
+export class Acquisition {
   /** May the store know the claim? */
   #mayBeKnown = false
   /** May an unanswered request still arrive? */
   #unsettled = false
   readonly #core: AcquisitionCore
-  readonly claim: Claim
+  readonly #claim: Claim
   readonly #cancel: Cancel
-  readonly #selfWaits: SelfWaits | undefined
   readonly #wait: number
-  /** The clock's time of the call. */
-  started = 0
+  #started = 0
   #giveUpAt = 0
   #watch: AbortController | undefined
   /** Since when the store has not answered. Time in which this process stood still is not counted. */
@@ -74,10 +70,9 @@ export class Acquisition implements Wait {
   /** When the last request with a busy answer was sent. */
   #refused = 0
   #busy: Busy | undefined
-  /** In the list of waits for which these locks look for a lease of their own. */
-  #selfWait: Entry<Wait> | undefined
-  /** Such a lease, until it is reported. */
+  /** A lease of these locks for which the call waits. */
   #waitsFor: ListedLease | undefined
+  #isReported = false
   #isArmed = false
   /** Does the store ask for this claim? */
   #isKept = false
@@ -89,22 +84,20 @@ export class Acquisition implements Wait {
   }
   #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
 
-  /** `selfWaits`: where the call is entered while it waits. */
-  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel, selfWaits?: SelfWaits) {
+  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
     this.#core = core
-    this.claim = claim
+    this.#claim = claim
     this.#wait = wait
     this.#cancel = cancel
-    this.#selfWaits = selfWaits
   }
 
   /** `undefined`: the name was not acquired within `wait`. */
   async run(): Promise<Acquired | undefined> {
-    this.started = this.#core.clock.now()
-    this.#giveUpAt = this.started + this.#wait
+    this.#started = this.#core.clock.now()
+    this.#giveUpAt = this.#started + this.#wait
     let acquired: Acquired | undefined
     try {
-      for (let sent = this.started; ; sent = this.#core.clock.now()) {
+      for (let sent = this.#started; ; sent = this.#core.clock.now()) {
         this.#cancel.throwIfCancelled()
         this.#askAt = Number.POSITIVE_INFINITY
         acquired = await this.#attempt(sent)
@@ -114,9 +107,8 @@ export class Acquisition implements Wait {
         for (let pause = this.#pause(); pause; pause = this.#pause()) await pause
       }
     } finally {
-      if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.claim, this.#unsettled))
+      if (!acquired && this.#mayBeKnown) this.#core.inBackground(withdraw(this.#core, this.#claim, this.#unsettled))
       this.#watch?.abort(OVER)
-      if (this.#selfWait) this.#selfWaits?.remove(this.#selfWait)
     }
   }
 
@@ -124,9 +116,9 @@ export class Acquisition implements Wait {
   #attempt(sent: number): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
     const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
-    const limit = Math.min(requestLimit(this.claim.ttl, store.guarantees?.acquireShare), left)
+    const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
-    return request(clock, limit, signal => store.acquire(this.claim, signal), { cancel: this.#cancel })
+    return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
       .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer, sent)))
       .catch(error => this.#onFailure(error, sent, limit))
   }
@@ -139,8 +131,8 @@ export class Acquisition implements Wait {
   /** The `ACQUIRE_TIMEOUT` of a run that ended without a lease. Always the same one. */
   timeout(): LeaseErrorOf<'ACQUIRE_TIMEOUT'> {
     if (this.#timeout) return this.#timeout
-    const { name } = this.claim
-    const waited = Math.round(this.#core.clock.now() - this.started)
+    const { name } = this.#claim
+    const waited = Math.round(this.#core.clock.now() - this.#started)
     const failed = this.#wait > 0 ? `was not acquired within ${waited} ms: it ` : ''
     const message = `${JSON.stringify(name)} ${failed}is ${this.state}`
     this.#timeout = new LeaseError('ACQUIRE_TIMEOUT', message, { lease: name, holder: this.#holder })
@@ -161,16 +153,16 @@ export class Acquisition implements Wait {
       this.#requests -= 1
       const age = sent - this.#refused
       // It may be nearly over, so ask: that renews it.
-      if (age > requestLimit(this.claim.ttl)) return void this.#askWithin(0)
+      if (age > requestLimit(this.#claim.ttl)) return void this.#askWithin(0)
       grant = { ...answer, ttl: answer.ttl - age * (1 + DRIFT) }
     }
     const now = clock.now()
     checkTerm(grant, now - sent)
-    return { grant, sent, unsettled: this.#unsettled, waited: now - this.started, requests: this.#requests }
+    return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
   #onBusy(answer: Busy, sent: number): undefined {
-    const { name, owner, queue } = this.claim
+    const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
     this.#refused = sent
     this.#failures = 0
@@ -192,7 +184,7 @@ export class Acquisition implements Wait {
     this.#isKept = false
     this.#cancel.throwIfCancelled()
     const error = storeError(reason)
-    const { name, owner, ttl } = this.claim
+    const { name, owner, ttl } = this.#claim
     this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     if (this.#failures === 0) this.#silentSince = sent
@@ -218,8 +210,8 @@ export class Acquisition implements Wait {
     const missesNothing = this.#busy?.listens === true
     this.#watch ??= new AbortController()
     const { signal } = this.#watch
-    const arm = async (): Promise<void> => store.watch?.(this.claim, wake, signal)
-    const limit = Math.min(requestLimit(this.claim.ttl), this.#giveUpAt - clock.now())
+    const arm = async (): Promise<void> => store.watch?.(this.#claim, wake, signal)
+    const limit = Math.min(requestLimit(this.#claim.ttl), this.#giveUpAt - clock.now())
     try {
       await request(clock, limit, arm, { cancel: this.#cancel })
       this.#isArmed = true
@@ -247,26 +239,30 @@ export class Acquisition implements Wait {
     const until = Math.min(this.#askAt, this.#giveUpAt)
     if (until <= clock.now()) return undefined
     this.#reportSelfWait()
-    this.#selfWait ??= this.#selfWaits?.add(this)
+    this.#core.onWait()
     return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }
 
-  onSelfWait(lease: ListedLease): void {
-    this.#waitsFor = lease
+  /** Finds out whether it has waited for one ttl or more, and a lease of these locks was held for so long. */
+  findSelfWait(now: number, leases: ReadonlyMap<string, ListedLease>): void {
+    const { name, ttl } = this.#claim
+    const lease = leases.get(name)
+    if (!lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
+    this.#waitsFor ??= lease
     this.#endPause?.() // the warning is to have the stack of the call that waits
   }
 
-  /** Reports a call that waits for a lease of these locks. */
+  /** Inside the work of that lease it would wait for ever. */
   #reportSelfWait(): void {
     const lease = this.#waitsFor
-    if (!lease) return
-    this.#waitsFor = undefined
-    const { name, owner } = this.claim
-    const waited = this.#core.clock.now() - this.started
+    if (!lease || this.#isReported) return
+    this.#isReported = true
+    const { name, owner } = this.#claim
+    const waited = this.#core.clock.now() - this.#started
     if (this.#core.events.self_wait.hasSubscribers)
       this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, which is ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
-    const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
+    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
+    const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
 
@@ -277,7 +273,7 @@ export class Acquisition implements Wait {
     if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
-    const own = holder.owner === this.claim.owner ? leaseOn(this.claim.name, this.#core.leases) : undefined
+    const own = holder.owner === this.#claim.owner ? leaseOn(this.#claim.name, this.#core.leases) : undefined
     return own && own.token === holder.token
       ? `${this.#heldHere(own)}, ${remaining}; ${NOT_REENTRANT}`
       : `held by ${holder.owner}, ${remaining}`

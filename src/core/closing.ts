@@ -1,18 +1,29 @@
 import { LeaseError } from '../contract/errors.ts'
-import { List } from '../contract/list.ts'
+import { type Entry, List } from '../contract/list.ts'
 import { type Cancel, pause, request } from '../contract/request.ts'
 import { type Clock, LAST_WITHDRAWAL } from '../contract/time.ts'
+import type { ListedLease } from './core.ts'
 import type { HeldLease } from './held-lease.ts'
 
+/** Milliseconds between two looks for self-waits. With a timer each, 10,000 calls took 0.6 % of a processor. */
+const LOOK_EVERY = 2_000
+
+/** What is told of the leases of these locks, by name. */
+interface SelfWaiting {
+  findSelfWait(now: number, leases: ReadonlyMap<string, ListedLease>): void
+}
+
 /** An acquire in progress. */
-interface Wait {
+export interface Call {
   readonly cancel: Cancel
   readonly acquiring: Promise<unknown>
+  /** If it is for one name. */
+  readonly acquisition?: SelfWaiting
 }
 
 /** What one `Locks` has in progress, and how `close()` ends it. */
 export class Closing {
-  readonly waits: List<Wait> = new List()
+  readonly calls: List<Call> = new List()
   readonly #clock: Clock
   readonly #leases: List<HeldLease>
   readonly #withdrawals = new List<Promise<unknown>>()
@@ -20,6 +31,7 @@ export class Closing {
   #bodies = 0
   #onIdle: (() => void) | undefined
   #closed: Promise<void> | undefined
+  #stopWatching: (() => void) | undefined
   readonly #controller = new AbortController()
 
   constructor(clock: Clock, leases: List<HeldLease>) {
@@ -45,6 +57,18 @@ export class Closing {
     this.checkIdle()
   }
 
+  /** One of the calls waits. */
+  watchCalls(): void {
+    this.#stopWatching ??= this.#clock.after(LOOK_EVERY, () => this.#findSelfWaits(), true)
+  }
+
+  endCall(call: Entry<Call>): void {
+    this.calls.remove(call)
+    if (this.calls.size > 0) return
+    this.#stopWatching?.()
+    this.#stopWatching = undefined
+  }
+
   /** Called when no lease is held, or a body ends. */
   checkIdle(): void {
     if (this.#leases.size === 0 && this.#bodies === 0) this.#onIdle?.()
@@ -66,10 +90,18 @@ export class Closing {
     return this.#closed
   }
 
+  #findSelfWaits(): void {
+    this.#stopWatching = undefined
+    this.watchCalls()
+    const now = this.#clock.now()
+    const leases = new Map(this.#leases.values().map(lease => [lease.name, lease]))
+    for (const { acquisition } of this.calls.values()) acquisition?.findSelfWait(now, leases)
+  }
+
   async #end(grace: number): Promise<void> {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
     this.#controller.abort(closed)
-    for (const { cancel } of this.waits.values()) cancel.cancel(closed)
+    for (const { cancel } of this.calls.values()) cancel.cancel(closed)
     for (const lease of this.#leases.values()) lease.abort(closed)
     const arm = (wake: () => void): void => {
       this.#onIdle = wake
@@ -77,8 +109,8 @@ export class Closing {
     if (this.#leases.size > 0 || this.#bodies > 0) await pause(this.#clock, grace, { arm })
     for (const lease of this.#leases.values()) lease.stopRenewing()
     const withdrawn = async (): Promise<void> => {
-      // First the waits: each leaves its withdrawal in the background.
-      await Promise.allSettled(this.waits.values().map(({ acquiring }) => acquiring))
+      // First the calls: each leaves its withdrawal in the background.
+      await Promise.allSettled(this.calls.values().map(({ acquiring }) => acquiring))
       await Promise.all(this.#withdrawals.values())
     }
     await request(this.#clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})

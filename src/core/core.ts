@@ -51,6 +51,8 @@ export interface LeaseCore extends CoreEnvironment {
 /** What the leases and waits of one `Locks` share. */
 export interface Core extends LeaseCore {
   readonly store: Store
+  /** Called by an acquire whenever it begins to wait. */
+  readonly onWait: () => void
 }
 
 /** How a lease is held. */

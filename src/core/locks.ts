@@ -35,7 +35,6 @@ import {
 } from './options.ts'
 import { randomId } from './random-id.ts'
 import type { OpenRenewer, Renewer } from './renewer.ts'
-import { SelfWaits } from './self-waits.ts'
 import { Signals } from './signals.ts'
 import { withdraw } from './withdraw.ts'
 import { checkWork, Works } from './work.ts'
@@ -58,7 +57,6 @@ export class CoreLocks implements Leasing {
   protected readonly signals: Signals = new Signals()
   protected readonly works: Works
   readonly #statistics: RenewalStatistics
-  readonly #selfWaits: SelfWaits
 
   /** `openRenewer` starts the thread of `heartbeat: 'thread'`. Without it that option is refused. */
   constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
@@ -70,7 +68,6 @@ export class CoreLocks implements Leasing {
     this.store = store
     this.closing = new Closing(clock, this.#leases)
     this.works = new Works(this.closing, this.signals)
-    this.#selfWaits = new SelfWaits(clock, this.#leases)
     this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }
     this.#owner = defaults.owner ?? `${hostname()}:${process.pid}:${randomId().slice(0, 6)}`
@@ -87,6 +84,7 @@ export class CoreLocks implements Leasing {
         this.closing.checkIdle()
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
+      onWait: () => this.closing.watchCalls(),
     }
   }
 
@@ -195,14 +193,14 @@ export class CoreLocks implements Leasing {
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
     const cancel = new Cancel()
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
-    const acquisition = new Acquisition(this.core, claim, limit, cancel, this.#selfWaits)
+    const acquisition = new Acquisition(this.core, claim, limit, cancel)
     let renewer: Renewer | undefined
     const acquireWithThread = async (): Promise<Acquired | undefined> => {
       renewer = await request(this.core.clock, LONGEST_DELAY, () => this.startRenewer(), { cancel })
       return acquisition.run()
     }
     const acquiring = heartbeat === 'thread' ? acquireWithThread() : acquisition.run()
-    const wait = this.closing.waits.add({ cancel, acquiring })
+    const call = this.closing.calls.add({ cancel, acquiring, acquisition })
     let held: HeldLease | Acquisition = acquisition
     try {
       const acquired = await acquiring
@@ -226,7 +224,7 @@ export class CoreLocks implements Leasing {
       throw error
     } finally {
       stop()
-      this.closing.waits.remove(wait)
+      this.closing.endCall(call)
     }
     return resultOf(held)
   }

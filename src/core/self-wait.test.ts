@@ -24,8 +24,8 @@ test('F4: a call that waits inside the work that holds its name is reported afte
   expect(reported).toEqual([{ name: 'f4', owner: 'me', lease, waited: 10_000 }])
   const since = new Date(clock.wall() - 11_000).toISOString()
   const message =
-    `acquire has waited 10000 ms for "f4", which is held by these locks (me) since ${since}; leases are not re-entrant: ` +
-    'pass the lease to the code that needs it; --trace-warnings shows the call that waits'
+    `acquire has waited 10000 ms for "f4", held by these locks (me) since ${since}; leases are not re-entrant: ` +
+    'pass the lease to the code that needs it; --trace-warnings shows the call'
   expect(warnings.mock.calls).toEqual([[message, { type: 'HoldfastWarning', code: 'HOLDFAST_SELF_WAIT' }]])
   await clock.advance(60_000)
   expect(reported).toHaveLength(1)
@@ -51,7 +51,7 @@ test('F4: calls that share a name in turn are not reported, nor is a wait behind
   expect(warnings).not.toHaveBeenCalled()
 })
 
-test('F4: a call that waited before these locks held the name is reported within two ttls, and leaves no timer', async () => {
+test('F4: a call that waited before these locks held the name is reported, and leaves no timer', async () => {
   const { locks, other, clock } = stage()
   const elsewhere = await other.acquire('late')
   const first = locks.acquire('late')
@@ -62,7 +62,7 @@ test('F4: a call that waited before these locks held the name is reported within
   const lease = await first
   await clock.advance(8_000)
   expect(reported).toEqual([])
-  await clock.advance(12_000)
+  await clock.advance(4_000)
   expect(reported).toMatchObject([{ name: 'late', lease: { token: lease.token } }])
   await lease.release()
   await clock.advance(1_000)

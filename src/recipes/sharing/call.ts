@@ -36,7 +36,7 @@ export class Call {
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ id, name, owner, ttl, kind })
     const stop = this.#host.onAbort(this.#terms.signal, reason => this.#cancel.cancel(reason))
     const acquiring = this.#acquire()
-    const entry = closing.waits.add({ cancel: this.#cancel, acquiring })
+    const entry = closing.calls.add({ cancel: this.#cancel, acquiring })
     try {
       const permit = await acquiring
       const waited = core.clock.now() - this.#started
@@ -54,7 +54,7 @@ export class Call {
       throw error
     } finally {
       stop()
-      closing.waits.remove(entry)
+      closing.endCall(entry)
     }
   }
 

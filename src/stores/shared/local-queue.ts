@@ -170,15 +170,21 @@ export class LocalQueue {
 
   async #ask(waiters: readonly Waiter[]): Promise<void> {
     if (waiters.length === 0) return
-    const asked = performance.now()
     this.#isAsking = true
-    if (waiters.length === this.#waiters.size) this.#keepAt = asked + this.#lifetime / 3
+    if (waiters.length === this.#waiters.size) this.#keepAt = performance.now() + this.#lifetime / 3
     try {
       let first: Kept | undefined
       // One after the other, so that each blocks the server for a short time only.
-      for (const { lifetime, ids } of parts(waiters)) {
-        const kept = await this.#keep(lifetime, ids)
-        for (const id of kept.lost) this.#moveBack(id)
+      const ids = waiters.map(({ id }) => id)
+      for (let start = 0; start < ids.length; start += MOST) {
+        const kept = await this.#keep(this.#lifetime, ids.slice(start, start + MOST))
+        for (const id of kept.lost) {
+          const waiter = this.#waiters.get(id)
+          if (!waiter) continue
+          this.#waiters.delete(id) // it gets a new position when it asks
+          this.#waiters.set(id, waiter)
+          waiter.wake()
+        }
         if (!first || kept.rank < first.rank) first = kept
       }
       if (!first) return
@@ -205,29 +211,9 @@ export class LocalQueue {
     }
   }
 
-  /** It gets a new position when it asks. */
-  #moveBack(id: string): void {
-    const waiter = this.#waiters.get(id)
-    if (!waiter) return
-    this.#waiters.delete(id)
-    this.#waiters.set(id, waiter)
-    waiter.wake()
-  }
-
   #putFirst(id: string | undefined): void {
     const waiter = id === undefined ? undefined : this.#waiters.get(id)
     const [first] = this.#waiters.values()
     if (waiter && first !== waiter) this.#waiters = new Map([[waiter.id, waiter], ...this.#waiters])
   }
-}
-
-/** Waiters of equal lifetime, as many as fit into one request. */
-function* parts(waiters: readonly Waiter[]): Iterable<{ lifetime: number; ids: string[] }> {
-  const byLifetime = new Map<number, string[]>()
-  for (const { lifetime, id } of waiters) {
-    const ids = byLifetime.get(lifetime)
-    if (ids?.push(id) === MOST) yield { lifetime, ids }
-    if (!ids || ids.length === MOST) byLifetime.set(lifetime, ids ? [] : [id])
-  }
-  for (const [lifetime, ids] of byLifetime) if (ids.length > 0) yield { lifetime, ids }
 }

@@ -243,24 +243,24 @@ export class Acquisition {
     return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }
 
-  /** Finds out whether it has waited for one ttl or more, and a lease of these locks was held for so long. */
-  findSelfWait(now: number, leases: ReadonlyMap<string, ListedLease>): void {
+  /** Checks whether it has waited for at least one ttl, and these locks have held the name for at least one ttl. */
+  check(now: number, leases: ReadonlyMap<string, ListedLease>): void {
     const { name, ttl } = this.#claim
     const lease = leases.get(name)
-    if (!lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
-    this.#waitsFor ??= lease
-    this.#endPause?.() // the warning is to have the stack of the call that waits
+    if (this.#isReported || !lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
+    this.#waitsFor = lease
+    this.#endPause?.() // resumes the call, so that the warning has its stack
   }
 
-  /** Inside the work of that lease it would wait for ever. */
+  /** Reports a self-wait once. A call inside the work of that lease waits for ever. */
   #reportSelfWait(): void {
     const lease = this.#waitsFor
-    if (!lease || this.#isReported) return
+    this.#waitsFor = undefined
+    if (!lease?.remaining) return // 0: it has ended meanwhile
     this.#isReported = true
     const { name, owner } = this.#claim
     const waited = this.#core.clock.now() - this.#started
-    if (this.#core.events.self_wait.hasSubscribers)
-      this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
+    this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
     const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
     const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call'
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)

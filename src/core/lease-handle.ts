@@ -67,8 +67,16 @@ export class LeaseHandle implements Lease {
   }
 }
 
-// `remaining` is an accessor, which a printed lease would lack otherwise.
-Object.defineProperty(LeaseHandle.prototype, inspect.custom, { value: LeaseHandle.prototype.toJSON })
+/** Makes Node print `toJSON()`. Otherwise `remaining`, which is an accessor, would be missing. */
+export function printAsJson(prototype: { toJSON(): unknown }): void {
+  Object.defineProperty(prototype, inspect.custom, {
+    value(this: typeof prototype) {
+      return this.toJSON()
+    },
+  })
+}
+
+printAsJson(LeaseHandle.prototype)
 
 const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   const lease = held.deref()

@@ -1,5 +1,5 @@
-import { inspect } from 'node:util'
 import type { Lease, LeaseEnd } from '../../contract/lease.ts'
+import { printAsJson } from '../../core/lease-handle.ts'
 
 /**
  * Leases on several names that this process holds together. They are renewed until `release()`. When one is lost, all are
@@ -86,5 +86,4 @@ export class LeaseSetHandle implements LeaseSet {
   }
 }
 
-// `remaining` is an accessor, which a printed set would lack otherwise.
-Object.defineProperty(LeaseSetHandle.prototype, inspect.custom, { value: LeaseSetHandle.prototype.toJSON })
+printAsJson(LeaseSetHandle.prototype)

@@ -1,4 +1,3 @@
-import { inspect } from 'node:util'
 import type { Lease } from '../../contract/lease.ts'
 import { type Held, LeaseHandle } from '../../core/lease-handle.ts'
 
@@ -36,5 +35,3 @@ export class PermitHandle extends LeaseHandle implements Permit {
     return { ...super.toJSON(), slot: this.slot, slots }
   }
 }
-
-Object.defineProperty(PermitHandle.prototype, inspect.custom, { value: PermitHandle.prototype.toJSON })

@@ -39,7 +39,7 @@ export class Name {
   readonly now: number
   lease: Lease
   isChanged: boolean = false
-  /** Does nobody know whether the lease was written? */
+  /** Is it unknown whether the lease was written? */
   isUnclear: boolean = false
   /** After this moment the lease must not be written. */
   until: number = Number.POSITIVE_INFINITY

@@ -108,20 +108,23 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   }
   const missing = changed.filter(({ lease }) => lease.stamp === 0)
   const present = changed.filter(({ lease }) => lease.stamp !== 0)
-  let count = 0
-  if (missing.length > 0)
-    count += await connection.change(`insert ignore into ${table} (${COLUMNS.join(', ')})
+  const undone: Name[] = []
+  if (missing.length > 0) {
+    const count = await connection.change(`insert ignore into ${table} (${COLUMNS.join(', ')})
       select ${COLUMNS.slice(0, -1).join(', ')}, ${stamp} from ${valuesOf(missing)} where ${TIME} < v.until`)
-  if (present.length > 0)
+    undone.push(...(await unwritten(connection, table, missing, stamp, count)))
+  }
+  if (present.length > 0) {
     // The first table locks the rows that nobody else has locked. Its limit keeps it a table of its own.
-    count += await connection.change(`update (select name from ${table}
+    const count = await connection.change(`update (select name from ${table}
         where name in (${present.map(({ name }) => hex(name)).join(', ')}) limit ${present.length} for update skip locked) k
       straight_join ${valuesOf(present)} on v.name = k.name straight_join ${table} l on l.name = k.name
       set ${COLUMNS.slice(1, -1).map(column => `l.${column} = v.${column}`)}, l.stamp = ${stamp}
       where l.stamp = v.stamp and ${TIME} < v.until`)
+    undone.push(...(await unwritten(connection, table, present, stamp, count)))
+  }
   const done = new Set(all)
-  if (count < changed.length)
-    for (const name of await unwritten(connection, table, changed, stamp, count)) done.delete(name)
+  for (const name of undone) done.delete(name)
   const ended = changed.flatMap(name => {
     const places = done.has(name) ? name.ended : []
     return places.map(({ id, lapses }) => [hex(name.name), hex(id), micros(lapses)])
@@ -134,22 +137,25 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   return done
 }
 
-/** Those that were not written, where the server wrote `count` with the `stamp`. Some may be unclear. */
+/** The names that were not written, given that the server wrote `count`. Sets `isUnclear` where that does not tell. */
 async function unwritten(
   connection: MysqlConnection,
   table: string,
-  changed: readonly Name[],
+  names: readonly Name[],
   stamp: number,
   count: number,
-): Promise<Name[]> {
-  const keys = changed.map(({ name }) => hex(name)).join(', ')
-  const rows = await connection.rows(`select name, stamp from ${table} where name in (${keys})`)
-  const stamps = new Map(rows.map(([name, found]) => [String(name), Number(found)]))
+): Promise<readonly Name[]> {
+  if (count === names.length) return []
+  const keys = names.map(({ name }) => hex(name)).join(', ')
+  const rows = await connection
+    .rows(`select name, stamp from ${table} where name in (${keys})`)
+    .catch(error => (isLocked(error) ? undefined : Promise.reject(error)))
+  const stamps = new Map(rows?.map(([name, found]) => [String(name), Number(found)]))
   const found = ({ name }: Name): number => stamps.get(name) ?? 0
-  const asRead = changed.filter(name => found(name) === name.lease.stamp)
-  // Somebody has written these since they were read: before this write, which then failed, or after it.
-  const others = changed.filter(name => found(name) !== name.lease.stamp && found(name) !== stamp)
-  const failed = changed.length - count - asRead.length
+  const asRead = rows ? names.filter(name => found(name) === name.lease.stamp) : []
+  // Another client wrote these after the read. If it came first, our write failed.
+  const others = names.filter(name => !asRead.includes(name) && found(name) !== stamp)
+  const failed = names.length - count - asRead.length
   if (failed === 0) return asRead
   if (failed < others.length) for (const name of others) name.isUnclear = true
   return [...asRead, ...others]

@@ -18,9 +18,14 @@ interface Request extends Batched {
   readonly patientUntil: number
   /** Was it asked before, and nothing written? */
   isAgain: boolean
-  readonly decide: (name: Name) => unknown
+  /** Was it asked before, and perhaps carried out? */
+  mayBeDone: boolean
+  readonly decide: Decide<unknown>
   readonly resolve: (answer: unknown) => void
 }
+
+/** Decides a request. `mayBeDone`: an earlier decision of it was perhaps carried out. */
+type Decide<Answer> = (name: Name, mayBeDone: boolean) => Answer
 
 /** What settles each request; `undefined`: nothing of it was written. */
 type Reply = readonly ((() => void) | undefined)[]
@@ -72,7 +77,11 @@ export class MysqlStore implements Store {
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    return this.#put(key.name, undefined, signal, name => name.release(key))
+    return this.#put(key.name, undefined, signal, (name, mayBeDone) => {
+      const answer = name.release(key)
+      if (answer === 'gone' && mayBeDone) throw unclear(key.name)
+      return answer
+    })
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
@@ -92,9 +101,10 @@ export class MysqlStore implements Store {
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     let of: string | undefined
-    return this.#put(name, Number.POSITIVE_INFINITY, signal, found => {
+    return this.#put(name, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
       const broken = found.break(of)
-      of ??= broken?.id // asked again because nothing was written, it ends no later lease
+      if (!broken && mayBeDone) throw unclear(name)
+      of ??= broken?.id // a retry ends no later lease
       return broken?.token
     })
   }
@@ -104,19 +114,24 @@ export class MysqlStore implements Store {
   }
 
   /** `ttl`: the request is stale after a third of it, at most 5 s. `undefined`: it never is. */
-  #put<Answer>(
-    name: string,
-    ttl: number | undefined,
-    signal: AbortSignal,
-    decide: (name: Name) => Answer,
-  ): Promise<Answer> {
+  #put<Answer>(name: string, ttl: number | undefined, signal: AbortSignal, decide: Decide<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
       const now = performance.now()
       const patientUntil = now + Math.min(LOCK_PATIENCE, 0.8 * limit)
       const settle = resolve as Request['resolve']
       const until = now + limit
-      this.#requests.add({ name, until, patientUntil, isAgain: false, signal, decide, resolve: settle, reject })
+      this.#requests.add({
+        name,
+        until,
+        patientUntil,
+        isAgain: false,
+        mayBeDone: false,
+        signal,
+        decide,
+        resolve: settle,
+        reject,
+      })
     })
   }
 
@@ -142,14 +157,14 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
   const found = await read(connection, table, [...new Set(requests.map(({ name }) => name))].sort())
   const received = performance.now()
   const byName = new Map(found.map(name => [name.name, name]))
-  const replies = requests.map(({ name, until, decide, resolve, reject }) => {
+  const replies = requests.map(({ name, until, mayBeDone, decide, resolve, reject }) => {
     const state = byName.get(name) as Name
     if (until <= received) return undefined
     // The server read its clock before `received`, so its limit is not later than ours.
     state.limit = state.now + until - received
     state.until = Math.min(state.until, state.limit)
     try {
-      const answer = decide(state)
+      const answer = decide(state, mayBeDone)
       return () => resolve(answer)
     } catch (error) {
       return () => reject(error)
@@ -159,16 +174,17 @@ async function carryOut(connection: MysqlConnection, table: string, requests: re
   const isAgain = requests.some(request => request.isAgain)
   const done = await write(connection, table, writes, isAgain)
   const undone = new Map(writes.filter(name => !done.has(name)).map(name => [name.name, name]))
-  return requests.map(({ name, reject }, index) => {
-    if (undone.get(name)?.isUnclear) return () => reject(unclear(name))
-    return undone.has(name) ? undefined : replies[index]
+  return requests.map((request, index) => {
+    const name = undone.get(request.name)
+    if (name?.isUnclear) request.mayBeDone = true
+    return name ? undefined : replies[index]
   })
 }
 
-/** To ask again would answer as if nothing had been written: a release that was carried out would be `gone`. */
+/** Instead of an answer that would be wrong if an earlier try was carried out. */
 function unclear(name: string): LeaseError {
-  const message = `others have written ${JSON.stringify(name)} too, so nobody knows whether this request came before`
-  return new LeaseError('OUTCOME_UNKNOWN', message)
+  const what = `another client wrote ${JSON.stringify(name)} at the same time`
+  return new LeaseError('OUTCOME_UNKNOWN', `${what}, so the outcome of this request is unknown: retry`)
 }
 
 function settle(request: Request, reply: Reply, index: number): 'stale' | 'locked' | undefined {

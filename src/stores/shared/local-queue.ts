@@ -127,10 +127,9 @@ export class LocalQueue {
     this.#schedule()
   }
 
+  /** It is not used again. */
   close(): void {
     clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#timerAt = Number.POSITIVE_INFINITY
     this.#waiters.clear()
     this.#onEmpty()
   }
@@ -175,17 +174,13 @@ export class LocalQueue {
     try {
       let first: Kept | undefined
       // One after the other, so that each blocks the server for a short time only.
-      const ids = waiters.map(({ id }) => id)
-      for (let start = 0; start < ids.length; start += MOST) {
-        const kept = await this.#keep(this.#lifetime, ids.slice(start, start + MOST))
-        for (const id of kept.lost) {
-          const waiter = this.#waiters.get(id)
-          if (!waiter) continue
-          this.#waiters.delete(id) // it gets a new position when it asks
-          this.#waiters.set(id, waiter)
-          waiter.wake()
+      for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime)) {
+        const ids = equal.map(({ id }) => id)
+        while (ids.length > 0) {
+          const kept = await this.#keep(lifetime, ids.splice(0, MOST))
+          for (const id of kept.lost) this.#moveBack(id)
+          if (!first || kept.rank < first.rank) first = kept
         }
-        if (!first || kept.rank < first.rank) first = kept
       }
       if (!first) return
       this.#putFirst(first.first)
@@ -211,8 +206,17 @@ export class LocalQueue {
     }
   }
 
+  /** It gets a new position when it asks. */
+  #moveBack(id: string): void {
+    const waiter = this.#waiters.get(id)
+    if (!waiter) return
+    this.#waiters.delete(id)
+    this.#waiters.set(id, waiter)
+    waiter.wake()
+  }
+
   #putFirst(id: string | undefined): void {
-    const waiter = id === undefined ? undefined : this.#waiters.get(id)
+    const waiter = this.#waiters.get(id ?? '')
     const [first] = this.#waiters.values()
     if (waiter && first !== waiter) this.#waiters = new Map([[waiter.id, waiter], ...this.#waiters])
   }

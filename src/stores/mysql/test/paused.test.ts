@@ -21,8 +21,8 @@ afterAll(async () => {
 })
 
 /**
- * A store that pauses before its next write to a lease, or before the next of other statements in turn, as if its process
- * were stopped between the read and the write.
+ * A store that pauses before its next write to a lease, as if its process were stopped between the read and the write; or
+ * before each given statement, in order.
  */
 function pausing(...at: RegExp[]): { store: Store; paused: () => Promise<unknown>; resume: () => void } {
   const steps = at.length > 0 ? at : [/skip locked|insert ignore/]
@@ -40,7 +40,7 @@ function pausing(...at: RegExp[]): { store: Store; paused: () => Promise<unknown
   }
   return {
     store: mysql(createPool({ uri: server.url(), stream })),
-    paused: () => until('it has read, and is about to write', () => deliver),
+    paused: () => until('a statement is paused', () => deliver),
     resume() {
       const send = deliver
       deliver = undefined
@@ -147,20 +147,47 @@ test('a release that was written is confirmed although the name was taken before
   await store[Symbol.asyncDispose]()
 })
 
-test('a release is unknown if others took its name, and nobody can say whether before it or after', async () => {
+test('a release has an unknown outcome if the row count does not tell whether others took the name before it or after', async () => {
   const [before, after, never] = [claimOf('taken before'), claimOf('taken after'), claimOf('as it was')]
   for (const claim of [before, after, never]) await hold(other, claim)
+  await other.release(claimOf('free'), signal)
   const { store, paused, resume } = pausing(WRITE, CHECK)
   const releases = [before, after, never].map(claim => store.release(claim, signal))
   const outcomes = Promise.all(releases.map(release => release.catch(error => error.code)))
+  const asked = acquire(store, claimOf('free'))
   await paused()
   await other.break(before.name, 'test', signal)
+  await hold(other, claimOf('free', { owner: 'faster' }))
   resume()
   await paused()
   await hold(other, claimOf(after.name))
   resume()
   expect(await outcomes).toEqual(['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN', 'released'])
+  expect(await asked).toMatchObject({ held: false, holder: { owner: 'faster' } })
   await store[Symbol.asyncDispose]()
+})
+
+test('a break has an unknown outcome if the row count does not tell, and is right if it does', async () => {
+  for (const isKnown of [true, false]) {
+    const [one, two] = [claimOf('one'), claimOf('two')]
+    const tokens = [await hold(other, one), await hold(other, two)]
+    const { store, paused, resume } = pausing(WRITE, CHECK)
+    const breaks = [one, two].map(({ name }) => store.break(name, 'test', signal).catch(error => error.code))
+    await paused()
+    if (!isKnown) await other.release(one, signal)
+    const foreign = isKnown && (await transaction(server, "select * from holdfast_lease where name = 'one' for update"))
+    resume()
+    await paused()
+    const next = claimOf('two')
+    await hold(other, next)
+    if (foreign) await foreign[Symbol.asyncDispose]()
+    resume()
+    const [first, second] = await Promise.all(breaks)
+    if (isKnown) expect([first > (tokens[0] ?? 0n), second > (tokens[1] ?? 0n)]).toEqual([true, true])
+    else expect([first, second]).toEqual(['OUTCOME_UNKNOWN', 'OUTCOME_UNKNOWN'])
+    await other.release(next, signal)
+    await store[Symbol.asyncDispose]()
+  }
 })
 
 test('a lease that is renewed in the middle of a read is not taken for one from before the clock was set back', async () => {

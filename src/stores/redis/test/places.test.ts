@@ -55,6 +55,21 @@ async function wait(locks: Locks, notes: readonly string[], served: string[]): P
 const notesOf = (side: string, count: number): string[] =>
   Array.from({ length: count }, (_, place) => `${side} ${place}`)
 
+test('R8: each position is kept for the ttl of its waiter, also beside one with a shorter ttl', async () => {
+  const lease = await near.acquire('a', { ttl: 60_000 })
+  const all = [30_000, TTL].map(ttl => far.acquire('a', { ttl, note: `${ttl}` }).catch(() => {}))
+  const remaining = async (): Promise<number[]> =>
+    (await look(near.store, { name: 'a' })).slice(1).map(record => record.remaining)
+  await until('both wait', async () => (await remaining()).length === 2)
+  await new Promise(resolve => setTimeout(resolve, 2 * TTL)) // the shorter one would have lapsed
+  const [long = 0, short = 0] = await remaining()
+  expect(long).toBeGreaterThan(25_000)
+  expect(short).toBeGreaterThan(0)
+  await far.close()
+  await lease.release()
+  await Promise.all(all)
+})
+
 test('R8: one request keeps the positions of all waiters of a process, for longer than each lasts by itself', async () => {
   const lease = await far.acquire('a', { ttl: 60_000 })
   const served: string[] = []

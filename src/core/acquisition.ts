@@ -58,7 +58,7 @@ export class Acquisition {
   readonly #claim: Claim
   readonly #cancel: Cancel
   readonly #wait: number
-  #started = 0
+  #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
   /** Since when the store has not answered. Time in which this process stood still is not counted. */
@@ -235,10 +235,10 @@ export class Acquisition {
   /** Sleeps until something is to be done. `undefined`: it is time to ask. */
   #pause(): Promise<void> | undefined {
     const { clock } = this.#core
+    this.#reportSelfWait() // first: a listener may release the lease, which wakes this call
     this.#endPause = undefined
     const until = Math.min(this.#askAt, this.#giveUpAt)
     if (until <= clock.now()) return undefined
-    this.#reportSelfWait()
     this.#core.onWait()
     return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }

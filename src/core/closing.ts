@@ -57,13 +57,15 @@ export class Closing {
     this.checkIdle()
   }
 
-  /** One of the calls waits: starts the timer that finds self-waits, unless it runs. */
-  watchCalls(): void {
-    if (this.calls.size > 0) this.#stopWatching ??= this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
+  /** Called when a call begins to wait: starts the timer that finds self-waits if there can be one, unless it runs. */
+  watch(): void {
+    if (this.calls.size * this.#leases.size > 0)
+      this.#stopWatching ??= this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
   }
 
   endCall(call: Entry<Call>): void {
     this.calls.remove(call)
+    this.watch() // another call may wait for the lease of this one
     if (this.calls.size > 0) return
     this.#stopWatching?.()
     this.#stopWatching = undefined
@@ -92,7 +94,7 @@ export class Closing {
 
   #findSelfWaits(): void {
     this.#stopWatching = undefined
-    this.watchCalls()
+    this.watch()
     const now = this.#clock.now()
     const leases = new Map(this.#leases.values().map(lease => [lease.name, lease]))
     for (const { acquisition } of this.calls.values()) acquisition?.check(now, leases)

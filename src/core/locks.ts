@@ -84,7 +84,7 @@ export class CoreLocks implements Leasing {
         this.closing.checkIdle()
       },
       inBackground: withdrawal => this.closing.inBackground(withdrawal),
-      onWait: () => this.closing.watchCalls(),
+      onWait: () => this.closing.watch(),
     }
   }
 

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
+import type { Busy, Claim, Grant } from '../contract/store.ts'
 
 const warnings = vi.spyOn(process, 'emitWarning')
 let reported: LeaseEvents['self_wait'][]
@@ -70,6 +71,23 @@ test('F4: a call that waited before these locks held the name is reported, and l
   await held?.release()
   expect(held).toBeDefined()
   expect(clock.pending).toBe(0)
+})
+
+test('F4: a listener that releases the lease ends the wait', async () => {
+  const { locks, clock, store, server } = stage()
+  store.rule('acquire', async forward => {
+    const answer = (await forward()) as Grant | Busy
+    return answer.held ? answer : { ...answer, kept: true, listens: true } // the call asks only if it is woken
+  })
+  using _ = { [Symbol.dispose]: subscribe('self_wait', ({ lease }) => void lease.release()) }
+  await locks.acquire('cured')
+  const second = follow(locks.acquire('cured'))
+  const claim = store.claim as Claim
+  await clock.advance(6_000)
+  await server.acquire(claim, new AbortController().signal) // keeps its position
+  await clock.advance(6_000)
+  expect(reported).toHaveLength(1)
+  expect(second.value?.name).toBe('cured')
 })
 
 test('F4: the warning has the stack of the call that waits', async () => {

@@ -77,9 +77,11 @@ export class MysqlStore implements Store {
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    let first: 'released' | 'gone' | undefined
     return this.#put(key.name, undefined, signal, (name, mayBeDone) => {
       const answer = name.release(key)
-      if (answer === 'gone' && mayBeDone) throw unclear(key.name)
+      first ??= answer
+      if (first !== answer && mayBeDone) throw unclear(key.name)
       return answer
     })
   }
@@ -100,11 +102,12 @@ export class MysqlStore implements Store {
   }
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    let of: string | undefined
+    let of: string | null | undefined
     return this.#put(name, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
+      if (of === null) return undefined
       const broken = found.break(of)
-      if (!broken && mayBeDone) throw unclear(name)
-      of ??= broken?.id // a retry ends no later lease
+      if (of && !broken && mayBeDone) throw unclear(name)
+      of ??= broken?.id ?? null // a retry ends no later lease
       return broken?.token
     })
   }
@@ -194,6 +197,7 @@ function settle(request: Request, reply: Reply, index: number): 'stale' | 'locke
   request.isAgain = true
   if (!done && now < request.patientUntil) return 'locked'
   if (done) done()
+  else if (request.mayBeDone) request.reject(unclear(request.name))
   else {
     // Not that nothing was done: a place in the line may have been written.
     const message = `the row of ${JSON.stringify(request.name)} is locked by another transaction or a backup: retry`

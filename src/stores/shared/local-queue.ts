@@ -168,7 +168,6 @@ export class LocalQueue {
   }
 
   async #ask(waiters: readonly Waiter[]): Promise<void> {
-    if (waiters.length === 0) return
     this.#isAsking = true
     if (waiters.length === this.#waiters.size) this.#keepAt = performance.now() + this.#lifetime / 3
     try {

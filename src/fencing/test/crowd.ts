@@ -108,8 +108,12 @@ export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>
       await using logs = await open()
       const crowd = new Crowd()
       const [writers = []] = fc.sample(schedule, 1)
+      let asked = 0
       let failed = 0
+      const killed = Promise.withResolvers<void>()
       const done = crowd.run(writers, logs.pace, async (mark, pause) => {
+        asked += 1
+        if (asked > WRITERS / 2) await killed.promise // or all might be done before it is killed
         for (;;) {
           try {
             return await logs.append('restarted', mark, pause)
@@ -121,7 +125,9 @@ export function testCrowds(places: Readonly<Record<string, () => Promise<Logs>>>
         }
       })
       await until('a third was answered', () => crowd.written.length + crowd.refused > WRITERS / 3, { limit: 50_000 })
-      await logs.restart?.()
+      const restarted = logs.restart?.()
+      killed.resolve()
+      await restarted
       await done
       const kept = await logs.read('restarted')
       expect(failed).toBeGreaterThan(0)

@@ -102,7 +102,7 @@ export class MysqlStore implements Store {
   }
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    let of: string | null | undefined
+    let of: string | null | undefined // the holder at the first decision; null: nobody held
     return this.#put(name, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
       if (of === null) return undefined
       const broken = found.break(of)

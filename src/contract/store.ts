@@ -77,10 +77,11 @@
  *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
  *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
  *
- * R15. A release or a `break` may grant the name to the first waiter, if that claim has `handoff`, can be woken, and asked
- *      within the last `TURN` and third of its ttl. It is woken, and its next `acquire` answers that grant. In place of R6
- *      the lease then lasts `Grant.ttl` from when the last request with a busy answer was sent, and no handoff from before
- *      that is answered. In place of R8, a waiter that stops after the grant delays the next one as any holder does.
+ * R15. A release or a `break` may grant the name to the first waiter, if that claim has `handoff`, can be woken, and waits in
+ *      the same process or asked within the last `TURN` and third of its ttl. It is woken, and its next `acquire` answers
+ *      that grant. If the answer has `handoff`, then in place of R6 the lease lasts `Grant.ttl` from when the last request
+ *      with a busy answer was sent, and no handoff from before that is answered. In place of R8, a waiter that stops after
+ *      the grant delays the next one as any holder does.
  */
 
 /**

@@ -33,21 +33,24 @@ export class Acquisition {
     signal.throwIfAborted()
     let place = group.places.get(id)
     if (place?.node && place.token !== undefined) {
-      if (await group.check(place, ttl, signal)) return this.hold(group, place, asked)
+      const { handedAt = Number.NEGATIVE_INFINITY } = place
+      if (asked.at - handedAt < TURN || (await group.check(place, ttl, signal))) return this.hold(group, place, asked)
       group.forget(place)
       place = undefined
     }
     // If the name was free when last seen, create a node at once. Otherwise read first, which costs no write.
+    const isBehindOwn = mayWait && !place && group.isQueued(name)
     let queue: Queue | undefined
     if (place?.node?.kind === 'h') queue = await group.queues.lookAtNewest(connection, name)
-    else if (place || this.#gracePeriods.isBusy(name)) queue = await group.queues.look(connection, name)
+    else if (place || (this.#gracePeriods.isBusy(name) && !isBehindOwn))
+      queue = await group.queues.look(connection, name)
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       signal.throwIfAborted()
       let mine = queue?.of(id)[0]
       if (!queue || !mine) {
         if (queue?.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
         if (queue && !mayWait && this.#isBusy(claim, queue)) return this.#busy(group, connection, claim, queue)
-        const kind = queue && queue.nodes.length > 0 ? 'w' : 'h'
+        const kind = (queue ? queue.nodes.length > 0 : isBehindOwn) ? 'w' : 'h'
         this.#gracePeriods.hold(name) // other claims read first meanwhile
         ;({ place, queue } = await group.put(connection, claim, kind))
         mine = queue.of(id)[0]
@@ -107,7 +110,7 @@ export class Acquisition {
       const place = group.places.get(claim.id)
       const isOwn = place?.node?.name === mine.name
       held = isOwn ? undefined : await heldBy(group, connection, this.#settings.paths, claim.name, mine)
-      const token = isOwn ? (mine.token ?? place.czxid) : held?.token
+      const token = isOwn ? (place.token ?? mine.token ?? place.czxid) : held?.token
       if (token === undefined) return null
       // If others held after the node was created, the claim needs a token above theirs.
       if (token < queue.mark) held = undefined
@@ -133,6 +136,7 @@ export class Acquisition {
   hold(group: Group, place: Place, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
     place.until = at + ttl
+    place.handedAt = undefined
     this.#groups.keepOnlyIn(group, place.id)
     this.#gracePeriods.hold(place.name)
     return { held: true, token: place.token ?? place.czxid, ttl }
@@ -145,9 +149,11 @@ export class Acquisition {
     const before = ahead.at(-1)
     const first = ahead[0]
     if (!before || !first) return undefined
-    const arming = [group.arm(connection, name, before, id, 0)]
+    const place = group.places.get(id)
+    if (place) place.behind = before
+    const arming = [group.arm(connection, name, before.name, id, 0)]
     // The second waiter asks at the end of the grace period, in case the first does not take the name.
-    if (ahead.length === 2) arming.push(group.arm(connection, name, first, id, TURN))
+    if (ahead.length === 2) arming.push(group.arm(connection, name, first.name, id, TURN))
     const [busy, ...armed] = await Promise.all([this.#busy(group, connection, claim, queue, ahead), ...arming])
     return armed[0] ? { ...busy, listens: true } : undefined
   }
@@ -161,7 +167,9 @@ export class Acquisition {
   ): Promise<Busy> {
     const { name } = claim
     this.#gracePeriods.see(name, queue)
-    const [holder] = queue.holder ? await recordsOf(group, connection, this.#settings.paths, name, [queue.holder]) : []
+    const own = queue.holder && group.recordOf(queue.holder)
+    const [holder] =
+      own || !queue.holder ? [own] : await recordsOf(group, connection, this.#settings.paths, name, [queue.holder])
     const waiting = ahead.length - (queue.holder ? 1 : 0)
     const retryAfter = this.#gracePeriods.retryAfter(claim, ahead.length, holder?.remaining)
     return {

@@ -1,11 +1,11 @@
 import { invalid } from '../../contract/check.ts'
-import type { Claim, ClaimKey } from '../../contract/store.ts'
+import type { Claim, ClaimKey, LeaseRecord } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
-import { type Node, newNode, nodeInPlace, parseNode, type Queue, tombstone } from './nodes.ts'
+import { holderAfter, type Node, newNode, nodeInPlace, parseNode, type Queue, tombstone } from './nodes.ts'
 import { Parents } from './parents.ts'
 import type { Asked, Held, Place, Settings } from './place.ts'
 import {
@@ -44,8 +44,10 @@ const WITHDRAWN = Number.NEGATIVE_INFINITY
 export class Group implements Listener {
   readonly session: Session
   readonly places: Map<string, Place> = new Map()
+  readonly watches: Watches
   readonly #settings: Settings
-  readonly #watches: Watches
+  /** How many claims of each name have a node, without those that are being withdrawn. */
+  readonly #staying = new Map<string, number>()
   readonly #tombstones = new Tombstones()
   readonly #parents: Parents
   readonly queues: Queues
@@ -55,7 +57,7 @@ export class Group implements Listener {
 
   constructor(settings: Settings, timeout: number, { wake, lose }: GroupListener) {
     this.#settings = settings
-    this.#watches = new Watches(wake)
+    this.watches = new Watches(wake)
     this.#lose = lose
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
@@ -64,8 +66,10 @@ export class Group implements Listener {
   }
 
   /** The claim asks. If it has a node here, the node is kept for another lifetime of a position. */
-  want({ id, ttl }: Claim): Place | undefined {
+  want(claim: Claim): Place | undefined {
+    const { id, ttl } = claim
     const place = this.places.get(id)
+    if (place) place.claim = claim
     if (place && place.until !== WITHDRAWN) place.until = Math.max(place.until, this.#now() + placeLifetime(ttl))
     return place
   }
@@ -130,7 +134,9 @@ export class Group implements Listener {
     steps.push(createStep(path, dataOf({ ...claim, note: held?.note ?? claim.note }), acl, 'ephemeral'))
     const isHandedOn = kind === 'h' && token === undefined
     if (isHandedOn) steps.push(setDataStep(paths.name(name), ''))
-    const done = await this.send(connection, multi(steps))
+    const sending = this.send(connection, multi(steps))
+    if (kind === 'h') this.#follow(connection, paths.node(name, from.name), node)
+    const done = await sending
     const failed = done.find(({ error }) => error !== 0)
     if (failed) {
       place.node ??= before // another request for the claim may have set it meanwhile
@@ -185,36 +191,62 @@ export class Group implements Listener {
 
   /** The claim is abandoned: its node is deleted as soon as the server can be reached. */
   abandon(place: Place): void {
+    this.leave(place)
     place.until = WITHDRAWN
     place.token = undefined
+  }
+
+  /** Is a claim of this session in the queue of the name, or does one hold it? */
+  isQueued(name: string): boolean {
+    return this.#staying.has(name)
+  }
+
+  /** What a read would answer about a node by which a claim of this session holds. */
+  recordOf({ id, name }: Node): LeaseRecord | undefined {
+    const place = this.places.get(id)
+    if (!place || place.token === undefined || place.node?.name !== name) return undefined
+    const { owner, note, ttl } = place.claim
+    return { name: place.name, state: 'held', owner, token: place.token, note, remaining: ttl }
+  }
+
+  /** The claim is being withdrawn. */
+  leave(place: Place): void {
+    if (place.isLeaving) return
+    place.isLeaving = true
+    const others = (this.#staying.get(place.name) ?? 1) - 1
+    if (others > 0) this.#staying.set(place.name, others)
+    else this.#staying.delete(place.name)
   }
 
   forget(place: Place): void {
     if (this.places.get(place.id) !== place) return
     this.places.delete(place.id)
-    this.#watches.forget(place.id)
+    this.leave(place)
+    this.watches.forget(place.id)
   }
 
   /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */
-  async arm(connection: Connection, name: string, node: Node, id: string, delay: number): Promise<boolean> {
-    const path = this.#settings.paths.node(name, node.name)
-    this.#watches.add(path, id, delay)
+  async arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
+    const path = this.#settings.paths.node(name, node)
+    this.watches.add(path, id, delay)
     try {
       await this.send(connection, getChildren(path, true))
       return true
     } catch (error) {
-      this.#watches.tell(path)
+      this.watches.tell(path)
       if (isRefused(error, code.noNode)) return false
       throw error
     }
   }
 
-  onEvent(path: string): void {
-    this.#watches.tell(path)
+  onEvent(path: string, connection: Connection): void {
+    const before = this.directlyBehind(path)?.behind
+    if (before?.kind === 'w') this.#follow(connection, path, holderAfter(before))
+    this.watches.tell(path)
   }
 
   onDisconnect(): void {
-    this.#watches.tellAll()
+    this.watches.tellAll()
     this.#parents.clear()
   }
 
@@ -238,6 +270,21 @@ export class Group implements Listener {
     await this.session.close(!holds)
   }
 
+  /** The waiter of this session that is directly behind a node. */
+  directlyBehind(path: string): Place | undefined {
+    const id = this.watches.directlyBehind(path)
+    return id === undefined ? undefined : this.places.get(id)
+  }
+
+  /** The waiter of this session behind a node watches the one that replaces it, and need not ask. */
+  #follow(connection: Connection, path: string, successor: string): void {
+    const place = this.directlyBehind(path)
+    if (!place) return
+    this.watches.remove(path, place.id)
+    place.behind = parseNode(successor)
+    this.arm(connection, place.name, successor, place.id, 0).catch(() => {}) // then it is woken
+  }
+
   #now(): number {
     return this.#settings.clock.now()
   }
@@ -259,9 +306,15 @@ export class Group implements Listener {
 
   #place(claim: Claim): Place {
     const { name, id, ttl } = claim
-    const place = this.places.get(id) ?? { name, id, node: undefined, czxid: 0n, token: undefined, until: 0 }
+    let place = this.places.get(id)
+    if (!place) {
+      const nothing = { node: undefined, token: undefined, behind: undefined, watch: undefined, handedAt: undefined }
+      place = { name, id, claim, czxid: 0n, until: 0, isLeaving: false, ...nothing }
+      this.places.set(id, place)
+      this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
+    }
+    place.claim = claim
     place.until = this.#now() + placeLifetime(ttl)
-    this.places.set(id, place)
     return place
   }
 

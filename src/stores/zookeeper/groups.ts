@@ -47,7 +47,10 @@ export class Groups {
 
   /** Forgets the positions of a claim in all other groups. */
   keepOnlyIn(group: Group, id: string): void {
-    for (const other of this.#groups.values()) if (other !== group) other.places.delete(id)
+    for (const other of this.#groups.values()) {
+      const place = other === group ? undefined : other.places.get(id)
+      if (place) other.forget(place)
+    }
   }
 
   /** Forgets groups whose sessions are over. */

@@ -19,10 +19,19 @@ export function newNode(kind: 'h' | 'w', id: string): string {
   return `${kind}${id}-`
 }
 
-/** The name of a node that replaces another in its position. It is unique, so it is never mistaken for the old node. */
-export function nodeInPlace(kind: 'h' | 'w', { id, place }: Node, token: bigint | undefined): string {
+/**
+ * The name of a node that replaces another in its position. It is unique, so it is never mistaken for the old node. That of a
+ * waiter that begins to hold can be watched in advance.
+ */
+export function nodeInPlace(kind: 'h' | 'w', from: Node, token: bigint | undefined): string {
+  if (kind === 'h' && from.kind === 'w' && token === undefined) return holderAfter(from)
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
-  return `${kind}${id}-${randomBytes(4).toString('hex')}${carried}-${digits(place)}`
+  return `${kind}${from.id}-${randomBytes(4).toString('hex')}${carried}-${digits(from.place)}`
+}
+
+/** The name of the node by which a waiter holds. */
+export function holderAfter(waiter: Node): string {
+  return `h${waiter.name.slice(1)}`
 }
 
 /** In 10 characters, as the server writes it. */

@@ -10,14 +10,24 @@ import type { Ensemble } from './session.ts'
 export interface Place {
   readonly name: string
   readonly id: string
+  /** As it asked last. */
+  claim: Claim
   /** `undefined` while the outcome of a request is unknown. */
   node: Node | undefined
   /** The transaction that created the node. */
   czxid: bigint
   /** Only for a claim that holds. */
   token: bigint | undefined
+  /** The node directly before it, whose end wakes it. */
+  behind: Node | undefined
+  /** Not aborted while it waits to be woken. */
+  watch: AbortSignal | undefined
+  /** By the clock: before the request that handed the name to it was sent. `undefined`: it was not, or it knows. */
+  handedAt: number | undefined
   /** By the clock. After that the claim is abandoned. */
   until: number
+  /** Is it being withdrawn? */
+  isLeaving: boolean
 }
 
 /** A claim that holds, through any session: its node, and what that contains. */

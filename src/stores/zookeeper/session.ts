@@ -14,7 +14,7 @@ export interface Listener {
   /** Connected, for the first time or again. Repairs what may be half done. Nothing else is sent until it resolves. */
   recover(connection: Connection): Promise<void>
   /** A watched node changed or was deleted. */
-  onEvent(path: string): void
+  onEvent(path: string, connection: Connection): void
   /** Requests in flight have failed, and watches are lost. */
   onDisconnect(): void
 }
@@ -167,7 +167,7 @@ export class Session {
     this.#heardAt = sent
     this.#answered = [sent]
     this.#connection = connection
-    connection.onEvent = path => this.#listener.onEvent(path)
+    connection.onEvent = path => this.#listener.onEvent(path, connection)
     connection.onEnd = () => {
       this.#lastZxid = connection.lastZxid
       this.#listener.onDisconnect()

@@ -8,6 +8,7 @@ import { Expired, failure } from './failure.ts'
 import { GracePeriods } from './grace-periods.ts'
 import { Groups } from './groups.ts'
 import { guaranteesOf } from './guarantees.ts'
+import { handOver } from './handoff.ts'
 import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
 import type { Asked, Settings } from './place.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
@@ -50,7 +51,12 @@ export class ZooKeeperStore implements Store {
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    return this.#guard(signal, () => annotate(this.#groups.unclaimed, this.#settings.paths, claim, signal))
+    return this.#guard(signal, async () => {
+      const isHeld = await annotate(this.#groups.unclaimed, this.#settings.paths, claim, signal)
+      const place = this.#groups.of(claim.id)?.places.get(claim.id)
+      if (isHeld && place) place.claim = claim
+      return isHeld
+    })
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
@@ -63,7 +69,11 @@ export class ZooKeeperStore implements Store {
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
-    return this.#guard(signal, async () => void this.#waiters.add(id, wake, signal))
+    return this.#guard(signal, async () => {
+      const place = this.#groups.of(id)?.places.get(id)
+      if (place) place.watch = signal
+      this.#waiters.add(id, wake, signal)
+    })
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
@@ -126,7 +136,14 @@ export class ZooKeeperStore implements Store {
       return unclaimed.withdraw(await unclaimed.connection(0), key)
     }
     try {
+      group.leave(place)
       const connection = await group.connection(0)
+      const { paths, clock } = this.#settings
+      if (await handOver(group, paths, connection, place, clock.now())) {
+        this.#gracePeriods.hold(name)
+        group.forget(place)
+        return 'released'
+      }
       const { node } = place
       const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)

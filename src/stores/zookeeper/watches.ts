@@ -1,13 +1,13 @@
 /** Which waiters of one session to wake when a node changes or is deleted. */
 export class Watches {
-  readonly #wake: (id: string, delay: number) => void
+  readonly wake: (id: string, delay: number) => void
   /** The delay in milliseconds after which each asks, by path and id. */
   readonly #watches = new Map<string, Map<string, number>>()
   /** The watched paths of each waiter. */
   readonly #paths = new Map<string, Set<string>>()
 
   constructor(wake: (id: string, delay: number) => void) {
-    this.#wake = wake
+    this.wake = wake
   }
 
   add(path: string, id: string, delay: number): void {
@@ -16,25 +16,32 @@ export class Watches {
     this.#paths.set(id, (this.#paths.get(id) ?? new Set<string>()).add(path))
   }
 
+  /** The waiter that asks as soon as this node is gone, because it is directly behind. */
+  directlyBehind(path: string): string | undefined {
+    for (const [id, delay] of this.#watches.get(path) ?? []) if (delay === 0) return id
+    return undefined
+  }
+
+  /** The waiter is not woken by this node any more. */
+  remove(path: string, id: string): void {
+    const watching = this.#watches.get(path)
+    watching?.delete(id)
+    if (watching?.size === 0) this.#watches.delete(path)
+    const paths = this.#paths.get(id)
+    paths?.delete(path)
+    if (paths?.size === 0) this.#paths.delete(id)
+  }
+
   /** The claim no longer waits. A node may exist for days while waiters come and go. */
   forget(id: string): void {
-    for (const path of this.#paths.get(id) ?? []) {
-      const watching = this.#watches.get(path)
-      watching?.delete(id)
-      if (watching?.size === 0) this.#watches.delete(path)
-    }
-    this.#paths.delete(id)
+    for (const path of [...(this.#paths.get(id) ?? [])]) this.remove(path, id)
   }
 
   /** The server reports each watched node once. */
   tell(path: string): void {
-    const woken = this.#watches.get(path)
-    this.#watches.delete(path)
-    for (const [id, delay] of woken ?? []) {
-      const paths = this.#paths.get(id)
-      paths?.delete(path)
-      if (paths?.size === 0) this.#paths.delete(id)
-      this.#wake(id, delay)
+    for (const [id, delay] of [...(this.#watches.get(path) ?? [])]) {
+      this.remove(path, id)
+      this.wake(id, delay)
     }
   }
 

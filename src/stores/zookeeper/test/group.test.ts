@@ -72,7 +72,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
   const [gone, waits] = claims
   for (const claim of claims) {
     const { place, queue } = await group.put(connection, claim, 'w')
-    if (queue.holder) expect(await group.arm(connection, 'held', queue.holder, claim.id, 0)).toBe(true)
+    if (queue.holder) expect(await group.arm(connection, 'held', queue.holder.name, claim.id, 0)).toBe(true)
     if (claim === gone) group.forget(place)
   }
   await others.release(holder, signal)

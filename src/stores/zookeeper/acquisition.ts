@@ -32,14 +32,13 @@ export class Acquisition {
     const connection = await group.connection(ttl, ttl)
     signal.throwIfAborted()
     let place = group.places.get(id)
-    if (place?.node && place.token !== undefined) {
-      const { handedAt = Number.NEGATIVE_INFINITY } = place
-      if (asked.at - handedAt < TURN || (await group.check(place, ttl, signal))) return this.hold(group, place, asked)
+    if (place?.node?.kind === 'h' && place.token !== undefined) {
+      if (this.#wasJustHanded(place) || (await group.check(place, ttl, signal))) return this.hold(group, place, asked)
       group.forget(place)
       place = undefined
     }
     // If the name was free when last seen, create a node at once. Otherwise read first, which costs no write.
-    const isBehindOwn = mayWait && !place && group.isQueued(name)
+    const isBehindOwn = mayWait && !this.#groups.of(id) && group.isQueued(name)
     let queue: Queue | undefined
     if (place?.node?.kind === 'h') queue = await group.queues.lookAtNewest(connection, name)
     else if (place || (this.#gracePeriods.isBusy(name) && !isBehindOwn))
@@ -62,11 +61,14 @@ export class Acquisition {
         if (place) group.forget(place)
         return { held: false, retryAfter: LONGEST_REQUEST }
       }
+      // It was handed the name while the queue was read.
+      if (place?.node?.kind === 'h' && this.#wasJustHanded(place)) return this.hold(group, place, asked)
       if (place?.node && place.node.name !== mine.name) {
         // The claim has two nodes: the earlier one counts.
         if (queue.of(id).some(({ name }) => name === place?.node?.name))
           await group.delete(connection, name, [place.node])
-        group.forget(place)
+        place.node = undefined
+        place.token = undefined
         place = undefined
       }
       const held = await this.#tryToHold(group, connection, asked, queue, mine)
@@ -137,9 +139,15 @@ export class Acquisition {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
     place.until = at + ttl
     place.handedAt = undefined
+    place.behind = undefined
+    place.watch = undefined
     this.#groups.keepOnlyIn(group, place.id)
     this.#gracePeriods.hold(place.name)
     return { held: true, token: place.token ?? place.czxid, ttl }
+  }
+
+  #wasJustHanded({ handedAt }: Place): boolean {
+    return handedAt !== undefined && this.#settings.clock.now() - handedAt < TURN
   }
 
   /** Sets the watches that wake a waiter. `undefined` if the node ahead of it is gone already. */

@@ -33,6 +33,8 @@ export interface GroupListener {
   wake(id: string, delay: number): void
   /** A lease is over. Called before another claim can acquire the name. */
   lose(id: string): void
+  /** A name is held. */
+  hold(name: string): void
 }
 
 const WITHDRAWN = Number.NEGATIVE_INFINITY
@@ -46,19 +48,21 @@ export class Group implements Listener {
   readonly places: Map<string, Place> = new Map()
   readonly watches: Watches
   readonly #settings: Settings
-  /** How many claims of each name have a node, without those that are being withdrawn. */
+  /** How many claims of each name have a place, without those that are being withdrawn. */
   readonly #staying = new Map<string, number>()
   readonly #tombstones = new Tombstones()
   readonly #parents: Parents
   readonly queues: Queues
   readonly #checks = new Checks(this)
   readonly #lose: GroupListener['lose']
+  readonly #hold: GroupListener['hold']
   #sweepAt = 0
 
-  constructor(settings: Settings, timeout: number, { wake, lose }: GroupListener) {
+  constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
     this.watches = new Watches(wake)
     this.#lose = lose
+    this.#hold = hold
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
@@ -96,6 +100,9 @@ export class Group implements Listener {
     const { name, id } = claim
     const { paths, acl } = this.#settings
     const place = this.#place(claim)
+    // Nothing that was true of an earlier node is true of this one.
+    this.watches.forget(id)
+    place.node = undefined
     const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
     const [created, queue] = await this.#parents.make(connection, name, creation, () =>
       this.queues.look(connection, name),
@@ -107,6 +114,8 @@ export class Group implements Listener {
     const { path, stat } = created.value
     place.node = parseNode(path.slice(path.lastIndexOf('/') + 1))
     place.czxid = stat.czxid
+    place.token = undefined
+    place.handedAt = undefined
     return { place, queue }
   }
 
@@ -201,7 +210,7 @@ export class Group implements Listener {
     return this.#staying.has(name)
   }
 
-  /** What a read would answer about a node by which a claim of this session holds. */
+  /** The record of a claim of this session that holds by this node. A note that others wrote is missing. */
   recordOf({ id, name }: Node): LeaseRecord | undefined {
     const place = this.places.get(id)
     if (!place || place.token === undefined || place.node?.name !== name) return undefined
@@ -266,14 +275,17 @@ export class Group implements Listener {
   /** Ends the session if none of its claims holds. */
   async close(): Promise<void> {
     const now = this.#now()
-    const holds = [...this.places.values()].some(({ token, until }) => token !== undefined && until > now)
+    // A claim that was handed the name and does not know it holds nothing.
+    const holds = [...this.places.values()].some(
+      ({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now,
+    )
     await this.session.close(!holds)
   }
 
-  /** The waiter of this session that is directly behind a node. */
+  /** The waiter of this session that is directly behind a node, and watches it. */
   directlyBehind(path: string): Place | undefined {
-    const id = this.watches.directlyBehind(path)
-    return id === undefined ? undefined : this.places.get(id)
+    const place = this.places.get(this.watches.directlyBehind(path) ?? '')
+    return place?.behind && this.#settings.paths.node(place.name, place.behind.name) === path ? place : undefined
   }
 
   /** The waiter of this session behind a node watches the one that replaces it, and need not ask. */
@@ -282,7 +294,10 @@ export class Group implements Listener {
     if (!place) return
     this.watches.remove(path, place.id)
     place.behind = parseNode(successor)
-    this.arm(connection, place.name, successor, place.id, 0).catch(() => {}) // then it is woken
+    this.arm(connection, place.name, successor, place.id, 0).then(
+      isHeld => isHeld && this.#hold(place.name),
+      () => {}, // it is woken
+    )
   }
 
   #now(): number {

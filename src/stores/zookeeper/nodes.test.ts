@@ -35,10 +35,10 @@ describe('the name of a node', () => {
     [`w${a}-01234567--2147483648`, `h${a}-01234567--2147483648`],
   ])('of a waiter, %s, that begins to hold is known in advance, and no node has had it', (name, holder) => {
     const waiter = parseNode(name)
-    if (!waiter) throw new Error(`${name} is none of ours`)
+    if (!waiter) throw new Error(`${name} is not a node of a claim`)
     expect(nodeInPlace('h', waiter, undefined)).toBe(holder)
     const held = parseNode(holder)
-    if (!held) throw new Error(`${holder} is none of ours`)
+    if (!held) throw new Error(`${holder} is not a node of a claim`)
     expect(held).toEqual({ ...waiter, name: holder, kind: 'h' })
     for (const kind of ['h', 'w'] as const) expect([name, holder]).not.toContain(nodeInPlace(kind, held, undefined))
   })

@@ -36,6 +36,7 @@ export class ZooKeeperStore implements Store {
     this.#groups = new Groups(settings, shortestSession, {
       wake: (id, delay) => this.#waiters.notify(id, delay),
       lose: id => this.#losses.get(id)?.(),
+      hold: name => this.#gracePeriods.hold(name),
     })
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
   }
@@ -105,7 +106,7 @@ export class ZooKeeperStore implements Store {
     // Heartbeats a third of the ttl apart leave 2/3 of it before each. Less than half means that some were lost.
     const least = ttl / 2
     const known = group.want(claim)
-    if (known?.node && known.token !== undefined) {
+    if (known?.node?.kind === 'h' && known.token !== undefined) {
       if (await group.check(known, least, signal)) return this.#acquisition.hold(group, known, asked)
       group.forget(known)
     }
@@ -138,8 +139,7 @@ export class ZooKeeperStore implements Store {
     try {
       group.leave(place)
       const connection = await group.connection(0)
-      const { paths, clock } = this.#settings
-      if (await handOver(group, paths, connection, place, clock.now())) {
+      if (await handOver(group, this.#settings, connection, place)) {
         this.#gracePeriods.hold(name)
         group.forget(place)
         return 'released'

@@ -66,7 +66,11 @@ test('when a node is deleted, only current waiters are woken', async () => {
   const holder = claimOf('held')
   await hold(others, holder)
   const told: string[] = []
-  const group = new Group(settingsWith(systemClock()), 10_000, { wake: id => told.push(id), lose: () => {} })
+  const group = new Group(settingsWith(systemClock()), 10_000, {
+    wake: id => told.push(id),
+    lose: () => {},
+    hold: () => {},
+  })
   const connection = await group.connection(0)
   const claims = [claimOf('held'), claimOf('held')] as const
   const [gone, waits] = claims
@@ -78,5 +82,52 @@ test('when a node is deleted, only current waiters are woken', async () => {
   await others.release(holder, signal)
   await until('they are told', () => told.length > 0)
   expect(told).toEqual([waits.id])
+  await group.close()
+})
+
+test('a waiter behind one that begins to hold is not woken, and its process knows that the name is held', async () => {
+  await using others = storeOf(server)
+  const [holder, next] = [claimOf('followed'), claimOf('followed', { queue: true })]
+  await hold(others, holder)
+  await others.acquire(next, signal)
+  const [woken, held] = [[] as string[], [] as string[]]
+  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: (name: string) => held.push(name) }
+  const group = new Group(settingsWith(systemClock()), 10_000, listener)
+  const connection = await group.connection(0)
+  const claim = claimOf('followed')
+  const { place, queue } = await group.put(connection, claim, 'w')
+  place.behind = queue.nodes[1]
+  expect(place.behind?.id).toBe(next.id)
+  expect(await group.arm(connection, 'followed', place.behind?.name ?? '', claim.id, 0)).toBe(true)
+  await others.release(holder, signal)
+  await hold(others, next)
+  await until('it is followed', () => held.length > 0)
+  expect([woken, held]).toEqual([[], ['followed']])
+  await others.release(next, signal)
+  await until('it is woken', () => woken.length > 0)
+  await group.close()
+})
+
+test('a claim that joins the queue again has nothing of its earlier node', async () => {
+  const woken: string[] = []
+  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {} }
+  const group = new Group(settingsWith(systemClock()), 10_000, listener)
+  const connection = await group.connection(0)
+  const [holder, claim] = [claimOf('again'), claimOf('again')]
+  const { place: ahead } = await group.put(connection, holder, 'h')
+  const { place } = await group.put(connection, claim, 'w')
+  await group.arm(connection, 'again', ahead.node?.name ?? '', claim.id, 0)
+  place.token = 1n
+  place.handedAt = 0
+  const { place: again } = await group.put(connection, claim, 'w')
+  expect(again).toBe(place)
+  expect(again).toMatchObject({ token: undefined, handedAt: undefined, node: { kind: 'w', place: 2 } })
+  await group.delete(
+    connection,
+    'again',
+    [ahead.node].filter(node => node !== undefined),
+  )
+  await group.queues.lookAtNewest(connection, 'again')
+  expect(woken).toEqual([])
   await group.close()
 })

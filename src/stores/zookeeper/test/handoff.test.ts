@@ -5,7 +5,8 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { Connection } from '../connection.ts'
-import { claimOf, hold, nodesOf, signal, storeOf } from './support.ts'
+import { Disconnected } from '../failure.ts'
+import { claimOf, connectionTo, hold, nodesOf, setAcl, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 let store: Store
@@ -162,4 +163,33 @@ test('if the answer to a handoff is lost, the waiter asks and has the lease, and
     expect((await hold(store, claim)).token).toBe(granted.token)
     expect(await store.release(claim, signal)).toBe('released')
   }
+})
+
+test('a waiter that has lost its position and joins again is granted nothing before those ahead of it', async () => {
+  const holder = claimOf('joins again')
+  await hold(store, holder)
+  const first = await waiter(store, holder.name)
+  const others = [await waiter(other, holder.name), await waiter(other, holder.name)] as const
+  expect(await other.release(first.claim, signal)).toBe('released')
+  await until('it may join again', async () =>
+    (await nodesOf(server, encodeURIComponent(holder.name))).every(node => !node.startsWith('x')),
+  )
+  expect(await store.acquire(first.claim, signal)).toMatchObject({ held: false, ahead: 2 })
+  expect(await store.release(holder, signal)).toBe('released')
+  expect(await store.acquire(first.claim, signal)).toMatchObject({ held: false })
+  await woken(others[0])
+  await hold(other, others[0].claim)
+})
+
+test('a release counts if the server refuses to grant the name to the waiter', async () => {
+  const holder = claimOf('refused')
+  await hold(store, holder)
+  const { claim } = await waiter(store, holder.name)
+  const operator = await connectionTo(server)
+  const [readDeleteAdmin, all] = [25, 31]
+  await operator.send(setAcl(`/holdfast/${holder.name}`, 'world', readDeleteAdmin))
+  expect(await store.release(holder, signal)).toBe('released')
+  await operator.send(setAcl(`/holdfast/${holder.name}`, 'world', all))
+  await hold(store, claim)
+  operator.end(new Disconnected('it is done'))
 })

@@ -62,7 +62,7 @@ export class Acquisition {
         return { held: false, retryAfter: LONGEST_REQUEST }
       }
       // It was handed the name while the queue was read.
-      if (place?.node?.kind === 'h' && this.#wasJustHanded(place)) return this.hold(group, place, asked)
+      if (place && this.#wasJustHanded(place)) return this.hold(group, place, asked)
       if (place?.node && place.node.name !== mine.name) {
         // The claim has two nodes: the earlier one counts.
         if (queue.of(id).some(({ name }) => name === place?.node?.name))
@@ -146,7 +146,8 @@ export class Acquisition {
     return { held: true, token: place.token ?? place.czxid, ttl }
   }
 
-  #wasJustHanded({ handedAt }: Place): boolean {
+  #wasJustHanded({ node, token, handedAt, isLeaving }: Place): boolean {
+    if (node?.kind !== 'h' || token === undefined || isLeaving) return false
     return handedAt !== undefined && this.#settings.clock.now() - handedAt < TURN
   }
 

@@ -37,6 +37,7 @@ export interface GroupListener {
   hold(name: string): void
 }
 
+const NOTHING = { node: undefined, token: undefined, behind: undefined, handedAt: undefined }
 const WITHDRAWN = Number.NEGATIVE_INFINITY
 
 /**
@@ -102,7 +103,7 @@ export class Group implements Listener {
     const place = this.#place(claim)
     // Nothing that was true of an earlier node is true of this one.
     this.watches.forget(id)
-    place.node = undefined
+    Object.assign(place, NOTHING)
     const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
     const [created, queue] = await this.#parents.make(connection, name, creation, () =>
       this.queues.look(connection, name),
@@ -114,8 +115,8 @@ export class Group implements Listener {
     const { path, stat } = created.value
     place.node = parseNode(path.slice(path.lastIndexOf('/') + 1))
     place.czxid = stat.czxid
-    place.token = undefined
-    place.handedAt = undefined
+    // A transaction that was in flight may have set them meanwhile.
+    Object.assign(place, { ...NOTHING, node: place.node })
     return { place, queue }
   }
 
@@ -323,8 +324,7 @@ export class Group implements Listener {
     const { name, id, ttl } = claim
     let place = this.places.get(id)
     if (!place) {
-      const nothing = { node: undefined, token: undefined, behind: undefined, watch: undefined, handedAt: undefined }
-      place = { name, id, claim, czxid: 0n, until: 0, isLeaving: false, ...nothing }
+      place = { name, id, claim, czxid: 0n, watch: undefined, until: 0, isLeaving: false, ...NOTHING }
       this.places.set(id, place)
       this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
     }

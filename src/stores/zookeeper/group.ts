@@ -113,10 +113,8 @@ export class Group implements Listener {
       throw created.reason
     }
     const { path, stat } = created.value
-    place.node = parseNode(path.slice(path.lastIndexOf('/') + 1))
-    place.czxid = stat.czxid
-    // A transaction that was in flight may have set them meanwhile.
-    Object.assign(place, { ...NOTHING, node: place.node })
+    // A transaction that was in flight may have set the rest meanwhile.
+    Object.assign(place, { ...NOTHING, node: parseNode(path.slice(path.lastIndexOf('/') + 1)), czxid: stat.czxid })
     return { place, queue }
   }
 

@@ -3,13 +3,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
-import { type Clock, systemClock } from '../../../contract/time.ts'
+import { systemClock } from '../../../contract/time.ts'
 import { createLocks } from '../../../index.ts'
 import { Group } from '../group.ts'
-import { Paths } from '../paths.ts'
-import type { Settings } from '../place.ts'
 import { ZooKeeperStore } from '../store.ts'
-import { claimOf, hold, signal, storeOf } from './support.ts'
+import { claimOf, hold, settingsWith, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -18,19 +16,10 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-function settingsWith(clock: Clock): Settings {
-  return {
-    ensemble: { servers: [server], tls: undefined, auth: undefined },
-    paths: new Paths('', 'holdfast'),
-    acl: { permissions: 31, scheme: 'world', id: 'anyone' },
-    clock,
-  }
-}
-
 test('a lease that ends by a step of the wall clock is reported before another can hold the name', async () => {
   const real = systemClock()
   let slept = 0
-  const store = new ZooKeeperStore(settingsWith({ ...real, now: () => real.now() + slept }), 0)
+  const store = new ZooKeeperStore(settingsWith(server, { ...real, now: () => real.now() + slept }), 0)
   await using locks = createLocks(storeOf(server), { ttl: 2_000 })
   const claim = claimOf('stepped', { ttl: 2_000 })
   await hold(store, claim)
@@ -66,7 +55,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
   const holder = claimOf('held')
   await hold(others, holder)
   const told: string[] = []
-  const group = new Group(settingsWith(systemClock()), 10_000, {
+  const group = new Group(settingsWith(server, systemClock()), 10_000, {
     wake: id => told.push(id),
     lose: () => {},
     hold: () => {},
@@ -92,7 +81,7 @@ test('a waiter behind one that begins to hold is not woken, and its process know
   await others.acquire(next, signal)
   const [woken, held] = [[] as string[], [] as string[]]
   const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: (name: string) => held.push(name) }
-  const group = new Group(settingsWith(systemClock()), 10_000, listener)
+  const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const claim = claimOf('followed')
   const { place, queue } = await group.put(connection, claim, 'w')
@@ -111,7 +100,7 @@ test('a waiter behind one that begins to hold is not woken, and its process know
 test('a claim that joins the queue again has nothing of its earlier node', async () => {
   const woken: string[] = []
   const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {} }
-  const group = new Group(settingsWith(systemClock()), 10_000, listener)
+  const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const [holder, claim] = [claimOf('again'), claimOf('again')]
   const { place: ahead } = await group.put(connection, holder, 'h')
@@ -119,7 +108,10 @@ test('a claim that joins the queue again has nothing of its earlier node', async
   await group.arm(connection, 'again', ahead.node?.name ?? '', claim.id, 0)
   place.token = 1n
   place.handedAt = 0
-  const { place: again } = await group.put(connection, claim, 'w')
+  const putting = group.put(connection, claim, 'w')
+  // Also before the answer, which may be lost.
+  expect(place).toMatchObject({ node: undefined, token: undefined, handedAt: undefined })
+  const { place: again } = await putting
   expect(again).toBe(place)
   expect(again).toMatchObject({ token: undefined, handedAt: undefined, node: { kind: 'w', place: 2 } })
   await group.delete(

@@ -4,9 +4,12 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
+import { systemClock } from '../../../contract/time.ts'
 import { Connection } from '../connection.ts'
 import { Disconnected } from '../failure.ts'
-import { claimOf, connectionTo, hold, nodesOf, setAcl, signal, storeOf } from './support.ts'
+import { multi } from '../protocol.ts'
+import { ZooKeeperStore } from '../store.ts'
+import { claimOf, connectionTo, hold, nodesOf, setAcl, settingsWith, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 let store: Store
@@ -57,6 +60,10 @@ function counting(): { readonly requests: number } {
 }
 
 test('a release, the grant to the next waiter and the watch of the one behind are two requests', async () => {
+  // Without a request the grant is answered within 100 ms only, so no time passes.
+  const clock = systemClock()
+  const start = clock.now()
+  await using store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => start }), 0)
   const holder = claimOf('handed on')
   const { token } = await hold(store, holder)
   const [first, second] = [await waiter(store, holder.name), await waiter(store, holder.name)]
@@ -122,7 +129,7 @@ test.each<[string, (name: string) => Promise<Waiter>]>([
   expect((await hold(store, claim)).token).toBeGreaterThan(token)
 })
 
-test('a waiter that is withdrawn while the name is handed to it leaves nothing behind', async () => {
+test('a waiter that is withdrawn together with the holder leaves nothing behind', async () => {
   for (const order of ['holder first', 'waiter first']) {
     const holder = claimOf(`withdrawn, ${order}`)
     await hold(store, holder)
@@ -132,6 +139,24 @@ test('a waiter that is withdrawn while the name is handed to it leaves nothing b
     await until('nothing is left', async () => (await nodesOf(server, encodeURIComponent(holder.name))).length === 0)
     expect(await store.release(claim, signal)).toBe('gone')
   }
+})
+
+test('a waiter that is withdrawn while the name is handed to it leaves nothing behind', async () => {
+  const holder = claimOf('withdrawn meanwhile')
+  await hold(store, holder)
+  const { claim } = await waiter(store, holder.name)
+  const { send } = Connection.prototype
+  let withdrawal: Promise<string> | undefined
+  const spy = vi.spyOn(Connection.prototype, 'send').mockImplementation(function (this: Connection, request) {
+    const answer = send.call(this, request)
+    if (request.op === multi([]).op) withdrawal ??= store.release(claim, signal)
+    return answer
+  })
+  onTestFinished(() => spy.mockRestore())
+  expect(await store.release(holder, signal)).toBe('released')
+  expect(await withdrawal).toBe('released')
+  await until('nothing is left', async () => (await nodesOf(server, encodeURIComponent(holder.name))).length === 0)
+  expect(await store.release(claim, signal)).toBe('gone')
 })
 
 test('a waiter that was withdrawn by another process is granted nothing, and the release counts', async () => {

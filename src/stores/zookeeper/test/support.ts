@@ -1,9 +1,12 @@
 import type { ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { signal } from '../../../../test/support.ts'
 import type { Claim, Grant, Store } from '../../../contract/store.ts'
+import type { Clock } from '../../../contract/time.ts'
 import { Connection } from '../connection.ts'
 import { type ZooKeeperOptions, zookeeper } from '../index.ts'
 import type { Writer } from '../jute.ts'
+import { Paths } from '../paths.ts'
+import type { Settings } from '../place.ts'
 import type { Request } from '../protocol.ts'
 
 export { claimOf, failureOf, signal } from '../../../../test/support.ts'
@@ -23,6 +26,16 @@ interface Address {
 export function storeOf(servers: Address | readonly Address[], options: Partial<ZooKeeperOptions> = {}): Store {
   const all = Array.isArray(servers) ? servers : [servers]
   return zookeeper({ servers: all.map(({ port }: Address) => `127.0.0.1:${port}`), ...options })
+}
+
+/** Of a store over this server, with this clock. */
+export function settingsWith(server: ZooKeeperServer, clock: Clock): Settings {
+  return {
+    ensemble: { servers: [server], tls: undefined, auth: undefined },
+    paths: new Paths('', 'holdfast'),
+    acl: { permissions: 31, scheme: 'world', id: 'anyone' },
+    clock,
+  }
 }
 
 /** The nodes of a name, as the server has them. */

@@ -3,10 +3,7 @@ import { LeaseError } from '../contract/errors.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
-import { inTime, TooSlow, until } from './timing.ts'
-
-// Milliseconds: a server may count whole ones, against a finer clock here. The core's margin covers it.
-const EARLY = 2
+import { EARLY, inTime, TooSlow, until } from './timing.ts'
 
 /** Renewal, expiry and break. */
 export const renewalCases: Case[] = casesOf(

@@ -6,6 +6,9 @@ const LIMIT = 10_000
 /** The same for a state that takes many requests, such as a thousand waiters. */
 const STATE_LIMIT = 30_000
 
+/** Milliseconds: a server may count whole ones, against a finer clock here. The core's margin covers it. */
+export const EARLY = 2
+
 /** Resolves to the answer of `ask`, or rejects after 10 s. */
 export async function within<Answer>(what: string, ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
   const controller = new AbortController()

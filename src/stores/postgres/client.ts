@@ -27,11 +27,8 @@ export type PostgresClient = PgPool | PgClient | PostgresJs
 export interface Wire extends Connection {
   /** The id of the server's process, as reported at the login. A pooler makes one up. */
   readonly pid: number | undefined
-  /**
-   * The first row. Of several statements it is that of the last one; they take no values. Rejects if the connection ends
-   * before the answer.
-   */
-  firstRow(text: string, values?: readonly string[]): Promise<readonly unknown[] | undefined>
+  /** The first row, of several statements that of the last one. Rejects if the connection ends before the answer. */
+  firstRow(text: string): Promise<readonly unknown[] | undefined>
   /** Resolves when the subscription is active. */
   listen(channel: string, notified: (message: string) => void): Promise<void>
 }

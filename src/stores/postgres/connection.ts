@@ -3,7 +3,7 @@ import { Sequence } from '../../contract/sequence.ts'
 import type { Connection, Driver } from '../shared/connection.ts'
 import { ServerClock } from '../shared/server-clock.ts'
 import type { Wire } from './client.ts'
-import { inTime } from './sql.ts'
+import { inTime, withValues } from './sql.ts'
 
 /** Opens our own connections, with the settings of the caller's client. */
 export type PostgresDriver = Driver<PostgresConnection>
@@ -32,7 +32,7 @@ export class PostgresConnection implements Connection {
    * if the connection ends before it. Use it for calls of functions by their full names, which set all that they depend on.
    */
   ask(text: string, values: readonly string[] = []): Promise<unknown> {
-    return this.#send(id => this.#wire.firstRow(text.replace('$0', id), values))
+    return this.#send(id => this.#wire.firstRow(withValues(text.replace('$0', id), values)))
   }
 
   /** The same for any other statement. It is limited in time, and finds only names of PostgreSQL itself. */

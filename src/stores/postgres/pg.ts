@@ -88,8 +88,8 @@ function wire(client: Client): Wire {
   })
   return {
     pid: client.processID ?? undefined,
-    async firstRow(text, values) {
-      const results = await query({ text, values, rowMode: 'array' })
+    async firstRow(text) {
+      const results = await query({ text, rowMode: 'array' })
       const result = Array.isArray(results) ? results.at(-1) : results
       return result?.rows[0]
     },

@@ -3,7 +3,6 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Driver } from '../shared/connection.ts'
 import { load } from '../shared/load.ts'
 import type { Wire } from './client.ts'
-import { withValues } from './sql.ts'
 
 interface Result extends Array<unknown[]> {
   readonly state?: { readonly pid: number | null }
@@ -111,9 +110,8 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
     get pid() {
       return pid
     },
-    async firstRow(text, values = []) {
-      // With parameters it requests their types first, which takes another round trip.
-      const results = await sql.unsafe(withValues(text, values)).values()
+    async firstRow(text) {
+      const results = await sql.unsafe(text).values()
       const result = ('state' in results ? results : results.at(-1)) as Result | undefined
       pid = result?.state?.pid ?? undefined
       return result?.[0]

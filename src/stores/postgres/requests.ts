@@ -7,12 +7,14 @@ import { exhausted } from './exhausted.ts'
 /** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
 
-/** Sends requests as JSON to the server, which returns `[time, answer …]` as JSON. */
-type Ask = (connection: PostgresConnection, requests: string) => Promise<unknown>
+/** The parameters of a function, in its order. */
+export type Order = Readonly<Record<string, string | number | boolean>>
+
+/** Sends requests to the server, which returns `[time, [answer, …]]` as JSON. */
+type Ask = (connection: PostgresConnection, orders: readonly Order[]) => Promise<unknown>
 
 interface Request {
-  /** The parameters of the function. */
-  readonly parameters: object
+  readonly order: Order
   readonly until: number | undefined
   /** When to stop retrying it while its row is locked. */
   readonly patientUntil: number
@@ -53,12 +55,12 @@ export class Requests {
   }
 
   /** Rejects with a `LeaseError`. */
-  put(parameters: object, { ttl, signal }: RequestOptions): Promise<Answer> {
+  put(order: Order, { ttl, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const now = performance.now()
       const until = ttl === undefined ? undefined : now + requestLimit(ttl)
       const patientUntil = now + Math.min(LOCK_PATIENCE, requestLimit(ttl ?? Number.POSITIVE_INFINITY) / 2)
-      this.#batched.add({ parameters, until, patientUntil, signal, resolve, reject })
+      this.#batched.add({ order, until, patientUntil, signal, resolve, reject })
     })
   }
 }
@@ -70,12 +72,10 @@ async function carryOut(
   sent: number,
 ): Promise<readonly Answer[]> {
   const { clock } = connection
-  const all = requests.map(({ parameters, until }, i) => ({
-    i,
-    ...parameters,
-    ...(until !== undefined && { until: clock.at(until) }),
-  }))
-  const text = await ask(connection, JSON.stringify(all))
+  const orders = requests.map(({ order, until }) =>
+    until === undefined ? order : { ...order, until: clock.at(until) },
+  )
+  const text = await ask(connection, orders)
   const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
   if (answers?.length !== requests.length)
     throw new Error(`PostgreSQL gave ${answers?.length} answers to ${requests.length} requests`)

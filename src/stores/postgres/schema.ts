@@ -1,12 +1,13 @@
 import { acquire } from './acquire.ts'
 import { acquireSome } from './acquire-some.ts'
+import { acquireOne, releaseOne } from './fast-path.ts'
 import { breakLease, prune, release, renew, wake } from './functions.ts'
 import { FORMAT, type Names } from './names.ts'
 import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
 
 /**
  * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
- * it works in any mode of a pooler. In all functions:
+ * it works in any mode of a pooler. A lone request has a function of its own (fast-path.ts). In all functions:
  *
  * - Each statement has its own snapshot: rows that one statement locked are read by the next.
  * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
@@ -55,9 +56,11 @@ create table if not exists ${names.tokens} (
 ) with (fillfactor = 50);
 
 ${acquire(names)}
+${acquireOne(names)}
 ${acquireSome(names)}
 ${renew(names)}
 ${release(names)}
+${releaseOne(names)}
 ${breakLease(names)}
 ${wake(names)}
 ${prune(names)}`

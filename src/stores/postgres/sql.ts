@@ -61,7 +61,10 @@ export function since(moment: string): string {
   return `extract(epoch from ${moment} - _now) * 1000`
 }
 
-/** A statement with inline values. */
+/**
+ * A statement with inline values. As parameters, postgres.js would request their types in another round trip, and PostgreSQL
+ * takes a tenth longer for a lone request, because the extended protocol has five messages in place of one.
+ */
 export function withValues(text: string, values: readonly string[]): string {
   return text.replace(/\$(\d)/g, (place, i) => {
     const value = values[i - 1]

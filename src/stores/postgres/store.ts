@@ -28,7 +28,7 @@ import { inspection } from './inspection.ts'
 import { prepare } from './migrate.ts'
 import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
-import { type Answer, Requests } from './requests.ts'
+import { type Answer, type Order, Requests } from './requests.ts'
 import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
@@ -71,17 +71,24 @@ export class PostgresStore implements Store {
     })
     const channel = `holdfast_${randomUUID().replaceAll('-', '')}`
     this.#connections = connections
-    const [acquire, renew, release] = [
-      `select ${names.call('acquire')}($1, ${direct ? '$2' : 'null'}), $0`,
+    const notify = direct ? `'${channel}'` : 'null'
+    const [acquire, acquireOne, renew, release, releaseOne] = [
+      `select ${names.call('acquire')}($1, ${notify}), $0`,
+      `select ${names.call('acquire_one')}($1, $2, $3, $4, $5, $6, $7, ${notify}), $0`,
       `select ${names.call('renew')}($1), $0`,
       `select ${names.call('release')}($1), $0`,
+      `select ${names.call('release_one')}($1, $2), $0`,
     ]
-    this.#acquires = new Requests(connections, (connection, requests) =>
-      connection.ask(acquire, direct ? [requests, channel] : [requests]),
+    this.#acquires = new Requests(connections, (connection, orders) =>
+      askOneOr(connection, acquireOne, acquire, orders),
     )
-    this.#renewals = new Requests(connections, (connection, requests) => connection.ask(renew, [requests]))
-    this.#notes = new Requests(connections, (connection, requests) => connection.askInTime(annotate(names), [requests]))
-    this.#releases = new Requests(connections, (connection, requests) => connection.ask(release, [requests]))
+    this.#renewals = new Requests(connections, (connection, orders) => connection.ask(renew, [toJson(orders)]))
+    this.#notes = new Requests(connections, (connection, orders) =>
+      connection.askInTime(annotate(names), [toJson(orders)]),
+    )
+    this.#releases = new Requests(connections, (connection, orders) =>
+      askOneOr(connection, releaseOne, release, orders),
+    )
     if (!direct) return
     this.#channel = channel
     const notifications = notificationsOf(direct, channel)
@@ -187,6 +194,22 @@ export class PostgresStore implements Store {
       () => {}, // the next one tries again
     )
   }
+}
+
+/** One request has a function of its own, without JSON. */
+function askOneOr(
+  connection: PostgresConnection,
+  one: string,
+  many: string,
+  orders: readonly Order[],
+): Promise<unknown> {
+  const [order] = orders
+  if (!order || orders.length > 1) return connection.ask(many, [toJson(orders)])
+  return connection.ask(one, Object.values(order).map(String))
+}
+
+function toJson(orders: readonly Order[]): string {
+  return JSON.stringify(orders.map((order, i) => ({ i, ...order })))
 }
 
 function locked(name: string): LeaseError {

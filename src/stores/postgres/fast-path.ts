@@ -1,0 +1,61 @@
+/**
+ * The fast paths: functions for one request. They acquire a name that is free and has no waiters, and release a lease. What
+ * they do not serve they leave to the functions for batches, before they write.
+ *
+ * PostgreSQL 15 takes 0.4 ms of processor time for such a pair, in place of 0.8 ms: the statements for batches read their
+ * requests from JSON and join them, and starting such a statement costs more than changing a row.
+ */
+import type { Names } from './names.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
+
+/** Out: as `acquire`. */
+export function acquireOne({ lease, line, call }: Names): string {
+  const waiters = `exists (select from ${line} where name = _name)`
+  return `create or replace function ${call('acquire_one')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _until double precision, _channel text) returns text ${SETTINGS}
+declare
+  ${NOW}
+  ${FLOOR}
+  _token bigint;
+${BEGIN}
+  -- Nothing is locked if there are waiters: a lock is written to the log.
+  perform from ${lease} where name = _name and (id is null or expires_at <= _now) and token < ${LAST_TOKEN} and not ${waiters}
+  for update skip locked;
+  if found and _until >= _time then
+    -- From here on, concurrent changes are visible, such as the withdrawal of the claim.
+    update ${lease} set id = _id, owner = _owner, note = _note, token = greatest(token + 1, _floor), ttl = _ttl,
+      expires_at = _now + ${ms('_ttl')}
+    where name = _name and not ${waiters} returning token into _token;
+    if found then
+      if _until >= extract(epoch from clock_timestamp()) * 1000 then
+        ${DURABLE}
+        return '[' || _time || ',[["held","' || _token || '"]]]';
+      end if;
+      update ${lease} set id = null, ttl = 0, expires_at = _now where name = _name;
+      return '[' || _time || ',[["late"]]]';
+    end if;
+  end if;
+  return ${call('acquire')}(json_build_array(json_build_object('i', 0, 'name', _name, 'id', _id, 'owner', _owner,
+    'note', _note, 'ttl', _ttl, 'queue', _queue, 'until', _until))::text, _channel);
+end $holdfast$;`
+}
+
+/** Out: as `release`. */
+export function releaseOne({ lease, line, call }: Names): string {
+  return `create or replace function ${call('release_one')}(_name text, _id text) returns text ${SETTINGS}
+declare
+  ${NOW}
+${BEGIN}
+  ${FORGETFUL}
+  perform from ${lease} where name = _name and id = _id and expires_at > _now for no key update skip locked;
+  if not found then
+    return ${call('release')}(json_build_array(json_build_object('i', 0, 'name', _name, 'id', _id))::text);
+  end if;
+  update ${lease} set id = null, ttl = 0, expires_at = _now where name = _name;
+  perform from ${line} where name = _name;
+  if found then
+    delete from ${line} where name = _name and id = _id and not gone;
+    perform ${call('wake')}(_name, _now);
+  end if;
+  return '[' || _time || ',[["released"]]]';
+end $holdfast$;`
+}

@@ -1,0 +1,205 @@
+import { Client } from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { acquireOne, releaseOne } from '../fast-path.ts'
+import { namesOf } from '../names.ts'
+import { schemaSql } from '../schema.ts'
+import { literal } from '../sql.ts'
+import { transaction } from './support.ts'
+
+const [OWN, OTHER, CHANNEL] = ['own', 'other', 'holdfast_test']
+const TTL = 60_000
+const HOUR = 3_600_000
+const names = namesOf({})
+
+let clock: ShiftedClock
+let server: PostgresServer
+let client: Client
+let notified: string[] = []
+
+beforeAll(async () => {
+  clock = startClock()
+  server = await startPostgres({ clock })
+  await server.query(schemaSql(names))
+  client = new Client({ connectionString: server.url() })
+  await client.connect()
+  client.on('notification', ({ payload }) => void notified.push(payload ?? ''))
+  await client.query(`listen ${CHANNEL}`)
+})
+afterAll(async () => {
+  await client.end()
+  await server.stop()
+  clock.stop()
+})
+
+const lease = (id: string | null, token: number | string, ends: number): string =>
+  `insert into holdfast.lease (name, id, owner, note, token, ttl, expires_at)
+  values ('a', ${id ? literal(id) : 'null'}, 'o', 'n', ${token}, ${TTL}, clock_timestamp() + ${ends} * interval '1 ms');`
+
+const place = (id: string, lapses: number, gone = false): string =>
+  `insert into holdfast.lease_line (name, id, owner, note, channel, asked_at, lapses_at, gone)
+  values ('a', '${id}', 'o', 'n', '${CHANNEL}', clock_timestamp(), clock_timestamp() + ${lapses} * interval '1 ms', ${gone});`
+
+const LAST = Number.MAX_SAFE_INTEGER
+
+/** Every state of a name and of the claim. */
+const states: Record<string, string> = {
+  missing: '',
+  'held by the claim': lease(OWN, 7, TTL),
+  'held by the claim, and about to end': lease(OWN, 7, 5_000),
+  'held by the claim, and ended': lease(OWN, 7, -5_000),
+  'held by the claim, with the last token': lease(OWN, LAST, TTL),
+  'held by the claim, with a waiter': lease(OWN, 7, TTL) + place(OTHER, TTL),
+  'held by the claim, with a waiter that lapsed': lease(OWN, 7, TTL) + place(OTHER, -5_000),
+  'held by the claim, with a place of its own': lease(OWN, 7, TTL) + place(OWN, TTL),
+  'held by the claim, with a place of its own and a waiter': lease(OWN, 7, TTL) + place(OWN, TTL) + place(OTHER, TTL),
+  'held by the claim, with a withdrawn claim': lease(OWN, 7, TTL) + place(OTHER, TTL, true),
+  'held by another': lease(OTHER, 7, TTL),
+  'held by another, and ended': lease(OTHER, 7, -5_000),
+  'held by another, while the claim waits': lease(OTHER, 7, TTL) + place(OWN, TTL),
+  free: lease(null, 7, 0),
+  'free, with a token ahead of the clock': lease(null, LAST - 5, 0),
+  'free, with the last token': lease(null, LAST, 0),
+  'free, with a waiter': lease(null, 7, 0) + place(OTHER, TTL),
+  'free, with a waiter that lapsed': lease(null, 7, 0) + place(OTHER, -5_000),
+  'free, while the claim waits': lease(null, 7, 0) + place(OWN, TTL),
+  'free, while the claim waits behind another': lease(null, 7, 0) + place(OTHER, TTL) + place(OWN, TTL),
+  'free, and the claim is withdrawn': lease(null, 7, 0) + place(OWN, TTL, true),
+  'free, and the claim was withdrawn long ago': lease(null, 7, 0) + place(OWN, -5_000, true),
+}
+
+const order = { name: 'a', id: OWN, owner: 'its "owner"', note: "it's a \\ note", ttl: TTL }
+const requests = {
+  'an acquire': { ...order, queue: false, until: 1e15 },
+  'an acquire that queues': { ...order, queue: true, until: 1e15 },
+  'a late acquire': { ...order, queue: true, until: 1 },
+  'a release': { name: 'a', id: OWN },
+}
+
+/** The same request to the function for one, and to the function for batches. */
+function calls(request: object): readonly [one: string, many: string] {
+  const verb = 'ttl' in request ? 'acquire' : 'release'
+  const channel = verb === 'acquire' ? `, '${CHANNEL}'` : ''
+  const values = Object.values(request).map(value => literal(String(value)))
+  const json = literal(JSON.stringify([{ i: 0, ...request }]))
+  return [
+    `select ${names.call(`${verb}_one`)}(${values.join()}${channel}) as answer`,
+    `select ${names.call(verb)}(${json}${channel}) as answer`,
+  ]
+}
+
+/** The answer, all that is kept then, and who was notified. Times are in seconds from now, and tokens from the clock. */
+async function outcome(statement: string): Promise<unknown> {
+  notified = []
+  const { rows } = await client.query(statement)
+  const [time, answers] = JSON.parse(rows[0].answer) as [number, unknown[][]]
+  const seconds = (ms: number): string => `${Math.round((ms - time) / 5_000) * 5} s`
+  const relative = (value: unknown): unknown => {
+    if (value instanceof Date) return seconds(value.getTime())
+    if (Array.isArray(value)) return value.map(relative)
+    if (typeof value === 'number' && !Number.isInteger(value)) return seconds(time + value)
+    return Math.abs(Number(value) / 1_000 - time) < 60_000 ? 'by the clock' : value
+  }
+  const kept: unknown[] = []
+  for (const table of ['lease', 'lease_line']) {
+    const found = await client.query(`select * from holdfast.${table} order by name, id`)
+    for (const row of found.rows) kept.push(Object.entries({ ...row, seq: undefined }).map(relative))
+  }
+  return { answers: relative(answers), kept, notified }
+}
+
+describe('a function for one request answers and keeps what that for batches does', () => {
+  for (const [what, request] of Object.entries(requests))
+    test.each(Object.entries(states))(`${what}, and the name is %s`, async (_, state) => {
+      for (const jump of [0, -HOUR]) {
+        const both: unknown[] = []
+        for (const call of calls(request)) {
+          await client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
+          clock.jumpWall(jump)
+          both.push(await outcome(call))
+          clock.jumpWall(-jump)
+        }
+        expect(both[0]).toEqual(both[1])
+      }
+    })
+
+  test.each(['for update', 'for no key update', 'for key share'])('the row is locked %s', async lock => {
+    for (const [request, state] of [
+      [requests['an acquire'], 'free'],
+      [requests['a release'], 'held by the claim'],
+    ] as const) {
+      const both: unknown[] = []
+      for (const call of calls(request)) {
+        await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
+        const other = await transaction(server, `select from holdfast.lease ${lock}`)
+        both.push(await outcome(call))
+        await other.end()
+      }
+      expect(both[0]).toEqual(both[1])
+    }
+  })
+})
+
+describe('what changes while a request is carried out', () => {
+  const [acquire] = calls(requests['an acquire'])
+
+  /** Carries out a request that pauses at a comment or condition of its function, while `change` is made. */
+  async function paused(source: string, call: string, at: string, change: string): Promise<unknown> {
+    await client.query(source.replace(at, `perform pg_sleep(0.5); ${at}`))
+    const answer = outcome(call)
+    await until('it pauses', async () => {
+      const asleep = await server.query("select from pg_stat_activity where wait_event = 'PgSleep'")
+      return asleep.length > 0
+    })
+    await server.query(change)
+    try {
+      return await answer
+    } finally {
+      await client.query(source)
+    }
+  }
+
+  test('a claim that is withdrawn, or a waiter that joins, before it is granted, counts', async () => {
+    for (const [change, answer] of [
+      [place(OWN, TTL, true), ['gone']],
+      [place(OTHER, TTL), expect.arrayContaining(['busy'])],
+    ] as const) {
+      // Its grace period begins after the pause.
+      await client.query(`truncate holdfast.lease, holdfast.lease_line; ${lease(null, 7, 5_000)}`)
+      expect(await paused(acquireOne(names), acquire, '-- From here on', change)).toMatchObject({ answers: [answer] })
+      expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
+    }
+  })
+
+  test('a grant that became late is taken back', async () => {
+    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states.free}`)
+    const [call] = calls({ ...requests['an acquire'], until: Date.now() + 400 })
+    expect(await paused(acquireOne(names), call, 'if _until >= extract', '')).toMatchObject({ answers: [['late']] })
+    expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
+  })
+
+  test('a waiter that joins before a lease is released is notified', async () => {
+    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states['held by the claim']}`)
+    const [call] = calls(requests['a release'])
+    const result = await paused(releaseOne(names), call, 'perform from "holdfast"."lease_line"', place(OTHER, TTL))
+    expect(result).toMatchObject({ answers: [['released']], notified: [OTHER] })
+  })
+})
+
+test('they are used for a lone request, and are served without the functions for batches', async () => {
+  const batch = (verb: string): string => `alter function ${names.call(verb)} rename to gone`
+  await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states.free}`)
+  for (const [verb, request] of [
+    ['acquire', requests['an acquire']],
+    ['release', requests['a release']],
+  ] as const) {
+    await client.query('begin')
+    await client.query(batch(verb))
+    const { rows } = await client.query(calls(request)[0])
+    expect(rows[0].answer).toMatch(/held|released/)
+    await client.query('rollback')
+    await client.query(calls(request)[0])
+  }
+})

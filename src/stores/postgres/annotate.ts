@@ -3,7 +3,7 @@ import type { Names } from './names.ts'
 const TIME = 'extract(epoch from clock_timestamp()) * 1000'
 
 /**
- * In: `[{i, name, id, note, until}]`; out: `[time, answer …]`. A statement and not a function, so it needs no migration.
+ * In: `[{i, name, id, note, until}]`; out: `[time, [answer, …]]`. A statement and not a function, so it needs no migration.
  *
  * Reads see the state at the start of the statement: a lease that is lost was lost by then. Writes are judged by the clock
  * once their row is locked.

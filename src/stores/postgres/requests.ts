@@ -7,7 +7,7 @@ import { exhausted } from './exhausted.ts'
 /** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
 
-/** The parameters of a function, in its order. */
+/** The parameters of a function, in its order. The last is when the request becomes stale, if it does (`until`). */
 export type Order = Readonly<Record<string, string | number | boolean>>
 
 /** Sends requests to the server, which returns `[time, [answer, …]]` as JSON. */

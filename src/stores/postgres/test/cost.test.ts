@@ -29,7 +29,7 @@ function calls(name: string): number {
   return server.output.split(new RegExp(`"lease_${name}(?:_one)?_1"\\(E`)).length - 1
 }
 
-test('a claim that loses, or a waiter that keeps its position, writes nothing to the log', async () => {
+test('a claim that loses or is late, or a waiter that keeps its position, writes nothing to the log', async () => {
   const ttl = 60_000 // a waiter writes that it is there each quarter of its ttl
   await hold(store, claimOf('hot', { ttl }))
   const waiter = claimOf('hot', { ttl, queue: true })
@@ -46,7 +46,13 @@ test('a claim that loses, or a waiter that keeps its position, writes nothing to
   await acquire(store, claimOf('free'))
   await acquire(store, waiter)
   await acquire(store, waiter) // the first read of a page prunes it
+  const noted = claimOf('idle')
+  await hold(store, noted)
+  await store.release(noted, signal)
+  const tooLate = `select holdfast.lease_acquire_one_1('idle', 'id', '', '', ${ttl}, true, 1, null)`
+  await server.query(tooLate)
   const before = await log()
+  await server.query(tooLate)
   for (let tries = 0; tries < 50; tries += 1) {
     expect(await acquire(store, claimOf('hot'))).toMatchObject({ held: false })
     expect(await acquire(store, waiter)).toMatchObject({ held: false, ahead: 0 })

@@ -168,7 +168,7 @@ describe('what changes while a request is carried out', () => {
     ] as const) {
       // Its grace period begins after the pause.
       await client.query(`truncate holdfast.lease, holdfast.lease_line; ${lease(null, 7, 5_000)}`)
-      expect(await paused(acquireOne(names), acquire, '-- From here on', change)).toMatchObject({ answers: [answer] })
+      expect(await paused(acquireOne(names), acquire, '-- This also sees', change)).toMatchObject({ answers: [answer] })
       expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
     }
   })

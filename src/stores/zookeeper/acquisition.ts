@@ -28,17 +28,17 @@ export class Acquisition {
     const { claim, signal } = asked
     const { name, id, ttl, queue: mayWait } = claim
     const group = this.#groupToAcquire(claim)
-    group.want(claim)
+    group.places.keep(claim)
     const connection = await group.connection(ttl, ttl)
     signal.throwIfAborted()
     let place = group.places.get(id)
     if (place?.node?.kind === 'h' && place.token !== undefined) {
       if (this.#wasJustHanded(place) || (await group.check(place, ttl, signal))) return this.hold(group, place, asked)
-      group.forget(place)
+      group.places.forget(place)
       place = undefined
     }
     // If the name was free when last seen, create a node at once. Otherwise read first, which costs no write.
-    const isBehindOwn = mayWait && !this.#groups.of(id) && group.isQueued(name)
+    const isBehindOwn = mayWait && !this.#groups.of(id) && group.places.isQueued(name)
     let queue: Queue | undefined
     if (place?.node?.kind === 'h') queue = await group.queues.lookAtNewest(connection, name)
     else if (place || (this.#gracePeriods.isBusy(name) && !isBehindOwn))
@@ -58,7 +58,7 @@ export class Acquisition {
       place = group.places.get(id)
       if (queue.isWithdrawn(id)) {
         await group.delete(connection, name, queue.of(id)) // the withdrawal may have forgotten the node already
-        if (place) group.forget(place)
+        if (place) group.places.forget(place)
         return { held: false, retryAfter: LONGEST_REQUEST }
       }
       // It was handed the name while the queue was read.
@@ -80,7 +80,7 @@ export class Acquisition {
       }
       if (!mayWait) {
         if (place?.node) await group.delete(connection, name, [place.node])
-        if (place) group.forget(place)
+        if (place) group.places.forget(place)
         return this.#busy(group, connection, claim, queue)
       }
       if (mine.kind === 'h') {
@@ -176,7 +176,7 @@ export class Acquisition {
   ): Promise<Busy> {
     const { name } = claim
     this.#gracePeriods.see(name, queue)
-    const own = queue.holder && group.recordOf(queue.holder)
+    const own = queue.holder && group.places.recordOf(queue.holder)
     const [holder] =
       own || !queue.holder ? [own] : await recordsOf(group, connection, this.#settings.paths, name, [queue.holder])
     const waiting = ahead.length - (queue.holder ? 1 : 0)

@@ -1,13 +1,13 @@
 import { invalid } from '../../contract/check.ts'
-import type { Claim, ClaimKey, LeaseRecord } from '../../contract/store.ts'
+import type { Claim, ClaimKey } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { placeLifetime } from '../shared/queue.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
 import { holderAfter, type Node, newNode, nodeInPlace, parseNode, type Queue, tombstone } from './nodes.ts'
 import { Parents } from './parents.ts'
 import type { Asked, Held, Place, Settings } from './place.ts'
+import { isWithdrawn, NOTHING, Places } from './places.ts'
 import {
   checkStep,
   code,
@@ -37,20 +37,15 @@ export interface GroupListener {
   hold(name: string): void
 }
 
-const NOTHING = { node: undefined, token: undefined, behind: undefined, handedAt: undefined }
-const WITHDRAWN = Number.NEGATIVE_INFINITY
-
 /**
  * The claims whose leases share one session. Requests of any claim keep the session alive, so the nodes of abandoned
  * claims are deleted before anything else is sent.
  */
 export class Group implements Listener {
   readonly session: Session
-  readonly places: Map<string, Place> = new Map()
   readonly watches: Watches
+  readonly places: Places
   readonly #settings: Settings
-  /** How many claims of each name have a place, without those that are being withdrawn. */
-  readonly #staying = new Map<string, number>()
   readonly #tombstones = new Tombstones()
   readonly #parents: Parents
   readonly queues: Queues
@@ -62,21 +57,13 @@ export class Group implements Listener {
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
     this.watches = new Watches(wake)
+    this.places = new Places(settings.clock, this.watches)
     this.#lose = lose
     this.#hold = hold
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
     this.session = new Session(settings.ensemble, timeout, settings.clock, this)
-  }
-
-  /** The claim asks. If it has a node here, the node is kept for another lifetime of a position. */
-  want(claim: Claim): Place | undefined {
-    const { id, ttl } = claim
-    const place = this.places.get(id)
-    if (place) place.claim = claim
-    if (place && place.until !== WITHDRAWN) place.until = Math.max(place.until, this.#now() + placeLifetime(ttl))
-    return place
   }
 
   /** A connection for claims of this ttl. See `Session.connection`. */
@@ -100,7 +87,7 @@ export class Group implements Listener {
   async put(connection: Connection, claim: Claim, kind: 'h' | 'w'): Promise<{ place: Place; queue: Queue }> {
     const { name, id } = claim
     const { paths, acl } = this.#settings
-    const place = this.#place(claim)
+    const place = this.places.of(claim)
     // Nothing that was true of an earlier node is true of this one.
     this.watches.forget(id)
     Object.assign(place, NOTHING)
@@ -109,7 +96,7 @@ export class Group implements Listener {
       this.queues.look(connection, name),
     )
     if (created.status === 'rejected') {
-      if (isRefused(created.reason)) this.forget(place)
+      if (isRefused(created.reason)) this.places.forget(place)
       throw created.reason
     }
     const { path, stat } = created.value
@@ -135,7 +122,7 @@ export class Group implements Listener {
     const node = nodeInPlace(kind, from, token)
     const path = paths.node(name, node)
     const before = this.places.get(claim.id)?.node
-    const place = this.#place(claim)
+    const place = this.places.of(claim)
     place.node = undefined
     const steps = ahead.map(each => deleteStep(paths.node(name, each.name)))
     steps.push(deleteStep(paths.node(name, from.name), held?.version))
@@ -148,7 +135,7 @@ export class Group implements Listener {
     const failed = done.find(({ error }) => error !== 0)
     if (failed) {
       place.node ??= before // another request for the claim may have set it meanwhile
-      if (!place.node) this.forget(place)
+      if (!place.node) this.places.forget(place)
       if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
       throw new Refused(failed.error)
     }
@@ -197,42 +184,6 @@ export class Group implements Listener {
     return isDeleted ? 'released' : 'gone'
   }
 
-  /** The claim is abandoned: its node is deleted as soon as the server can be reached. */
-  abandon(place: Place): void {
-    this.leave(place)
-    place.until = WITHDRAWN
-    place.token = undefined
-  }
-
-  /** Is a claim of this session in the queue of the name, or does one hold it? */
-  isQueued(name: string): boolean {
-    return this.#staying.has(name)
-  }
-
-  /** The record of a claim of this session that holds by this node. A note that others wrote is missing. */
-  recordOf({ id, name }: Node): LeaseRecord | undefined {
-    const place = this.places.get(id)
-    if (!place || place.token === undefined || place.node?.name !== name) return undefined
-    const { owner, note, ttl } = place.claim
-    return { name: place.name, state: 'held', owner, token: place.token, note, remaining: ttl }
-  }
-
-  /** The claim is being withdrawn. */
-  leave(place: Place): void {
-    if (place.isLeaving) return
-    place.isLeaving = true
-    const others = (this.#staying.get(place.name) ?? 1) - 1
-    if (others > 0) this.#staying.set(place.name, others)
-    else this.#staying.delete(place.name)
-  }
-
-  forget(place: Place): void {
-    if (this.places.get(place.id) !== place) return
-    this.places.delete(place.id)
-    this.leave(place)
-    this.watches.forget(place.id)
-  }
-
   /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */
   async arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
     const path = this.#settings.paths.node(name, node)
@@ -260,7 +211,7 @@ export class Group implements Listener {
 
   /** Finds the nodes of requests whose answers were lost, and deletes those that were withdrawn meanwhile. */
   async recover(connection: Connection): Promise<void> {
-    const lost = [...this.places.values()].filter(({ node, until }) => !node || until === WITHDRAWN)
+    const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
     await Promise.all(lost.map(place => this.#find(connection, place)))
@@ -268,17 +219,12 @@ export class Group implements Listener {
 
   /** The session is over, and with it all its leases. */
   end(): void {
-    for (const { id, token } of this.places.values()) if (token !== undefined) this.#lose(id)
+    for (const { id, token } of this.places.all()) if (token !== undefined) this.#lose(id)
   }
 
   /** Ends the session if none of its claims holds. */
   async close(): Promise<void> {
-    const now = this.#now()
-    // A claim that was handed the name and does not know it holds nothing.
-    const holds = [...this.places.values()].some(
-      ({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now,
-    )
-    await this.session.close(!holds)
+    await this.session.close(!this.places.isHolding())
   }
 
   /** The waiter of this session that is directly behind a node, and watches it. */
@@ -306,29 +252,30 @@ export class Group implements Listener {
   async #find(connection: Connection, place: Place): Promise<void> {
     const { name, id } = place
     const nodes = (await this.queues.look(connection, name)).of(id)
-    const [node] = nodes
-    if (place.until === WITHDRAWN) await this.delete(connection, name, nodes)
-    if (place.until === WITHDRAWN || !node) return this.forget(place)
-    const stat = await connection.send(exists(this.#settings.paths.node(name, node.name))).catch(error => {
-      if (isRefused(error, code.noNode)) return undefined
-      throw error
-    })
-    if (stat?.owner !== this.session.id) return this.forget(place)
-    place.node = node
-    place.czxid = stat.czxid
+    if (isWithdrawn(place)) await this.delete(connection, name, nodes)
+    if (isWithdrawn(place)) return this.places.forget(place)
+    const [own, ...later] = await this.#own(connection, name, nodes)
+    if (!own) return this.places.forget(place)
+    Object.assign(place, own)
+    await this.delete(
+      connection,
+      name,
+      later.map(each => each.node),
+    )
   }
 
-  #place(claim: Claim): Place {
-    const { name, id, ttl } = claim
-    let place = this.places.get(id)
-    if (!place) {
-      place = { name, id, claim, czxid: 0n, watch: undefined, until: 0, isLeaving: false, ...NOTHING }
-      this.places.set(id, place)
-      this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
-    }
-    place.claim = claim
-    place.until = this.#now() + placeLifetime(ttl)
-    return place
+  /** Those of the nodes that this session has. */
+  async #own(connection: Connection, name: string, nodes: readonly Node[]): Promise<{ node: Node; czxid: bigint }[]> {
+    const found = await Promise.all(
+      nodes.map(async node => {
+        const stat = await connection.send(exists(this.#settings.paths.node(name, node.name))).catch(error => {
+          if (isRefused(error, code.noNode)) return undefined
+          throw error
+        })
+        return stat?.owner === this.session.id ? [{ node, czxid: stat.czxid }] : []
+      }),
+    )
+    return found.flat()
   }
 
   /** Deletes the nodes of abandoned claims, at most every sixteenth of the session. */
@@ -336,13 +283,22 @@ export class Group implements Listener {
     const now = this.#now()
     if (now < this.#sweepAt && !atOnce) return
     this.#sweepAt = now + this.session.timeout / 16
-    for (const place of this.places.values()) {
-      if (place.until > now || !place.node) continue
+    for (const place of this.places.lapsed()) {
       // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
       if (place.token !== undefined) this.#lose(place.id)
-      const forget = (): void => this.forget(place)
-      this.delete(connection, place.name, [place.node]).then(forget, () => {})
+      this.#clear(connection, place).then(
+        () => this.places.forget(place),
+        () => {}, // the next sweep tries again
+      )
     }
     this.#tombstones.sweep(now, path => this.send(connection, remove(path)))
+  }
+
+  /** Deletes what a claim has of this session. Its node may be unknown, and it may have two. */
+  async #clear(connection: Connection, place: Place): Promise<void> {
+    const { name, id, node } = place
+    const nodes = node ? [node] : (await this.queues.look(connection, name)).of(id)
+    const own = node || isWithdrawn(place) ? nodes : (await this.#own(connection, name, nodes)).map(each => each.node)
+    await this.delete(connection, name, own)
   }
 }

@@ -41,7 +41,7 @@ export class Groups {
 
   /** The group in which a claim has a position. */
   of(id: string): Group | undefined {
-    for (const group of this.#groups.values()) if (group.places.has(id)) return group
+    for (const group of this.#groups.values()) if (group.places.get(id)) return group
     return undefined
   }
 
@@ -49,7 +49,7 @@ export class Groups {
   keepOnlyIn(group: Group, id: string): void {
     for (const other of this.#groups.values()) {
       const place = other === group ? undefined : other.places.get(id)
-      if (place) other.forget(place)
+      if (place) other.places.forget(place)
     }
   }
 

@@ -43,7 +43,11 @@ export class ZooKeeperStore implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
-    return this.#guard(signal, () => this.#acquisition.acquire(asked))
+    return this.#guard(signal, async () => {
+      const answer = await this.#acquisition.acquire(asked)
+      if (this.#isClosed) throw closed() // its session may have ended: what a waiter was handed does not count as held
+      return answer
+    })
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -105,10 +109,10 @@ export class ZooKeeperStore implements Store {
     const group = this.#groups.for(ttl)
     // Heartbeats a third of the ttl apart leave 2/3 of it before each. Less than half means that some were lost.
     const least = ttl / 2
-    const known = group.want(claim)
+    const known = group.places.keep(claim)
     if (known?.node?.kind === 'h' && known.token !== undefined) {
       if (await group.check(known, least, signal)) return this.#acquisition.hold(group, known, asked)
-      group.forget(known)
+      group.places.forget(known)
     }
     let before = this.#groups.of(id)?.places.get(id)
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -137,20 +141,20 @@ export class ZooKeeperStore implements Store {
       return unclaimed.withdraw(await unclaimed.connection(0), key)
     }
     try {
-      group.leave(place)
+      group.places.leave(place)
       const connection = await group.connection(0)
       if (await handOver(group, this.#settings, connection, place)) {
         this.#gracePeriods.hold(name)
-        group.forget(place)
+        group.places.forget(place)
         return 'released'
       }
       const { node } = place
       const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
-      group.forget(place)
+      group.places.forget(place)
       return answer
     } catch (error) {
-      group.abandon(place)
+      group.places.abandon(place)
       throw error
     }
   }

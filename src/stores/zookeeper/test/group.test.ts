@@ -5,9 +5,12 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { systemClock } from '../../../contract/time.ts'
 import { createLocks } from '../../../index.ts'
+import { Disconnected } from '../failure.ts'
 import { Group } from '../group.ts'
+import { newNode } from '../nodes.ts'
+import { create } from '../protocol.ts'
 import { ZooKeeperStore } from '../store.ts'
-import { claimOf, hold, settingsWith, signal, storeOf } from './support.ts'
+import { claimOf, connectionTo, hold, nodesOf, settingsWith, signal, storeOf } from './support.ts'
 
 let server: ZooKeeperServer
 
@@ -66,7 +69,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
   for (const claim of claims) {
     const { place, queue } = await group.put(connection, claim, 'w')
     if (queue.holder) expect(await group.arm(connection, 'held', queue.holder.name, claim.id, 0)).toBe(true)
-    if (claim === gone) group.forget(place)
+    if (claim === gone) group.places.forget(place)
   }
   await others.release(holder, signal)
   await until('they are told', () => told.length > 0)
@@ -121,5 +124,30 @@ test('a claim that joins the queue again has nothing of its earlier node', async
   )
   await group.queues.lookAtNewest(connection, 'again')
   expect(woken).toEqual([])
+  await group.close()
+})
+
+test.each([
+  ['', 8_000],
+  [', and the connection was lost', 60_000],
+])('the nodes of a claim that does not ask any more are deleted, also if they are unknown%s', async (_, time) => {
+  let slept = 0
+  const clock = systemClock()
+  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const connection = await group.connection(0)
+  const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
+  await group.put(connection, claim, 'w')
+  const { place } = await group.put(connection, claim, 'w')
+  const other = await connectionTo(server)
+  const node = `/holdfast/${claim.name}/${newNode('w', claim.id)}`
+  await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
+  expect(await nodesOf(server, claim.name)).toHaveLength(3)
+  place.node = undefined
+  slept = time
+  await group.connection(0)
+  await until('its place is gone', () => group.places.get(claim.id) === undefined)
+  expect(await nodesOf(server, claim.name)).toHaveLength(1) // that of another session
+  other.end(new Disconnected('over'))
   await group.close()
 })

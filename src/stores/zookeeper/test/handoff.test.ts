@@ -81,6 +81,19 @@ test('a release, the grant to the next waiter and the watch of the one behind ar
   expect(await store.release(first.claim, signal)).toBe('gone')
 })
 
+test('a claim that was handed the name is not granted it by a store that is being closed', async () => {
+  const store = storeOf(server)
+  const holder = claimOf('closed')
+  await hold(store, holder)
+  const next = await waiter(store, holder.name)
+  await store.release(holder, signal)
+  await woken(next)
+  const asked = store.acquire(next.claim, signal)
+  const closed = store[Symbol.asyncDispose]()
+  await expect(asked).rejects.toMatchObject({ code: 'CLOSED' })
+  await closed
+})
+
 test('the waiter behind a lease that was handed on is woken when that is broken', async () => {
   const holder = claimOf('broken')
   await hold(store, holder)

@@ -1,0 +1,108 @@
+import type { Claim, LeaseRecord } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
+import { placeLifetime } from '../shared/queue.ts'
+import type { Node } from './nodes.ts'
+import type { Place } from './place.ts'
+import type { Watches } from './watches.ts'
+
+/** What is not known of a new node. */
+export const NOTHING = { node: undefined, token: undefined, behind: undefined, handedAt: undefined }
+
+const WITHDRAWN = Number.NEGATIVE_INFINITY
+
+/** The claims that have a node of one session, or may have one. */
+export class Places {
+  readonly #clock: Clock
+  readonly #watches: Watches
+  readonly #places = new Map<string, Place>()
+  /** How many claims of each name have a place, without those that are being withdrawn. */
+  readonly #staying = new Map<string, number>()
+
+  constructor(clock: Clock, watches: Watches) {
+    this.#clock = clock
+    this.#watches = watches
+  }
+
+  get(id: string): Place | undefined {
+    return this.#places.get(id)
+  }
+
+  all(): Place[] {
+    return [...this.#places.values()]
+  }
+
+  /** The place of a claim that asks. It is kept for another lifetime of a position. */
+  of(claim: Claim): Place {
+    const { name, id, ttl } = claim
+    let place = this.#places.get(id)
+    if (!place) {
+      place = { name, id, claim, czxid: 0n, watch: undefined, until: 0, isLeaving: false, ...NOTHING }
+      this.#places.set(id, place)
+      this.#staying.set(name, (this.#staying.get(name) ?? 0) + 1)
+    }
+    place.claim = claim
+    place.until = this.#clock.now() + placeLifetime(ttl)
+    return place
+  }
+
+  /** The same if it has one, and never shorter than it was. */
+  keep(claim: Claim): Place | undefined {
+    const { id, ttl } = claim
+    const place = this.#places.get(id)
+    if (place) place.claim = claim
+    if (place && !isWithdrawn(place)) place.until = Math.max(place.until, this.#clock.now() + placeLifetime(ttl))
+    return place
+  }
+
+  /** The claim is being withdrawn. */
+  leave(place: Place): void {
+    if (place.isLeaving) return
+    place.isLeaving = true
+    const others = (this.#staying.get(place.name) ?? 1) - 1
+    if (others > 0) this.#staying.set(place.name, others)
+    else this.#staying.delete(place.name)
+  }
+
+  /** The claim is withdrawn, but its node may exist: it is deleted as soon as the server can be reached. */
+  abandon(place: Place): void {
+    this.leave(place)
+    place.until = WITHDRAWN
+    place.token = undefined
+  }
+
+  forget(place: Place): void {
+    if (this.#places.get(place.id) !== place) return
+    this.#places.delete(place.id)
+    this.leave(place)
+    this.#watches.forget(place.id)
+  }
+
+  /** Is a claim of this session in the queue of the name, or does one hold it? */
+  isQueued(name: string): boolean {
+    return this.#staying.has(name)
+  }
+
+  /** Does a claim hold and know it? */
+  isHolding(): boolean {
+    const now = this.#clock.now()
+    return this.all().some(({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now)
+  }
+
+  /** Those that did not ask in time, or were withdrawn. */
+  lapsed(): Place[] {
+    const now = this.#clock.now()
+    return this.all().filter(({ until }) => until <= now)
+  }
+
+  /** The record of a claim that holds by this node. A note that others wrote is missing. */
+  recordOf({ id, name }: Node): LeaseRecord | undefined {
+    const place = this.#places.get(id)
+    if (!place || place.token === undefined || place.node?.name !== name) return undefined
+    const { owner, note, ttl } = place.claim
+    return { name: place.name, state: 'held', owner, token: place.token, note, remaining: ttl }
+  }
+}
+
+export function isWithdrawn({ until }: Place): boolean {
+  return until === WITHDRAWN
+}

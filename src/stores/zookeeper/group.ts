@@ -39,7 +39,7 @@ export interface GroupListener {
 
 /**
  * The claims whose leases share one session. Requests of any claim keep the session alive, so the nodes of abandoned
- * claims are deleted before anything else is sent.
+ * claims are deleted before anything else is sent, or as soon as they are found.
  */
 export class Group implements Listener {
   readonly session: Session
@@ -209,7 +209,7 @@ export class Group implements Listener {
     this.#parents.clear()
   }
 
-  /** Finds the nodes of requests whose answers were lost, and deletes those that were withdrawn meanwhile. */
+  /** Finds the nodes of requests whose answers were lost. Deletes those that were withdrawn meanwhile, and second ones. */
   async recover(connection: Connection): Promise<void> {
     const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
@@ -254,14 +254,14 @@ export class Group implements Listener {
     const nodes = (await this.queues.look(connection, name)).of(id)
     if (isWithdrawn(place)) await this.delete(connection, name, nodes)
     if (isWithdrawn(place)) return this.places.forget(place)
-    const [own, ...later] = await this.#own(connection, name, nodes)
-    if (!own) return this.places.forget(place)
-    Object.assign(place, own)
-    await this.delete(
-      connection,
-      name,
-      later.map(each => each.node),
-    )
+    const own = await this.#own(connection, name, nodes)
+    // The first one counts, whichever session it belongs to.
+    if (own[0] && own[0].node === nodes[0]) Object.assign(place, own.shift())
+    else this.places.forget(place)
+    const others = own.map(each => each.node)
+    await this.delete(connection, name, others).catch(error => {
+      if (!isRefused(error)) throw error // otherwise no claim of this session could be asked for
+    })
   }
 
   /** Those of the nodes that this session has. */
@@ -286,19 +286,25 @@ export class Group implements Listener {
     for (const place of this.places.lapsed()) {
       // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
       if (place.token !== undefined) this.#lose(place.id)
-      this.#clear(connection, place).then(
-        () => this.places.forget(place),
-        () => {}, // the next sweep tries again
-      )
+      const cleared = place.node ? this.#clear(connection, place, place.node) : this.#locate(connection, place)
+      cleared.catch(() => {}) // the next sweep tries again
     }
     this.#tombstones.sweep(now, path => this.send(connection, remove(path)))
   }
 
-  /** Deletes what a claim has of this session. Its node may be unknown, and it may have two. */
-  async #clear(connection: Connection, place: Place): Promise<void> {
-    const { name, id, node } = place
-    const nodes = node ? [node] : (await this.queues.look(connection, name)).of(id)
-    const own = node || isWithdrawn(place) ? nodes : (await this.#own(connection, name, nodes)).map(each => each.node)
-    await this.delete(connection, name, own)
+  /** There may be another node, which the next sweep looks for. */
+  async #clear(connection: Connection, place: Place, node: Node): Promise<void> {
+    await this.delete(connection, place.name, [node])
+    if (place.node === node) place.node = undefined // else the claim asked again
+  }
+
+  /** Finds the node of an abandoned claim, for the next sweep. A claim that has none is forgotten. */
+  async #locate(connection: Connection, place: Place): Promise<void> {
+    const { name, id, until } = place
+    const queue = await this.queues.look(connection, name)
+    const [own] = await this.#own(connection, name, queue.of(id))
+    if (place.until !== until || place.node) return // it asked again
+    if (own) Object.assign(place, own)
+    else this.places.forget(place)
   }
 }

@@ -31,7 +31,7 @@ export class Places {
     return [...this.#places.values()]
   }
 
-  /** The place of a claim that asks. It is kept for another lifetime of a position. */
+  /** The place of a claim that puts a node, for the lifetime of a position. It is not withdrawn any more. */
   of(claim: Claim): Place {
     const { name, id, ttl } = claim
     let place = this.#places.get(id)
@@ -45,7 +45,7 @@ export class Places {
     return place
   }
 
-  /** The same if it has one, and never shorter than it was. */
+  /** The same if it has one. Its time is never shortened, and a withdrawn claim stays withdrawn. */
   keep(claim: Claim): Place | undefined {
     const { id, ttl } = claim
     const place = this.#places.get(id)
@@ -63,7 +63,7 @@ export class Places {
     else this.#staying.delete(place.name)
   }
 
-  /** The claim is withdrawn, but its node may exist: it is deleted as soon as the server can be reached. */
+  /** The claim is withdrawn. A node that still exists is deleted as soon as the server can be reached. */
   abandon(place: Place): void {
     this.leave(place)
     place.until = WITHDRAWN
@@ -88,7 +88,7 @@ export class Places {
     return this.all().some(({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now)
   }
 
-  /** Those that did not ask in time, or were withdrawn. */
+  /** Those that did not ask or renew in time, or were withdrawn. */
   lapsed(): Place[] {
     const now = this.#clock.now()
     return this.all().filter(({ until }) => until <= now)

@@ -45,7 +45,7 @@ export class ZooKeeperStore implements Store {
     const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
     return this.#guard(signal, async () => {
       const answer = await this.#acquisition.acquire(asked)
-      if (this.#isClosed) throw closed() // its session may have ended: what a waiter was handed does not count as held
+      if (this.#isClosed) throw closed() // the session ends unless a claim already knew that it holds
       return answer
     })
   }

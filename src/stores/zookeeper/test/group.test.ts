@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { systemClock } from '../../../contract/time.ts'
@@ -141,13 +141,63 @@ test.each([
   const { place } = await group.put(connection, claim, 'w')
   const other = await connectionTo(server)
   const node = `/holdfast/${claim.name}/${newNode('w', claim.id)}`
-  await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
+  const { path } = await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
   expect(await nodesOf(server, claim.name)).toHaveLength(3)
   place.node = undefined
   slept = time
-  await group.connection(0)
-  await until('its place is gone', () => group.places.get(claim.id) === undefined)
-  expect(await nodesOf(server, claim.name)).toHaveLength(1) // that of another session
+  await until('its place is gone', async () => {
+    slept += 1_500 // a sweep each sixteenth of the session
+    await group.connection(0)
+    return group.places.get(claim.id) === undefined
+  })
+  expect(await nodesOf(server, claim.name)).toEqual([path.slice(path.lastIndexOf('/') + 1)]) // of another session
   other.end(new Disconnected('over'))
+  await group.close()
+})
+
+test('a claim that asks again while its node is deleted, or was looked for, keeps its place', async () => {
+  let slept = 0
+  const clock = systemClock()
+  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const connection = await group.connection(0)
+  const claim = claimOf('asked', { queue: true, ttl: 1_000 })
+  for (const isKnown of [true, false]) {
+    const { place } = await group.put(connection, claim, 'w')
+    if (!isKnown) await group.delete(connection, claim.name, place.node ? [place.node] : [])
+    if (!isKnown) place.node = undefined
+    const looked = Promise.withResolvers<void>()
+    const empty = await group.queues.lookAtNewest(connection, claim.name)
+    const look = vi.spyOn(group.queues, 'look').mockImplementationOnce(() => looked.promise.then(() => empty))
+    slept += 2_000
+    await group.connection(0) // sweeps
+    if (isKnown) look.mockRestore()
+    const putting = group.put(connection, claim, 'w')
+    looked.resolve()
+    await putting
+    look.mockRestore()
+    expect(group.places.get(claim.id)).toBe(place)
+    const { nodes } = await group.queues.lookAtNewest(connection, claim.name)
+    expect(nodes.map(({ name }) => name)).toEqual([place.node?.name])
+    await group.delete(connection, claim.name, nodes)
+  }
+  await group.close()
+})
+
+test('a claim whose node was unknown has one node after the connection was lost', async () => {
+  let slept = 0
+  const clock = systemClock()
+  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const connection = await group.connection(0)
+  const claim = claimOf('found', { queue: true, ttl: 60_000 })
+  const { place } = await group.put(connection, claim, 'w')
+  const { node } = place
+  await group.put(connection, claim, 'w')
+  place.node = undefined
+  slept = 30_000
+  expect(await group.connection(0)).not.toBe(connection)
+  expect(place.node).toEqual(node)
+  expect(await nodesOf(server, claim.name)).toEqual([node?.name])
   await group.close()
 })

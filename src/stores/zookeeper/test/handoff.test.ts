@@ -82,12 +82,15 @@ test('a release, the grant to the next waiter and the watch of the one behind ar
 })
 
 test('a claim that was handed the name is not granted it by a store that is being closed', async () => {
-  const store = storeOf(server)
+  const clock = systemClock()
+  const start = clock.now()
+  const store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => start }), 0)
   const holder = claimOf('closed')
   await hold(store, holder)
   const next = await waiter(store, holder.name)
   await store.release(holder, signal)
   await woken(next)
+  expect(await nodesOf(server, holder.name)).toEqual([expect.stringMatching(/^h/)])
   const asked = store.acquire(next.claim, signal)
   const closed = store[Symbol.asyncDispose]()
   await expect(asked).rejects.toMatchObject({ code: 'CLOSED' })

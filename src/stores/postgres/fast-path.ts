@@ -1,6 +1,6 @@
 /**
- * The fast paths: functions for one request. They acquire a name that has a row, is free and has no waiters, and release a
- * lease. What they do not serve they leave to the functions for batches, before they change a row.
+ * The fast paths: functions for one request. They acquire a free name that has no waiters, and release a lease. What they
+ * do not serve they leave to the functions for batches, before they change a row.
  *
  * PostgreSQL 15 takes 0.4 ms of processor time for such a pair, in place of 0.8 ms: the statements for batches read their
  * requests from JSON and join them, and starting such a statement costs more than changing a row.
@@ -17,21 +17,26 @@ declare
   ${FLOOR}
   _token bigint;
 ${BEGIN}
-  -- Nothing is locked if it is late or there are waiters: a lock is written to the log.
   if _until >= _time then
+    -- Nothing is locked if there are waiters: a lock is written to the log.
     perform from ${lease} where name = _name and (id is null or expires_at <= _now) and token < ${LAST_TOKEN} and not ${waiters}
     for update skip locked;
-  end if;
-  if found then
-    -- This also sees what was committed since the row was read, such as the withdrawal of the claim.
-    update ${lease} set id = _id, owner = _owner, note = _note, token = greatest(token + 1, _floor), ttl = _ttl,
-      expires_at = _now + ${ms('_ttl')}
-    where name = _name and not ${waiters} returning token into _token;
     if found then
-      if _until >= extract(epoch from clock_timestamp()) * 1000 then
-        ${DURABLE}
-        return '[' || _time || ',[["held","' || _token || '"]]]';
-      end if;
+      -- This also sees what was committed since the row was read, such as the withdrawal of the claim.
+      update ${lease} set id = _id, owner = _owner, note = _note, token = greatest(token + 1, _floor), ttl = _ttl,
+        expires_at = _now + ${ms('_ttl')}
+      where name = _name and not ${waiters} returning token into _token;
+    else
+      insert into ${lease} (name, id, owner, note, token, ttl, expires_at)
+      select _name, _id, _owner, _note, _floor, _ttl, _now + ${ms('_ttl')}
+      where not exists (select from ${lease} where name = _name) and not ${waiters}
+      on conflict (name) do nothing returning token into _token;
+    end if;
+    if found and _until >= extract(epoch from clock_timestamp()) * 1000 then
+      ${DURABLE}
+      return '[' || _time || ',[["held","' || _token || '"]]]';
+    end if;
+    if found then
       update ${lease} set id = null, ttl = 0, expires_at = _now where name = _name;
       return '[' || _time || ',[["late"]]]';
     end if;

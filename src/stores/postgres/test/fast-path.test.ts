@@ -62,10 +62,13 @@ const states: Record<string, string> = {
   free: lease(null, 7, 0),
   'free, with a token ahead of the clock': lease(null, LAST - 5, 0),
   'free, with the last token': lease(null, LAST, 0),
-  'free, with a waiter': lease(null, 7, 0) + place(OTHER, TTL),
-  'free, with a waiter that lapsed': lease(null, 7, 0) + place(OTHER, -5_000),
-  'free, while the claim waits': lease(null, 7, 0) + place(OWN, TTL),
-  'free, while the claim waits behind another': lease(null, 7, 0) + place(OTHER, TTL) + place(OWN, TTL),
+  // The grace period of the first waiter begins, or ended long ago.
+  'free, with a waiter': lease(null, 7, 5_000) + place(OTHER, TTL),
+  'free for long, with a waiter': lease(null, 7, -5_000) + place(OTHER, TTL),
+  'free, with a waiter that lapsed': lease(null, 7, 5_000) + place(OTHER, -5_000),
+  'free, while the claim waits': lease(null, 7, 5_000) + place(OWN, TTL),
+  'free, while the claim waits behind another': lease(null, 7, 5_000) + place(OTHER, TTL) + place(OWN, TTL),
+  'free for long, while the claim waits behind another': lease(null, 7, -5_000) + place(OTHER, TTL) + place(OWN, TTL),
   'free, and the claim is withdrawn': lease(null, 7, 0) + place(OWN, TTL, true),
   'free, and the claim was withdrawn long ago': lease(null, 7, 0) + place(OWN, -5_000, true),
 }
@@ -162,21 +165,29 @@ describe('what changes while a request is carried out', () => {
   }
 
   test('a claim that is withdrawn, or a waiter that joins, before it is granted, counts', async () => {
-    for (const [change, answer] of [
-      [place(OWN, TTL, true), ['gone']],
-      [place(OTHER, TTL), expect.arrayContaining(['busy'])],
+    const isGone = ['gone']
+    const isBusy = expect.arrayContaining(['busy'])
+    // Its grace period begins after the pause.
+    const free = lease(null, 7, 5_000)
+    for (const [at, state, change, answer] of [
+      ['-- This also sees', free, place(OWN, TTL, true), isGone],
+      ['-- This also sees', free, place(OTHER, TTL), isBusy],
+      ['insert into', '', free + place(OWN, TTL, true), isGone],
+      ['insert into', '', place(OWN, TTL, true), isGone],
+      ['insert into', '', free + place(OTHER, TTL), isBusy],
+      ['insert into', '', lease(OTHER, 7, TTL), isBusy],
     ] as const) {
-      // Its grace period begins after the pause.
-      await client.query(`truncate holdfast.lease, holdfast.lease_line; ${lease(null, 7, 5_000)}`)
-      expect(await paused(acquireOne(names), acquire, '-- This also sees', change)).toMatchObject({ answers: [answer] })
-      expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
+      await client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
+      expect(await paused(acquireOne(names), acquire, at, change)).toMatchObject({ answers: [answer] })
+      expect(await server.query(`select from holdfast.lease where id = '${OWN}'`)).toEqual([])
     }
   })
 
-  test('a grant that became late is taken back', async () => {
-    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states.free}`)
+  test.each(['free', 'missing'])('a grant that became late is taken back, of a name that was %s', async state => {
+    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
     const [call] = calls({ ...requests['an acquire'], until: Date.now() + 400 })
-    expect(await paused(acquireOne(names), call, 'if _until >= extract', '')).toMatchObject({ answers: [['late']] })
+    const result = await paused(acquireOne(names), call, 'if found and _until >= extract', '')
+    expect(result).toMatchObject({ answers: [['late']] })
     expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
   })
 
@@ -188,18 +199,16 @@ describe('what changes while a request is carried out', () => {
   })
 })
 
-test('they are used for a lone request, and are served without the functions for batches', async () => {
-  const batch = (verb: string): string => `alter function ${names.call(verb)} rename to gone`
-  await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states.free}`)
-  for (const [verb, request] of [
-    ['acquire', requests['an acquire']],
-    ['release', requests['a release']],
-  ] as const) {
-    await client.query('begin')
-    await client.query(batch(verb))
-    const { rows } = await client.query(calls(request)[0])
-    expect(rows[0].answer).toMatch(/held|released/)
-    await client.query('rollback')
-    await client.query(calls(request)[0])
-  }
+test.each([
+  ['acquire', 'an acquire', 'free'],
+  ['acquire', 'an acquire', 'missing'],
+  ['release', 'a release', 'held by the claim'],
+  ['release', 'a release', 'held by the claim, with a waiter'],
+] as const)('%s: %s of a name that is %s needs no function for batches', async (verb, request, state) => {
+  await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
+  await client.query('begin')
+  await client.query(`alter function ${names.call(verb)} rename to gone`)
+  const { rows } = await client.query(calls(requests[request])[0])
+  expect(rows[0].answer).toMatch(/held|released/)
+  await client.query('rollback')
 })

@@ -78,7 +78,8 @@ ${BEGIN}
     _rest := array(select i from ${orders} where i <> all (_done));
     -- Neither holder nor waiter: its request may still arrive. Both requests lock the row of the name.
     insert into ${lease} (name, token, ttl, expires_at)
-    select distinct name, 0, 0, to_timestamp(0) from ${orders} where i = any (_rest) order by name
+    select distinct name, 0, 0, to_timestamp(0) from ${orders}
+    where i = any (_rest) and not exists (select from ${lease} l where l.name = a.name) order by name
     on conflict (name) do nothing;
     with anchors as (
       select l.name, l.id, l.expires_at from ${lease} l

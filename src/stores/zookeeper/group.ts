@@ -39,7 +39,7 @@ export interface GroupListener {
 
 /**
  * The claims whose leases share one session. Requests of any claim keep the session alive, so the nodes of abandoned
- * claims are deleted before anything else is sent, or as soon as they are found.
+ * claims are deleted before anything else is sent. If a node is unknown, one sweep finds it and the next deletes it.
  */
 export class Group implements Listener {
   readonly session: Session
@@ -209,7 +209,7 @@ export class Group implements Listener {
     this.#parents.clear()
   }
 
-  /** Finds the nodes of requests whose answers were lost. Deletes those that were withdrawn meanwhile, and second ones. */
+  /** Finds the nodes of requests whose answers were lost. Deletes those that were withdrawn meanwhile, and second nodes of a claim. */
   async recover(connection: Connection): Promise<void> {
     const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
@@ -256,12 +256,13 @@ export class Group implements Listener {
     if (isWithdrawn(place)) return this.places.forget(place)
     const own = await this.#own(connection, name, nodes)
     // The first one counts, whichever session it belongs to.
-    if (own[0] && own[0].node === nodes[0]) Object.assign(place, own.shift())
-    else this.places.forget(place)
+    const first = own[0]?.node === nodes[0] ? own.shift() : undefined
     const others = own.map(each => each.node)
     await this.delete(connection, name, others).catch(error => {
-      if (!isRefused(error)) throw error // otherwise no claim of this session could be asked for
+      if (!isRefused(error)) throw error // otherwise no request of this session could be sent
     })
+    if (first) Object.assign(place, first)
+    else this.places.forget(place)
   }
 
   /** Those of the nodes that this session has. */
@@ -286,19 +287,22 @@ export class Group implements Listener {
     for (const place of this.places.lapsed()) {
       // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
       if (place.token !== undefined) this.#lose(place.id)
+      place.token = undefined // it is reported once
       const cleared = place.node ? this.#clear(connection, place, place.node) : this.#locate(connection, place)
       cleared.catch(() => {}) // the next sweep tries again
     }
     this.#tombstones.sweep(now, path => this.send(connection, remove(path)))
   }
 
-  /** There may be another node, which the next sweep looks for. */
+  /** Deletes the node of an abandoned claim. There may be another, which the next sweep looks for. */
   async #clear(connection: Connection, place: Place, node: Node): Promise<void> {
     await this.delete(connection, place.name, [node])
-    if (place.node === node) place.node = undefined // else the claim asked again
+    if (place.node !== node) return // the claim asked again
+    this.watches.forget(place.id)
+    Object.assign(place, NOTHING)
   }
 
-  /** Finds the node of an abandoned claim, for the next sweep. A claim that has none is forgotten. */
+  /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */
   async #locate(connection: Connection, place: Place): Promise<void> {
     const { name, id, until } = place
     const queue = await this.queues.look(connection, name)

@@ -12,7 +12,7 @@ export interface Place {
   readonly id: string
   /** As it asked last. */
   claim: Claim
-  /** `undefined` while the outcome of a request is unknown, and after two nodes were found. */
+  /** `undefined` while the outcome of a request is unknown, after two nodes were found, and after a sweep deleted it. */
   node: Node | undefined
   /** The transaction that created the node. */
   czxid: bigint

@@ -31,7 +31,7 @@ export class Places {
     return [...this.#places.values()]
   }
 
-  /** The place of a claim that puts a node, for the lifetime of a position. It is not withdrawn any more. */
+  /** The place of a claim that puts a node, for the lifetime of a position. */
   of(claim: Claim): Place {
     const { name, id, ttl } = claim
     let place = this.#places.get(id)
@@ -45,7 +45,7 @@ export class Places {
     return place
   }
 
-  /** The same if it has one. Its time is never shortened, and a withdrawn claim stays withdrawn. */
+  /** The place of a claim that asks, if it has one. Its time is never shortened, and a withdrawn claim stays withdrawn. */
   keep(claim: Claim): Place | undefined {
     const { id, ttl } = claim
     const place = this.#places.get(id)
@@ -63,7 +63,7 @@ export class Places {
     else this.#staying.delete(place.name)
   }
 
-  /** The claim is withdrawn. A node that still exists is deleted as soon as the server can be reached. */
+  /** The claim is withdrawn. A node that still exists is deleted by the next sweeps, or after a reconnect. */
   abandon(place: Place): void {
     this.leave(place)
     place.until = WITHDRAWN

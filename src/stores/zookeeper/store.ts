@@ -43,16 +43,12 @@ export class ZooKeeperStore implements Store {
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
-    return this.#guard(signal, async () => {
-      const answer = await this.#acquisition.acquire(asked)
-      if (this.#isClosed) throw closed() // the session ends unless a claim already knew that it holds
-      return answer
-    })
+    return this.#guard(signal, () => this.#whileOpen(this.#acquisition.acquire(asked)))
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const asked: Asked = { claim, signal, at: this.#settings.clock.now() }
-    return this.#guard(signal, () => this.#renew(asked))
+    return this.#guard(signal, () => this.#whileOpen(this.#renew(asked)))
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
@@ -157,6 +153,13 @@ export class ZooKeeperStore implements Store {
       group.places.abandon(place)
       throw error
     }
+  }
+
+  /** Closing may have ended the session of a claim that does not know yet that it holds. */
+  async #whileOpen<Answer>(asking: Promise<Answer>): Promise<Answer> {
+    const answer = await asking
+    if (this.#isClosed) throw closed()
+    return answer
   }
 
   /** The claims of a session end with it. A request that finds it ended is retried once with a new session. */

@@ -100,11 +100,11 @@ async function outcome(statement: string): Promise<unknown> {
   const [time, answers] = JSON.parse(rows[0].answer) as [number, unknown[][]]
   const seconds = (ms: number): string => `${Math.round((ms - time) / 5_000) * 5} s`
   const relative = (value: unknown): unknown => {
-    if (value instanceof Date) return seconds(value.getTime())
+    if (value instanceof Date) return value.getTime() === 0 ? 'never' : seconds(value.getTime())
     if (Array.isArray(value)) return value.map(relative)
-    if (typeof value === 'number' && !Number.isInteger(value)) return seconds(time + value)
     return Math.abs(Number(value) / 1_000 - time) < 60_000 ? 'by the clock' : value
   }
+  for (const answer of answers) if (answer[0] === 'busy') answer[1] = seconds(time + Number(answer[1]))
   const kept: unknown[] = []
   for (const table of ['lease', 'lease_line']) {
     const found = await client.query(`select * from holdfast.${table} order by name, id`)
@@ -147,28 +147,41 @@ describe('a function for one request answers and keeps what that for batches doe
 
 describe('what changes while a request is carried out', () => {
   const [acquire] = calls(requests['an acquire'])
-
-  /** Carries out a request that pauses at a comment or condition of its function, while `change` is made. */
-  async function paused(source: string, call: string, at: string, change: string): Promise<unknown> {
-    await client.query(source.replace(at, `perform pg_sleep(0.5); ${at}`))
-    const answer = outcome(call)
-    await until('it pauses', async () => {
-      const asleep = await server.query("select from pg_stat_activity where wait_event = 'PgSleep'")
-      return asleep.length > 0
+  const waitsFor = (what: string): Promise<unknown> =>
+    until(`it waits for ${what}`, async () => {
+      const waiting = await server.query(`select from pg_stat_activity where wait_event = '${what}'`)
+      return waiting.length > 0
     })
-    await server.query(change)
+
+  /** Carries out a request whose function pauses at this text, while `change` is made. */
+  async function paused(source: string, call: string, at: string, change: () => Promise<unknown>): Promise<unknown> {
+    const gate = await transaction(server, 'select pg_advisory_xact_lock(1)')
+    const pause = "perform set_config('lock_timeout', '0', true); perform pg_advisory_xact_lock(1);"
+    await client.query(
+      source.replace(at, `${at.startsWith('if found') ? `if found then ${pause} end if;` : pause} ${at}`),
+    )
+    const answer = outcome(call)
+    answer.catch(() => {}) // it is awaited below
     try {
-      return await answer
+      await waitsFor('advisory')
+      await change()
     } finally {
+      await gate.end()
       await client.query(source)
     }
+    return answer
   }
 
+  const prepare = (state = ''): Promise<unknown> =>
+    client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
+  const holders = (): Promise<unknown[]> => server.query(`select from holdfast.lease where id = '${OWN}'`)
+
+  const isGone = ['gone']
+  const isBusy = expect.arrayContaining(['busy'])
+
   test('a claim that is withdrawn, or a waiter that joins, before it is granted, counts', async () => {
-    const isGone = ['gone']
-    const isBusy = expect.arrayContaining(['busy'])
     // Its grace period begins after the pause.
-    const free = lease(null, 7, 5_000)
+    const free = lease(null, 7, 60_000)
     for (const [at, state, change, answer] of [
       ['-- This also sees', free, place(OWN, TTL, true), isGone],
       ['-- This also sees', free, place(OTHER, TTL), isBusy],
@@ -177,24 +190,54 @@ describe('what changes while a request is carried out', () => {
       ['insert into', '', free + place(OTHER, TTL), isBusy],
       ['insert into', '', lease(OTHER, 7, TTL), isBusy],
     ] as const) {
-      await client.query(`truncate holdfast.lease, holdfast.lease_line; ${state}`)
-      expect(await paused(acquireOne(names), acquire, at, change)).toMatchObject({ answers: [answer] })
-      expect(await server.query(`select from holdfast.lease where id = '${OWN}'`)).toEqual([])
+      await prepare(state)
+      const result = await paused(acquireOne(names), acquire, at, () => server.query(change))
+      expect(result).toMatchObject({ answers: [answer] })
+      expect(await holders()).toEqual([])
     }
   })
 
+  test('what another transaction does with a new name is waited for', async () => {
+    const patient = acquireOne(names).replace('lock_timeout = 1000', 'lock_timeout = 60000')
+    await client.query(patient)
+    for (const [change, end, answer] of [
+      [lease(OTHER, 7, TTL), 'commit', isBusy],
+      [lease(null, 0, 0) + place(OWN, TTL, true), 'commit', isGone],
+      [lease(OTHER, 7, TTL), 'rollback', expect.arrayContaining(['held'])],
+    ] as const) {
+      await prepare()
+      const other = await transaction(server, change)
+      const result = outcome(acquire)
+      await waitsFor('transactionid')
+      await other.end(end)
+      expect(await result).toMatchObject({ answers: [answer] })
+    }
+    await client.query(acquireOne(names))
+  })
+
+  test('what another transaction does with a row is not waited for', async () => {
+    await prepare(states['held by another'])
+    const other = await transaction(server, "update holdfast.lease set note = 'other'")
+    const answer = outcome(acquire)
+    await answer.finally(() => other.end())
+    expect(await answer).toMatchObject({ answers: [isBusy] })
+  })
+
   test.each(['free', 'missing'])('a grant that became late is taken back, of a name that was %s', async state => {
-    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
-    const [call] = calls({ ...requests['an acquire'], until: Date.now() + 400 })
-    const result = await paused(acquireOne(names), call, 'if found and _until >= extract', '')
+    await prepare(states[state])
+    const limit = Date.now() + 3_000
+    const [call] = calls({ ...requests['an acquire'], until: limit })
+    const isLate = (): Promise<unknown> => until('it is late', () => Date.now() > limit)
+    const result = await paused(acquireOne(names), call, 'if found and _until >= extract', isLate)
     expect(result).toMatchObject({ answers: [['late']] })
-    expect(await server.query('select from holdfast.lease where id is not null')).toEqual([])
+    expect(await server.query('select from holdfast.lease where id is null')).toHaveLength(1)
   })
 
   test('a waiter that joins before a lease is released is notified', async () => {
-    await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states['held by the claim']}`)
+    await prepare(states['held by the claim'])
     const [call] = calls(requests['a release'])
-    const result = await paused(releaseOne(names), call, 'perform from "holdfast"."lease_line"', place(OTHER, TTL))
+    const join = (): Promise<unknown> => server.query(place(OTHER, TTL))
+    const result = await paused(releaseOne(names), call, 'perform from "holdfast"."lease_line"', join)
     expect(result).toMatchObject({ answers: [['released']], notified: [OTHER] })
   })
 })
@@ -207,8 +250,11 @@ test.each([
 ] as const)('%s: %s of a name that is %s needs no function for batches', async (verb, request, state) => {
   await client.query(`truncate holdfast.lease, holdfast.lease_line; ${states[state]}`)
   await client.query('begin')
-  await client.query(`alter function ${names.call(verb)} rename to gone`)
-  const { rows } = await client.query(calls(requests[request])[0])
-  expect(rows[0].answer).toMatch(/held|released/)
-  await client.query('rollback')
+  try {
+    await client.query(`alter function ${names.call(verb)} rename to gone`)
+    const { rows } = await client.query(calls(requests[request])[0])
+    expect(rows[0].answer).toMatch(/held|released/)
+  } finally {
+    await client.query('rollback')
+  }
 })

@@ -155,6 +155,26 @@ test.each([
   await group.close()
 })
 
+test('a lease that was not renewed is reported as lost once, however many sweeps its node takes', async () => {
+  let slept = 0
+  const clock = systemClock()
+  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const lost: string[] = []
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: id => lost.push(id), hold: () => {} })
+  const connection = await group.connection(0)
+  const claim = claimOf('swept', { ttl: 1_000 })
+  const { place } = await group.put(connection, claim, 'h')
+  place.token = place.czxid
+  await until('its place is gone', async () => {
+    slept += 1_500
+    await group.connection(0)
+    return group.places.get(claim.id) === undefined
+  })
+  expect(lost).toEqual([claim.id])
+  expect(await nodesOf(server, claim.name)).toEqual([])
+  await group.close()
+})
+
 test('a claim that asks again while its node is deleted, or was looked for, keeps its place', async () => {
   let slept = 0
   const clock = systemClock()

@@ -7,14 +7,14 @@ import { exhausted } from './exhausted.ts'
 /** The answer of a function to one request: a word and its values. */
 export type Answer = readonly [kind: string, ...rest: unknown[]]
 
-/** The parameters of a function, in its order. The last is when the request becomes stale, if it does (`until`). */
-export type Order = Readonly<Record<string, string | number | boolean>>
+/** The parameters of a function, as it has them in order. `until` is the last, if the request can become stale. */
+export type Parameters = Readonly<Record<string, string | number | boolean>>
 
 /** Sends requests to the server, which returns `[time, [answer, …]]` as JSON. */
-type Ask = (connection: PostgresConnection, orders: readonly Order[]) => Promise<unknown>
+type Ask = (connection: PostgresConnection, requests: readonly Parameters[]) => Promise<unknown>
 
 interface Request {
-  readonly order: Order
+  readonly parameters: Parameters
   readonly until: number | undefined
   /** When to stop retrying it while its row is locked. */
   readonly patientUntil: number
@@ -55,12 +55,12 @@ export class Requests {
   }
 
   /** Rejects with a `LeaseError`. */
-  put(order: Order, { ttl, signal }: RequestOptions): Promise<Answer> {
+  put(parameters: Parameters, { ttl, signal }: RequestOptions): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const now = performance.now()
       const until = ttl === undefined ? undefined : now + requestLimit(ttl)
       const patientUntil = now + Math.min(LOCK_PATIENCE, requestLimit(ttl ?? Number.POSITIVE_INFINITY) / 2)
-      this.#batched.add({ order, until, patientUntil, signal, resolve, reject })
+      this.#batched.add({ parameters, until, patientUntil, signal, resolve, reject })
     })
   }
 }
@@ -72,10 +72,10 @@ async function carryOut(
   sent: number,
 ): Promise<readonly Answer[]> {
   const { clock } = connection
-  const orders = requests.map(({ order, until }) =>
-    until === undefined ? order : { ...order, until: clock.at(until) },
+  const all = requests.map(({ parameters, until }) =>
+    until === undefined ? parameters : { ...parameters, until: clock.at(until) },
   )
-  const text = await ask(connection, orders)
+  const text = await ask(connection, all)
   const [time, answers] = JSON.parse(String(text)) as [number, Answer[]]
   if (answers?.length !== requests.length)
     throw new Error(`PostgreSQL gave ${answers?.length} answers to ${requests.length} requests`)

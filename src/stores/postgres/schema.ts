@@ -7,12 +7,12 @@ import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
 
 /**
  * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
- * it works in any mode of a pooler. A lone request has a function of its own (fast-path.ts). In all functions:
+ * it works in any mode of a pooler. A lone `acquire` or `release` has a function of its own (fast-path.ts). In all functions:
  *
  * - Each statement has its own snapshot: rows that one statement locked are read by the next.
  * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
- *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. Only who inserts a row waits,
- *   for another transaction that is inserting that name.
+ *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. The
+ *   exception: a request that inserts a row waits for another transaction that is inserting that name.
  * - A claim that loses writes nothing, so it costs neither WAL nor a disk sync.
  * - Time is read once, at the start: no later than anything that depends on it.
  */

@@ -62,8 +62,8 @@ export function since(moment: string): string {
 }
 
 /**
- * A statement with inline values. As parameters, postgres.js would request their types in another round trip, and PostgreSQL
- * takes a tenth longer for a lone request, because the extended protocol has five messages in place of one.
+ * A statement with inline values. Parameters cost more. postgres.js first requests their types, in another round trip. And
+ * PostgreSQL takes a tenth longer for a lone request: the extended protocol has five messages in place of one.
  */
 export function withValues(text: string, values: readonly string[]): string {
   return text.replace(/\$(\d)/g, (place, i) => {

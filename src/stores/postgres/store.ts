@@ -28,7 +28,7 @@ import { inspection } from './inspection.ts'
 import { prepare } from './migrate.ts'
 import type { Names } from './names.ts'
 import { notificationsOf } from './notifications.ts'
-import { type Answer, type Order, Requests } from './requests.ts'
+import { type Answer, type Parameters, Requests } from './requests.ts'
 import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
@@ -79,15 +79,15 @@ export class PostgresStore implements Store {
       `select ${names.call('release')}($1), $0`,
       `select ${names.call('release_one')}($1, $2), $0`,
     ]
-    this.#acquires = new Requests(connections, (connection, orders) =>
-      askOneOr(connection, acquireOne, acquire, orders),
+    this.#acquires = new Requests(connections, (connection, requests) =>
+      askOneOr(connection, acquireOne, acquire, requests),
     )
-    this.#renewals = new Requests(connections, (connection, orders) => connection.ask(renew, [toJson(orders)]))
-    this.#notes = new Requests(connections, (connection, orders) =>
-      connection.askInTime(annotate(names), [toJson(orders)]),
+    this.#renewals = new Requests(connections, (connection, requests) => connection.ask(renew, [toJson(requests)]))
+    this.#notes = new Requests(connections, (connection, requests) =>
+      connection.askInTime(annotate(names), [toJson(requests)]),
     )
-    this.#releases = new Requests(connections, (connection, orders) =>
-      askOneOr(connection, releaseOne, release, orders),
+    this.#releases = new Requests(connections, (connection, requests) =>
+      askOneOr(connection, releaseOne, release, requests),
     )
     if (!direct) return
     this.#channel = channel
@@ -201,15 +201,15 @@ function askOneOr(
   connection: PostgresConnection,
   one: string,
   many: string,
-  orders: readonly Order[],
+  requests: readonly Parameters[],
 ): Promise<unknown> {
-  const [order] = orders
-  if (!order || orders.length > 1) return connection.ask(many, [toJson(orders)])
-  return connection.ask(one, Object.values(order).map(String))
+  const [lone] = requests
+  if (!lone || requests.length > 1) return connection.ask(many, [toJson(requests)])
+  return connection.ask(one, Object.values(lone).map(String))
 }
 
-function toJson(orders: readonly Order[]): string {
-  return JSON.stringify(orders.map((order, i) => ({ i, ...order })))
+function toJson(requests: readonly Parameters[]): string {
+  return JSON.stringify(requests.map((parameters, i) => ({ i, ...parameters })))
 }
 
 function locked(name: string): LeaseError {

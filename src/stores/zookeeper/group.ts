@@ -259,7 +259,7 @@ export class Group implements Listener {
     const first = own[0]?.node === nodes[0] ? own.shift() : undefined
     const others = own.map(each => each.node)
     await this.delete(connection, name, others).catch(error => {
-      if (!isRefused(error)) throw error // otherwise no request of this session could be sent
+      if (!isRefused(error)) throw error // a refusal must not keep the session from its requests
     })
     if (first) Object.assign(place, first)
     else this.places.forget(place)
@@ -287,7 +287,6 @@ export class Group implements Listener {
     for (const place of this.places.lapsed()) {
       // A forward step of the wall clock counts as sleep, and no timer of the holder notices it.
       if (place.token !== undefined) this.#lose(place.id)
-      place.token = undefined // it is reported once
       const cleared = place.node ? this.#clear(connection, place, place.node) : this.#locate(connection, place)
       cleared.catch(() => {}) // the next sweep tries again
     }
@@ -300,6 +299,7 @@ export class Group implements Listener {
     if (place.node !== node) return // the claim asked again
     this.watches.forget(place.id)
     Object.assign(place, NOTHING)
+    if (place.watch?.aborted === false) this.watches.wake(place.id, 0) // a step of the wall clock woke no timer of it
   }
 
   /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */

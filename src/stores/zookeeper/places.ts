@@ -31,7 +31,7 @@ export class Places {
     return [...this.#places.values()]
   }
 
-  /** The place of a claim that puts a node, for the lifetime of a position. */
+  /** The place of a claim that asks, created if it has none, for another lifetime of a position. */
   of(claim: Claim): Place {
     const { name, id, ttl } = claim
     let place = this.#places.get(id)
@@ -45,7 +45,7 @@ export class Places {
     return place
   }
 
-  /** The place of a claim that asks, if it has one. Its time is never shortened, and a withdrawn claim stays withdrawn. */
+  /** The same if it has one. It never lapses sooner than before, and a withdrawn claim stays withdrawn. */
   keep(claim: Claim): Place | undefined {
     const { id, ttl } = claim
     const place = this.#places.get(id)
@@ -54,7 +54,7 @@ export class Places {
     return place
   }
 
-  /** The claim is being withdrawn. */
+  /** The claim is being withdrawn: it no longer counts as one in the queue. */
   leave(place: Place): void {
     if (place.isLeaving) return
     place.isLeaving = true
@@ -63,7 +63,7 @@ export class Places {
     else this.#staying.delete(place.name)
   }
 
-  /** The claim is withdrawn. A node that still exists is deleted by the next sweeps, or after a reconnect. */
+  /** The withdrawal of the claim failed. The next sweeps, or a reconnect, delete its node. */
   abandon(place: Place): void {
     this.leave(place)
     place.until = WITHDRAWN
@@ -88,7 +88,7 @@ export class Places {
     return this.all().some(({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now)
   }
 
-  /** Those that did not ask or renew in time, or were withdrawn. */
+  /** The abandoned claims: those that did not ask or renew in time, or whose withdrawal failed. */
   lapsed(): Place[] {
     const now = this.#clock.now()
     return this.all().filter(({ until }) => until <= now)

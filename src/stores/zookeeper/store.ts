@@ -35,7 +35,7 @@ export class ZooKeeperStore implements Store {
     this.#gracePeriods = new GracePeriods(settings.clock)
     this.#groups = new Groups(settings, shortestSession, {
       wake: (id, delay) => this.#waiters.notify(id, delay),
-      lose: id => this.#losses.get(id)?.(),
+      lose: id => this.#lose(id),
       hold: name => this.#gracePeriods.hold(name),
     })
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
@@ -155,7 +155,14 @@ export class ZooKeeperStore implements Store {
     }
   }
 
-  /** Closing may have ended the session of a claim that does not know yet that it holds. */
+  /** Once per lease, however many sweeps its node takes. */
+  #lose(id: string): void {
+    const lost = this.#losses.get(id)
+    this.#losses.delete(id)
+    lost?.()
+  }
+
+  /** Closing may have ended the session that the claim was just granted the name in, or that its lease was moved to. */
   async #whileOpen<Answer>(asking: Promise<Answer>): Promise<Answer> {
     const answer = await asking
     if (this.#isClosed) throw closed()

@@ -39,7 +39,7 @@ test('a claim that loses or is late, or a waiter that keeps its position, writes
   await hold(store, free)
   await acquire(store, claimOf('free', { ttl, queue: true }))
   await store.release(free, signal)
-  // So long lasts the grace period of its waiter.
+  // The grace period of its waiter lasts this long.
   await server.query(
     `update holdfast.lease set expires_at = now() + interval '59 min', ttl = 3600000 where name = 'free'`,
   )

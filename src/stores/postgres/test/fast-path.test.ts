@@ -53,8 +53,9 @@ const states: Record<string, string> = {
   'held by the claim, with the last token': lease(OWN, LAST, TTL),
   'held by the claim, with a waiter': lease(OWN, 7, TTL) + place(OTHER, TTL),
   'held by the claim, with a waiter that lapsed': lease(OWN, 7, TTL) + place(OTHER, -5_000),
-  'held by the claim, with a place of its own': lease(OWN, 7, TTL) + place(OWN, TTL),
-  'held by the claim, with a place of its own and a waiter': lease(OWN, 7, TTL) + place(OWN, TTL) + place(OTHER, TTL),
+  'held by the claim, with a position of its own': lease(OWN, 7, TTL) + place(OWN, TTL),
+  'held by the claim, with a position of its own and a waiter':
+    lease(OWN, 7, TTL) + place(OWN, TTL) + place(OTHER, TTL),
   'held by the claim, with a withdrawn claim': lease(OWN, 7, TTL) + place(OTHER, TTL, true),
   'held by another': lease(OTHER, 7, TTL),
   'held by another, and ended': lease(OTHER, 7, -5_000),
@@ -179,7 +180,7 @@ describe('what changes while a request is carried out', () => {
   const isGone = ['gone']
   const isBusy = expect.arrayContaining(['busy'])
 
-  test('a claim that is withdrawn, or a waiter that joins, before it is granted, counts', async () => {
+  test('a withdrawal or a new waiter that comes before the grant prevents it', async () => {
     // Its grace period begins after the pause.
     const free = lease(null, 7, 60_000)
     for (const [at, state, change, answer] of [

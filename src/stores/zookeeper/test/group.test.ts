@@ -145,7 +145,7 @@ test.each([
   expect(await nodesOf(server, claim.name)).toHaveLength(3)
   place.node = undefined
   slept = time
-  await until('its place is gone', async () => {
+  await until('its position is gone', async () => {
     slept += 1_500 // a sweep each sixteenth of the session
     await group.connection(0)
     return group.places.get(claim.id) === undefined
@@ -158,24 +158,49 @@ test.each([
 test('a lease that was not renewed is reported as lost once, however many sweeps its node takes', async () => {
   let slept = 0
   const clock = systemClock()
-  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
-  const lost: string[] = []
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: id => lost.push(id), hold: () => {} })
-  const connection = await group.connection(0)
-  const claim = claimOf('swept', { ttl: 1_000 })
-  const { place } = await group.put(connection, claim, 'h')
-  place.token = place.czxid
-  await until('its place is gone', async () => {
-    slept += 1_500
-    await group.connection(0)
-    return group.places.get(claim.id) === undefined
+  const store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => clock.now() + slept }), 20_000)
+  const claim = claimOf('swept', { ttl: 2_000 })
+  await hold(store, claim)
+  let losses = 0
+  store.onLoss(claim, () => {
+    losses += 1
   })
-  expect(lost).toEqual([claim.id])
+  slept = 3_000
+  const asking: Promise<unknown>[] = []
+  for (let sweeps = 0; sweeps < 4; sweeps += 1) {
+    slept += 1_300 // a sweep each sixteenth of the session
+    asking.push(store.acquire(claimOf('other', { ttl: 2_000 }), signal))
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve() // sent, not answered
+  }
+  await Promise.all(asking)
+  expect(losses).toBe(1)
   expect(await nodesOf(server, claim.name)).toEqual([])
+  await store[Symbol.asyncDispose]()
+})
+
+test('a waiter whose node was deleted after a step of the wall clock is woken', async () => {
+  let slept = 0
+  const clock = systemClock()
+  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const woken: string[] = []
+  const group = new Group(settings, 20_000, { wake: id => woken.push(id), lose: () => {}, hold: () => {} })
+  const connection = await group.connection(0)
+  const [waiting, gone] = [claimOf('stepped on', { ttl: 1_000 }), claimOf('stepped on', { ttl: 1_000 })]
+  for (const claim of [waiting, gone]) {
+    const { place } = await group.put(connection, claim, 'w')
+    const controller = new AbortController()
+    place.watch = controller.signal
+    if (claim === gone) controller.abort()
+  }
+  slept = 2_000
+  await group.connection(0)
+  await until('it is woken', () => woken.length > 0)
+  await until('both nodes are gone', async () => (await nodesOf(server, waiting.name)).length === 0)
+  expect(woken).toEqual([waiting.id])
   await group.close()
 })
 
-test('a claim that asks again while its node is deleted, or was looked for, keeps its place', async () => {
+test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
   let slept = 0
   const clock = systemClock()
   const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })

@@ -8,6 +8,7 @@ import { createLocks } from '../../../index.ts'
 import { Disconnected } from '../failure.ts'
 import { Group } from '../group.ts'
 import { newNode } from '../nodes.ts'
+import type { Settings } from '../place.ts'
 import { create } from '../protocol.ts'
 import { ZooKeeperStore } from '../store.ts'
 import { claimOf, connectionTo, hold, nodesOf, settingsWith, signal, storeOf } from './support.ts'
@@ -19,10 +20,21 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-test('a lease that ends by a step of the wall clock is reported before another can hold the name', async () => {
-  const real = systemClock()
+/** Settings with a clock that can be made to step forward, as after a sleep of the machine. */
+function sleeping(): { settings: Settings; sleep(ms: number): void } {
+  const clock = systemClock()
   let slept = 0
-  const store = new ZooKeeperStore(settingsWith(server, { ...real, now: () => real.now() + slept }), 0)
+  return {
+    settings: settingsWith(server, { ...clock, now: () => clock.now() + slept }),
+    sleep(ms) {
+      slept += ms
+    },
+  }
+}
+
+test('a lease that ends by a step of the wall clock is reported before another can hold the name', async () => {
+  const { settings, sleep } = sleeping()
+  const store = new ZooKeeperStore(settings, 0)
   await using locks = createLocks(storeOf(server), { ttl: 2_000 })
   const claim = claimOf('stepped', { ttl: 2_000 })
   await hold(store, claim)
@@ -33,7 +45,7 @@ test('a lease that ends by a step of the wall clock is reported before another c
   const next = locks.using('stepped', async () => isTold)
   await hold(store, claimOf('other', { ttl: 2_000 }))
   expect(isTold).toBe(false)
-  slept = 3_000
+  sleep(3_000)
   await hold(store, claimOf('another', { ttl: 2_000 }))
   expect(await next).toBe(true)
   await store[Symbol.asyncDispose]()
@@ -131,9 +143,7 @@ test.each([
   ['', 8_000],
   [', and the connection was lost', 60_000],
 ])('the nodes of a claim that does not ask any more are deleted, also if they are unknown%s', async (_, time) => {
-  let slept = 0
-  const clock = systemClock()
-  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const { settings, sleep } = sleeping()
   const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
@@ -144,9 +154,9 @@ test.each([
   const { path } = await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
   expect(await nodesOf(server, claim.name)).toHaveLength(3)
   place.node = undefined
-  slept = time
+  sleep(time)
   await until('its position is gone', async () => {
-    slept += 1_500 // a sweep each sixteenth of the session
+    sleep(1_500) // a sweep each sixteenth of the session
     await group.connection(0)
     return group.places.get(claim.id) === undefined
   })
@@ -156,19 +166,18 @@ test.each([
 })
 
 test('a lease that was not renewed is reported as lost once, however many sweeps its node takes', async () => {
-  let slept = 0
-  const clock = systemClock()
-  const store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => clock.now() + slept }), 20_000)
+  const { settings, sleep } = sleeping()
+  const store = new ZooKeeperStore(settings, 20_000)
   const claim = claimOf('swept', { ttl: 2_000 })
   await hold(store, claim)
   let losses = 0
   store.onLoss(claim, () => {
     losses += 1
   })
-  slept = 3_000
+  sleep(3_000)
   const asking: Promise<unknown>[] = []
   for (let sweeps = 0; sweeps < 4; sweeps += 1) {
-    slept += 1_300 // a sweep each sixteenth of the session
+    sleep(1_300) // a sweep each sixteenth of the session
     asking.push(store.acquire(claimOf('other', { ttl: 2_000 }), signal))
     for (let turn = 0; turn < 50; turn += 1) await Promise.resolve() // sent, not answered
   }
@@ -179,9 +188,7 @@ test('a lease that was not renewed is reported as lost once, however many sweeps
 })
 
 test('a waiter whose node was deleted after a step of the wall clock is woken', async () => {
-  let slept = 0
-  const clock = systemClock()
-  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const { settings, sleep } = sleeping()
   const woken: string[] = []
   const group = new Group(settings, 20_000, { wake: id => woken.push(id), lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
@@ -192,7 +199,7 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
     place.watch = controller.signal
     if (claim === gone) controller.abort()
   }
-  slept = 2_000
+  sleep(2_000)
   await group.connection(0)
   await until('it is woken', () => woken.length > 0)
   await until('both nodes are gone', async () => (await nodesOf(server, waiting.name)).length === 0)
@@ -201,9 +208,7 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
 })
 
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
-  let slept = 0
-  const clock = systemClock()
-  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const { settings, sleep } = sleeping()
   const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('asked', { queue: true, ttl: 1_000 })
@@ -214,7 +219,7 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
     const looked = Promise.withResolvers<void>()
     const empty = await group.queues.lookAtNewest(connection, claim.name)
     const look = vi.spyOn(group.queues, 'look').mockImplementationOnce(() => looked.promise.then(() => empty))
-    slept += 2_000
+    sleep(2_000)
     await group.connection(0) // sweeps
     if (isKnown) look.mockRestore()
     const putting = group.put(connection, claim, 'w')
@@ -230,9 +235,7 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
 })
 
 test('a claim whose node was unknown has one node after the connection was lost', async () => {
-  let slept = 0
-  const clock = systemClock()
-  const settings = settingsWith(server, { ...clock, now: () => clock.now() + slept })
+  const { settings, sleep } = sleeping()
   const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('found', { queue: true, ttl: 60_000 })
@@ -240,7 +243,7 @@ test('a claim whose node was unknown has one node after the connection was lost'
   const { node } = place
   await group.put(connection, claim, 'w')
   place.node = undefined
-  slept = 30_000
+  sleep(30_000)
   expect(await group.connection(0)).not.toBe(connection)
   expect(place.node).toEqual(node)
   expect(await nodesOf(server, claim.name)).toEqual([node?.name])

@@ -53,6 +53,8 @@ export class Group implements Listener {
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
   #sweepAt = 0
+  /** Leases that are being moved to this session. */
+  #arriving = 0
 
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
@@ -131,17 +133,22 @@ export class Group implements Listener {
     if (isHandedOn) steps.push(setDataStep(paths.name(name), ''))
     const sending = this.send(connection, multi(steps))
     if (kind === 'h') this.#follow(connection, paths.node(name, from.name), node)
-    const done = await sending
-    const failed = done.find(({ error }) => error !== 0)
-    if (failed) {
+    if (held) this.#arriving += 1
+    try {
+      const done = await sending
+      const failed = done.find(({ error }) => error !== 0)
+      if (!failed) {
+        place.node = parseNode(node)
+        place.token = isHandedOn ? done.at(-1)?.stat?.mzxid : token
+        return place
+      }
       place.node ??= before // another request for the claim may have set it meanwhile
       if (!place.node) this.places.forget(place)
       if (failed.error === code.noNode || failed.error === code.badVersion) return undefined
       throw new Refused(failed.error)
+    } finally {
+      if (held) this.#arriving -= 1
     }
-    place.node = parseNode(node)
-    place.token = isHandedOn ? done.at(-1)?.stat?.mzxid : token
-    return place
   }
 
   /** Does the node of this claim still exist? Simultaneous checks share a transaction. */
@@ -222,9 +229,9 @@ export class Group implements Listener {
     for (const { id, token } of this.places.all()) if (token !== undefined) this.#lose(id)
   }
 
-  /** Ends the session if none of its claims holds. */
+  /** Ends the session if none of its claims holds, or may hold. */
   async close(): Promise<void> {
-    await this.session.close(!this.places.isHolding())
+    await this.session.close(!this.places.isHolding() && this.#arriving === 0)
   }
 
   /** The waiter of this session that is directly behind a node, and watches it. */

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { startClock } from '../../../../lab/servers/clock.ts'
 import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
@@ -9,8 +9,9 @@ import { ROOT, scriptNode } from '../../../../test/script-node.ts'
 import { look } from '../../../../test/support.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
 import { createLocks, type Lease } from '../../../index.ts'
+import { Connection } from '../connection.ts'
 import { Disconnected } from '../failure.ts'
-import { getChildren } from '../protocol.ts'
+import { getChildren, multi } from '../protocol.ts'
 import { claimOf, connectionTo, hold, nodesOf, signal, storeOf, watchesOf } from './support.ts'
 
 let server: ZooKeeperServer
@@ -181,6 +182,23 @@ test('a closed store keeps leases until their ttl ends, and leaves nothing else'
   expect(await nodesOf(server, 'closed')).toHaveLength(1)
   expect(await nodesOf(server, 'closed-2')).toHaveLength(1)
   await until('it runs out', async () => (await nodesOf(server, 'closed')).length === 0)
+})
+
+test('a store that is closed while a lease is moved to another session keeps it', async () => {
+  const store = storeOf(server)
+  const claim = claimOf('moved', { ttl: 2_000 })
+  const { token } = await hold(store, claim)
+  const isMoving = Promise.withResolvers<void>()
+  const { send } = Connection.prototype
+  const spy = vi.spyOn(Connection.prototype, 'send').mockImplementation(function (this: Connection, request) {
+    if (request.op === multi([]).op) isMoving.resolve()
+    return send.call(this, request)
+  })
+  const renewed = store.renew({ ...claim, ttl: 20_000, token }, signal)
+  await isMoving.promise
+  spy.mockRestore()
+  await Promise.all([expect(renewed).rejects.toMatchObject({ code: 'CLOSED' }), store[Symbol.asyncDispose]()])
+  expect(await nodesOf(server, 'moved')).toHaveLength(1)
 })
 
 test('a release wakes two of a hundred waiters, and no more', async () => {

@@ -37,7 +37,7 @@ const config: ViteUserConfig = defineConfig({
     // Tests start hundreds of processes. Without a cache, each spends half of its start on stripping types.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, '.tools/compile-cache'), TMPDIR: folderForData() },
     // Most tests wait most of the time, but two per core use nine tenths of the processors. With more, servers of tests
-    // stood still for a second now and then.
+    // hung for a second now and then.
     maxWorkers: 2 * availableParallelism(),
     sequence: { sequencer: LongestFirst },
     // test/stalls decides what is repeated.

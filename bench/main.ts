@@ -227,7 +227,7 @@ function describe({ machine, isQuick }: Results): string {
   const { date, cpu, cores, node, redis, ioredis } = machine
   const caution = isQuick ? ' One short round: it shows that everything runs, the figures tell little.' : ''
   return (
-    `Measured on ${date}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}. ` +
+    `Last measured on ${date}: ${cpu}, ${cores} cores, Node ${node}, Redis ${redis} on the same machine, ioredis ${ioredis}. ` +
     `Medians, and in brackets the range over the rounds; ratios are taken within a round.${caution}\n`
   )
 }

@@ -57,7 +57,7 @@ const HEAD = ['', 'Holdfast', 'to plain commands', 'to best library']
 /** README.md, with the figures of the last run of the benchmark. A row without a figure of Holdfast is left out. */
 export function readmePage(page: string): string {
   const results = JSON.parse(readFileSync(join(import.meta.dirname, '..', RESULTS), 'utf8')) as Results
-  const { date, cores, redis } = results.machine
+  const { cores, redis } = results.machine
   const rows = ROWS.flatMap(row => {
     const own = middle(results, row, row.own ?? 'holdfast')
     if (own === undefined) return []
@@ -66,7 +66,7 @@ export function readmePage(page: string): string {
     const cells = others.map(peer => ratio(results, row, peer))
     return [[row.what, `${rounded(own)}${row.unit ?? ''}`, ...cells]]
   })
-  const about = `Redis ${redis}, ${cores} cores, one machine, ${date}:`
+  const about = `Redis ${redis}, ${cores} cores, one machine ([dates](docs/performance.md)). Low p99 and CPU are good:`
   const [head = '', , ...lines] = table(HEAD, rows).split('\n')
   // The alignments are one word: the README has a limit.
   return between(page, 'performance', [about, '', head, '|---|--:|--:|--:|', ...lines].join('\n'))

@@ -19,7 +19,7 @@ export function page(proofs: readonly Proof[]): string {
   const all = proofs.toSorted((one, other) => rank(one) - rank(other))
   return `${[
     '# What the fault lab showed',
-    'Written by `./script/prove`, which runs each engine for half an hour, and by `npm run generate`. Do not edit it. [How a run is judged](fault-lab.md) explains the promises. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. The data are in [results.json](results.json).',
+    'Written by `./script/prove` and by `npm run generate`. The column *minutes* has the length of each run. Do not edit it. [How a run is judged](fault-lab.md) explains the promises. *Usual* are the default faults. *All* adds the other faults of the engine, such as clock jumps, but not `server-forget`: no engine promises to tolerate clock jumps and lost memory at once. *Sharing* has the default faults, with permits, readers and writers instead of leases. The data are in [results.json](results.json).',
     '## Verdicts',
     table(['engine', 'faults', ...Object.values(PROMISES), 'ended'], all.map(verdict), missing(all)),
     ...knownNotToHold(),

@@ -14,8 +14,8 @@ checkNode()
  *   long.
  * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later. A held lease goes on until
  *   its deadline, and its renewals are retried.
- * - `OUTCOME_UNKNOWN`: a request left and no answer came, or none that tells, so it may or may not have been carried out.
- *   Try again. What it granted is withdrawn, or ends with its ttl.
+ * - `OUTCOME_UNKNOWN`: a request was sent and got no clear answer, so it may or may not have been carried out. Try again. A
+ *   lease that it granted is withdrawn, or ends with its ttl.
  * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written. Stop: another holder does the work.
  * - `INVALID_ARGUMENT`: an argument is invalid, such as an option, a name or a password. The message says what was
  *   expected. Correct it.

@@ -149,7 +149,7 @@ test('the ttl for a store that does not answer counts from the first request wit
   expect(acquiring.value?.name).toBe('a')
 })
 
-test('a process that stood still for longer than a ttl asks again', async () => {
+test('a process that was paused for longer than a ttl asks again', async () => {
   const { locks, clock, store } = stage({ ttl: 3_000 })
   store.ruleAll(lost)
   const acquiring = follow(locks.acquire('a'))

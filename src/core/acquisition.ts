@@ -61,7 +61,7 @@ export class Acquisition {
   #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
-  /** Since when the store has not answered. Time in which this process stood still is not counted. */
+  /** Since when the store has not answered. Time in which this process was paused is not counted. */
   #silentSince = 0
   #requests = 0
   #failures = 0

@@ -6,7 +6,7 @@ import { longestStall } from './stalls.ts'
 const LEFT = 11_000
 
 /**
- * A test that fails while the machine stood still proves nothing, so it is repeated, at most twice. One that fails while
+ * A test that fails while the machine hung proves nothing, so it is repeated, at most twice. One that fails while
  * the machine ran is not. Leases that it left run out first. `script/test` lists what was repeated.
  */
 beforeEach(({ task }) => {

@@ -16,7 +16,7 @@ test('finds the longest stall since a test began', () => {
   expect(longestStall(file, 3_001)).toBe(0)
 })
 
-test('the monitor notes for how long it stood still', async () => {
+test('the monitor notes for how long it was paused', async () => {
   const file = join(newFolder('stalls'), 'stalls')
   writeFileSync(file, '')
   const began = Date.now()

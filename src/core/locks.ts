@@ -15,7 +15,7 @@ import { RenewalStatistics } from './advice/renewal-statistics.ts'
 import { Closing } from './closing.ts'
 import { type Core, type CoreEnvironment, leaseOn } from './core.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { HeldLease } from './held-lease.ts'
+import type { HeldLease } from './held-lease.ts'
 import { inspect } from './inspection.ts'
 import type { Leasing } from './leasing.ts'
 import {
@@ -34,9 +34,9 @@ import {
   type Verb,
 } from './options.ts'
 import { randomId } from './random-id.ts'
-import type { OpenRenewer, Renewer } from './renewer.ts'
+import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
-import { withdraw } from './withdraw.ts'
+import { withdrawIfCancelled } from './withdraw.ts'
 import { checkWork, Works } from './work.ts'
 
 const DEFAULT_TTL = 10_000
@@ -205,12 +205,9 @@ export class CoreLocks implements Leasing {
     try {
       const acquired = await acquiring
       if (acquired) {
-        if (cancel.cancelled) this.closing.inBackground(withdraw(this.core, claim, acquired.unsettled)) // in this turn
-        cancel.throwIfCancelled()
+        withdrawIfCancelled(this.core, claim, acquired.unsettled, cancel)
         const holdOptions = { heartbeat: heartbeat !== false, background, maxHold, livenessLimit }
-        const lease = renewer
-          ? renewer.hold(this.core, claim, acquired, holdOptions)
-          : new HeldLease(this.core, claim, acquired, holdOptions)
+        const lease = holdWith(renewer, this.core, claim, acquired, holdOptions)
         held = lease
         const { waited, requests } = acquired
         // Last, because a listener may release the lease or close these locks.

@@ -2,7 +2,7 @@ import type { Claim } from '../contract/store.ts'
 import type { Acquired } from './acquisition.ts'
 import type { RenewalStatistics } from './advice/renewal-statistics.ts'
 import type { Core, HoldOptions } from './core.ts'
-import type { HeldLease } from './held-lease.ts'
+import { HeldLease } from './held-lease.ts'
 
 export interface RenewerOptions extends HoldOptions {
   /** Milliseconds without a turn of this thread's event loop after which leases are not renewed. @default the ttl */
@@ -17,6 +17,17 @@ export interface Renewer {
   hold(core: Core, claim: Claim, acquired: Acquired, options: RenewerOptions): HeldLease
   /** Ends all renewals. */
   close(): Promise<void>
+}
+
+/** The lease of a claim that was granted. Without a renewer this thread renews it. */
+export function holdWith(
+  renewer: Renewer | undefined,
+  core: Core,
+  claim: Claim,
+  acquired: Acquired,
+  options: RenewerOptions,
+): HeldLease {
+  return renewer?.hold(core, claim, acquired, options) ?? new HeldLease(core, claim, acquired, options)
 }
 
 /** Makes a renewer that adds its renewals to `statistics`. Called when the first lease needs it. */

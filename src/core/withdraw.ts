@@ -1,12 +1,14 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
-import { backoff, pause, request } from '../contract/request.ts'
+import { backoff, type Cancel, pause, request } from '../contract/request.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from '../contract/time.ts'
 import type { LeaseCore } from './core.ts'
 
 /** The most repeats of a withdrawal, so that it finds what stale requests created. Each copy runs once. */
 const MOST_REPEATS = 3
+
+type WithdrawalCore = Pick<LeaseCore, 'clock' | 'events' | 'random'> & { readonly store: Pick<Store, 'release'> }
 
 /**
  * Withdraws a claim. It takes at most min(5 s, ttl). It keeps the process alive for at most 1 s, or not at all if it
@@ -16,7 +18,7 @@ const MOST_REPEATS = 3
  * after a release that failed, or after `endsAt`, when the lease may have expired.
  */
 export async function withdraw(
-  core: Pick<LeaseCore, 'clock' | 'events' | 'random'> & { readonly store: Pick<Store, 'release'> },
+  core: WithdrawalCore,
   claim: Claim,
   unsettled: boolean,
   lease?: Lease,
@@ -60,4 +62,18 @@ export async function withdraw(
   } finally {
     stopKeepingAlive?.()
   }
+}
+
+/**
+ * Withdraws a claim that was granted after its call was cancelled, and throws why it was. In the turn of the event loop in
+ * which the grant came: `close()` waits for what is in the background then.
+ */
+export function withdrawIfCancelled(
+  core: WithdrawalCore & Pick<LeaseCore, 'inBackground'>,
+  claim: Claim,
+  unsettled: boolean,
+  cancel: Cancel,
+): void {
+  if (cancel.cancelled) core.inBackground(withdraw(core, claim, unsettled))
+  cancel.throwIfCancelled()
 }

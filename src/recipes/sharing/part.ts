@@ -4,10 +4,10 @@ import { Cancel } from '../../contract/request.ts'
 import type { Busy, Claim } from '../../contract/store.ts'
 import { type Acquired, Acquisition } from '../../core/acquisition.ts'
 import type { Core, ListedLease } from '../../core/core.ts'
-import { HeldLease } from '../../core/held-lease.ts'
+import type { HeldLease } from '../../core/held-lease.ts'
 import { randomId } from '../../core/random-id.ts'
-import type { Renewer, RenewerOptions } from '../../core/renewer.ts'
-import { withdraw } from '../../core/withdraw.ts'
+import { holdWith, type Renewer, type RenewerOptions } from '../../core/renewer.ts'
+import { withdrawIfCancelled } from '../../core/withdraw.ts'
 
 /** Two permits in one process are not a deadlock, so waits for a part are not searched for leases of these locks. */
 export const NONE: List<ListedLease> = new List()
@@ -79,12 +79,8 @@ export class Part {
 
   #accept(claim: Claim, acquired: Acquired): HeldLease {
     const core = this.#core
-    if (this.#cancel.cancelled) core.inBackground(withdraw(core, claim, acquired.unsettled)) // in this turn
-    this.#cancel.throwIfCancelled()
-    const { renewer } = this.#of
-    const lease = renewer
-      ? renewer.hold(core, claim, acquired, this.#hold)
-      : new HeldLease(core, claim, acquired, this.#hold)
+    withdrawIfCancelled(core, claim, acquired.unsettled, this.#cancel)
+    const lease = holdWith(this.#of.renewer, core, claim, acquired, this.#hold)
     void lease.ended // the program has no handle of it that it could lose
     this.requests = acquired.requests
     this.lease = lease

@@ -15,11 +15,10 @@ import type {
 import { LAST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { type Acquired, Acquisition } from '../../core/acquisition.ts'
 import type { Core } from '../../core/core.ts'
-import { HeldLease } from '../../core/held-lease.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import { randomId } from '../../core/random-id.ts'
-import type { Renewer } from '../../core/renewer.ts'
-import { withdraw } from '../../core/withdraw.ts'
+import { holdWith, type Renewer } from '../../core/renewer.ts'
+import { withdraw, withdrawIfCancelled } from '../../core/withdraw.ts'
 import type { Demand } from './demand.ts'
 import { gateTtl, WAITS } from './gate.ts'
 import { HeldPermit, type SlotLease } from './held-permit.ts'
@@ -106,8 +105,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
     try {
       const acquired = await new Acquisition(core, claim, this.waits ? wait : 0, cancel).run()
       if (!acquired || !this.#answer?.held) return undefined
-      if (cancel.cancelled) core.inBackground(withdraw(core, claim, acquired.unsettled))
-      cancel.throwIfCancelled() // in this turn
+      withdrawIfCancelled(core, claim, acquired.unsettled, cancel)
       return this.#accept(this.#answer, acquired)
     } catch (error) {
       if (wait > 0 && !this.waits && !cancel.cancelled && LeaseError.is(error) && error.retryable) return undefined
@@ -199,7 +197,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
         continue
       }
       const acquired = { grant, sent, unsettled, waited, requests }
-      const lease = this.#renewer?.hold(core, claim, acquired, options) ?? new HeldLease(core, claim, acquired, options)
+      const lease = holdWith(this.#renewer, core, claim, acquired, options)
       void lease.ended // the program has no handle of it that it could lose
       held.push({ slot: this.#slots[index] as number, lease })
     }

@@ -1,5 +1,5 @@
 import { Batch } from '../shared/batch.ts'
-import { isDuplicate, isLeaseMissing } from './failure.ts'
+import { isDuplicate, isLeaseMissing, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
 import type { TxnAnswer } from './messages.ts'
 import { type Outcome, outcomeOf } from './txn.ts'
@@ -30,18 +30,22 @@ export class BatchedTransactions {
     return new Promise((resolve, reject) => this.#batch.add({ txn, limit, signal, resolve, reject }))
   }
 
-  async #send(all: readonly Entry[]): Promise<void> {
+  /** `wasRepeated`: as `Outcome.isRepeated`, of a batch that these were in before. */
+  async #send(all: readonly Entry[], wasRepeated = false): Promise<void> {
     const txns = all.map(({ txn }) => txn)
     const limit = Math.max(...all.map(entry => entry.limit))
     try {
       const answer = await this.#ask(txns, limit)
       const { header, responses } = answer
+      const isRepeated = wasRepeated || answer.isRepeated
       for (const [index, entry] of all.entries())
-        entry.resolve(outcomeOf(all.length === 1 ? answer : { ...responses?.[index]?.response_txn, header }))
+        entry.resolve(
+          outcomeOf({ ...(all.length === 1 ? answer : responses?.[index]?.response_txn), header, isRepeated }),
+        )
     } catch (error) {
       // One lease has ended, or two change the same key, so etcd did nothing for any of them.
       if (all.length > 1 && (isLeaseMissing(error) || isDuplicate(error)))
-        await Promise.all(all.map(entry => this.#send([entry])))
+        await Promise.all(all.map(entry => this.#send([entry], isRepetition(error))))
       else for (const entry of all) entry.reject(error)
     }
   }

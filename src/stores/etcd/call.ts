@@ -13,7 +13,8 @@ interface Attempt {
 export interface Course {
   /** Sends a copy to the next endpoint. `undefined`: all have had one. */
   next(listener: Listener): Attempt | undefined
-  answered(at: number, messages: readonly unknown[]): void
+  /** `isRepeated`: an earlier copy may have been carried out, or may still be. */
+  answered(at: number, messages: readonly unknown[], isRepeated: boolean): void
   failed(error: LeaseError): void
   silent(at: number): void
 }
@@ -103,7 +104,7 @@ export class Call {
     const left = [...this.#attempts]
     this.#end()
     for (const { giveUp } of left) giveUp()
-    this.#course.answered(attempt.at, messages)
+    this.#course.answered(attempt.at, messages, this.#isRepeated)
   }
 
   #bear(attempt: Attempt | undefined, error: Error, sent: boolean): void {

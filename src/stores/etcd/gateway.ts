@@ -2,7 +2,7 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Call } from './call.ts'
 import { type Address, Endpoint, type EtcdTls, type Listener } from './endpoint.ts'
-import { isAuthOff, isFinal, isTokenOld, passing, senseless } from './failure.ts'
+import { isAuthOff, isFinal, isRepetition, isTokenOld, passing, senseless } from './failure.ts'
 import { hasHeader, isAnswerTo, isRange, type RangeAnswer, type TxnAnswer } from './messages.ts'
 
 export interface Access {
@@ -60,14 +60,17 @@ export class Gateway {
 
   /** As `ask`, with several messages in one body. */
   async call<Message>(path: string, body: string, limit: number): Promise<readonly Message[]> {
+    let wasRepeated = false
     for (let isFirst = true; ; isFirst = false) {
       const token = this.#user && this.#logIn()
       try {
-        const messages = await this.#send(path, body, limit, token && (await token))
+        const { messages, isRepeated } = await this.#send(path, body, limit, token && (await token))
         if (!messages.every(hasHeader)) throw senseless(path)
         this.#isKnown = true
-        return messages as readonly Message[]
+        const all = messages as readonly Message[]
+        return isRepeated || wasRepeated ? all.map(message => ({ ...message, isRepeated: true })) : all
       } catch (error) {
+        wasRepeated ||= isRepetition(error)
         if (!token || !isFirst || !isTokenOld(error)) throw token && this.#isKnown ? passing(error) : error
         if (this.#token === token) this.#token = undefined
       }
@@ -128,8 +131,8 @@ export class Gateway {
   async #newToken(): Promise<string> {
     const path = 'auth/authenticate'
     try {
-      const [answer] = await this.#send(path, JSON.stringify(this.#user), LONGEST_REQUEST, undefined)
-      const { token } = Object(answer) as { token?: unknown }
+      const { messages } = await this.#send(path, JSON.stringify(this.#user), LONGEST_REQUEST, undefined)
+      const { token } = Object(messages[0]) as { token?: unknown }
       if (typeof token !== 'string') throw senseless(path)
       return token
     } catch (error) {
@@ -138,7 +141,7 @@ export class Gateway {
     }
   }
 
-  #send(path: string, body: string, limit: number, token: string | undefined): Promise<readonly unknown[]> {
+  #send(path: string, body: string, limit: number, token: string | undefined): Promise<Answered> {
     if (this.#closed) return Promise.reject(closed())
     return new Promise((resolve, reject) => {
       const endpoints = this.#endpoints.map((_, index) => (this.#current + index) % this.#endpoints.length)
@@ -150,10 +153,10 @@ export class Gateway {
           const giveUp = (this.#endpoints[at] as Endpoint).post(path, body, token, listener)
           return { at, giveUp }
         },
-        answered: (at, messages) => {
+        answered: (at, messages, isRepeated) => {
           over()
           this.#current = at
-          resolve(messages)
+          resolve({ messages, isRepeated })
         },
         failed: error => {
           over()
@@ -173,6 +176,12 @@ export class Gateway {
     for (const call of [...this.#calls]) call.leave(at)
     for (const stream of [...this.#streams]) if (stream.at === at) stream.fail()
   }
+}
+
+interface Answered {
+  readonly messages: readonly unknown[]
+  /** As of `Course.answered`. */
+  readonly isRepeated: boolean
 }
 
 interface Stream {

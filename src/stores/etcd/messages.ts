@@ -21,6 +21,8 @@ export interface RangeAnswer {
 
 export interface TxnAnswer {
   readonly header: Header
+  /** Added here: an earlier copy of the request may have been carried out, or may still be. */
+  readonly isRepeated?: boolean | undefined
   readonly succeeded?: boolean
   readonly responses?: readonly {
     readonly response_range?: Omit<RangeAnswer, 'header'>

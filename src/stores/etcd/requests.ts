@@ -101,7 +101,7 @@ export function vanished(): LeaseError {
 }
 
 interface Asked<Answer> {
-  readonly limit: number
+  limit: number
   readonly promise: Promise<Answer>
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: unknown) => void
@@ -125,6 +125,7 @@ class Batched<Answer> {
       asked = { limit, ...Promise.withResolvers<Answer>() }
       this.#waiting.set(key, asked)
     }
+    asked.limit = Math.max(asked.limit, limit)
     return asked.promise
   }
 
@@ -136,7 +137,8 @@ class Batched<Answer> {
 
   async #carryOut(all: readonly [string, Asked<Answer>][]): Promise<void> {
     try {
-      const limit = Math.min(...all.map(([, asked]) => asked.limit))
+      // Each caller has its own limit, so this is for the one that waits longest.
+      const limit = Math.max(...all.map(([, asked]) => asked.limit))
       const answers = await this.#send(
         all.map(([key]) => key),
         limit,

@@ -134,7 +134,8 @@ export class EtcdStore implements Store {
     if (settled) return settled
     signal.throwIfAborted()
     // If others of this process wait, the name is most likely not free.
-    const taken = queue && this.#waiting.knows(name) ? undefined : await this.#uncontended.take(claim, signal)
+    const mayTake = !queue || !this.#waiting.knows(name)
+    const taken = mayTake && ((await this.#uncontended.take(claim, signal)) ?? (await this.#settle(claim)))
     if (taken) return taken
     signal.throwIfAborted()
     if (!queue) {

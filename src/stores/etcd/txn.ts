@@ -27,6 +27,8 @@ export interface Outcome {
   readonly succeeded: boolean
   readonly header: Header
   readonly found: KeyValue | undefined
+  /** May an earlier copy have succeeded, or still succeed? */
+  readonly isRepeated: boolean
 }
 
 type Target = { readonly key: string; readonly range_end?: string }
@@ -75,8 +77,8 @@ export function leave(keys: Keys, condition: object, { key, lease, left }: Depar
   }
 }
 
-export function outcomeOf({ header, succeeded = false, responses }: TxnAnswer): Outcome {
-  return { succeeded, header, found: responses?.[0]?.response_range?.kvs?.[0] }
+export function outcomeOf({ header, succeeded = false, responses, isRepeated = false }: TxnAnswer): Outcome {
+  return { succeeded, header, isRepeated, found: responses?.[0]?.response_range?.kvs?.[0] }
 }
 
 /** The mod revision at which `left` left the lease, by this request or a copy of it. */

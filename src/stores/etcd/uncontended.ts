@@ -33,7 +33,10 @@ export class Uncontended {
     this.#releases = new BatchedTransactions(gateway)
   }
 
-  /** `undefined`: the name is not free, has waiters, is being acquired just now, or the claim was withdrawn. */
+  /**
+   * `undefined`: the name is not free, has waiters, is being acquired just now, or the claim was withdrawn. If an earlier
+   * copy of the request may have been carried out, the loan is not over, and its caller settles that.
+   */
   async take(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
     const { name, queue } = claim
     // Of many simultaneous claims for one name, only the first needs a lease.
@@ -89,6 +92,7 @@ export class Uncontended {
           const age = Math.max(asked - beatAt, 0)
           return granted(revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(outcome.header))
         }
+        if (outcome?.isRepeated) return undefined
         const isAsItWas = !outcome || (outcome.found?.mod_revision ?? '0') === pooled.mark
         if (isAsItWas) this.#leases.giveBack(id, seconds, loan)
         else this.#leases.evict(id, loan) // it ended, or another store removed its key

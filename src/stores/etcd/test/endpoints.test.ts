@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { startEtcd } from '../../../../lab/servers/etcd.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { startRelay } from './relay.ts'
-import { name, other, relay, server, store } from './relayed.ts'
+import { leaseOf, name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, signal, storeOf } from './support.ts'
 
 test('the answer of a server without a leader, or of one that shuts down, is not final', async () => {
@@ -38,8 +38,8 @@ test.each([
 )
 
 /** Past the relay, which holds it back. */
-async function carryOutLast(): Promise<void> {
-  const [path = '', body = ''] = relay.requests.at(-1)?.split(/ (.*)/s) ?? []
+async function carryOutLast(requests: readonly string[] = relay.requests): Promise<void> {
+  const [path = '', body = ''] = requests.at(-1)?.split(/ (.*)/s) ?? []
   await server.call(path.replace('/v3/', ''), JSON.parse(body))
 }
 
@@ -60,6 +60,47 @@ test('an unresponsive server is replaced by the next one, and a release that it 
   await lost
   await carryOutLast() // as the unresponsive one did
   expect(await again).toBe('released')
+})
+
+describe('a grant whose answer is lost, and that is asked for again at the next server,', () => {
+  const claims = [claimOf('', { queue: false }), claimOf('', { queue: true })]
+
+  test.each(claims)('is a grant on a lease that no other claim uses (queue: $queue)', async ({ queue }) => {
+    await using next = await startRelay(server)
+    await using both = storeOf([relay, next])
+    const [claim, later] = [claimOf(name(), { queue }), claimOf(name(), { queue })]
+    const lost = relay.holdBack(/kv\/txn.*request_put/)
+    const granted = hold(both, claim)
+    await lost
+    await carryOutLast() // as the unresponsive one did
+    const token = await granted
+    await hold(both, later)
+    expect(await leaseOf(later.name)).not.toBe(await leaseOf(claim.name))
+    expect(await both.renew({ ...later, ttl: 60_000 }, signal)).toBeDefined()
+    expect(await both.release(later, signal)).toBe('released')
+    expect(await both.renew(claim, signal)).toMatchObject({ token })
+    expect(await both.release(claim, signal)).toBe('released')
+    expect(await look(other, { name: claim.name })).toEqual([])
+  })
+
+  test.each(claims)('does nothing if it arrives after the next one refused (queue: $queue)', async ({ queue }) => {
+    await using next = await startRelay(server)
+    await using both = storeOf([relay, next])
+    const claim = claimOf(name(), { queue })
+    const holder = claimOf(claim.name)
+    const [lost, repeated] = [relay, next].map(each => each.holdBack(/kv\/txn.*request_put/))
+    const asked = both.acquire(claim, signal)
+    await lost
+    const requests = [...relay.requests]
+    const pass = await repeated
+    await hold(other, holder)
+    pass?.()
+    expect(await asked).toMatchObject({ held: false })
+    if (queue) await both.release(claim, signal)
+    await other.release(holder, signal)
+    await expect(carryOutLast(requests)).rejects.toThrow(/lease not found/)
+    expect(await look(other, { name: claim.name })).toEqual([])
+  })
 })
 
 test.each(['break', 'release'] as const)(

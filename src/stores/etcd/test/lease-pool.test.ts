@@ -1,14 +1,10 @@
 import { expect, test } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { name, other, relay, server, store } from './relayed.ts'
-import { base64, claimOf, hold, look, read, signal, storeOf } from './support.ts'
+import { leaseOf, name, other, relay, server, store } from './relayed.ts'
+import { base64, claimOf, hold, look, signal, storeOf } from './support.ts'
 
 function asked(match: RegExp): number {
   return relay.requests.filter(text => match.test(text)).length
-}
-
-async function leaseOf(held: string): Promise<string | undefined> {
-  return (await read(server, `holdfast\t${held}\theld`)).kvs?.[0]?.lease
 }
 
 /** What granted the name arrives once more, as a network may have it. */

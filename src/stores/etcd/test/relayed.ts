@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import type { Store } from '../../../contract/store.ts'
 import { type HttpRelay, startRelay } from './relay.ts'
-import { storeOf } from './support.ts'
+import { read, storeOf } from './support.ts'
 
 export let server: EtcdServer
 export let relay: HttpRelay
@@ -27,3 +27,8 @@ afterEach(async () => {
 
 let count = 0
 export const name = (): string => `name ${count++}`
+
+/** The lease of the key by which a name is held. */
+export async function leaseOf(held: string): Promise<string | undefined> {
+  return (await read(server, `holdfast\t${held}\theld`)).kvs?.[0]?.lease
+}

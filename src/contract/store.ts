@@ -36,7 +36,7 @@
  * R6. `Grant.ttl` is overstated by at most 2 ms, because servers may count whole milliseconds. `margin` covers this. After
  *     the request was sent, no other claim is granted the name for `Grant.ttl` less 2 ms. The exceptions are a release, a
  *     `break`, and a server that loses data or whose clock steps forward. `Grant.ttl` is at least the requested ttl,
- *     unless the answer took long. A lease that is not renewed ends soon after its ttl, by the server's clock, and nothing
+ *     unless the answer took long or the `limits` of the store say otherwise. A lease that is not renewed ends soon after its ttl, by the server's clock, and nothing
  *     revives it. `undefined` from `renew`, or false from `annotate`, means that the lease is certainly gone, and not that
  *     the request conflicted with another. A rejection means that the outcome is unknown.
  *

@@ -22,6 +22,7 @@ export const guarantees: Guarantees = {
     'every grant and release is on the disks of a majority before it is answered; renewals are in the memory of the leader',
   limits: [
     'A ttl is rounded up to whole seconds, and to the shortest that the servers grant: 2 s with their default settings.',
+    'A lease that is not renewed may end a tenth of its ttl early, because leases of etcd are used again. The grant says so.',
     'A new leader restarts the time of every lease. So if a holder dies just before an election, its name is free after at most twice its ttl and the election.',
     'Before etcd 3.4.31 and 3.5.13, a leader that continues after a long pause may end leases that are renewed through its successor. Holders notice at their next renewal.',
     'A cluster restored from a backup repeats revisions, and so tokens, unless they are raised by --bump-revision.',

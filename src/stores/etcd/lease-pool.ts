@@ -47,9 +47,15 @@ export class LeasePool {
 
   /** False if the lease is not worth keeping. */
   give(seconds: number, pooled: PooledLease): boolean {
-    const leases = this.#bySeconds.get(seconds) ?? []
-    if (leases.length >= MOST || !this.#isFresh(pooled)) return false
-    this.#bySeconds.set(seconds, leases)
+    let leases = this.#bySeconds.get(seconds)
+    if ((leases && leases.length >= MOST) || !this.#isFresh(pooled)) return false
+    if (!leases) {
+      // Those of ttls that are not used any more have expired.
+      for (const [old, pooled] of this.#bySeconds)
+        if (!pooled.some(each => this.#isFresh(each))) this.#bySeconds.delete(old)
+      leases = []
+      this.#bySeconds.set(seconds, leases)
+    }
     leases.push(pooled)
     return true
   }

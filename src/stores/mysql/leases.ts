@@ -30,9 +30,6 @@ export const REFUSED: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
 const LAST_TOKEN = Number.MAX_SAFE_INTEGER
 
-/** Places that have lapsed are deleted in steps: a statement has to fit into a packet. */
-const MOST_ENDED = 1_000
-
 /** A name as it was read at `now`, and what is to be written. It only decides: nothing here asks the server. */
 export class Name {
   readonly name: string
@@ -75,8 +72,9 @@ export class Name {
       return { held: true, token: BigInt(this.lease.token), ttl }
     }
     const lapses = now + placeLifetime(ttl)
-    // It is written again when a quarter of its lifetime is over: a waiter asks after a third.
-    if (queue && !(place && place.lapses > now + 0.75 * placeLifetime(ttl)))
+    // It is written again when a quarter of its lifetime is over: a waiter asks after a third. And if the clock was set back.
+    const left = place ? place.lapses - now : 0
+    if (queue && (left <= 0.75 * placeLifetime(ttl) || left > placeLifetime(ttl) + 1))
       this.#join({ id, owner, note, seq: place?.seq ?? this.#nextSeq(), lapses, gone: false })
     const retryAfter = askAgainAfter(now, expires, ahead, ttl, queue, false)
     return { held: false, retryAfter, ahead, holder: this.records().find(({ state }) => state === 'held') }
@@ -124,12 +122,12 @@ export class Name {
     return this.#isHeld ? [holder, ...waiters] : waiters
   }
 
-  /** Places to delete once the lease is written: that of the holder, and some that have lapsed. */
+  /** Places to delete once the lease is written: that of the holder, and those that have lapsed. */
   get ended(): Place[] {
     if (this.lease.id === undefined) return []
     const places = [...this.#places.values()]
     const own = places.filter(({ id, gone }) => id === this.lease.id && !gone) // its tombstone stays
-    return [...own, ...places.filter(({ lapses }) => lapses <= this.now).slice(0, MOST_ENDED)]
+    return [...own, ...places.filter(({ lapses }) => lapses <= this.now)]
   }
 
   get #isHeld(): boolean {

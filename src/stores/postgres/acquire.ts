@@ -87,7 +87,8 @@ ${BEGIN}
     select name, id, owner, note, _channel, _now, _now + ${lifetime}, false from (
       select distinct on (name, id) * from asked
       where queue and not gone and not (held and holder = id) and i not in (select i from free)
-        and (lapses_at is null or lapses_at < _now + 0.75 * ${lifetime})
+        -- It lasts longer if the clock was set back.
+        and (lapses_at is null or lapses_at not between _now + 0.75 * ${lifetime} and _now + ${lifetime})
     ) new order by i
     on conflict (name, id) do update set channel = excluded.channel, asked_at = excluded.asked_at,
       lapses_at = excluded.lapses_at, gone = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end

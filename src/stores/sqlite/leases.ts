@@ -151,7 +151,7 @@ export class Leases {
     this.#tidy(key.name, now)
     const held = this.#end(key, now)
     if (this.#leave(key, now) || held) return 'released'
-    this.#sql.sweepTombstones.run(now)
+    this.#sql.sweepTombstones.run(now, now + LONGEST_REQUEST)
     this.#sql.putTombstone.run(key.id, now + LONGEST_REQUEST)
     return 'gone'
   }
@@ -270,9 +270,10 @@ export class Leases {
     }
   }
 
-  /** Deletes lapsed positions, and shortens leases that outlast their ttl because the wall clock was set back. */
+  /** Deletes lapsed positions, and shortens what would last too long because the wall clock was set back. */
   #tidy(name: string, now: number): void {
     this.#sql.deleteLapsed.run(name, now)
+    this.#sql.shortenPlaces.run(now, name, now)
     this.#sql.shorten.run(now, name, now)
   }
 
@@ -300,6 +301,8 @@ function prepare(database: DatabaseSync) {
     free: sql('update lease set id = null, ttl = 0, expires = ? where name = ?'),
     freed: sql('select name, expires from lease where id is null and expires > ?'),
     shorten: sql('update lease set expires = ? + ttl where name = ? and expires > ? + ttl'),
+    shortenPlaces: sql(`update place set lapses = ? + max(ttl, ${placeLifetime(0)})
+      where name = ? and lapses > ? + max(ttl, ${placeLifetime(0)})`),
     deleteIdle: sql(`delete from lease where name = ? and expires <= ?
       and not exists (select 1 from place where place.name = lease.name)`),
     nextToken: sql('update counter set token = max(token + 1, ?) returning token'),
@@ -313,7 +316,7 @@ function prepare(database: DatabaseSync) {
     tombstone: sql('select 1 from tombstone where id = ? and until > ?'),
     putTombstone: sql('insert or replace into tombstone (id, until) values (?, ?)'),
     sweepTombstones: sql(`delete from tombstone
-      where seq in (select seq from tombstone order by seq limit ${SWEPT}) and until <= ?`),
+      where seq in (select seq from tombstone order by seq limit ${SWEPT}) and (until <= ? or until > ?)`),
   }
 }
 
@@ -335,7 +338,9 @@ function freeSince(lease: Lease | undefined): number {
 
 /** A position is renewed after a quarter of its lifetime. A waiter asks after a third, or when it is woken. */
 function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {
-  return place !== undefined && place.lapses > now + 0.75 * placeLifetime(ttl)
+  const left = place && place.lapses - now
+  const lifetime = placeLifetime(ttl)
+  return left !== undefined && left > 0.75 * lifetime && left <= lifetime // more: the wall clock was set back
 }
 
 /** Was it written before the wall clock was set back? */

@@ -105,6 +105,29 @@ test('a name released before the wall clock was set back is free at once for the
   expect(await ask(waiter)).toMatchObject({ held: true })
 })
 
+test('waiters that died before the wall clock was set back lapse as all others do', async () => {
+  const holder = newClaim('a', { ttl: 60_000 })
+  await hold(holder)
+  for (const ttl of [500, 2_000]) await ask(newClaim('a', { queue: true, ttl }))
+  const waiter = newClaim('a', { queue: true, ttl: 4_000 })
+  await ask(waiter)
+  now -= 3_600_000
+  expect(await ask(waiter)).toMatchObject({ ahead: 2 })
+  now += 2_000
+  expect(await ask(waiter)).toMatchObject({ ahead: 0 })
+  await store.release(holder, never)
+  await hold(waiter)
+})
+
+test('tombstones from before the wall clock was set back do not pile up', async () => {
+  for (let turn = 0; turn < 10; turn += 1) await store.release(newClaim('a'), never)
+  now -= 3_600_000
+  for (let turn = 0; turn < 10; turn += 1) await store.release(newClaim('a'), never)
+  const database = new DatabaseSync(path)
+  expect(database.prepare('select count(*) as n from tombstone').get()).toEqual({ n: 10 })
+  database.close()
+})
+
 test('leases are in the file and survive the store', async () => {
   const claim = newClaim('a', { note: 'nightly' })
   const token = await hold(claim)

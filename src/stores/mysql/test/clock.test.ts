@@ -97,6 +97,16 @@ test('a name that was released before the clock was set back is free at once, an
   await until('the second is served although the first is dead', async () => (await acquire(store, second)).held)
 })
 
+test('a waiter that asks again lasts no longer than its ttl, after the clock was set back', async () => {
+  const waiter = claimOf('waits', { queue: true })
+  await hold(store, claimOf('waits'))
+  await acquire(store, waiter)
+  clock.jumpWall(-HOUR)
+  await acquire(store, waiter)
+  const [, waiting] = await look(store, { name: 'waits' })
+  expect(waiting?.remaining).toBeLessThanOrEqual(waiter.ttl)
+})
+
 test('a request is not refused because the clock of the server was set forward', async () => {
   const claim = claimOf('forward', { ttl: 5 * HOUR })
   const token = await hold(store, claim)

@@ -83,6 +83,16 @@ test.each([false, true])(
   },
 )
 
+test('a waiter that asks again lasts no longer than its ttl, after the clock was set back', async () => {
+  const waiter = claimOf('waits', { queue: true })
+  await hold(store, claimOf('waits'))
+  await store.acquire(waiter, signal)
+  clock.jumpWall(-HOUR)
+  await store.acquire(waiter, signal)
+  const [, waiting] = await look(store, { name: 'waits' })
+  expect(waiting?.remaining).toBeLessThanOrEqual(waiter.ttl)
+})
+
 test('a name released before the clock was set back is free at once, and its queue is served', async () => {
   const [holder, first, second] = [claimOf('left'), claimOf('left', { queue: true }), claimOf('left', { queue: true })]
   await hold(store, holder)

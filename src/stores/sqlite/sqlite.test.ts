@@ -84,50 +84,6 @@ test('a token above 2^53 - 1 is refused, and other requests succeed', async () =
   expect(await ask(newClaim('b'))).toMatchObject({ held: true })
 })
 
-test('a wall clock that is set back extends a lease to at most one ttl after this is noticed', async () => {
-  await hold(newClaim('a', { ttl: 1_000 }))
-  now -= 3_600_000
-  const busy = await ask(newClaim('a'))
-  expect(busy).toMatchObject({ held: false, retryAfter: 1_000 })
-  now += 999
-  expect(await ask(newClaim('a'))).toMatchObject({ held: false, retryAfter: 1 })
-  now += 1
-  expect(await ask(newClaim('a'))).toMatchObject({ held: true })
-})
-
-test('a name released before the wall clock was set back is free at once for the first waiter', async () => {
-  const holder = newClaim('a')
-  const waiter = newClaim('a', { queue: true })
-  await hold(holder)
-  await ask(waiter)
-  await store.release(holder, never)
-  now -= 3_600_000
-  expect(await ask(waiter)).toMatchObject({ held: true })
-})
-
-test('waiters that died before the wall clock was set back lapse as all others do', async () => {
-  const holder = newClaim('a', { ttl: 60_000 })
-  await hold(holder)
-  for (const ttl of [500, 2_000]) await ask(newClaim('a', { queue: true, ttl }))
-  const waiter = newClaim('a', { queue: true, ttl: 4_000 })
-  await ask(waiter)
-  now -= 3_600_000
-  expect(await ask(waiter)).toMatchObject({ ahead: 2 })
-  now += 2_000
-  expect(await ask(waiter)).toMatchObject({ ahead: 0 })
-  await store.release(holder, never)
-  await hold(waiter)
-})
-
-test('tombstones from before the wall clock was set back do not pile up', async () => {
-  for (let turn = 0; turn < 10; turn += 1) await store.release(newClaim('a'), never)
-  now -= 3_600_000
-  for (let turn = 0; turn < 10; turn += 1) await store.release(newClaim('a'), never)
-  const database = new DatabaseSync(path)
-  expect(database.prepare('select count(*) as n from tombstone').get()).toEqual({ n: 10 })
-  database.close()
-})
-
 test('leases are in the file and survive the store', async () => {
   const claim = newClaim('a', { note: 'nightly' })
   const token = await hold(claim)

@@ -1,0 +1,68 @@
+/** The wall clock is set back while a file is in use. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { claimOf, hold, signal } from '../../../../test/support.ts'
+import type { Store } from '../../../contract/store.ts'
+import { systemClock } from '../../../contract/time.ts'
+import { sqlite } from '../index.ts'
+
+let path: string
+let store: Store
+let wall: number
+
+beforeEach(() => {
+  path = join(mkdtempSync(join(tmpdir(), 'holdfast-sqlite-')), 'leases.db')
+  wall = Date.UTC(2025, 0)
+  store = sqlite(path, { clock: { ...systemClock(), wall: () => wall } })
+})
+afterEach(async () => {
+  await store[Symbol.asyncDispose]()
+  rmSync(join(path, '..'), { recursive: true })
+})
+
+test('a wall clock that is set back extends a lease to at most one ttl after this is noticed', async () => {
+  await hold(store, claimOf('a', { ttl: 1_000 }))
+  wall -= 3_600_000
+  const busy = await store.acquire(claimOf('a'), signal)
+  expect(busy).toMatchObject({ held: false, retryAfter: 1_000 })
+  wall += 999
+  expect(await store.acquire(claimOf('a'), signal)).toMatchObject({ held: false, retryAfter: 1 })
+  wall += 1
+  expect(await store.acquire(claimOf('a'), signal)).toMatchObject({ held: true })
+})
+
+test('a name released before the wall clock was set back is free at once for the first waiter', async () => {
+  const holder = claimOf('a')
+  const waiter = claimOf('a', { queue: true })
+  await hold(store, holder)
+  await store.acquire(waiter, signal)
+  await store.release(holder, signal)
+  wall -= 3_600_000
+  expect(await store.acquire(waiter, signal)).toMatchObject({ held: true })
+})
+
+test('waiters that died before the wall clock was set back lapse as all others do', async () => {
+  const holder = claimOf('a', { ttl: 60_000 })
+  await hold(store, holder)
+  for (const ttl of [500, 2_000]) await store.acquire(claimOf('a', { queue: true, ttl }), signal)
+  const waiter = claimOf('a', { queue: true, ttl: 4_000 })
+  await store.acquire(waiter, signal)
+  wall -= 3_600_000
+  expect(await store.acquire(waiter, signal)).toMatchObject({ ahead: 2 })
+  wall += 2_000
+  expect(await store.acquire(waiter, signal)).toMatchObject({ ahead: 0 })
+  await store.release(holder, signal)
+  await hold(store, waiter)
+})
+
+test('tombstones from before the wall clock was set back do not pile up', async () => {
+  for (let turn = 0; turn < 10; turn += 1) await store.release(claimOf('a'), signal)
+  wall -= 3_600_000
+  for (let turn = 0; turn < 10; turn += 1) await store.release(claimOf('a'), signal)
+  const database = new DatabaseSync(path)
+  expect(database.prepare('select count(*) as n from tombstone').get()).toEqual({ n: 10 })
+  database.close()
+})

@@ -68,7 +68,10 @@ export interface Client {
 }
 
 /** What writers show to fences: the same for as long as they write. */
-export const HOLDER = { name: 'fences', token: BigInt(Date.now()) * 1_000n }
+export const HOLDER: { readonly name: string; readonly token: bigint } = {
+  name: 'fences',
+  token: BigInt(Date.now()) * 1_000n,
+}
 
 /** Of what only has a fence. */
 export const keepsNoLeases: Pick<Peer, 'can' | 'open'> = {

@@ -38,6 +38,9 @@ export function summary(values: readonly (number | undefined)[]): Summary | unde
   return { middle: median(known), least: Math.min(...known), most: Math.max(...known) }
 }
 
+/** `Math.max` or `Math.min`. */
+export type Better = (...values: number[]) => number
+
 export class Report {
   readonly results: Results
 
@@ -63,6 +66,20 @@ export class Report {
   peers(scenario: string, variant: string): string[] {
     const measured = this.results.measured.filter(each => each.scenario === scenario && each.variant === variant)
     return [...new Set(measured.map(({ peer }) => peer))]
+  }
+
+  /** The other library that gave the best median over the same kind of servers. */
+  bestPeer(scenario: string, variant: string, own: string, value: string, better: Better): string | undefined {
+    const { floors, overs } = this.results
+    const middles = new Map<string, number>()
+    for (const peer of this.peers(scenario, variant)) {
+      if (overs[peer] !== overs[own] || floors[peer] === peer || /^(holdfast|baseline|floor)/.test(peer)) continue
+      const told = summary(this.values(scenario, variant, peer, value))
+      if (told) middles.set(peer, told.middle)
+    }
+    const best = better(...middles.values())
+    for (const [peer, told] of middles) if (told === best) return peer
+    return undefined
   }
 
   variants(scenario: string): string[] {

@@ -1,5 +1,4 @@
-import type { Over } from './peer.ts'
-import { type Report, summary } from './report.ts'
+import { type Better, type Report, summary } from './report.ts'
 import { AWAY, ON_ONE_MACHINE } from './scenarios/handover.ts'
 import { NOBODY } from './scenarios/observers.ts'
 
@@ -51,13 +50,13 @@ const all: readonly Target[] = [
   ].map(({ loops, least }) => ({
     what: `pairs/s, ${loops} at a time, to the best Redis peer`,
     wanted: `>= ${least}`,
-    measured: (report: Report) => toTheBest(report, 'pairs', `${loops} at a time`, 'rate', Math.max, 'redis'),
+    measured: (report: Report) => toTheBest(report, 'pairs', `${loops} at a time`, 'rate', Math.max),
     isMet: atLeast(least),
   })),
   {
     what: 'handoffs/s, to the best Redis peer',
     wanted: '>= 2',
-    measured: report => toTheBest(report, 'handoffs', '', 'rate', Math.max, 'redis'),
+    measured: report => toTheBest(report, 'handoffs', '', 'rate', Math.max),
     isMet: atLeast(2),
   },
   {
@@ -99,8 +98,7 @@ const all: readonly Target[] = [
   {
     what: 'ZooKeeper: pairs/s, 64 at a time, to the recipe over node-zookeeper-client',
     wanted: '>= 1',
-    measured: report =>
-      summary(report.ratios('pairs', '64 at a time', 'holdfast-zookeeper', 'node-zookeeper-client', 'rate'))?.middle,
+    measured: report => ratio(report, 'pairs', '64 at a time', 'node-zookeeper-client', 'rate', 'holdfast-zookeeper'),
     isMet: atLeast(1),
   },
   ...['1,000 waiters', '10,000 waiters'].flatMap(variant =>
@@ -131,7 +129,7 @@ const all: readonly Target[] = [
     {
       what: `${variant}: client CPU, to the best peer`,
       wanted: '<= 1',
-      measured: (report: Report) => toTheBest(report, 'renewals', variant, 'clientCpu', Math.min, 'redis'),
+      measured: (report: Report) => toTheBest(report, 'renewals', variant, 'clientCpu', Math.min),
       isMet: atMost(1),
     },
     {
@@ -162,7 +160,7 @@ const all: readonly Target[] = [
       what: `Redlock: pairs/s, ${loops} at a time, to the best peer`,
       wanted: '>= 1',
       measured: (report: Report) =>
-        toTheBest(report, 'redlock-pairs', `${loops} at a time`, 'rate', Math.max, 'redlock', OWN_REDLOCK),
+        toTheBest(report, 'redlock-pairs', `${loops} at a time`, 'rate', Math.max, OWN_REDLOCK),
       isMet: atLeast(1),
     },
   ]),
@@ -205,13 +203,13 @@ const all: readonly Target[] = [
   {
     what: 'over etcd, pairs/s, 64 at a time, to etcd3',
     wanted: '>= 3',
-    measured: report => summary(report.ratios('pairs', '64 at a time', 'holdfast-etcd', 'etcd3', 'rate'))?.middle,
+    measured: report => ratio(report, 'pairs', '64 at a time', 'etcd3', 'rate', 'holdfast-etcd'),
     isMet: atLeast(3),
   },
   {
     what: "over etcd, gap p50, to etcd's own recipe",
     wanted: '<= 2',
-    measured: report => summary(report.ratios('handoffs', '', 'holdfast-etcd', 'floor-etcd', 'gap50'))?.middle,
+    measured: report => ratio(report, 'handoffs', '', 'floor-etcd', 'gap50', 'holdfast-etcd'),
     isMet: atMost(2),
   },
   ...Object.entries({ 'on one machine': ON_ONE_MACHINE, '10 ms away': AWAY }).flatMap(([where, variant]) =>
@@ -316,24 +314,15 @@ function ratio(
   return summary(report.ratios(scenario, variant, own, other, value))?.middle
 }
 
-/** To whichever peer, floors aside, gave the best median. */
+/** To the other library that gave the best median. */
 function toTheBest(
   report: Report,
   scenario: string,
   variant: string,
   value: string,
-  better: (...values: number[]) => number,
-  over: Over,
+  better: Better,
   own = OWN,
 ): number | undefined {
-  const { floors, overs } = report.results
-  const middles = new Map<string, number>()
-  for (const peer of report.peers(scenario, variant)) {
-    if (overs[peer] !== over || floors[peer] === peer || /^(holdfast|baseline|floor)/.test(peer)) continue
-    const told = summary(report.values(scenario, variant, peer, value))
-    if (told) middles.set(peer, told.middle)
-  }
-  const best = better(...middles.values())
-  for (const [peer, told] of middles) if (told === best) return ratio(report, scenario, variant, peer, value, own)
-  return undefined
+  const best = report.bestPeer(scenario, variant, own, value, better)
+  return best === undefined ? undefined : ratio(report, scenario, variant, best, value, own)
 }

@@ -108,7 +108,6 @@ test('files that are named exist', () => {
   expect(named.filter(path => !path.includes('NAME') && !existsSync(join(ROOT, path)))).toEqual([])
 })
 
-/** The contents of the code blocks of one language. */
 function read(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }

@@ -198,10 +198,3 @@ export function follow<Value>(promise: PromiseLike<Value>): Outcome<Value> {
   )
   return outcome
 }
-
-/** All items that `items` yields. */
-export async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
-  const found: Item[] = []
-  for await (const item of items) found.push(item)
-  return found
-}

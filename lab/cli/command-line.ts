@@ -13,7 +13,7 @@ export interface CommandLine {
   formatDuration(ms: number): string
   /** The URL of `--store`, checked. */
   storeUrl(option: string, output: Output): string
-  /** `, did you mean …?`, or nothing. */
+  /** `: did you mean …?`, or nothing. */
   suggest(word: string, known: readonly string[]): string
   seeHelp(command: string): string
   /** Hides passwords. */

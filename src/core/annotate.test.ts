@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../../test/scripted-store.ts'
+import type { Lease } from '../contract/lease.ts'
 
 test('a note is visible to all clients, and survives renewals', async () => {
   const { locks, other, clock } = stage({ note: 'begins' })
@@ -47,6 +48,25 @@ test('after an unanswered note, the next is written once the first can no longer
     expect((await other.inspect('a')).holder?.note).toBe('second')
     lease.assertHeld()
   }
+})
+
+test.each<[string, (lease: Lease) => Promise<unknown>]>([
+  ['a note', (lease: Lease) => lease.annotate('late')],
+  ['a longer ttl', (lease: Lease) => lease.extend(120_000)],
+])('%s is refused within the limit of a request while renewals fail again and again', async (_, ask) => {
+  const { locks, clock, store } = stage({ ttl: 60_000 })
+  const lease = await locks.acquire('a')
+  store.rule('renew', refused)
+  await clock.advance(20_000)
+  const asked = follow(ask(lease))
+  const failures = store.count('renew')
+  await clock.advance(5_000)
+  expect(store.count('renew')).toBeGreaterThan(failures + 5)
+  expect(asked.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  store.restore('renew')
+  await clock.advance(10_000)
+  await ask(lease)
+  lease.assertHeld()
 })
 
 test('a note notifies the holder of a lease that is gone', async () => {

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
+import type { Locks } from '../create-locks.ts'
 
 test('a wait that close ends is withdrawn before the store is closed', async () => {
   const { locks, other, clock, store } = stage()
@@ -32,6 +33,17 @@ test('a grant that arrives in the turn of close is withdrawn before the store is
   expect(closing.settled).toBe(true)
   expect(store.calls.slice(-2)).toEqual(['release', 'close'])
   expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test.each<[string, (locks: Locks) => Promise<unknown>]>([
+  ['lock', locks => locks.acquire('a')],
+  ['permit', locks => locks.semaphore('a', { limit: 2 }).acquire()],
+])('close in a listener of acquire_began ends that call of a %s', async (_, acquire) => {
+  const { locks, store } = stage()
+  const stop = subscribe('acquire_began', () => void locks.close())
+  await expect(acquire(locks)).rejects.toMatchObject({ code: 'CLOSED' })
+  stop()
+  expect(store.count('acquire')).toBe(0)
 })
 
 test('close in a listener of lease_acquired ends that lease', async () => {

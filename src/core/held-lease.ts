@@ -17,6 +17,8 @@ import { withdraw } from './withdraw.ts'
 
 /** Several leases that end together. */
 export interface LeaseGroup {
+  /** The loss of any of them. */
+  readonly error?: LeaseError | undefined
   /** One of them was aborted, such as by `close()`. */
   abort(reason: unknown): void
   /** One of them was lost. */
@@ -192,9 +194,10 @@ export class HeldLease implements ListedLease {
 
   /** The withdrawal continues in the background if it takes too long for the caller. */
   async #answer(withdrawal: Promise<LeaseEnd>): Promise<LeaseEnd> {
-    const { clock } = this.#core
-    if (!this.#error) return this.#ending.settle(await within(clock, LONGEST_TRY, withdrawal, 'unknown'))
-    return this.#mayBeHeld ? within(clock, LAST_WITHDRAWAL, withdrawal, 'lost') : 'lost'
+    const error = this.#error
+    if (error && !this.#mayBeHeld) return 'lost'
+    const limit = error || this.group?.error ? LAST_WITHDRAWAL : LONGEST_TRY
+    return this.#ending.settle(await within(this.#core.clock, limit, withdrawal, 'unknown')) // a loss has settled it
   }
 
   async #withdraw(): Promise<LeaseEnd> {

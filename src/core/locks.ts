@@ -186,11 +186,11 @@ export class CoreLocks implements Leasing {
    * Rejects as `acquire` otherwise.
    */
   protected async hold<Result>(name: string, terms: AcquireTerms, resultOf: ResultOf<Result>): Promise<Result> {
-    this.closing.assertOpen()
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0, handoff: limit > 0 }
 
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
+    this.closing.assertOpen() // a listener may have closed these locks
     const cancel = new Cancel()
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const acquisition = new Acquisition(this.core, claim, limit, cancel)

@@ -84,10 +84,10 @@ export class Renewals implements Renewable {
     this.#beat = undefined
   }
 
-  /** A renewal that was sent elsewhere may still arrive. */
-  expectStale(): void {
+  /** A renewal that was sent elsewhere, and failed so, may still arrive. */
+  expectStale(failure?: LeaseError): void {
     this.unsettled = true
-    this.staleRequests.add(this.#core.clock.now(), this.ttl)
+    this.staleRequests.add(this.#core.clock.now(), this.ttl, failure)
   }
 
   /** As `Lease.extend`. */
@@ -157,7 +157,7 @@ export class Renewals implements Renewable {
     } catch (reason) {
       const error = reason as LeaseError // request() rejects with nothing else when it cannot be cancelled
       this.unsettled = true
-      this.staleRequests.add(sent, ttl)
+      this.staleRequests.add(sent, ttl, error)
       statistics.failed(lease.handle, sent)
       if (this.renewedAt > sent) return undefined
       if (!lease.check() && this.#core.events.heartbeat_failed.hasSubscribers)

@@ -7,6 +7,7 @@ import { type Clock, requestLimit } from '../contract/time.ts'
  */
 export class StaleRequests {
   #until = Number.NEGATIVE_INFINITY
+  #failure: unknown
   #wakes: Set<() => void> | undefined
 
   /** Sends a request, and counts it as stale if it fails. */
@@ -15,13 +16,14 @@ export class StaleRequests {
     try {
       return await request(clock, requestLimit(ttl), send)
     } catch (error) {
-      this.add(sent, ttl)
+      this.add(sent, ttl, error)
       throw error
     }
   }
 
   /** A request for this ttl that was sent at `sent` has failed. */
-  add(sent: number, ttl: number): void {
+  add(sent: number, ttl: number, failure?: unknown): void {
+    this.#failure = failure
     this.#until = Math.max(this.#until, sent + requestLimit(ttl))
   }
 
@@ -29,15 +31,20 @@ export class StaleRequests {
     return this.#until > clock.now()
   }
 
-  /** Resolves when no stale request can take effect, or after `end()`. */
+  /**
+   * Resolves when no stale request can take effect, or after `end()`. If others have failed by then, it rejects with the
+   * last failure: the store may be down for long.
+   */
   async over(clock: Clock): Promise<void> {
+    const latest = this.#until
     while (this.arePossible(clock)) {
+      if (clock.now() >= latest) throw this.#failure
       let wake = (): void => {}
       const arm = (end: () => void): void => {
         wake = end
         this.#wakes = (this.#wakes ?? new Set()).add(end)
       }
-      await pause(clock, this.#until - clock.now(), { arm })
+      await pause(clock, latest - clock.now(), { arm })
       this.#wakes?.delete(wake)
     }
   }

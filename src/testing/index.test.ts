@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { all, follow } from '../../test/scripted-store.ts'
+import { follow } from '../../test/scripted-store.ts'
 import type { Lease } from '../contract/lease.ts'
 import { type TestLocks, testLocks } from './index.ts'
 
@@ -65,7 +65,10 @@ describe.each([
     const wait = follow(locks.acquire('a'))
     await locks.advance(60_000)
     expect(wait.settled).toBe(false)
-    expect(await all(locks.list())).toMatchObject([{ owner: 'host 7', note: 'deploy' }, { state: 'waiting' }])
+    expect(await Array.fromAsync(locks.list())).toMatchObject([
+      { owner: 'host 7', note: 'deploy' },
+      { state: 'waiting' },
+    ])
     await other.release()
     await locks.advance(0)
     expect(wait.value?.token).toBeGreaterThan(other.token)

@@ -16,8 +16,7 @@ export function ls(args: readonly string[]): Promise<number> {
       await watch(asked)
       return 0
     }
-    const records: LeaseRecord[] = []
-    for await (const record of locks.list(prefix)) records.push(record)
+    const records = await Array.fromAsync(locks.list(prefix))
     const empty = prefix ? `no name that begins with ${prefix} is held` : 'no name is held'
     const rows = [...Map.groupBy(records, ({ name }) => partOf(name).name).values()].flatMap(bySlot).map(row)
     output.print(records, rows.length > 0 ? table(TITLES, rows) : empty)

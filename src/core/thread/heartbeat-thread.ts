@@ -78,13 +78,13 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     await request(this.#clock, LONGEST_REQUEST, () => exit).catch(() => worker.terminate())
   }
 
-  extend(id: string, ttl: number, signal: AbortSignal): Promise<LeaseError | undefined> {
+  extend(id: string, ttl: number, limit: number, signal: AbortSignal): Promise<LeaseError | undefined> {
     return new Promise(resolve => {
       this.#count += 1
       const call = this.#count
       this.#calls.set(call, resolve)
       signal.addEventListener('abort', () => this.#calls.delete(call), { once: true })
-      this.#proof.give() // the event loop may have been blocked until now
+      this.#proof.keep(limit) // also because the event loop may have been blocked until now
       if (!this.send({ kind: 'extend', id, ttl, call })) resolve(this.#end ?? ended())
     })
   }

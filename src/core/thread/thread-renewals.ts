@@ -16,8 +16,8 @@ import { SharedTerm } from './term.ts'
 export interface WorkerLink {
   /** False: the worker has ended. */
   send(command: Command): boolean
-  /** Resolves when the worker has extended the lease, to the error if it failed. */
-  extend(id: string, ttl: number, signal: AbortSignal): Promise<LeaseError | undefined>
+  /** Resolves when the worker has extended the lease, to the error if it failed. `limit`: its `livenessLimit` from now on. */
+  extend(id: string, ttl: number, limit: number, signal: AbortSignal): Promise<LeaseError | undefined>
 }
 
 /**
@@ -27,6 +27,7 @@ export interface WorkerLink {
 export class ThreadRenewals {
   readonly lease: HeldLease
   readonly #worker: WorkerLink
+  readonly #livenessLimit: number | undefined
   readonly #core: LeaseCore
   readonly #claim: Claim
   readonly #token: bigint
@@ -41,6 +42,7 @@ export class ThreadRenewals {
     const { clock } = core
     const term = new SharedTerm()
     this.#worker = worker
+    this.#livenessLimit = options.livenessLimit
     this.#core = core
     this.#claim = claim
     this.#token = grant.token
@@ -77,7 +79,7 @@ export class ThreadRenewals {
     const { lease } = this
     if (this.#stopped || !(lease.remaining > 0)) return
     this.#deadline.detach()
-    lease.renewals.expectStale()
+    lease.renewals.expectStale(error)
     this.#beat = this.#core.heartbeat.join(lease.renewals)
     void lease.renewals.renew()
     if (this.#core.events.heartbeat_failed.hasSubscribers)
@@ -121,7 +123,7 @@ export class ThreadRenewals {
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
-    const error = await this.#worker.extend(idOf(this.#claim), ttl, signal)
+    const error = await this.#worker.extend(idOf(this.#claim), ttl, this.#livenessLimit ?? ttl, signal)
     if (error?.code === 'LEASE_LOST') return undefined
     if (error) throw error
     return { held: true, token: this.#token, ttl }

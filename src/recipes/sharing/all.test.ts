@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { follow, lost, stage } from '../../../test/scripted-store.ts'
+import { follow, lost, stage, unanswered } from '../../../test/scripted-store.ts'
 import { testLocks } from '../../testing/index.ts'
 import { inOrder } from './names.ts'
 import { heldNames } from './test/held-names.ts'
@@ -44,6 +44,17 @@ test('when one is lost, the signal aborts with its reason and the others are rel
   expect(await heldNames(other)).toEqual([])
   expect(await set.release()).toBe('lost')
   expect([set.remaining, clock.pending]).toEqual([0, 0])
+})
+
+test('after a loss, the release of the others holds nobody up for longer than a second', async () => {
+  const { locks, other, clock, store } = stage()
+  const set = await locks.all(['a', 'b']).acquire()
+  store.rule('release', unanswered)
+  await other.break('b')
+  await clock.advance(3_333)
+  const release = follow(set.release())
+  await clock.advance(1_000)
+  expect(release.value).toBe('lost')
 })
 
 test('reading the set detects a loss by the clock, after the event loop was blocked', async () => {

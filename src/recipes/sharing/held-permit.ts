@@ -2,9 +2,9 @@ import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { LeaseEnd } from '../../contract/lease.ts'
 import type { LossReason } from '../../contract/lease-events.ts'
-import { type Clock, LAST_WITHDRAWAL } from '../../contract/time.ts'
+import type { Clock } from '../../contract/time.ts'
 import { AbortSource } from '../../core/abort-source.ts'
-import { Ending, within } from '../../core/ending.ts'
+import { Ending } from '../../core/ending.ts'
 import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 import { HandleRef } from '../../core/lease-handle.ts'
 import type { AcquireTerms } from '../../core/options.ts'
@@ -32,7 +32,8 @@ export class HeldPermit implements LeaseGroup {
   readonly #stopTimer: (() => void) | undefined
   readonly #ending = new Ending()
   readonly #onEnd: () => void
-  #error: LeaseError | undefined
+  /** The loss. */
+  error: LeaseError | undefined
   #releasing: Promise<LeaseEnd> | undefined
 
   /** `held`: by slot, in ascending order. */
@@ -122,7 +123,7 @@ export class HeldPermit implements LeaseGroup {
   }
 
   async end(): Promise<LeaseError | undefined> {
-    return (await this.release()) === 'lost' ? this.#error : undefined
+    return (await this.release()) === 'lost' ? this.error : undefined
   }
 
   abort(reason: unknown): void {
@@ -131,11 +132,11 @@ export class HeldPermit implements LeaseGroup {
 
   /** Throws nothing: the error says that it is lost. */
   check(): LeaseError | undefined {
-    if (this.#error || this.#releasing) return this.#error
+    if (this.error || this.#releasing) return this.error
     // A loss is reported to lose(), but not one from before this permit was made: the process may have been paused.
     for (const lease of this.#leases) if (lease.check()) this.#lose('expired')
     if (this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
-    return this.#error
+    return this.error
   }
 
   /** A slot was lost. */
@@ -144,7 +145,7 @@ export class HeldPermit implements LeaseGroup {
   }
 
   #lose(reason: LossReason): void {
-    if (this.#error) return
+    if (this.error) return
     const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
     const which = this.slots.length > 1 && lost ? ` because its slot ${lost.slot}` : ''
     const what = {
@@ -154,7 +155,7 @@ export class HeldPermit implements LeaseGroup {
       max_hold: `was held for ${this.#maxHold} ms, its maxHold`,
     }[reason]
     const error = this.#fault(reason === 'max_hold' ? 'MAX_HOLD' : 'LEASE_LOST', what)
-    this.#error = error
+    this.error = error
     this.#stop()
     this.#abort.abort(error)
     if (events.lease_lost.hasSubscribers) events.lease_lost.publish({ lease: this.handle, reason, error })
@@ -173,15 +174,8 @@ export class HeldPermit implements LeaseGroup {
   }
 
   async #answer(releases: Promise<readonly LeaseEnd[]>): Promise<LeaseEnd> {
-    if (this.#error)
-      return within(
-        this.#clock,
-        LAST_WITHDRAWAL,
-        releases.then(() => 'lost'),
-        'lost',
-      )
     const ends = await releases
-    if (this.#error || ends.includes('lost')) return 'lost' // a slot was gone, which has been reported
+    if (this.error || ends.includes('lost')) return 'lost' // a slot was gone, which has been reported
     const end = ends.includes('unknown') ? 'unknown' : 'released'
     if (end === 'released' && events.lease_released.hasSubscribers)
       events.lease_released.publish({ lease: this.handle })

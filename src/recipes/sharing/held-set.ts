@@ -10,13 +10,9 @@ export class HeldSet implements LeaseGroup {
   readonly #leases: HeldLease[] = []
   readonly #controller = new AbortController()
   readonly #ending = new Ending()
-  #error: LeaseError | undefined
-  #releasing: Promise<LeaseEnd> | undefined
-
   /** The loss of any of them. */
-  get error(): LeaseError | undefined {
-    return this.#error
-  }
+  error: LeaseError | undefined
+  #releasing: Promise<LeaseEnd> | undefined
 
   get signal(): AbortSignal {
     this.#check()
@@ -35,7 +31,7 @@ export class HeldSet implements LeaseGroup {
 
   assertHeld(): void {
     this.#check()
-    if (this.#error) throw this.#error
+    if (this.error) throw this.error
     for (const lease of this.#leases) lease.assertHeld()
   }
 
@@ -53,7 +49,7 @@ export class HeldSet implements LeaseGroup {
     this.#check()
     const { signal } = lease
     if (signal.aborted) this.abort(signal.reason) // by close()
-    if (this.#error || this.#releasing) void lease.release()
+    if (this.error || this.#releasing) void lease.release()
   }
 
   /** Releases this one, before the set is complete. */
@@ -72,8 +68,8 @@ export class HeldSet implements LeaseGroup {
   }
 
   lose(error: LeaseError): void {
-    if (this.#error) return
-    this.#error = error
+    if (this.error) return
+    this.error = error
     this.abort(error)
     this.#ending.settle('lost')
     void this.release()
@@ -86,7 +82,7 @@ export class HeldSet implements LeaseGroup {
   }
 
   async end(): Promise<LeaseError | undefined> {
-    return (await this.release()) === 'lost' ? this.#error : undefined
+    return (await this.release()) === 'lost' ? this.error : undefined
   }
 
   async #release(): Promise<LeaseEnd> {

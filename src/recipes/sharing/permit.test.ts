@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { all, follow, lost, refused, stage } from '../../../test/scripted-store.ts'
+import { follow, lost, refused, stage } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
 import { subscribe } from '../../contract/events.ts'
 import type { LeaseEvents } from '../../contract/lease-events.ts'
@@ -167,7 +167,7 @@ test('invalid arguments are refused', async () => {
   await expect(semaphore.tryAcquire({ wait: 2 } as never)).rejects.toEqual(code)
   await expect(semaphore.using(1 as never)).rejects.toEqual(code)
   expect((await semaphore.acquire({ permits: 2 })).slots).toHaveLength(2)
-  expect(await all(locks.list())).toHaveLength(2)
+  expect(await Array.fromAsync(locks.list())).toHaveLength(2)
   expect(memory().kind).toBe('memory')
 })
 
@@ -185,7 +185,7 @@ test('a call that is aborted while the store does not answer rejects at once', a
   expect(acquiring.error).toBe(reason)
   releases()
   await clock.advance(5_000)
-  expect(await all(locks.list())).toEqual([])
+  expect(await Array.fromAsync(locks.list())).toEqual([])
 })
 
 test('a store that does not answer is asked for one ttl, although the ttl of the gate is shorter', async () => {

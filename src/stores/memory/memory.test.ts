@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { all } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
 import type { Busy, Claim, Grant, Store } from '../../contract/store.ts'
 import { VirtualClock } from '../../testing/clock.ts'
@@ -89,7 +88,7 @@ test('a position lapses unless the waiter asks again, and release removes it', a
   await clock.advance(1)
   expect(await put(claim('a', 'keen'))).toMatchObject({ ahead: 0 })
   expect(await store.release({ name: 'a', id: 'keen' }, signal)).toBe('released')
-  expect(await all(store.inspect({ name: 'a' }, signal))).toHaveLength(1)
+  expect(await Array.fromAsync(store.inspect({ name: 'a' }, signal))).toHaveLength(1)
 })
 
 test('a claim that was withdrawn before it arrived is refused when it does', async () => {
@@ -97,7 +96,7 @@ test('a claim that was withdrawn before it arrived is refused when it does', asy
   expect(await store.release({ name: 'a', id: '1' }, signal)).toBe('gone')
   expect(await put(claim('a', '1'))).toMatchObject({ held: false })
   expect(await put(claim('a', '2'))).toMatchObject({ held: true })
-  expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
+  expect(await Array.fromAsync(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 })
 
 test('the waiter that may hold is woken at once, and the next after the grace period', async () => {
@@ -131,7 +130,7 @@ test('twenty thousand idle names are forgotten, and tokens still rise', async ()
   }
   await clock.block(60_000)
   expect(await token('a', 'second')).toBeGreaterThan(first)
-  expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
+  expect(await Array.fromAsync(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 })
 
 test('tokens follow the wall clock in microseconds, and so rise across a restart', async () => {
@@ -157,7 +156,7 @@ test('a list shows names in order, and only those that begin with the prefix', a
   const { store, put } = open()
   for (const name of ['b/2', 'a', 'b/1', 'b']) await put(claim(name, name, { note: `note of ${name}` }))
   const names = async (prefix: string): Promise<string[]> =>
-    (await all(store.inspect({ prefix }, signal))).map(({ name }) => name)
+    (await Array.fromAsync(store.inspect({ prefix }, signal))).map(({ name }) => name)
   expect(await names('')).toEqual(['a', 'b', 'b/1', 'b/2'])
   expect(await names('b/')).toEqual(['b/1', 'b/2'])
   expect(await names('c')).toEqual([])
@@ -236,5 +235,5 @@ test('tokens rise over a million names, and nothing is kept of them', async () =
   }
   const again = await put(claim('name 0', 'again'))
   expect(again.held && again.token > last).toBe(true)
-  expect(await all(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
+  expect(await Array.fromAsync(store.inspect({ prefix: '' }, signal))).toHaveLength(1)
 }, 30_000)

@@ -13,7 +13,7 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
 import type { Notifications } from '../shared/notifications.ts'
@@ -147,7 +147,7 @@ export class PostgresStore implements Store {
 
   async break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
     signal.throwIfAborted()
-    const until = performance.now() + requestLimit(3 * LONGEST_REQUEST)
+    const until = performance.now() + LONGEST_REQUEST
     const breakLease = `select ${this.#names.call('break')}($1, $2, $3::double precision), $0`
     for (;;) {
       const [kind, token] = await this.#connections.run(async (connection, sent): Promise<Answer> => {

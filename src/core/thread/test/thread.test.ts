@@ -156,6 +156,17 @@ test('an extension applies to the renewals in the thread, and a shorter one coun
   await lease.release()
 })
 
+test('it is still renewed in time after its ttl was made much shorter', async () => {
+  const locks = await open(undefined, { ttl: 10_000, livenessLimit: undefined })
+  await using lease = await locks.acquire('a')
+  await lease.extend(300)
+  const end = performance.now() + 2_000
+  while (performance.now() < end) {
+    await new Promise(resolve => setTimeout(resolve, 10))
+    lease.assertHeld()
+  }
+})
+
 test('it can be extended and released right after a block for longer than its limit, while it is held', async () => {
   const locks = await open(undefined, { ttl: 3 * TTL, livenessLimit: 50 })
   const lease = await locks.acquire('a')

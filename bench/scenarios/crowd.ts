@@ -1,6 +1,6 @@
 import { pause } from '../peer.ts'
 import { requests } from '../requests.ts'
-import { listOf, moment, numberOf, ownCpu, rough, rounded, type Scenario, serverCpu } from '../scenario.ts'
+import { isRedis, listOf, moment, numberOf, ownCpu, rough, rounded, type Scenario, serverCpu } from '../scenario.ts'
 import { quantile } from '../statistics.ts'
 import type { Stage, Values } from '../worker.ts'
 
@@ -31,32 +31,32 @@ export const scenario: Scenario = {
   takesPart: peer => peer.can.includes('wait') && peer.over !== 'sqlite',
   async measure(trial) {
     const { waiters = 0, time = 0 } = trial.settings
-    const isRedis = trial.peer.over === 'redis'
+    const counts = isRedis(trial.peer.over)
     const [redis] = trial.servers
     const commands = async (): Promise<number> => Number((await redis.info('stats')).total_commands_processed)
     const holder = trial.start('hold')
     await holder.reached('holding')
     const crowd = trial.start('crowd')
     await crowd.reached('waiting')
-    const [before, sent] = [await serverCpu(trial), isRedis ? await commands() : 0]
+    const [before, sent] = [await serverCpu(trial), counts ? await commands() : 0]
     crowd.go()
     await crowd.reached('measured')
     const server = (await serverCpu(trial)) - before
     const asked = 2 // by the two lines above, whose count does not include itself
-    const carriedOut = isRedis ? (await commands()) - sent - asked : 0
+    const carriedOut = counts ? (await commands()) - sent - asked : 0
     holder.go()
     crowd.go()
     const [held, waited] = await Promise.all([holder.values, crowd.values])
     const releasedAt = numberOf(held, 'releasedAt')
     const granted = listOf(waited, 'granted').map(at => at - releasedAt)
     return {
-      commands: isRedis ? (carriedOut * 1_000) / time : undefined,
+      commands: counts ? (carriedOut * 1_000) / time : undefined,
       memory: numberOf(waited, 'memory'),
       clientCpu: (numberOf(waited, 'cpu') * 100) / time,
-      serverCpu: isRedis ? (server * 100) / time : undefined,
+      serverCpu: counts ? (server * 100) / time : undefined,
       served: granted.length,
       through: granted.length === waiters ? quantile(granted, 1) : undefined,
-      requestsEach: isRedis ? numberOf(waited, 'drainRequests') / granted.length : undefined,
+      requestsEach: counts ? numberOf(waited, 'drainRequests') / granted.length : undefined,
     }
   },
   columns: [

@@ -33,3 +33,9 @@ export function partOf(lease: string): { readonly name: string; readonly part: s
   const part = lease.slice(at + SEPARATOR.length)
   return { name: lease.slice(0, at), part: /^\d+$/.test(part) ? `slot ${part}` : part }
 }
+
+/** How a stored name is printed: `backup (slot 1)` for a slot, so that no output has the character that separates them. */
+export function titleOf(lease: string): string {
+  const { name, part } = partOf(lease)
+  return part ? `${name} (${part})` : name
+}

@@ -1,4 +1,4 @@
-import { partOf } from '../contract/reserved.ts'
+import { partOf, SEPARATOR, titleOf } from '../contract/reserved.ts'
 import type { Change } from './changes.ts'
 import type { Sight } from './sight.ts'
 import type { Sign } from './signs.ts'
@@ -35,7 +35,7 @@ function recent(changes: readonly Change[]): readonly Change[] {
 /** The page of one name, from the last look: it does not ask the store. */
 export function detail(name: string, look: Look | undefined): Record<string, unknown> {
   const sight = look?.sights.get(name)
-  const slots = [...(look?.sights.values() ?? [])].filter(each => each.name.startsWith(`${name}\u241f`))
+  const slots = [...(look?.sights.values() ?? [])].filter(each => each.name.startsWith(name + SEPARATOR))
   return {
     name,
     signs: (look?.signs.get(name) ?? []).map(({ text }) => text),
@@ -46,11 +46,10 @@ export function detail(name: string, look: Look | undefined): Record<string, unk
 }
 
 function row({ name, holder, hold, waiters }: Sight, signs: readonly Sign[], at: number): Record<string, unknown> {
-  const { name: base, part } = partOf(name)
   const oldest = Math.min(...waiters.map(({ since }) => since))
   return {
     name,
-    title: part ? `${base} (${part})` : name,
+    title: titleOf(name),
     owner: holder?.owner ?? null,
     token: holder?.token?.toString() ?? null,
     note: holder?.note ?? '',

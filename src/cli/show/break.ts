@@ -1,10 +1,9 @@
-import { gateName, isSlotOf, SEPARATOR, slotName } from '../../contract/reserved.ts'
+import { gateName, isSlotOf, SEPARATOR, slotName, titleOf } from '../../contract/reserved.ts'
 import type { Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { isMarker, markerOf } from '../run-marker.ts'
 import { query } from './query.ts'
-import { title } from './title.ts'
 
 const flag = { type: 'boolean' } as const
 const OPTIONS = { slot: { type: 'string' }, gate: flag, all: flag, marker: flag } as const
@@ -21,10 +20,10 @@ export function breakLease(args: readonly string[]): Promise<number> {
     const what = names.length === 1 ? first : argument
     const text =
       token === undefined
-        ? `${title(what)} was free`
+        ? `${titleOf(what)} was free`
         : wasMarker
-          ? `${title(what)} is removed: the next run with --skip-if-ran-since is not skipped`
-          : `${title(what)} is free. Token ${token} is higher than that of its old holder.\n` +
+          ? `${titleOf(what)} is removed: the next run with --skip-if-ran-since is not skipped`
+          : `${titleOf(what)} is free. Token ${token} is higher than that of its old holder.\n` +
             'The old holder is notified at its next renewal and may work until then. A resource that checks tokens ' +
             'refuses it once it has seen a higher token.'
     output.print({ name: what, broken: token !== undefined, token }, text)

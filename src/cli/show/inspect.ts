@@ -3,8 +3,8 @@ import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
+import { bySlot } from './by-slot.ts'
 import { query } from './query.ts'
-import { bySlot } from './title.ts'
 
 /** `holdfast inspect`: shows one name, with its slots and its gate if it is shared. Returns 1 if nothing of it is held. */
 export function inspect(args: readonly string[]): Promise<number> {

@@ -1,9 +1,9 @@
-import { partOf } from '../../contract/reserved.ts'
+import { partOf, titleOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
+import { bySlot } from './by-slot.ts'
 import { query } from './query.ts'
 import { table } from './table.ts'
-import { bySlot, title } from './title.ts'
 import { watch } from './watch.ts'
 
 const TITLES = ['NAME', 'STATE', 'OWNER', 'TOKEN', 'REMAINING', 'NOTE']
@@ -26,9 +26,9 @@ export function ls(args: readonly string[]): Promise<number> {
 }
 
 function row({ name, state, owner, token, remaining, note, position = 0 }: LeaseRecord): string[] {
-  if (state === 'held') return [title(name), 'held', owner, `${token}`, formatDuration(remaining), note]
+  if (state === 'held') return [titleOf(name), 'held', owner, `${token}`, formatDuration(remaining), note]
   return [
-    `  ${title(name)}`,
+    `  ${titleOf(name)}`,
     position === 0 ? 'next' : `waiting ${position + 1}`,
     owner,
     '',

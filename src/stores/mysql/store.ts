@@ -3,6 +3,7 @@ import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Stor
 import { requestLimit } from '../../contract/time.ts'
 import { type Driver, openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
+import { Pruning } from '../shared/pruning.ts'
 import { type Request as Batched, Requests, reportStale } from '../shared/requests.ts'
 import type { MysqlConnection } from './connection.ts'
 import { failure, isReply } from './failure.ts'
@@ -33,7 +34,8 @@ type Reply = readonly ((() => void) | undefined)[]
 /** Milliseconds for which a request is asked again whose row is locked, or that others forestalled. */
 const LOCK_PATIENCE = 3_000
 
-const [PAGE, PRUNED] = [200, 1_000]
+/** Names read at once by `inspect`. */
+const PAGE = 200
 
 export class MysqlStore implements Store {
   readonly kind = 'mysql'
@@ -41,8 +43,7 @@ export class MysqlStore implements Store {
   readonly #table: string
   readonly #connections: Connections<MysqlConnection>
   readonly #requests: Requests<MysqlConnection, Request, Reply>
-  #sincePruned = 0
-  #prunedTo = ''
+  readonly #pruning: Pruning
 
   constructor(driver: Driver<MysqlConnection>, table: string, create: boolean) {
     this.#table = table
@@ -59,12 +60,15 @@ export class MysqlStore implements Store {
       send: (connection, requests) => carryOut(connection, table, requests),
       settle,
     })
+    this.#pruning = new Pruning((after, most) =>
+      this.#connections.run(connection => prune(connection, table, after, most)),
+    )
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const answer = await this.#put(claim.name, claim.ttl, signal, name => name.acquire(claim))
     if (answer === REFUSED) reportStale('mysql', 'withdrawn')
-    if (answer.held) this.#prune()
+    if (answer.held) this.#pruning.granted()
     return answer
   }
 
@@ -136,19 +140,6 @@ export class MysqlStore implements Store {
         reject,
       })
     })
-  }
-
-  #prune(): void {
-    this.#sincePruned += 1
-    if (this.#sincePruned < PRUNED / 2) return
-    this.#sincePruned = 0
-    const work = this.#connections.run(connection => prune(connection, this.#table, this.#prunedTo, PRUNED))
-    work.then(
-      last => {
-        this.#prunedTo = last
-      },
-      () => {}, // the next one tries again
-    )
   }
 }
 

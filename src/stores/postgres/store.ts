@@ -17,6 +17,7 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
 import type { Notifications } from '../shared/notifications.ts'
+import { Pruning } from '../shared/pruning.ts'
 import { askAgainAfter } from '../shared/queue.ts'
 import { reportStale } from '../shared/requests.ts'
 import { annotate } from './annotate.ts'
@@ -33,9 +34,6 @@ import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
-
-/** Names checked for idle rows, each time that half as many leases were granted. */
-const PRUNED = 1_000
 
 export interface PostgresStoreOptions {
   readonly names: Names
@@ -58,8 +56,7 @@ export class PostgresStore implements Store {
   /** Only if waiters are notified. */
   readonly #channel: string | undefined
   readonly #notifications: Notifications | undefined
-  #sincePruned = 0
-  #prunedTo = ''
+  readonly #pruning: Pruning
 
   constructor(driver: PostgresDriver, { names, create, direct }: PostgresStoreOptions) {
     this.guarantees = guaranteesOf(direct !== undefined)
@@ -89,6 +86,10 @@ export class PostgresStore implements Store {
     this.#releases = new Requests(connections, (connection, requests) =>
       askOneOr(connection, releaseOne, release, requests),
     )
+    const pruneSome = `select ${names.call('prune')}($1, $2), $0`
+    this.#pruning = new Pruning((after, most) =>
+      connections.run(connection => connection.ask(pruneSome, [after, String(most)])),
+    )
     if (!direct) return
     this.#channel = channel
     const notifications = notificationsOf(direct, channel)
@@ -107,7 +108,7 @@ export class PostgresStore implements Store {
     }
     if (kind === 'busy') return this.#busy(claim, answer, this.#notifications?.covers(subscription))
     if (kind !== 'held') throw locked(name)
-    this.#prune()
+    this.#pruning.granted()
     return { held: true, token: BigInt(String(token)), ttl }
   }
 
@@ -179,20 +180,6 @@ export class PostgresStore implements Store {
     const isNotified = this.#notifications?.subscription !== undefined
     const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
     return { held: false, retryAfter, ahead, listens, holder }
-  }
-
-  #prune(): void {
-    this.#sincePruned += 1
-    if (this.#sincePruned < PRUNED / 2) return
-    this.#sincePruned = 0
-    const statement = `select ${this.#names.call('prune')}($1, ${PRUNED}), $0`
-    const work = this.#connections.run(connection => connection.ask(statement, [this.#prunedTo]))
-    work.then(
-      last => {
-        this.#prunedTo = String(last)
-      },
-      () => {}, // the next one tries again
-    )
   }
 }
 

@@ -1,7 +1,6 @@
-import { isSlotOf } from '../../../contract/reserved.ts'
+import { isSlotOf, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
-import { title } from '../title.ts'
 import { ageOf, bar } from './columns.ts'
 import type { State } from './state.ts'
 import { type Line, wrapped } from './text.ts'
@@ -23,7 +22,7 @@ export function nameLines(state: State, { columns, nodes }: Surroundings, space:
   const isFailed = state.look?.failure !== undefined
   if (!row)
     return [
-      [[title(name), 'bold']],
+      [[titleOf(name), 'bold']],
       [[`${isFailed ? 'When it was last seen, it was' : 'It is'} free, and nobody waits.`]],
     ]
   const { held, troubles, waiters, holds } = row

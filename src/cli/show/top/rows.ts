@@ -1,6 +1,6 @@
+import { titleOf } from '../../../contract/reserved.ts'
 import type { SeenWaiter, Sight } from '../../../dashboard/sight.ts'
 import type { Look } from '../../../dashboard/survey.ts'
-import { title } from '../title.ts'
 
 /** Milliseconds for which a change of the holder counts as trouble. */
 const RECENT = 60_000
@@ -74,7 +74,7 @@ function rowOf(
   const waited = waiters.length > 0 ? look.at - Math.min(...waiters.map(({ since }) => since)) : undefined
   return {
     name,
-    title: title(name),
+    title: titleOf(name),
     held: holder &&
       hold && {
         owner: holder.owner,

@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { titleOf } from '../../../contract/reserved.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
@@ -7,7 +8,6 @@ import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
-import { title } from '../title.ts'
 import { frame, printed, type Surroundings } from './frame.ts'
 import { type Act, type Key, State } from './state.ts'
 import { Terminal } from './terminal.ts'
@@ -126,7 +126,7 @@ class Top {
   }
 
   async #break(name: string): Promise<void> {
-    const shown = title(name)
+    const shown = titleOf(name)
     this.#state.message = `Breaking ${shown} …`
     this.#breaking = shown
     try {

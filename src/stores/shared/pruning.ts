@@ -1,0 +1,27 @@
+/** Names checked for idle rows, each time that half as many leases were granted. */
+const PRUNED = 1_000
+
+/** Deletes idle rows, some with each of many grants, so that they go as fast as new ones come. */
+export class Pruning {
+  readonly #prune: (after: string, most: number) => Promise<unknown>
+  #granted = 0
+  #last = ''
+
+  /** `prune` looks at `most` names after `after`, and resolves to the last of them, or to '' at the end. */
+  constructor(prune: (after: string, most: number) => Promise<unknown>) {
+    this.#prune = prune
+  }
+
+  /** A lease was granted. */
+  granted(): void {
+    this.#granted += 1
+    if (this.#granted < PRUNED / 2) return
+    this.#granted = 0
+    this.#prune(this.#last, PRUNED).then(
+      last => {
+        this.#last = String(last)
+      },
+      () => {}, // the next one tries again
+    )
+  }
+}

@@ -21,9 +21,9 @@ test('all locks of a process with one memory URL share their leases', async () =
 test.each([
   [
     'localhost:6379',
-    'no store has the scheme localhost:: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: mysql: mariadb: etcd: etcds: zookeeper:',
+    'no store has the scheme localhost: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: mysql: mariadb: etcd: etcds: zookeeper:',
   ],
-  ['mongodb://localhost', 'no store has the scheme mongodb:: use one of sqlite: memory:'],
+  ['mongodb://localhost', 'no store has the scheme mongodb: use one of sqlite: memory:'],
   ['__proto__:x', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['leases.db', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['', 'the URL of the store has no scheme: use one of sqlite: memory:'],

@@ -121,7 +121,8 @@ export function engineOf(url: string): Engine {
   }
   const scheme = schemeOf(url)
   const known = ENGINES.flatMap(({ schemes }) => schemes).join(' ')
-  const what = scheme === undefined ? 'the URL of the store has no scheme' : `no store has the scheme ${scheme}`
+  const what =
+    scheme === undefined ? 'the URL of the store has no scheme' : `no store has the scheme ${scheme.slice(0, -1)}`
   throw invalid(`${what}: use one of ${known}, for example sqlite:./leases.db or redis://localhost:6379`)
 }
 

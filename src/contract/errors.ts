@@ -15,7 +15,7 @@ checkNode()
  * - `STORE_UNAVAILABLE`: the store does not answer, or answers that it cannot serve. Try later. A held lease goes on until
  *   its deadline, and its renewals are retried.
  * - `OUTCOME_UNKNOWN`: a request was sent and got no clear answer, so it may or may not have been carried out. Try again. A
- *   lease that it granted is withdrawn, or ends with its ttl.
+ *   lease that it granted is withdrawn, or ends with its ttl. Reads are rejected with it, too.
  * - `STALE_TOKEN`: a fence refused the write, because a newer holder has written. Stop: another holder does the work.
  * - `INVALID_ARGUMENT`: an argument is invalid, such as an option, a name or a password. The message says what was
  *   expected. Correct it.

@@ -126,11 +126,11 @@ ${BEGIN}
         when mine then json_build_array('skipped')
         when token >= ${LAST_TOKEN} and not held then json_build_array('exhausted')
         else json_build_array('busy', ${since('expires_at')}, ahead, seq is not null,
-          case when held then json_build_array(token::text, owner, note) end)
+          case when held then json_build_array(token::text, owner, note) end, coalesce(asked_at < _now, false))
       end order by i), array_agg(name) filter (where mine and (gone or late and name = any (_names)))
     into _answers, _wrong
     from (
-      select a.i, a.name, a.ttl as asked_ttl, l.token, l.owner, l.note, l.expires_at, p.seq, coalesce(p.gone, false) as gone,
+      select a.i, a.name, a.ttl as asked_ttl, l.token, l.owner, l.note, l.expires_at, p.seq, p.asked_at, coalesce(p.gone, false) as gone,
         a.until < extract(epoch from clock_timestamp()) * 1000 as late,
         coalesce(l.id = a.id and l.expires_at > _now, false) as mine,
         coalesce(l.id is not null and l.expires_at > _now, false) as held,

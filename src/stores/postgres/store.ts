@@ -173,15 +173,26 @@ export class PostgresStore implements Store {
   }
 
   #busy({ name, ttl, queue }: Claim, answer: Answer, listens: boolean | undefined): Busy {
-    const [, freeAt, ahead, waits, found] = answer as [string, number, number, boolean, [string, string, string] | null]
+    const [, freeAt, ahead, waits, found, wasSeen] = answer as BusyAnswer
     const holder: LeaseRecord | undefined = found
       ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
       : undefined
     const isNotified = this.#notifications?.subscription !== undefined
     const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
-    return { held: false, retryAfter, ahead, listens, holder }
+    // A release of the meantime did not see a position that was not committed.
+    return { held: false, retryAfter, ahead, listens: listens && wasSeen, holder }
   }
 }
+
+/** `wasSeen`: the claim had its position before this request. */
+type BusyAnswer = [
+  kind: string,
+  freeAt: number,
+  ahead: number,
+  waits: boolean,
+  holder: [token: string, owner: string, note: string] | null,
+  wasSeen: boolean,
+]
 
 /** One request has a function of its own, without JSON. */
 function askOneOr(

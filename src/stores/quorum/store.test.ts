@@ -50,3 +50,20 @@ test('S9: a name that every node refuses fails at once, also as the first reques
   await clock.advance(1)
   expect(failure).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: false })
 })
+
+test('a claim that is aborted once it has won is left to its release, which wakes the next waiter', async () => {
+  const clock = new VirtualClock()
+  const controller = new AbortController()
+  const members = Array.from({ length: 3 }, (_, index) => new ScriptedMember(`node ${index}`))
+  for (const member of members)
+    member.onVote = async () => {
+      controller.abort()
+      return granted(1)
+    }
+  const failure = storeOf(members, clock)
+    .acquire(claim, controller.signal)
+    .catch(error => error)
+  await clock.advance(10)
+  expect(await failure).toBe(controller.signal.reason)
+  expect(members.flatMap(({ asked }) => asked)).toEqual(['vote', 'vote', 'vote'])
+})

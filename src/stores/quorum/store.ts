@@ -81,7 +81,8 @@ export class QuorumStore implements Store {
       const { refusal } = this.#quorum
       if (result.kind === 'won' && elapsed <= limit && !refusal && !signal.aborted)
         return { held: true, token: BigInt(result.token), ttl: this.#granted(claim.ttl) }
-      if (result.kind === 'won') await attempt.concede()
+      // An aborted claim is released, which wakes the next waiter.
+      if (result.kind === 'won' && !signal.aborted) await attempt.concede()
       signal.throwIfAborted()
       if (refusal) throw refusal
       if (result.kind === 'unavailable') throw this.#unavailable(result.error)
@@ -162,7 +163,8 @@ export class QuorumStore implements Store {
     const tally = await this.#quorum.poll(member => member.break(name, floor), whenAll<Broken>)
     if (tally.counted.length < majority) throw this.#quorum.unavailable(tally)
     const held = [...tally.counted, ...tally.quarantined].filter(({ value }) => value.wasHeld)
-    if (held.length === 0 || held.length + tally.failed.length < majority) return undefined
+    // A claim with a minority may have got the other votes meanwhile.
+    if (held.length === 0) return undefined
     // A node that no longer holds it may know a higher token than those that do.
     const tokens = tally.counted.map(({ value }) =>
       Math.min(value.token + (value.wasHeld ? 0 : 1), Number.MAX_SAFE_INTEGER),

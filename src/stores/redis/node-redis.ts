@@ -117,7 +117,8 @@ function sentinel(client: Client): RedisDriver {
     canListen: true,
     reconnects: true,
     async open(signal) {
-      const own = client.duplicate({ commandOptions: {} })
+      // It would send a request again whose answer was lost with the connection.
+      const own = client.duplicate({ commandOptions: {}, maxCommandRediscovers: 0 })
       const wire = await open(own, signal, args => own.sendCommand(false, args))
       return { ...wire, isOpen: () => true, failure: () => undefined }
     },

@@ -200,10 +200,16 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   return '-0 ' .. #free .. ' ' .. format('%.0f', soonest or now) .. ' 0' .. holder
 end
 
+-- A replica may lack what its master has. It refuses this write, which changes nothing.
+local function gone(key)
+  call('SETRANGE', key, 0, '')
+  return '0'
+end
+
 local function renew(key, id, ttl, life)
   local value = get(key)
   local held, _, line, token, granted, start = parse(key, value)
-  if not held or not isOf(id, value, start) then return '0' end
+  if not held or not isOf(id, value, start) then return gone(key) end
   prolong(key, value, line, token, granted, start, ttl, life)
   return '+' .. token
 end
@@ -211,7 +217,7 @@ end
 local function annotate(key, id, _, _, _, details)
   local value = get(key)
   local held, _, _, _, _, start = parse(key, value)
-  if not held or not isOf(id, value, start) then return '0' end
+  if not held or not isOf(id, value, start) then return gone(key) end
   describe(key, value, start + #id + 1, details)
   return '1'
 end
@@ -219,7 +225,7 @@ end
 local function breakLease(key, _, _, life)
   local value = get(key)
   local held, _, line, token, ttl, start = parse(key, value)
-  if not held then return '0' end
+  if not held then return gone(key) end
   -- If no higher token is left, the lease ends all the same.
   local fine, new = pcall(nextToken, token)
   if fine then token = new end

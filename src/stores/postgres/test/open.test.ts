@@ -151,7 +151,7 @@ test('holdfast migrate does nothing for other stores, refuses unknown URLs, and 
     out: 'nothing to do: a store of sqlite: creates what it needs itself\n',
   })
   for (const [store, message] of [
-    ['postgress://host/app', /no store has the scheme postgress:: use one of .*postgres:/],
+    ['postgress://host/app', /no store has the scheme postgress: use one of .*postgres:/],
     ['app', /the URL of the store has no scheme: use one of/],
   ] as const)
     for (const args of [['migrate'], ['migrate', '--print-sql']])

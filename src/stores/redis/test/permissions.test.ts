@@ -187,6 +187,15 @@ test('says that a password is missing', async () => {
   }
 })
 
+test('a replica, which may lack the lease, never says that it is gone', async () => {
+  await using replica = await startRedis({ replicaOf: server })
+  await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))
+  const claim = claimOf('not on the replica')
+  const asked = [store.renew(claim, signal), store.annotate(claim, signal), store.break(claim.name, 'test', signal)]
+  for (const answer of await Promise.allSettled(asked))
+    expect(answer).toMatchObject({ reason: { message: expect.stringMatching(/is a read-only replica/) } })
+})
+
 test('says that the server is a read-only replica', async () => {
   await using replica = await startRedis({ replicaOf: server })
   await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))

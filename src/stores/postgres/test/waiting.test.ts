@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { acquire, claimOf, hold, queryAt, signal, storeAt, transaction } from './support.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server.stop())
+
+test('a waiter whose position is not committed when the name is released asks once more', async () => {
+  await using store = storeAt(server.url())
+  const [holder, first] = [claimOf('a'), claimOf('other', { queue: true })]
+  await hold(store, claimOf('other'))
+  await acquire(store, first)
+  await store.watch?.(first, () => {}, signal) // from now on the store is subscribed
+  await hold(store, holder)
+  const waiter = claimOf('a', { queue: true })
+
+  // The commit of a new position waits for a lock.
+  await queryAt(
+    server.url(),
+    `create function wait() returns trigger language plpgsql as 'begin perform pg_advisory_xact_lock(7); return null; end';
+    create constraint trigger late after insert on holdfast.lease_line deferrable initially deferred
+      for each row execute function wait()`,
+  )
+  const held = await transaction(server, 'select pg_advisory_xact_lock(7)')
+  const asked = acquire(store, waiter)
+  const waits = "select 1 from pg_locks where locktype = 'advisory' and not granted"
+  await until('its commit waits', async () => (await held.query(waits)).length > 0)
+  await using other = storeAt(server.url())
+  expect(await other.release(holder, signal)).toBe('released')
+  await held.end()
+  expect(await asked).toMatchObject({ held: false, listens: false })
+  expect(await acquire(store, waiter)).toMatchObject({ held: true })
+})
+
+test('a waiter whose position was there before its request need not ask again', async () => {
+  await using store = storeAt(server.url())
+  const waiter = claimOf('b', { queue: true })
+  await hold(store, claimOf('b'))
+  await acquire(store, waiter)
+  await store.watch?.(waiter, () => {}, signal)
+  expect(await acquire(store, waiter)).toMatchObject({ held: false, listens: true })
+})

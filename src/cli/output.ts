@@ -18,6 +18,11 @@ export class Output {
     process.stdout.write(this.#json ? `${stringify(data, 2)}\n` : `${mask(text)}\n`)
   }
 
+  /** Prints SQL as it is: a mask would change what it does. */
+  printSql(sql: string): void {
+    process.stdout.write(this.#json ? `${escapeInvisible(JSON.stringify({ sql }, undefined, 2))}\n` : sql)
+  }
+
   /** Prints progress. `event` names it for programs. */
   info(event: string, text: string, data: Record<string, unknown> = {}): void {
     if (!this.#quiet) this.#line({ event, message: text, ...data }, text, 'dim')
@@ -86,10 +91,14 @@ function maskWord(word: string): string {
   return `${head}***${/(^|\?)password=/i.test(option) ? tail.replace(/^[^&#]*/, '') : tail}`
 }
 
-function stringify(data: unknown, indent?: number): string {
+/** JSON without passwords, and with invisible characters escaped. */
+export function stringify(data: unknown, indent?: number): string {
   const replace = (_key: string, value: unknown): unknown =>
     typeof value === 'bigint' ? value.toString() : typeof value === 'string' ? mask(value) : value
-  const json = JSON.stringify(data, replace, indent)
+  return escapeInvisible(JSON.stringify(data, replace, indent))
+}
+
+function escapeInvisible(json: string): string {
   return json.replace(INVISIBLE, character => (character === '\n' ? character : escaped(character)))
 }
 

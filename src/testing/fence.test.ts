@@ -31,6 +31,17 @@ test('work that throws leaves the mark as it was', async () => {
   expect(await fence.marks.list()).toMatchObject([{ resource: 'ledger', epoch: 0, token: 5n }])
 })
 
+test('a transaction that is rolled back leaves the mark that a newer holder raised meanwhile', async () => {
+  const fence = testFence()
+  const failed = fence.transaction(older, async () => {
+    await fence.check(undefined, newer)
+    throw new Error('disk full')
+  })
+  await expect(failed).rejects.toThrow('disk full')
+  expect(await fence.marks.list()).toMatchObject([{ token: 6n }])
+  await expect(fence.touch(older)).rejects.toMatchObject({ code: 'STALE_TOKEN' })
+})
+
 test('transactions of one resource run one after the other', async () => {
   const fence = testFence()
   const done: string[] = []

@@ -100,21 +100,26 @@ class TestMarks implements KeptMarks {
     return turn
   }
 
-  /** Raises the marks, or none and throws `STALE_TOKEN`. Returns a function that restores the earlier marks. */
+  /**
+   * Raises the marks, or none and throws `STALE_TOKEN`. Returns a function that restores the earlier marks, except those
+   * that were changed again: a rollback must not lower the mark of another holder.
+   */
   raiseNow(presented: readonly Presented[]): () => void {
     const before = presented.map(({ resource }) => this.#records.get(resource))
     for (const [index, { resource, mark }] of presented.entries()) {
       const seen = before[index]
       if (seen && compareMarks(mark, seen) < 0) throw staleToken(resource, mark, seen)
     }
-    for (const [index, { resource, mark }] of presented.entries()) {
-      const { epoch, token } = mark
+    const raised = presented.map(({ resource, mark: { epoch, token } }, index) => {
       const seen = before[index]
       const raisedAt = seen?.token === token ? seen.raisedAt : Date.now()
-      this.#records.set(resource, { resource, epoch, token, raisedAt })
-    }
+      return { resource, epoch, token, raisedAt }
+    })
+    for (const record of raised) this.#records.set(record.resource, record)
     return () => {
-      for (const [index, { resource }] of presented.entries()) {
+      for (const [index, record] of raised.entries()) {
+        const { resource } = record
+        if (this.#records.get(resource) !== record) continue
         const seen = before[index]
         if (seen) this.#records.set(resource, seen)
         else this.#records.delete(resource)

@@ -48,11 +48,12 @@ async function isForgotten(url: string, name: string): Promise<boolean> {
 }
 
 /** Acquires the name, changes its note, waits for it, hands it over, and releases it. `stored`: the store has the name. */
-async function attempt(locks: Locks, name: string, signal: AbortSignal, stored: () => void): Promise<Finding> {
+export async function attempt(locks: Locks, name: string, signal: AbortSignal, stored: () => void): Promise<Finding> {
   const first = await locks.acquire(name, { wait: 0, signal })
   stored()
   const trip = await quickest(() => first.annotate('holdfast doctor'), signal)
   const next = locks.acquire(name, { wait: TTL, signal })
+  next.catch(() => {}) // it may reject while the release is pending, and is awaited after that
   await first.release()
   await (await next).release()
   const what = `a lease was acquired, handed over and released; a change of it took ${trip} ms`

@@ -11,8 +11,12 @@ export interface Listener {
   denied(): void
 }
 
-/** The command ended, could not be started, or was ended because its supervisor was killed. */
-export type Outcome = { ended: Ended } | { failed: { code: string; message: string } } | { supervisorKilled: true }
+/** The command ended, could not be started, was not started without a lease, or was ended with its supervisor. */
+export type Outcome =
+  | { ended: Ended }
+  | { failed: { code: string; message: string } }
+  | { refused: true }
+  | { supervisorKilled: true }
 
 /** Controls the command through its supervisor. */
 export class Child {

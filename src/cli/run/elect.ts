@@ -1,7 +1,6 @@
 import { connect, type Lease, subscribe } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
-import { EXIT } from '../failure.ts'
 import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
@@ -26,9 +25,11 @@ export async function elect(args: readonly string[]): Promise<number> {
   const lead = async (lease: Lease): Promise<void> => {
     const { token } = lease
     output.info('leading', `this process leads ${name}, with token ${token}`, { name, token })
-    exit = await hold(lease, url, options, output, signals)
+    const { hasRun, isUnrunnable, ...held } = await hold(lease, url, options, output, signals)
+    exit = held.exit
     signals.forward(undefined)
-    if (signals.received || exit === EXIT.notFound || exit === EXIT.notExecutable) done.abort()
+    if (signals.received || isUnrunnable) done.abort()
+    else if (!hasRun) throw new Error('the command was not started')
     else if (exit !== 0) throw new Error(`the command ended with ${exit}`)
     else reportDelay(output, name, 'the command ended with 0', pause)
   }

@@ -13,6 +13,22 @@ import type { Reason } from './supervisor.ts'
 /** Releases the lease after the command ended with `exit`. Resolves to why the lease was lost before, if it was. */
 export type Release = (lease: Held, output: Output, exit: number) => Promise<unknown>
 
+/** How `hold` went. */
+interface Holding {
+  readonly exit: number
+  readonly hasRun: boolean
+  /** The command cannot be run on this machine, however often it is tried. Its own exit code says nothing about that. */
+  readonly isUnrunnable: boolean
+}
+
+/** The errors that stay until somebody changes the command. Others, such as EAGAIN, may be gone at the next try. */
+const UNRUNNABLE: ReadonlySet<string> = new Set([
+  ...['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EISDIR', 'ENAMETOOLONG', 'ELOOP'],
+  ...['ENOEXEC', 'E2BIG', 'EINVAL'],
+])
+
+const UNWATCHED = 'UNWATCHED'
+
 /** Throws on a platform without process groups: a command could not be ended with all that it started. */
 export function checkPlatform(verb: string): void {
   if (process.platform !== 'win32') return
@@ -20,7 +36,7 @@ export function checkPlatform(verb: string): void {
   throw new Failure(EXIT.unavailable, 'UNSUPPORTED', message)
 }
 
-/** Runs the command while the lease is held, then releases the lease. Returns the exit code. */
+/** Runs the command while the lease is held, then releases the lease. */
 export async function hold(
   lease: Held,
   url: string,
@@ -28,20 +44,22 @@ export async function hold(
   output: Output,
   signals: Signals,
   releaseAfter: Release = release,
-): Promise<number> {
+): Promise<Holding> {
   let exit: number
   try {
     signals.stop.throwIfAborted()
-    exit = exitOf(await watch(lease, url, options, output, signals), options.command)
+    exit = exitOf(await watch(lease, url, options, output, signals), options.command, lease)
   } catch (error) {
     exit = output.fail(error)
-    const hasRun = exit === EXIT.lost // it was killed with its supervisor
+    const code = error instanceof Failure ? error.code : ''
+    const hasRun = code === UNWATCHED // it was killed with its supervisor
     await (hasRun ? releaseAfter(lease, output, exit) : release(lease, output))
-    return exit
+    return { exit, hasRun, isUnrunnable: UNRUNNABLE.has(code) }
   }
   const isReported = lease.signal.aborted
   const loss = await releaseAfter(lease, output, exit)
-  if (!loss || exit === EXIT.lost) return exit
+  const ended = { exit, hasRun: true, isUnrunnable: false }
+  if (!loss || exit === EXIT.lost) return ended
   // The command ended by itself, but another may have run at the same time.
   if (options.onLost !== 'ignore' || !isReported) {
     output.warn(
@@ -49,7 +67,7 @@ export async function hold(
       `${messageOf(loss)}: another command may have run at the same time; this one ended with ${exit}`,
     )
   }
-  return options.onLost === 'ignore' ? exit : EXIT.lost
+  return options.onLost === 'ignore' ? ended : { ...ended, exit: EXIT.lost }
 }
 
 /** Resolves when no process of the command is left. */
@@ -63,6 +81,7 @@ async function watch(
   const { name, command, onLost, grace, ttl, max } = options
   const leases = leasesOf(lease)
   const [{ token }] = leases
+  assertStartable(lease)
   const child = new Child(
     name,
     { command, env: environment(lease, url), deadline: deadlineOf(lease), onLost, grace, reserve: reserve(ttl) },
@@ -100,6 +119,19 @@ async function watch(
   }
 }
 
+/** Throws if the lease was lost since it was acquired. */
+function assertStartable(lease: Held): void {
+  try {
+    lease.assertHeld()
+  } catch (error) {
+    throw notStarted(messageOf(error))
+  }
+}
+
+function notStarted(cause: string): Failure {
+  return new Failure(EXIT.lost, 'LEASE_LOST', `${cause}: the command was not started`)
+}
+
 function environment(held: Held, url: string): NodeJS.ProcessEnv {
   const [lease] = leasesOf(held)
   return {
@@ -125,13 +157,13 @@ function why(reason: Reason, lease: Held, { name, max = 0 }: HoldOptions): strin
   return `the lease ${JSON.stringify(first?.name)} was not renewed and ends in ${formatDuration(lease.remaining)}`
 }
 
-function exitOf(outcome: Outcome, [command = '']: readonly string[]): number {
+function exitOf(outcome: Outcome, [command = '']: readonly string[], { signal: loss }: Held): number {
   if ('supervisorKilled' in outcome) {
-    throw new Failure(
-      EXIT.lost,
-      'UNWATCHED',
-      'the process that watches the command was killed, so the command was ended',
-    )
+    throw new Failure(EXIT.lost, UNWATCHED, 'the process that watches the command was killed, so the command was ended')
+  }
+  if ('refused' in outcome) {
+    const slow = 'the lease ended before this machine could start a process (a longer --ttl may help)'
+    throw notStarted(loss.aborted ? messageOf(loss.reason) : slow)
   }
   if ('failed' in outcome) throw cannotRun(command, outcome.failed)
   const { code, signal, reason } = outcome.ended

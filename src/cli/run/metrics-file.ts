@@ -37,8 +37,9 @@ export class RunRecord {
     this.#label = `name=${JSON.stringify(name)}` // JSON escapes it as Prometheus does, because a name has no control characters
   }
 
-  end(exit: number, outcome: RunOutcome): void {
-    this.#end = { at: Date.now(), exit, outcome }
+  /** `at`: when the command ended, in milliseconds since 1970. */
+  end(exit: number, outcome: RunOutcome, at: number): void {
+    this.#end = { at, exit, outcome }
   }
 
   /** Replaces the file with `text`, the metrics of the lease, and the metrics of the runs. */

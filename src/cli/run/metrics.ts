@@ -3,6 +3,7 @@ import { type LeaseMetrics, leaseMetrics } from '../../observe/prometheus.ts'
 import { EXIT } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Held, leasesOf } from './held.ts'
+import type { Release } from './hold.ts'
 import { RunRecord, replaceFile } from './metrics-file.ts'
 import type { MetricsOptions } from './metrics-options.ts'
 import { serveMetrics } from './metrics-server.ts'
@@ -46,8 +47,11 @@ export class CommandMetrics {
     }
   }
 
-  /** As `during`, and records how the run ended. Releases the lease if the port is not available. */
-  async duringRun(lease: Held, work: () => Promise<number>): Promise<number> {
+  /**
+   * As `during`, and records how the run ended. `work` calls the given `release` when the command has ended. Releases the
+   * lease if the port is not available.
+   */
+  async duringRun(lease: Held, work: (release: Release) => Promise<number>, release: Release): Promise<number> {
     const run = new RunRecord(this.#name)
     let hasStarted = false
     let isLost = false
@@ -55,10 +59,17 @@ export class CommandMetrics {
     const unsubscribe = subscribe('lease_lost', event => {
       isLost ||= leases.includes(event.lease)
     })
+    // The name may be held for long after the command (`--at-least`). A loss in that time is none of the run.
+    let ended: { at: number; isLost: boolean } | undefined
+    const releaseAfter: Release = (held, output, exit) => {
+      ended = { at: Date.now(), isLost }
+      return release(held, output, exit)
+    }
     const recorded = async (): Promise<number> => {
       hasStarted = true
-      const exit = await work()
-      run.end(exit, isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure')
+      const exit = await work(releaseAfter)
+      const { at, isLost: wasLost } = ended ?? { at: Date.now(), isLost }
+      run.end(exit, wasLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure', at)
       return exit
     }
     try {

@@ -6,7 +6,7 @@ import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
 import type { Held } from './held.ts'
-import { checkPlatform, hold } from './hold.ts'
+import { checkPlatform, hold, type Release } from './hold.ts'
 import { describeHolder } from './holder.ts'
 import { reportHolders, reportLease, reportSharedWait } from './progress.ts'
 import { Retention } from './retention.ts'
@@ -29,8 +29,10 @@ export async function run(args: readonly string[]): Promise<number> {
     const lease = await acquire(locks, options, output, signals)
     if (typeof lease === 'number') return lease
     if (await retention.shouldSkip(lease)) return 0
-    const work = (): Promise<number> => hold(lease, url, options, output, signals, retention.start(signals))
-    return await (metrics ? metrics.duringRun(lease, work) : work())
+    const release = retention.start(signals)
+    const work = async (releaseAfter: Release): Promise<number> =>
+      (await hold(lease, url, options, output, signals, releaseAfter)).exit
+    return await (metrics ? metrics.duringRun(lease, work, release) : work(release))
   } catch (error) {
     return output.fail(error)
   } finally {

@@ -45,6 +45,8 @@ export interface Ended {
 export type Report =
   | { readonly pid: number }
   | { readonly failed: { readonly code: string; readonly message: string } }
+  /** The command was not started, because its lease had ended. */
+  | { readonly refused: true }
   /** The command was sent its first signal for this reason. */
   | { readonly ending: Reason }
   /** A process of the group belongs to another user and cannot be signalled. */
@@ -69,14 +71,44 @@ const IGNORED: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQ
 export function supervise(): void {
   for (const signal of IGNORED) process.on(signal, () => {})
   let command: SupervisedCommand | undefined
+  const waiting: Request[] = []
+  const begin = (): void => {
+    command = commandOf(waiting)
+    for (const request of waiting) command?.handle(request)
+  }
   process.on('message', (request: Request) => {
-    if ('start' in request) command = new SupervisedCommand(request.start)
-    else command?.handle(request)
+    if (command) command.handle(request)
+    // This process may have started slowly. The second `setImmediate` runs when all that was sent meanwhile is read, such
+    // as a later deadline or the loss of the lease.
+    else if (waiting.push(request) === 1) setImmediate(() => setImmediate(begin))
   })
   process.on('disconnect', () => {
     if (command) command.orphan()
     else process.exit()
   })
+}
+
+/** Starts the command of the first request, unless the others say that its lease has ended. */
+function commandOf([first, ...others]: readonly Request[]): SupervisedCommand | undefined {
+  if (!first || !('start' in first)) return undefined
+  const { start } = first
+  const deadline = others.findLast(request => 'deadline' in request)?.deadline ?? start.deadline
+  const isLost = others.some(request => 'end' in request && request.end === 'lost')
+  if (start.onLost !== 'ignore' && (isLost || left(deadline) <= 0)) {
+    report({ refused: true })
+    disconnect()
+    return undefined
+  }
+  const [command = '', ...args] = start.command
+  let child: ChildProcess
+  try {
+    child = spawn(command, args, { env: start.env, stdio: 'inherit', detached: true })
+  } catch (error) {
+    // Node throws some errors, such as ENOTDIR, and emits others, such as ENOENT.
+    fail(error as NodeJS.ErrnoException)
+    return undefined
+  }
+  return new SupervisedCommand(start, deadline, child)
 }
 
 class SupervisedCommand {
@@ -89,11 +121,10 @@ class SupervisedCommand {
   #reason: Reason | undefined
   #isOver = false
 
-  constructor(start: Start) {
+  constructor(start: Start, deadline: Timestamp, child: ChildProcess) {
     this.#start = start
-    this.#deadline = start.deadline
-    const [command = '', ...args] = start.command
-    this.#child = spawn(command, args, { env: start.env, stdio: 'inherit', detached: true })
+    this.#deadline = deadline
+    this.#child = child
     if (this.#child.pid) report({ pid: this.#child.pid })
     this.#child.on('error', (error: NodeJS.ErrnoException) => this.#fail(error))
     this.#child.on('exit', (code, signal) => void this.#end(code, signal))
@@ -102,7 +133,8 @@ class SupervisedCommand {
     this.#timer = setInterval(() => setImmediate(() => this.#check()), TICK)
   }
 
-  handle(request: Exclude<Request, { readonly start: Start }>): void {
+  handle(request: Request): void {
+    if ('start' in request) return
     if ('deadline' in request) this.#deadline = request.deadline
     else if ('signal' in request) this.#send(request.signal)
     else if (request.end === 'max') this.#terminate('max', true)
@@ -117,18 +149,19 @@ class SupervisedCommand {
 
   #check(): void {
     const { onLost, grace, reserve } = this.#start
-    const { monotonic, wall } = now()
-    if (this.#reason && monotonic >= this.#killAt) this.#kill(this.#reason)
+    if (this.#reason && now().monotonic >= this.#killAt) this.#kill(this.#reason)
     if (onLost === 'ignore') return
-    const left = Math.min(this.#deadline.monotonic - monotonic, this.#deadline.wall - wall)
-    if (onLost === 'kill' && left <= reserve) this.#kill('unrenewed')
-    else if (left <= Math.max(grace, reserve)) this.#terminate('unrenewed', onLost === 'kill')
+    const remaining = left(this.#deadline)
+    if (onLost === 'kill' && remaining <= reserve) this.#kill('unrenewed')
+    else if (remaining <= Math.max(grace, reserve)) this.#terminate('unrenewed', onLost === 'kill')
   }
 
   #terminate(reason: Reason, thenKill: boolean): void {
-    if (this.#reason || this.#isOver) return
+    if (this.#isOver) return
+    // Also after an earlier reason: a command that ignores the SIGTERM of a loss must still end by `--max`.
+    if (thenKill) this.#killAt = Math.min(this.#killAt, now().monotonic + this.#start.grace)
+    if (this.#reason) return
     this.#reportEnding(reason)
-    if (thenKill) this.#killAt = now().monotonic + this.#start.grace
     this.#send('SIGTERM')
   }
 
@@ -152,8 +185,7 @@ class SupervisedCommand {
 
   #fail(error: NodeJS.ErrnoException): void {
     clearInterval(this.#timer)
-    report({ failed: { code: error.code ?? 'UNKNOWN', message: error.message } })
-    disconnect()
+    fail(error)
   }
 
   async #end(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
@@ -163,6 +195,18 @@ class SupervisedCommand {
     report({ ended: { code, signal, reason: this.#reason } })
     disconnect()
   }
+}
+
+/** Milliseconds until a deadline, by the clock that reaches it first. */
+function left(deadline: Timestamp): number {
+  const { monotonic, wall } = now()
+  return Math.min(deadline.monotonic - monotonic, deadline.wall - wall)
+}
+
+/** Reports that the command could not be started. */
+function fail(error: NodeJS.ErrnoException): void {
+  report({ failed: { code: error.code ?? 'UNKNOWN', message: error.message } })
+  disconnect()
 }
 
 function report(message: Report): void {

@@ -40,7 +40,7 @@ async function sql(args: string[]): Promise<number> {
     table === undefined
       ? undefined
       : { table, column, resource, epoch: epoch === undefined ? undefined : Number(epoch) }
-  process.stdout.write(await fenceSql(url, { leases, row }))
+  new Output(values).printSql(await fenceSql(url, { leases, row }))
   return 0
 }
 

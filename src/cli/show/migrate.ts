@@ -17,7 +17,7 @@ export async function migrate(args: readonly string[]): Promise<number> {
   if (done === undefined) {
     const text = `nothing to do: a store of ${url.slice(0, url.indexOf(':') + 1)} creates what it needs itself`
     output.print({ migrated: false }, text)
-  } else if (isSql) process.stdout.write(done)
+  } else if (isSql) output.printSql(done)
   else output.print({ migrated: true, table: done }, `${done} is ready`)
   return 0
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
 import { EXIT, Failure } from '../failure.ts'
-import { printable } from '../output.ts'
+import { mask, printable, stringify } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { namesFrom } from './names-from.ts'
 import type { Query } from './query.ts'
@@ -89,5 +89,5 @@ function print(change: Change, isJson: boolean): void {
   const text = [new Date(at).toISOString(), event.padEnd(7), name, ...facts]
     .map(each => printable(each ?? ''))
     .join('  ')
-  process.stdout.write(`${isJson ? JSON.stringify(change) : text}\n`)
+  process.stdout.write(`${isJson ? stringify(change) : mask(text)}\n`)
 }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { family, folder, holdfast, kill, members, type Running, start } from './holdfast.ts'
@@ -107,4 +107,26 @@ test('a command that cannot be executed is not tried again', async () => {
   const plain = join(folder, 'plain')
   writeFileSync(plain, '')
   expect(await holdfast(['elect', 'service', '--', plain])).toMatchObject({ code: 126 })
+  expect(await holdfast(['elect', 'service', '--', `${plain}/x`])).toMatchObject({ code: 127 })
+})
+
+test.each([126, 127])('a command that itself ends with %d is started again', async code => {
+  const running = start(['elect', 'service', '--pause', '10ms', '--', 'sh', '-c', `echo up; exit ${code}`])
+  await running.prints(/(up\n){3}/)
+  await running.reports(`the command ended with ${code}; the next campaign`)
+  running.kill('SIGTERM')
+  await running.ended
+})
+
+test('a command that cannot be started for a while, such as one that is being written, is tried again', async () => {
+  const script = join(folder, 'script')
+  writeFileSync(script, '#!/bin/sh\necho up\n')
+  chmodSync(script, 0o755)
+  const writing = openSync(script, 'r+')
+  const running = start(['elect', 'service', '--pause', '10ms', '--', script])
+  await running.reports(/cannot be executed: spawn ETXTBSY\n.* the command was not started; the next campaign/)
+  closeSync(writing)
+  await running.prints('up')
+  running.kill('SIGTERM')
+  await running.ended
 })

@@ -72,6 +72,23 @@ describe('holdfast run ends with', () => {
     expect(await holdfast(['run', 'job', '--', 'true']), 'the lease was released').toMatchObject({ code: 0 })
   })
 
+  test('127 when the path leads through a file, and 126 when it is too long', async () => {
+    const through = '/etc/passwd/x'
+    expect(await holdfast(['run', 'job', '--at-least', '20m', '--', through])).toEqual({
+      code: 127,
+      signal: null,
+      out: '',
+      err: `holdfast: ${through}: command not found\n`,
+    })
+    const long = `./${'x'.repeat(300)}`
+    expect(await holdfast(['run', 'job', '--', long]), 'the lease was released').toEqual({
+      code: 126,
+      signal: null,
+      out: '',
+      err: `holdfast: ${long} cannot be executed: spawn ENAMETOOLONG\n`,
+    })
+  })
+
   test('F12: 127 with a hint if a shell command line was given as one word', async () => {
     expect(await holdfast(['run', 'job', '--', "echo 'a' | cat"])).toMatchObject({
       code: 127,

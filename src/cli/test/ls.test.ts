@@ -191,11 +191,7 @@ test('F12: holdfast run --json reports the grant and the release', async () => {
 test('M7: text that another program wrote into the store is escaped in the terminal', async () => {
   await holdfast(['run', 'warm', '--', 'true']) // creates the table
   const evil = '\u001b]0;title\u0007\u001b[2J\u009b8m\u202egnp\u2066\u2028\nnothing is held'
-  const database = new DatabaseSync(join(folder, 'leases.db'))
-  database
-    .prepare('insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)')
-    .run('evil', 'a'.repeat(32), evil, evil, 1, 1_000_000, Date.now() + 1_000_000)
-  database.close()
+  insert('evil', evil)
   const shown = '\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{9b}8m\\u{202e}gnp\\u{2066}\\u{2028}\\u{a}nothing is held'
   for (const [args, lines] of [
     [['ls'], 2],
@@ -212,3 +208,26 @@ test('M7: text that another program wrote into the store is escaped in the termi
   expect(out).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
   expect(JSON.parse(out)).toMatchObject([{ name: 'evil', owner: evil, note: evil }])
 })
+
+test('ls --watch escapes such text too, and prints no password of a note', async () => {
+  await holdfast(['run', 'warm', '--', 'true']) // creates the table
+  insert('evil', 'redis://u:S3cr3tPw@h \u009b8m\u202egnp')
+  for (const options of [[], ['--json']]) {
+    const watching = start(['ls', 'evil', '--watch', ...options])
+    await watching.prints('\n')
+    watching.kill('SIGINT')
+    const { out } = await watching.ended
+    expect(out).toContain('redis://u:***@h')
+    expect(out).not.toMatch(/S3cr3tPw|(?!\n)[\p{Cc}\p{Cf}]/u)
+    if (options.length > 0) expect(JSON.parse(out)).toMatchObject({ note: 'redis://u:***@h \u009b8m\u202egnp' })
+  }
+})
+
+/** Another program writes a lease with this owner and note. */
+function insert(name: string, text: string): void {
+  const database = new DatabaseSync(join(folder, 'leases.db'))
+  database
+    .prepare('insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)')
+    .run(name, 'a'.repeat(32), text, text, 1, 1_000_000, Date.now() + 1_000_000)
+  database.close()
+}

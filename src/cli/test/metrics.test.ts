@@ -4,9 +4,13 @@ import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Port, reservePort } from '../../../lab/servers/port.ts'
 import { numbers } from '../../observe/test/exposition.ts'
+import { testLocks } from '../../testing/index.ts'
+import { Output } from '../output.ts'
+import type { Release } from '../run/hold.ts'
+import { CommandMetrics } from '../run/metrics.ts'
 import { replaceFile } from '../run/metrics-file.ts'
 import { folder, holdfast, holding, type Running, start, until } from './holdfast.ts'
 
@@ -136,6 +140,45 @@ test('a lease that could not be renewed is counted as lost', async () => {
   expect(await running.ended).toMatchObject({ code: 76 })
   file.close()
   expect(readNumbers('a.prom').get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(1)
+})
+
+test('a lease that is lost during --at-least, after the command, does not make its success a loss', async () => {
+  const waits = ['sh', '-c', 'echo ready; while [ ! -e go ]; do sleep 0.05; done']
+  const options = ['--ttl', '4s', '--at-least', '20m', '--metrics-file', 'a.prom']
+  const running = start(['run', 'a', ...options, '--', ...waits])
+  await running.prints('ready')
+  const file = new DatabaseSync(join(folder, 'leases.db'))
+  file.exec('pragma busy_timeout = 10000; begin immediate')
+  writeFileSync(join(folder, 'go'), '')
+  expect(await running.ended).toMatchObject({ code: 0, err: expect.stringContaining('was not held for all of') })
+  file.close()
+  const found = readNumbers('a.prom')
+  expect(found.get('holdfast_runs_total{name="a",outcome="success"}')).toBe(1)
+  expect(found.get('holdfast_runs_total{name="a",outcome="lost"}')).toBe(0)
+})
+
+test('the end of a run is the end of its command, not of --at-least', async () => {
+  const locks = testLocks()
+  const lease = await locks.acquire('a')
+  const metrics = new CommandMetrics('a', { address: undefined, file: join(folder, 'a.prom') }, new Output())
+  vi.useFakeTimers({ toFake: ['Date'] })
+  try {
+    vi.setSystemTime(1_000_000)
+    const release = async (): Promise<void> => {
+      vi.setSystemTime(2_000_000)
+      await locks.lose('a')
+    }
+    const work = async (releaseAfter: Release): Promise<number> => {
+      await releaseAfter(lease, new Output(), 0)
+      return 0
+    }
+    expect(await metrics.duringRun(lease, work, release)).toBe(0)
+  } finally {
+    vi.useRealTimers()
+  }
+  const found = readNumbers('a.prom')
+  expect(found.get('holdfast_run_success_timestamp_seconds{name="a"}')).toBe(1_000)
+  expect(found.get('holdfast_run_end_timestamp_seconds{name="a"}')).toBe(1_000)
 })
 
 test('the run marker is not in the metrics, and the file of a finished run reports no held lease', async () => {

@@ -302,6 +302,19 @@ describe('--max', () => {
     expect(err).toContain('holdfast: job was held for 2 s (--max): the command is ended\n')
   })
 
+  test('ends a command by SIGKILL that ignored the SIGTERM of --on-lost term', async () => {
+    const script = 'trap "echo asked" TERM; echo ready; while :; do sleep 0.02; done'
+    const limits = ['--ttl', '1s', '--max', '3s', '--on-lost', 'term']
+    const running = start(['run', 'job', ...limits, '--', 'sh', '-c', script])
+    await running.prints('ready')
+    await holdfast(['break', 'job'])
+    await running.prints('asked')
+    expect(await running.ended).toMatchObject({
+      code: 76,
+      err: expect.stringMatching(/the lease "job" is no longer held.*: the command is ended\n/),
+    })
+  })
+
   test('ends a command that ignores SIGTERM by SIGKILL after the grace, while the lease is still held', async () => {
     const first = start([
       'run',

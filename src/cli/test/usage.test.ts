@@ -136,6 +136,18 @@ test('with --json an error is a JSON object in one line on standard error', asyn
   }
 })
 
+test('with --json, printed SQL is a JSON document too', async () => {
+  for (const args of [
+    ['migrate', '--print-sql', '--store', 'postgres://localhost'],
+    ['fence', 'sql'],
+  ]) {
+    const plain = await holdfast(args)
+    expect(plain).toMatchObject({ code: 0, err: '', out: expect.stringMatching(/create /i) })
+    const { code, out } = await holdfast([...args, '--json'])
+    expect({ code, ...JSON.parse(out) }).toEqual({ code: 0, sql: plain.out })
+  }
+})
+
 test('colours are only for terminals, and NO_COLOR turns them off', async () => {
   expect((await holdfast(['nothing'])).err).not.toContain('\u001b')
   const command = [...HOLDFAST, 'nothing'].map(word => `'${word}'`).join(' ')

@@ -80,7 +80,7 @@ test('a Prometheus that scrapes leases and a job has a number for every panel', 
   })
   await using prometheus = await startPrometheus(`127.0.0.1:${(server.address() as AddressInfo).port}`)
   await until('it has scraped', async () => (await prometheus.ask('holdfast_runs_total')).length > 0)
-  run.end(0, 'success')
+  run.end(0, 'success', Date.now())
   run.replace(file, '')
 
   await using locks = createLocks(sqlite(join(folder, 'leases.db')))

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
+import { type BigIntStats, lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
@@ -52,12 +52,12 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
     throw invalid(
       `${show(path)} is ${stats.isSymbolicLink() ? 'a link' : 'not a file'}: give the path of the file itself`,
     )
-  const marksFolder = marks === undefined ? folder : realFolder(dirname(resolve(marks)))
+  const database = realFile(marks === undefined ? join(folder, MARKS) : resolve(marks))
   return {
     path,
     folder,
-    marks: join(marksFolder, marks === undefined ? MARKS : basename(resolve(marks))),
-    key: relative(marksFolder, path),
+    marks: database,
+    key: relative(dirname(database), path),
     mark,
     wait,
     signal,
@@ -80,6 +80,23 @@ export function fileFailure(error: unknown, path: string): unknown {
 export function checkPath(path: unknown): asserts path is string {
   if (typeof path === 'string' && path !== '' && !path.includes('\0')) return
   throw invalid(`a fence of files needs the path of a file, not ${show(path)}`)
+}
+
+/**
+ * The path without links, also if the file is missing. The key of a mark is relative to its folder, so with two names of
+ * the database one file would have two marks.
+ */
+function realFile(path: string): string {
+  const folder = realFolder(dirname(path))
+  const there = join(folder, basename(path))
+  try {
+    return realpathSync(there)
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT') throw invalid(`the marks ${show(path)} cannot be used: give another path (${message})`)
+    // A link may lead to a file that is still missing. SQLite creates it there.
+    return look(there) ? realFile(resolve(folder, readlinkSync(there))) : there
+  }
 }
 
 function realFolder(folder: string): string {

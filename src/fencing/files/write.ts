@@ -3,6 +3,7 @@ import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
 import { assertNotEnded } from '../fence.ts'
 import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
@@ -23,7 +24,7 @@ export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
  *
  * @throws LeaseError STALE_TOKEN if a newer holder has written or touched the file; LEASE_LOST, MAX_HOLD or CLOSED if the
  *   lease has ended in this process, also just before the rename; STORE_UNAVAILABLE if the marks stayed locked for
- *   `wait` ms, or for an error of the file system; INVALID_ARGUMENT
+ *   `wait` ms, or for an error of the file system; OUTCOME_UNKNOWN if the rename could not be synced; INVALID_ARGUMENT
  */
 export async function fencedWrite(
   path: string,
@@ -37,16 +38,21 @@ export async function fencedWrite(
   const { key, mark, folder, wait, signal } = place
   const temporary = join(folder, `${temporaryPrefix(place)}${mark.epoch}-${mark.token}-${randomName()}`)
   using marks = new MarksFile(place.marks)
+  let isReplaced = false
   try {
     await raise(marks, place)
     await writeSynced(temporary, data, place)
+    // Opened before the rename, so that after it only the sync can fail.
+    using opened = new Folder(folder)
     const replace = (): void => {
       assertNotEnded(lease)
       renameSync(temporary, place.path)
+      isReplaced = true
     }
     await marks.whenUnlocked(() => marks.whileHighest(key, mark, replace), wait, signal)
-    syncFolder(folder)
+    opened.sync()
   } catch (error) {
+    if (isReplaced) throw notDurable(error, place.path)
     rmSync(temporary, { force: true })
     signal?.throwIfAborted()
     throw fileFailure(error, place.path)
@@ -88,14 +94,26 @@ async function writeSynced(path: string, data: FileData, { mode, signal }: Place
   await file.sync()
 }
 
-/** Makes the rename survive a power failure. */
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
+class Folder implements Disposable {
+  readonly #descriptor: number
+
+  constructor(path: string) {
+    this.#descriptor = openSync(path, 'r')
   }
+
+  /** Makes a rename in it survive a power failure. */
+  sync(): void {
+    fsyncSync(this.#descriptor)
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#descriptor)
+  }
+}
+
+function notDurable(error: unknown, path: string): LeaseError {
+  const problem = `${show(path)} was replaced, but a power failure may undo that: write it again`
+  return new LeaseError('OUTCOME_UNKNOWN', `${problem} (${(error as Error).message})`, { cause: error })
 }
 
 function isIterable(data: unknown): boolean {

@@ -30,8 +30,8 @@ export interface ObjectFence {
   /**
    * Creates or replaces the object. Takes two requests unless others change it meanwhile: a read and a conditional write.
    * @throws LeaseError STALE_TOKEN if a newer holder has written or touched it; LEASE_LOST, MAX_HOLD or CLOSED if the
-   *   lease has ended in this process; OUTCOME_UNKNOWN if two attempts got no answer: put it again; STORE_UNAVAILABLE;
-   *   INVALID_ARGUMENT
+   *   lease has ended in this process; OUTCOME_UNKNOWN if a write got no answer, and the next attempt did
+   *   not succeed: put it again; STORE_UNAVAILABLE; INVALID_ARGUMENT
    */
   put(key: string, body: string | Uint8Array, lease: Holder, options?: ObjectCallOptions): Promise<void>
   /**
@@ -96,22 +96,20 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
         return false
       }
     }
-    // That the lease ended says nothing about the outcome of an unanswered write. The mark of a newer holder does.
-    const changed = (there: Envelope | undefined): Uint8Array | undefined => {
-      try {
-        return change(there)
-      } catch (error) {
-        throw unanswered && LeaseError.from(error)?.code !== 'STALE_TOKEN' ? unanswered : error
+    try {
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        if (attempt > 0) await pause(attempt, signal)
+        const there = await look(key, signal)
+        const bytes = change(there)
+        if (!bytes || (await write(bytes, there?.tag))) return
       }
+      const why = 'other writers came first, or its server does not recognise its own ETag'
+      throw new LeaseError('STORE_UNAVAILABLE', `the write of ${show(key)} was refused ${attempts} times: ${why}`)
+    } catch (error) {
+      // What fails later says nothing about the outcome of an unanswered write. The mark of a newer holder does.
+      const isTold = LeaseError.from(error)?.code === 'STALE_TOKEN' || (signal?.aborted && error === signal.reason)
+      throw unanswered && !isTold ? unanswered : error
     }
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await pause(attempt, signal)
-      const there = await look(key, signal)
-      const bytes = changed(there)
-      if (!bytes || (await write(bytes, there?.tag))) return
-    }
-    const why = 'other writers came first, or its server does not recognise its own ETag'
-    throw new LeaseError('STORE_UNAVAILABLE', `the write of ${show(key)} was refused ${attempts} times: ${why}`)
   }
 
   /** `body`: `undefined` keeps the current body. */

@@ -2,6 +2,8 @@ import { invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
 import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
+import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
+import { postgresJs, type Sql } from './postgres-js.ts'
 
 /** What `work` gets: a client of the pool, the client itself, or the `sql` of postgres.js. */
 export type TransactionOf<Client> = Client extends {
@@ -21,19 +23,10 @@ export type TransactionOf<Client> = Client extends {
 /** A transaction of the caller: a client of pg, or the `sql` that postgres.js passed to the callback of `begin`. */
 export type AnyTransaction = { query(...args: never[]): unknown } | { unsafe(query: string, ...rest: never[]): unknown }
 
-/** What a fence uses of the caller's client. */
-export interface Connector {
-  /** The rows of one statement. */
-  query(text: string): Promise<unknown[][]>
-  /**
-   * Begins a transaction with this statement, which may take `limit` ms, runs `work` in it, and commits. Rolls back if
-   * either fails.
-   */
-  transaction(first: string, work: (transaction: unknown) => Promise<void>, limit: number): Promise<void>
-}
-
 interface Client {
-  query(query: string | object): Promise<{ readonly rows: unknown[][]; readonly command?: string }>
+  query(query: string | object): Promise<{ readonly rows: unknown[][] }>
+  /** Older versions of pg lack it. As of the last answer: `I` is idle, `T` in a transaction, `E` in one that failed. */
+  getTransactionStatus?(): string | null
 }
 
 interface Lent extends Client {
@@ -44,11 +37,6 @@ interface Lent extends Client {
 
 interface Pool extends Pick<Client, 'query'> {
   connect(): Promise<Lent>
-}
-
-interface Sql {
-  unsafe(query: string): Promise<unknown> & { values(): Promise<unknown[][]> }
-  begin(work: (transaction: Sql) => Promise<void>): Promise<void>
 }
 
 /** Throws `INVALID_ARGUMENT` unless it is a client of PostgreSQL. */
@@ -100,6 +88,11 @@ function single(client: Client): Connector {
       throw invalid(
         'this client is already in a transaction of a fence: use fence.check(client, lease) in it, or a Pool',
       )
+    // The fence would commit it, or a later rollback would lower the mark.
+    if (['T', 'E'].includes(client.getTransactionStatus?.() ?? ''))
+      throw invalid(
+        'this client is already in a transaction of yours: use fence.check(client, lease) in it, or end it first, or pass a Pool',
+      )
   }
   return {
     async query(text) {
@@ -125,11 +118,11 @@ async function carryOut(
 ): Promise<void> {
   let isHealthy = true
   try {
-    await within(client.query(`begin; ${first}`), limit)
+    await within(client.query(`begin; ${first}${BEGUN}`), limit)
     await work(client)
-    // The command tag is PostgreSQL's only sign that a statement failed and that the work ignored this.
-    if ((await within(client.query('commit'), LONGEST_COMMIT)).command === 'ROLLBACK')
-      throw invalid('PostgreSQL rolled back: a statement failed and the work ignored it, so rethrow such errors')
+    await within(client.query(`${RELEASE}; commit`), LONGEST_COMMIT).catch((error: unknown) => {
+      throw endedEarly(error)
+    })
   } catch (error) {
     const isUnanswered = error instanceof NoAnswer
     // The request may still open a transaction later. A client of the pool is closed instead of rolled back.
@@ -147,24 +140,5 @@ async function isRolledBack(client: Client): Promise<boolean> {
     return true
   } catch {
     return false
-  }
-}
-
-/** Milliseconds. Deferred constraints and synchronous replicas can make a commit slow. */
-const LONGEST_COMMIT = 30_000
-
-function postgresJs(sql: Sql): Connector {
-  return {
-    query: text => sql.unsafe(text).values(),
-    async transaction(first, work, limit) {
-      const worked = Promise.withResolvers<void>()
-      const committed = sql.begin(async transaction => {
-        await within(transaction.unsafe(first), limit)
-        await work(transaction)
-        worked.resolve()
-      })
-      await Promise.race([worked.promise, committed])
-      await within(committed, LONGEST_COMMIT)
-    },
   }
 }

@@ -15,13 +15,27 @@ interface Detail {
 export function refusalOf(error: unknown): LeaseError | undefined {
   const state = stateOf(error)
   if (state !== STALE && state !== OVER) return undefined
-  const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Detail
-  const [mark, seen]: Mark[] = [shown, highest].map(({ lineage: epoch, token }) => ({ epoch, token: BigInt(token) }))
-  if (!mark || !seen) return undefined
+  const detail = detailOf(error)
+  if (!detail) return undefined
+  const { resource, mark, seen } = detail
   if (state === STALE || seen.token > mark.token) return staleToken(resource, mark, seen)
   return new LeaseError('LEASE_LOST', `the lease ${JSON.stringify(resource)} expired or was released: stop`, {
     lease: resource,
   })
+}
+
+/** `undefined` without a detail of ours: a function of the caller may raise the same SQLSTATE. */
+function detailOf(error: unknown): { resource: string; mark: Mark; seen: Mark } | undefined {
+  try {
+    const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Detail
+    const markOf = ({ lineage, token }: Omit<Detail, 'resource' | 'highest'>): Mark => ({
+      epoch: lineage,
+      token: BigInt(token),
+    })
+    return { resource, mark: markOf(shown), seen: markOf(highest) }
+  } catch {
+    return undefined
+  }
 }
 
 /** Did PostgreSQL end the transaction because it and another waited for each other? */

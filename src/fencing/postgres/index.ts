@@ -42,14 +42,15 @@ export interface TransactionOptions {
 export interface PostgresFence<Transaction> {
   /**
    * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits. The check
-   * costs no round trip with pg,
-   * and one with postgres.js. If it rejects, nothing was written, except after `OUTCOME_UNKNOWN`. It rejects with the
-   * error of `work`, or with:
+   * costs no round trip with pg, and one with postgres.js. If it rejects, nothing was written, except after
+   * `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects with the error of `work`, or with:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit. With `leases`,
    *   `LEASE_LOST` also if its row says so.
    * - `STORE_UNAVAILABLE`: the mark was locked for 4 s, or PostgreSQL cannot be reached.
+   * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or it ignored the
+   *   error of a statement; or a `Client` is in a transaction already.
    * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
    */
   transaction<Result>(

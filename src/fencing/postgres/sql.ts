@@ -136,7 +136,8 @@ export function rowSql(
     identifier(`${parts.at(-1)}_fence`, 'table'),
   ].join('.')
   const version = identifier(column, 'column')
-  const raised = resource === undefined ? '' : `  perform ${raise}(${quotable(resource)}, ${epoch}, new.${version});\n`
+  const raised =
+    resource === undefined ? '' : `  perform ${raise}(${quotable(resource)}, ${epoch}, coalesce(new.${version}, 0));\n`
   return `
 -- The token of the last writer of each row. Every insert and update of ${quoted} sets it to that of its own lease.
 alter table ${quoted} add column if not exists ${version} bigint not null default 0;
@@ -150,7 +151,7 @@ begin
     raise exception ${quotable(`token % is refused: the row of ${quoted.replaceAll('%', '%%')} has seen %`)}, new.${version}, old.${version}
       using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
         'resource', tg_table_name, 'lineage', 0, 'token', coalesce(new.${version}, 0)::text,
-        'highest', json_build_object('lineage', 0, 'token', old.${version}::text))::text;
+        'highest', json_build_object('lineage', 0, 'token', coalesce(old.${version}, 0)::text))::text;
   end if;
 ${raised}  return new;
 end $holdfast$;

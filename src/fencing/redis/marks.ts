@@ -41,13 +41,18 @@ export class RedisMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    let highest: number | undefined
-    for (const { key, resource: found } of await this.#kept(resource)) {
-      if (found !== resource) continue
-      const [, next] = (await this.#connection.run(advance, [key], [])) as [unknown, unknown]
-      if (next !== undefined) highest = Math.max(highest ?? 0, Number(next))
+    for (;;) {
+      const parts = (await this.#kept(resource)).filter(({ resource: found }) => found === resource)
+      if (parts.length === 0) return undefined
+      // All parts begin the same epoch. One that is behind would accept what the others refuse.
+      const next = Math.max(...parts.map(({ epoch }) => epoch)) + 1
+      let isBegun = false // not if somebody else began it meanwhile
+      for (const { key } of parts) {
+        const [, isSet] = (await this.#connection.run(advance, [key], [String(next)])) as [unknown, unknown]
+        isBegun ||= isSet !== undefined
+      }
+      if (isBegun) return next
     }
-    return highest
   }
 
   async prune(olderThan: number, prefix = ''): Promise<number> {

@@ -77,14 +77,13 @@ return {1, answer}`)
   return script
 }
 
-/** Begins the next epoch and returns it, or nothing if there is no mark. */
+/** Begins the epoch ARGV[1] and returns it, or nothing if the mark is in it or in a later one, or there is none. */
 export const advance: Script = scriptOf(`
 local mark = redis.call('get', KEYS[1])
-if not mark then return {1} end
-local next = string.format('%d', tonumber(string.match(mark, '^(%d+):')) + 1)
+if not mark or tonumber(string.match(mark, '^(%d+):')) >= tonumber(ARGV[1]) then return {1} end
 local time = redis.call('time')
-redis.call('set', KEYS[1], next .. ':0:' .. time[1] .. '000')
-return {1, next}`)
+redis.call('set', KEYS[1], ARGV[1] .. ':0:' .. time[1] .. '000')
+return {1, ARGV[1]}`)
 
 /** Removes the mark if it has not changed since it was read. */
 export const remove: Script = scriptOf(`

@@ -44,6 +44,28 @@ test('checks all rows against one mark if a resource is given', async () => {
   expect(await postgresFence(pool).marks.list("o'")).toMatchObject([{ resource: "o'rows", token: 7n }])
 })
 
+test('refuses a writer that sets no token, as one of the token 0', async () => {
+  await server.query('create table nulls (id int primary key, version bigint)')
+  await server.query('insert into nulls values (1, null)')
+  await server.query(rowFenceSql({ table: 'nulls', column: 'version', resource: 'nulls' }))
+  const fence = postgresFence(pool)
+  const write = (text: string): Promise<unknown> =>
+    fence.transaction(holder('writer of nulls', 1), client => client.query(text))
+  await expect(write('update nulls set version = null')).rejects.toEqual(stale(0n, 0n))
+  await write('insert into nulls values (2, 7)')
+  await expect(write('insert into nulls values (3, null)')).rejects.toEqual(stale(0n, 7n))
+})
+
+test.each([
+  ['no detail', ''],
+  ['a detail of others', ", detail = 'mine'"],
+  ['a detail without tokens', ", detail = '{}'"],
+])('a refusal of others that has our SQLSTATE and %s is passed on', async (_, detail) => {
+  const raise = `do $$ begin raise exception 'mine' using errcode = 'HF412'${detail}; end $$`
+  const passed = postgresFence(pool).transaction(holder('others', 1), client => client.query(raise))
+  expect(await failureOf(passed)).toMatchObject({ code: 'HF412', message: 'mine' })
+})
+
 test('works for any names of a table and its resource', async () => {
   await server.query(`create table "it's 5%" (id int primary key)`)
   const resource = String.raw`$holdfast$ 'and' \\n`

@@ -146,6 +146,26 @@ test('marks of other fences are kept too, and can be listed, advanced and pruned
   await until('the clock has moved', async () => (await next.marks.prune(0)) > 0)
 })
 
+test('epochs that are begun at the same time differ', async () => {
+  await using fence = redisFence(client)
+  await fence.touch(holder('at once', 5), '{at once}')
+  const epochs = await Promise.all(Array.from({ length: 10 }, () => fence.marks.advance('at once')))
+  expect(epochs.sort((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 10 }, (_, index) => index + 1))
+})
+
+test('all marks of a resource begin the same epoch, also where they were not in the same one', async () => {
+  await using fence = redisFence(client, { prefix: 'uneven' })
+  await using next = redisFence(client, { prefix: 'uneven', epoch: 1 })
+  await fence.touch(holder('api', 900), '{behind}:1')
+  await next.touch(holder('api', 3), '{ahead}:1')
+  expect(await fence.marks.advance('api')).toBe(2)
+  expect((await fence.marks.list('api')).map(({ part, epoch, token }) => [part, epoch, token])).toEqual([
+    ['ahead', 2, 0n],
+    ['behind', 2, 0n],
+  ])
+  await expect(next.touch(holder('api', 4), '{behind}:1')).rejects.toEqual(stale(4n, 0n))
+})
+
 test('marks survive a restart of a server that keeps its data', async () => {
   await using own = await startRedis({ appendonly: 'always' })
   const ownClient = new Redis(own.port, { lazyConnect: true })

@@ -125,6 +125,22 @@ test('marks may be kept elsewhere, for files of several folders', async () => {
   await expect(fencedWrite(join(folder, 'a/ledger'), 'seven', lease(7), { marks })).rejects.toEqual(stale(7n, 8n))
 })
 
+test.each([
+  ['exist', true],
+  ['are still missing', false],
+])('marks that %s and have two names hold one mark for a file', async (_, areThere) => {
+  const marks = join(folder, 'marks.db')
+  mkdirSync(join(folder, 'other'))
+  symlinkSync('../marks.db', join(folder, 'other/link.db'))
+  if (areThere) await fencedTouch(path, lease(1), { marks })
+  await fencedWrite(path, 'seven', lease(7), { marks: join(folder, 'other/link.db') })
+  await expect(fencedWrite(path, 'six', lease(6), { marks })).rejects.toEqual(stale(6n, 7n))
+  await fencedWrite(path, 'eight', lease(8), { marks })
+  const late = fencedWrite(path, 'seven', lease(7), { marks: join(folder, 'other/link.db') })
+  await expect(late).rejects.toEqual(stale(7n, 8n))
+  expect((await fileMarks(marks).list()).map(({ resource }) => resource)).toEqual(['ledger'])
+})
+
 test('while another process is paused in its rename, writes are refused within wait', async () => {
   await fencedTouch(path, lease(1))
   const other = new DatabaseSync(join(folder, '.holdfast-fence.db'))
@@ -163,6 +179,13 @@ test.each<[string, () => Promise<unknown>]>([
   ['an option that nobody knows', () => fencedWrite(path, 'x', lease(1), { mark: 'x' } as object)],
   ['no data', () => fencedWrite(path, undefined as never, lease(1))],
   ['a negative wait', () => fencedWrite(path, 'x', lease(1), { wait: -1 })],
+  [
+    'marks that are a link to themselves',
+    () => {
+      symlinkSync('loop.db', join(folder, 'loop.db'))
+      return fencedWrite(path, 'x', lease(1), { marks: join(folder, 'loop.db') })
+    },
+  ],
   ['marks that are a folder', () => fencedWrite(path, 'x', lease(1), { marks: folder })],
   [
     'marks in a database of something else',

@@ -49,6 +49,52 @@ test.each([
   expect((await fence.marks.get(url))?.epoch).toBe(isCarriedOut ? epoch + 1 : epoch)
 })
 
+const answered = (status: number) => async (): Promise<Response> => new Response('', { status })
+
+test.each<[string, 'GET' | 'PUT', () => Promise<Response>]>([
+  ['the next read finds no server', 'GET', () => fetch('http://127.0.0.1:9/')],
+  ['the next read is refused', 'GET', answered(503)],
+  ['the next write is refused', 'PUT', answered(403)],
+  ['no attempt is left', 'PUT', answered(412)],
+])('the outcome of a write that nobody answered stays unknown if %s', async (_, method, later) => {
+  let isLost = false
+  const objects = httpObjects({
+    send: async (at, request) => {
+      if (isLost && request.method === method) return later()
+      if (isLost || request.method !== 'PUT') return fetch(at, request)
+      isLost = true
+      await (await fetch(at, request)).arrayBuffer()
+      throw new Error('the other side closed')
+    },
+  })
+  const error = await failureOf(objectFence(objects, { attempts: 2 }).put(url, 'seven', holder('ledger', 7)))
+  expect(error).toMatchObject({ code: 'OUTCOME_UNKNOWN', message: expect.stringMatching(/the other side closed/) })
+  expect(await text()).toBe('seven')
+})
+
+test.each([
+  ['a newer holder has written', 'STALE_TOKEN'],
+  ['the caller aborts', 'the reason'],
+])('after a write that nobody answered, it is told that %s', async (_, told) => {
+  const abort = new AbortController()
+  const reason = Object.assign(new Error('enough'), { code: 'the reason' })
+  const objects = httpObjects({
+    send: async (at, request) => {
+      if (request.method !== 'PUT') return fetch(at, request)
+      if (told === 'STALE_TOKEN') await fence.put(url, 'eight', holder('ledger', 8))
+      else abort.abort(reason)
+      throw new Error('the other side closed')
+    },
+  })
+  // Over a signal of the fence alone, so that the write is not answered rather than aborted.
+  const unaware = {
+    read: objects.read,
+    write: (...[key, body, tag]: Parameters<typeof objects.write>) => objects.write(key, body, tag),
+  }
+  const put = objectFence(unaware).put(url, 'seven', holder('ledger', 7), { signal: abort.signal })
+  expect(await failureOf(put)).toMatchObject({ code: told })
+})
+
 describe('a holder paused during its request', () => {
   /** A put of which only half has been sent; `finish` sends the rest, and answers the status. */
   async function half(from: Apache, key: string): Promise<() => Promise<string>> {

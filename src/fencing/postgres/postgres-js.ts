@@ -1,0 +1,139 @@
+import { invalid } from '../../contract/check.ts'
+import { LeaseError } from '../../contract/errors.ts'
+import { within } from '../../stores/shared/timeouts.ts'
+import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
+
+/** The part of postgres.js that is used: the `sql` of the caller, and the one that it passes to the work. */
+export interface Sql {
+  (...args: unknown[]): unknown
+  unsafe(query: string): Query
+  begin(work: (transaction: Sql) => Promise<void>): Promise<void>
+  savepoint(...args: unknown[]): Promise<unknown>
+}
+
+/** It is sent when somebody waits for it, through its `handler`. */
+interface Query extends Promise<unknown> {
+  handler(query: Query): unknown
+  reject(error: unknown): void
+  values(): Promise<unknown[][]>
+  execute(): Query
+}
+
+/** What an error of postgres.js says if its connection has ended. */
+const LOST = /^(CONNECTION_(CLOSED|DESTROYED)|E[A-Z]+)$/
+
+export function postgresJs(sql: Sql): Connector {
+  return {
+    query: text => sql.unsafe(text).values(),
+    async transaction(first, work, limit) {
+      const session = new Session()
+      const worked = Promise.withResolvers<void>()
+      let released: Promise<unknown> | undefined
+      const committed = sql.begin(async raw => {
+        const transaction = session.guarded(raw)
+        await session.outlived(async () => {
+          await within(transaction.unsafe(first + BEGUN), limit)
+          await work(transaction)
+        })
+        session.isOver = true
+        // Not awaited, so that it travels with the commit. If it fails, the commit commits nothing.
+        released = raw.unsafe(RELEASE).execute()
+        worked.resolve()
+      })
+      committed.catch(() => session.lose())
+      await Promise.race([worked.promise, committed])
+      await within(committed, LONGEST_COMMIT)
+      await released?.catch((error: unknown) => {
+        throw endedEarly(error)
+      })
+    },
+  }
+}
+
+/**
+ * The session of one transaction. postgres.js reopens a connection that has ended, under the same object. A work that
+ * continues would then write outside of any transaction, or in that of somebody else, whom the `rollback` of postgres.js
+ * would also hit. So from then on nothing is sent.
+ */
+class Session {
+  /** Has the work ended? What it did not wait for would come after the commit. */
+  isOver = false
+  readonly #lost = Promise.withResolvers<never>()
+  #isLost = false
+
+  constructor() {
+    this.#lost.promise.catch(() => {}) // perhaps nobody waits
+  }
+
+  lose(): void {
+    this.#isLost = true
+    this.#lost.reject(lost())
+  }
+
+  /** Does not settle after the session has ended, because postgres.js would then send `commit` or `rollback`. */
+  async outlived<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work()
+    } finally {
+      if (this.#isLost) await new Promise<never>(() => {})
+    }
+  }
+
+  /** The `sql` of a transaction or a savepoint, until the end of the session. */
+  guarded(sql: Sql): Sql {
+    return new Proxy(sql, {
+      apply: (target, self, args) => this.#guardedQuery(Reflect.apply(target, self, args)),
+      get: (target, key) => {
+        if (key === 'savepoint') return (...args: unknown[]) => this.#savepoint(target, args)
+        const value: unknown = Reflect.get(target, key)
+        // The rest makes no queries. `typed` has properties of its own.
+        if (key !== 'unsafe' && key !== 'file') return value
+        return (...args: unknown[]) => this.#guardedQuery(Reflect.apply(value as Sql, target, args))
+      },
+    })
+  }
+
+  #savepoint(sql: Sql, args: unknown[]): Promise<unknown> {
+    this.#assertOpen()
+    const guarded = args.map(arg => {
+      if (typeof arg !== 'function') return arg
+      return (inner: Sql) => this.outlived(async () => arg(this.guarded(inner)))
+    })
+    return Promise.race([sql.savepoint(...guarded), this.#lost.promise])
+  }
+
+  /** Checked again when it is sent, which may be later. Parts of queries pass unchanged. */
+  #guardedQuery(made: unknown): unknown {
+    this.#assertOpen()
+    if (typeof made !== 'object' || made === null || !('handler' in made)) return made
+    const query = made as Query
+    const { handler, reject } = query
+    query.handler = sent => {
+      try {
+        this.#assertOpen()
+      } catch (error) {
+        return reject(error)
+      }
+      return handler(sent)
+    }
+    // Earlier than `begin` rejects. The work may continue before that.
+    query.reject = error => {
+      if (LOST.test(String((error as { code?: unknown } | undefined)?.code))) this.lose()
+      reject(error)
+    }
+    return query
+  }
+
+  #assertOpen(): void {
+    if (this.#isLost) throw lost()
+    if (this.isOver)
+      throw invalid('the transaction has ended, so this statement was not sent: await every statement in the work')
+  }
+}
+
+function lost(): LeaseError {
+  return new LeaseError(
+    'STORE_UNAVAILABLE',
+    'the session of this transaction ended, so this statement was not sent: end the work, and repeat the transaction',
+  )
+}

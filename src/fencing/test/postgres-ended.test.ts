@@ -108,7 +108,7 @@ test('PostgreSQL rolls back after an ignored error, and this is reported', async
 test('a statement that fails while nobody waits for it is reported by postgres.js too', async () => {
   const failing = postgresFence(single()).transaction(holder('unawaited', 5), async transaction => {
     await transaction.unsafe(insert('lost'))
-    transaction.unsafe('select 1 / 0').execute()
+    void transaction.unsafe('select 1 / 0').execute()
   })
   expect(await failureOf(failing)).toMatchObject({
     code: 'INVALID_ARGUMENT',

@@ -190,8 +190,9 @@ export class CoreLocks implements Leasing {
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0, handoff: limit > 0 }
 
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
-    this.closing.assertOpen() // a listener may have closed these locks
     const cancel = new Cancel()
+    const { signal } = this.closing
+    if (signal.aborted) cancel.cancel(signal.reason) // by a listener
     const stop = this.signals.onAbort(terms.signal, reason => cancel.cancel(reason))
     const acquisition = new Acquisition(this.core, claim, limit, cancel)
     let renewer: Renewer | undefined

@@ -23,7 +23,7 @@ export class StaleRequests {
 
   /** A request for this ttl that was sent at `sent` has failed. */
   add(sent: number, ttl: number, failure?: unknown): void {
-    this.#failure = failure
+    this.#failure = failure ?? this.#failure
     this.#until = Math.max(this.#until, sent + requestLimit(ttl))
   }
 

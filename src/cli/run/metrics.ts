@@ -56,20 +56,21 @@ export class CommandMetrics {
     let hasStarted = false
     let isLost = false
     const leases = leasesOf(lease)
-    const unsubscribe = subscribe('lease_lost', event => {
-      isLost ||= leases.includes(event.lease)
+    let endedAt: number | undefined
+    const unsubscribe = subscribe('lease_lost', ({ lease: lost, reason }) => {
+      // The name may be held for long after the command (`--at-least`). If it expires in that time, that is none of the
+      // run. But a lease that is gone at its release may have ended while the command ran.
+      isLost ||= leases.includes(lost) && !(endedAt !== undefined && reason === 'expired')
     })
-    // The name may be held for long after the command (`--at-least`). A loss in that time is none of the run.
-    let ended: { at: number; isLost: boolean } | undefined
     const releaseAfter: Release = (held, output, exit) => {
-      ended = { at: Date.now(), isLost }
+      endedAt = Date.now()
       return release(held, output, exit)
     }
     const recorded = async (): Promise<number> => {
       hasStarted = true
       const exit = await work(releaseAfter)
-      const { at, isLost: wasLost } = ended ?? { at: Date.now(), isLost }
-      run.end(exit, wasLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure', at)
+      const outcome = isLost || exit === EXIT.lost ? 'lost' : exit === 0 ? 'success' : 'failure'
+      run.end(exit, outcome, endedAt ?? Date.now())
       return exit
     }
     try {

@@ -20,7 +20,7 @@ interface Query extends Promise<unknown> {
 }
 
 /** What an error of postgres.js says if its connection has ended. */
-const LOST = /^(CONNECTION_(CLOSED|DESTROYED)|E[A-Z]+)$/
+const LOST = /^(CONNECTION_(CLOSED|DESTROYED|ENDED)|ECONNRESET|ECONNREFUSED|ECONNABORTED|ETIMEDOUT|EPIPE)$/
 
 export function postgresJs(sql: Sql): Connector {
   return {
@@ -40,7 +40,7 @@ export function postgresJs(sql: Sql): Connector {
         released = raw.unsafe(RELEASE).execute()
         worked.resolve()
       })
-      committed.catch(() => session.lose())
+      committed.catch(() => session.end())
       await Promise.race([worked.promise, committed])
       await within(committed, LONGEST_COMMIT)
       await released?.catch((error: unknown) => {
@@ -59,6 +59,7 @@ class Session {
   /** Has the work ended? What it did not wait for would come after the commit. */
   isOver = false
   readonly #lost = Promise.withResolvers<never>()
+  readonly #ended = Promise.withResolvers<true>()
   #isLost = false
 
   constructor() {
@@ -70,12 +71,29 @@ class Session {
     this.#lost.reject(lost())
   }
 
+  /** The transaction has failed, perhaps because the session has ended. */
+  end(): void {
+    this.lose()
+    this.#ended.resolve(true)
+  }
+
   /** Does not settle after the session has ended, because postgres.js would then send `commit` or `rollback`. */
   async outlived<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work()
     } finally {
-      if (this.#isLost) await new Promise<never>(() => {})
+      if (this.#isLost && (await this.#hasEnded())) await new Promise<never>(() => {})
+    }
+  }
+
+  /** False: an error only looked like the end of the session, so postgres.js must roll back. */
+  async #hasEnded(): Promise<boolean> {
+    const patience = Promise.withResolvers<false>()
+    const timer = setTimeout(() => patience.resolve(false), LONGEST_COMMIT)
+    try {
+      return await Promise.race([this.#ended.promise, patience.promise])
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -97,7 +115,11 @@ class Session {
     this.#assertOpen()
     const guarded = args.map(arg => {
       if (typeof arg !== 'function') return arg
-      return (inner: Sql) => this.outlived(async () => arg(this.guarded(inner)))
+      return (inner: Sql) =>
+        this.outlived(async () => {
+          const made: unknown = arg(this.guarded(inner))
+          return Array.isArray(made) ? Promise.all(made) : made // as postgres.js does, which sends them by that
+        })
     })
     return Promise.race([sql.savepoint(...guarded), this.#lost.promise])
   }

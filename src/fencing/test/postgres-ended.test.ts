@@ -165,6 +165,20 @@ describe('a transaction of postgres.js whose session ends', () => {
     expect(await lines()).toEqual([])
   })
 
+  test('sends the statements of an array, and ends when a file is missing', async () => {
+    const fence = postgresFence(single())
+    await fence.transaction(holder('array', 5), async transaction => {
+      await transaction.savepoint(inner => ['one', 'two'].map(line => inner.unsafe(insert(line))))
+    })
+    expect(await lines()).toEqual(['one', 'two'])
+    const failed = fence.transaction(
+      holder('array', 6),
+      async transaction => void (await transaction.file('missing.sql')),
+    )
+    expect(await failureOf(failed)).toMatchObject({ code: 'ENOENT' })
+    await fence.touch(holder('array', 7))
+  })
+
   test('sends no statement that was made before, and none of an open savepoint', async () => {
     const sql = single()
     const made = Promise.withResolvers<void>()

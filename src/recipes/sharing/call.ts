@@ -34,7 +34,7 @@ export class Call {
     const id = randomId()
     this.#started = core.clock.now()
     if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ id, name, owner, ttl, kind })
-    closing.assertOpen() // a listener may have closed these locks
+    if (closing.signal.aborted) this.#cancel.cancel(closing.signal.reason) // by a listener
     const stop = this.#host.onAbort(this.#terms.signal, reason => this.#cancel.cancel(reason))
     const acquiring = this.#acquire()
     const entry = closing.calls.add({ cancel: this.#cancel, acquiring })

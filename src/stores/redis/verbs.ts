@@ -200,9 +200,10 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   return '-0 ' .. #free .. ' ' .. format('%.0f', soonest or now) .. ' 0' .. holder
 end
 
--- A replica may lack what its master has. It refuses this write, which changes nothing.
+-- A replica may lack what its master has. It refuses this write, which changes nothing. So does a full server.
 local function gone(key)
-  call('SETRANGE', key, 0, '')
+  local refused = redis.pcall('SETRANGE', key, 0, '')
+  if type(refused) == 'table' and match(refused.err, 'READONLY') then error(refused.err) end
   return '0'
 end
 

@@ -44,12 +44,6 @@ interface Situation {
   readonly ahead: number
 }
 
-/** A page of the requested records. */
-export interface Page {
-  readonly records: LeaseRecord[]
-  readonly next: string | undefined
-}
-
 /** Names read at once: a few ms. */
 const PAGE = 200
 
@@ -151,7 +145,8 @@ export class Leases {
     this.#tidy(key.name, now)
     const held = this.#end(key, now)
     if (this.#leave(key, now) || held) return 'released'
-    this.#sql.sweepTombstones.run(now, now + LONGEST_REQUEST)
+    this.#sql.shortenTombstones.run(now + LONGEST_REQUEST, now + LONGEST_REQUEST)
+    this.#sql.sweepTombstones.run(now)
     this.#sql.putTombstone.run(key.id, now + LONGEST_REQUEST)
     return 'gone'
   }
@@ -173,7 +168,7 @@ export class Leases {
   }
 
   /** The records of the names that begin with `prefix`, from the name `from` on, and where the next page begins. */
-  page(prefix: string, from: string, now: number): Page {
+  page(prefix: string, from: string, now: number): { records: LeaseRecord[]; next: string | undefined } {
     const leases = this.#sql.leases.all(from, PAGE) as unknown as Lease[]
     const matching = leases.filter(lease => lease.name.startsWith(prefix))
     const last = matching[PAGE - 1]
@@ -289,6 +284,7 @@ export class Leases {
 
 function prepare(database: DatabaseSync) {
   const sql = (text: string): StatementSync => database.prepare(text)
+  const oldest = `select seq from tombstone order by seq limit ${SWEPT}`
   return {
     lease: sql('select * from lease where name = ?'),
     leases: sql('select * from lease where name >= ? order by name limit ?'),
@@ -315,8 +311,8 @@ function prepare(database: DatabaseSync) {
     deleteLapsed: sql('delete from place where name = ? and lapses <= ?'),
     tombstone: sql('select 1 from tombstone where id = ? and until > ?'),
     putTombstone: sql('insert or replace into tombstone (id, until) values (?, ?)'),
-    sweepTombstones: sql(`delete from tombstone
-      where seq in (select seq from tombstone order by seq limit ${SWEPT}) and (until <= ? or until > ?)`),
+    shortenTombstones: sql(`update tombstone set until = ? where seq in (${oldest}) and until > ?`),
+    sweepTombstones: sql(`delete from tombstone where seq in (${oldest}) and until <= ?`),
   }
 }
 

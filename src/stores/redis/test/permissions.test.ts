@@ -196,6 +196,17 @@ test('a replica, which may lack the lease, never says that it is gone', async ()
     expect(answer).toMatchObject({ reason: { message: expect.stringMatching(/is a read-only replica/) } })
 })
 
+test('a full server still says that a lease is gone', async () => {
+  await using full = await startRedis()
+  await using store = storeOf(new Redis({ port: full.port, lazyConnect: true }))
+  const claim = claimOf('full')
+  await hold(store, claim)
+  await full.call('CONFIG', 'SET', 'maxmemory', '1')
+  expect(await store.break('full', 'test', signal)).toBeDefined()
+  expect(await store.renew(claim, signal)).toBeUndefined()
+  expect(await store.break('full', 'test', signal)).toBeUndefined()
+})
+
 test('says that the server is a read-only replica', async () => {
   await using replica = await startRedis({ replicaOf: server })
   await using store = storeOf(new Redis({ port: replica.port, lazyConnect: true }))

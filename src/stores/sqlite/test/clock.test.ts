@@ -59,10 +59,18 @@ test('waiters that died before the wall clock was set back lapse as all others d
 })
 
 test('tombstones from before the wall clock was set back do not pile up', async () => {
-  for (let turn = 0; turn < 10; turn += 1) await store.release(claimOf('a'), signal)
+  const withdrawn = claimOf('a')
+  await store.release(withdrawn, signal)
+  for (let turn = 0; turn < 9; turn += 1) await store.release(claimOf('a'), signal)
   wall -= 3_600_000
   for (let turn = 0; turn < 10; turn += 1) await store.release(claimOf('a'), signal)
+  expect(await store.acquire(withdrawn, signal)).toMatchObject({ held: false })
+  for (let turn = 0; turn < 60; turn += 1) {
+    wall += 5_000
+    await store.release(claimOf('a'), signal)
+  }
   const database = new DatabaseSync(path)
-  expect(database.prepare('select count(*) as n from tombstone').get()).toEqual({ n: 10 })
+  const left = database.prepare('select count(*) as n from tombstone').get()
+  expect(Number(left?.n)).toBeLessThanOrEqual(3)
   database.close()
 })

@@ -166,7 +166,7 @@ test('the end of a run is the end of its command, not of --at-least', async () =
     vi.setSystemTime(1_000_000)
     const release = async (): Promise<void> => {
       vi.setSystemTime(2_000_000)
-      locks.block(20_000) // past its ttl
+      await locks.block(20_000) // past its ttl
       expect(lease.signal.aborted).toBe(true)
     }
     const work = async (releaseAfter: Release): Promise<number> => {

@@ -27,6 +27,8 @@ export class Acquisition {
   /** Of a shared name: what was granted, and the token of each slot. */
   role: Role | undefined
   slots: ReadonlyMap<number, bigint> = new Map()
+  /** When the granted request left, as far as its client knows. */
+  sent: number = NEVER
   granted: number = NEVER
   failed: number = NEVER
   lost: number = NEVER

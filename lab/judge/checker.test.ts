@@ -47,6 +47,13 @@ describe('safety', () => {
     ])
   })
 
+  test('an answer needs a decision', () => {
+    const [leaves, , wrote] = write(10, ONE, '5', 1)
+    expect(broken('safety', ...held(0, ONE, '5'), leaves, wrote)).toEqual([
+      'a write was answered as done, but the resource did not decide it',
+    ])
+  })
+
   test('a write that was not answered may have either outcome', () => {
     const [leaves, accepted] = write(10, ONE, '5', 1)
     expect(broken('safety', ...held(0, ONE, '5'), leaves, accepted, event('unsure', 20, { ...ONE, write: 1 }))).toEqual(
@@ -67,8 +74,16 @@ describe('tokens', () => {
   })
 
   test('concurrent requests may get tokens in any order', () => {
-    const early = event('asked', 0, TWO)
-    expect(broken('tokens', early, ...held(1, ONE, '5'), ...held(200, TWO, '4').slice(1))).toEqual([])
+    const [, , ...rest] = held(200, TWO, '4')
+    const waited = (sent: number): Event[] => [
+      event('asked', 0, TWO),
+      ...held(1, ONE, '5'),
+      granted(200, TWO, '4', sent),
+      ...rest,
+    ]
+    expect(broken('tokens', ...waited(0))).toEqual([])
+    // A waiter began early, but the request that was granted left after the other grant.
+    expect(broken('tokens', ...waited(190))).toHaveLength(1)
   })
 
   test('tokens above 2^53 are distinguished', () => {
@@ -103,6 +118,30 @@ describe('notified in time', () => {
       excused: 1,
       idle: 1,
     })
+  })
+
+  test('a fault excuses only the leases that it may have ended', () => {
+    const forgets = (at: number, client?: number): Event =>
+      event('fault', at, { what: 'forget', target: 'it', forgets: true, until: at + 1, ...(client && { client }) })
+    const told = (fault: Event): string[] => broken('notified', ...late, fault, ...held(80, TWO, '6'), lost)
+    expect(told(forgets(20))).toEqual([])
+    expect(told(forgets(20, 1))).toEqual([])
+    expect(told(forgets(20, 2))).toHaveLength(1) // the connection of another client
+    expect(told(forgets(3))).toHaveLength(1) // before the granted request left
+  })
+
+  test('a pause that ended before the last check excuses nothing', () => {
+    const pause = event('fault', 5, { what: 'pause', target: 'client 1', client: 1, pausesClient: 1, until: 5.5 })
+    const writing = event('writing', 320, { ...ONE, token: '5', write: 1 })
+    const after = event('lost', 330, { ...ONE, reason: 'LEASE_LOST' })
+    expect(broken('notified', ...late, pause, ...held(110, TWO, '6'), writing, after)).toHaveLength(1)
+  })
+
+  test('an excused write does not hide that its client was never notified', () => {
+    const writing = event('writing', 130, { ...ONE, token: '5', write: 1 })
+    expect(broken('notified', ...late, ...held(110, TWO, '6'), writing, event('ended', 7_000, {}))).toEqual([
+      'client 1 was not notified within 100 ms after client 2 was granted it',
+    ])
   })
 
   test('F12: a row that passed despite a late notification has the reason and each count', () => {
@@ -210,8 +249,8 @@ function event<K extends Kind>(kind: K, at: number, details: Details[K]): Event 
   return { kind, at, ...details } as Event
 }
 
-function granted(at: number, of: typeof ONE, token: string): Event {
-  return event('granted', at, { ...of, token, asked: at, waited: 0 })
+function granted(at: number, of: typeof ONE, token: string, sent = at): Event {
+  return event('granted', at, { ...of, token, asked: sent, waited: 0 })
 }
 
 /** Acquired, and released after half of the ttl. */

@@ -27,7 +27,8 @@ const MOST_EXPLAINED = 5
 
 /**
  * Judges the history of a run. A promise without a violation passes only if the run shows enough of what could have broken
- * it; otherwise it is inconclusive. `excuses: false` excuses nothing. Throws `INVALID_ARGUMENT` for an invalid history.
+ * it; otherwise it is inconclusive. `excuses: false` excuses no fault but a pause. Throws `INVALID_ARGUMENT` for an invalid
+ * history.
  */
 export function judge(history: History, least: Least = LEAST, { excuses = true }: { excuses?: boolean } = {}): Verdict {
   const traced = trace(history, excuses)

@@ -1,5 +1,5 @@
 import { type Acquisition, NEVER } from './acquisition.ts'
-import { isDuring, type Trace } from './trace.ts'
+import { type Fault, isDuring, type Trace } from './trace.ts'
 
 /** How long a busy machine may delay a process that is not paused, in milliseconds. */
 export const STALL = 100
@@ -54,15 +54,22 @@ function overlap(trace: Trace, older: Acquisition, newer: Acquisition): Overlap 
   }
 }
 
-/** The fault that may end a lease before its holder can know: a clock jump, or lost memory. */
-export function excuseOf({ faults, excuses }: Trace, { asked }: Acquisition, until: number): string | undefined {
+/** The fault that may end this lease before its holder can know: a clock jump, or lost memory. */
+export function excuseOf({ faults, excuses }: Trace, { client, sent }: Acquisition, until: number): string | undefined {
   if (!excuses) return undefined
-  return faults.find(fault => (fault.changesClock || fault.forgets) && isDuring(fault, asked, until))?.what
+  const mayEnd = (fault: Fault): boolean =>
+    (fault.changesClock || fault.forgets) === true && (fault.client ?? client) === client
+  return faults.find(fault => mayEnd(fault) && isDuring(fault, sent, until))?.what
 }
 
-/** The fault that paused its process while it held. */
-export function pauseOf({ faults }: Trace, { client, granted }: Acquisition, until: number): string | undefined {
-  return faults.find(fault => fault.pausesClient === client && isDuring(fault, granted, until))?.what
+/** The fault that paused its process after the last check. */
+export function pauseOf(
+  { faults }: Trace,
+  { client, granted, checks }: Acquisition,
+  until: number,
+): string | undefined {
+  const from = checks.at(-1)?.at ?? granted
+  return faults.find(fault => fault.pausesClient === client && isDuring(fault, from, until))?.what
 }
 
 function effectOf(older: Acquisition, newer: Acquisition): Overlap['effect'] {

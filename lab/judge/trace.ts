@@ -85,6 +85,7 @@ class Reading {
       case 'granted': {
         const acquisition = this.#of(event)
         acquisition.granted = event.at
+        acquisition.sent = event.asked
         acquisition.token = BigInt(event.token)
         acquisition.role = event.role
         acquisition.slots = new Map(event.slots?.map(({ slot, token }) => [slot, BigInt(token)]))

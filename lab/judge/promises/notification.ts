@@ -5,9 +5,12 @@ import type { Violation } from '../violation.ts'
 
 /** A holder is notified of its loss, by a check or the signal, before the next grant. */
 export function notification(trace: Trace, overlaps: readonly Overlap[]): Violation[] {
-  const checked = overlaps.filter(({ excuse }) => !excuse).map(believed)
-  const known = new Set(overlaps.map(({ older }) => older))
-  return [...checked, ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : missed(trace, loss)))]
+  const checked = overlaps.filter(({ excuse }) => !excuse)
+  const known = new Set(checked.map(({ older }) => older))
+  return [
+    ...checked.map(believed),
+    ...losses(trace).flatMap(loss => (known.has(loss.older) ? [] : missed(trace, loss))),
+  ]
 }
 
 function believed({ older, newer, from, isByCheck }: Overlap): Violation {

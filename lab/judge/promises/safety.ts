@@ -8,7 +8,17 @@ import { sharing } from './sharing.ts'
  * the resource obeys its rule, and each writer is answered what was decided.
  */
 export function safety(trace: Trace): Violation[] {
-  return [...[...trace.decisions].flatMap(([name, decisions]) => judge(trace, name, decisions)), ...sharing(trace)]
+  const judged = [...trace.decisions].flatMap(([name, decisions]) => judge(trace, name, decisions))
+  return [...judged, ...undecided(trace), ...sharing(trace)]
+}
+
+/** Answers without a decision: the resource is wrong, or the log is incomplete. */
+function undecided({ writers }: Trace): Violation[] {
+  return [...writers.values()].flatMap(({ write: { at, answer, decision }, acquisition: { name, op } }) => {
+    if (decision || !answer || answer === 'unsure') return []
+    const what = `a write was answered as ${answer === 'wrote' ? 'done' : 'refused'}, but the resource did not decide it`
+    return [{ promise: 'safety' as const, at, name, what, ops: [op] }]
+  })
 }
 
 function judge(

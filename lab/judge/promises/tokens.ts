@@ -3,7 +3,7 @@ import type { Violation } from '../violation.ts'
 
 /**
  * Tokens of a name, or of a slot of a shared name, are unique, never change during a lease, and increase from each grant
- * to those requested after it.
+ * to those whose request left after it.
  */
 export function tokens({ grants, holdings }: Trace): Violation[] {
   const held = [...holdings].flatMap(([key, holders]) => [...repeated(key, holders), ...fallen(key, holders)])
@@ -27,14 +27,14 @@ function repeated(key: string, holders: readonly Holding[]): Violation[] {
   })
 }
 
-/** Compares grants with the requests that began after them. */
+/** Compares grants with the requests that left after them. */
 function fallen(key: string, holders: readonly Holding[]): Violation[] {
   const violations: Violation[] = []
   let highest: Holding | undefined
   let next = 0
   for (const { token, acquisition } of holders.toSorted(byRequest)) {
-    const { asked, granted: at, op } = acquisition
-    for (let before = holders[next]; before && before.acquisition.granted < asked; before = holders[next]) {
+    const { sent, granted: at, op } = acquisition
+    for (let before = holders[next]; before && before.acquisition.granted < sent; before = holders[next]) {
       if (!highest || before.token > highest.token) highest = before
       next += 1
     }
@@ -46,7 +46,7 @@ function fallen(key: string, holders: readonly Holding[]): Violation[] {
 }
 
 function byRequest({ acquisition: one }: Holding, { acquisition: other }: Holding): number {
-  return one.asked - other.asked
+  return one.sent - other.sent
 }
 
 function violation(at: number, name: string, what: string, ops: readonly number[]): Violation {

@@ -27,12 +27,13 @@ export async function compete(around: Surroundings): Promise<void> {
     await machine.sleep(random.between(0, 40))
     const of: Of = { client, name: random.pick(names), op: around.newOp() }
     log('asked', of)
-    const grant = await wait(around, of.name, random.pick([0, 300, 2_000]))
-    if (!grant) {
+    const granted = await wait(around, of.name, random.pick([0, 300, 2_000]))
+    if (!granted) {
       log('failed', { ...of, code: 'ACQUIRE_TIMEOUT' })
       continue
     }
-    const holding = new Holding(around, of, grant)
+    const { grant, sent } = granted
+    const holding = new Holding(around, of, grant, sent)
     await holding.work()
     if (holding.isLost) continue
     log('releasing', of)
@@ -47,11 +48,19 @@ interface Of {
   readonly op: number
 }
 
-async function wait({ machine, random, lock }: Surroundings, name: string, limit: number): Promise<Grant | undefined> {
+interface Granted {
+  readonly grant: Grant
+  /** When the granted request left. */
+  readonly sent: number
+}
+
+async function wait(around: Surroundings, name: string, limit: number): Promise<Granted | undefined> {
+  const { machine, random, lock, world } = around
   const giveUp = machine.now() + limit
   for (;;) {
+    const sent = world.now
     const grant = await lock.acquire(name).catch(() => undefined)
-    if (grant && grant.until > machine.now()) return grant
+    if (grant && grant.until > machine.now()) return { grant, sent }
     if (machine.now() >= giveUp) return undefined
     await machine.sleep(random.between(5, 30))
   }
@@ -66,13 +75,13 @@ class Holding {
   #until: number
   #isOver = false
 
-  constructor(around: Surroundings, of: Of, grant: Grant) {
+  constructor(around: Surroundings, of: Of, grant: Grant, sent: number) {
     this.#around = around
     this.#of = of
     this.#grant = grant
     this.#until = grant.until
-    const { log, machine, random, world, ttl } = around
-    log('granted', { ...of, token: String(grant.token), asked: world.now, waited: 0 })
+    const { log, machine, random, ttl } = around
+    log('granted', { ...of, token: String(grant.token), asked: sent, waited: 0 })
     this.#look()
     this.#watch()
     if (random.chance(0.7)) machine.after(ttl / 3, () => void this.#beat())

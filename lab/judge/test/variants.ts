@@ -62,6 +62,19 @@ class ForgottenCounter extends RightLock {
   }
 }
 
+/** A waiter gets its token when it begins to wait. */
+class EarlyToken extends RightLock {
+  readonly #tokens = new Map<string, number>()
+
+  protected override async take(name: string, id: string): Promise<number | undefined> {
+    const token = this.#tokens.get(name) ?? (await this.home.ask(keys => keys.increment(`${name} token`)))
+    this.#tokens.set(name, token)
+    if (!(await this.home.ask(keys => keys.setNew(name, id, this.home.ttl)))) return undefined
+    this.#tokens.delete(name)
+    return token
+  }
+}
+
 class ExpireAfter extends RightLock {
   protected override async take(name: string, id: string): Promise<number | undefined> {
     const { home } = this
@@ -108,6 +121,10 @@ export const variants: Readonly<Record<string, Wrong>> = {
   },
   'a release by name': { contest: { lock: home => new ReleaseByName(home) }, breaks: 'notified' },
   'a counter that is forgotten': { contest: { lock: home => new ForgottenCounter(home) }, breaks: 'tokens' },
+  'a token that is given when the wait begins': {
+    contest: { lock: home => new EarlyToken(home) },
+    breaks: 'tokens',
+  },
   'SETNX, then EXPIRE': { contest: { lock: home => new ExpireAfter(home) }, breaks: 'deadlock' },
   'one owner value for all': { contest: { lock: home => new FixedOwner(home) }, breaks: 'notified' },
   'GET, a comparison in the client, then DEL': {

@@ -60,6 +60,20 @@ test('a mutex of a subclass holds the key that this sets', async () => {
   await mutex.release()
 })
 
+test('a semaphore of a subclass is acquired under the key that this sets', async () => {
+  class Renamed extends Semaphore {
+    constructor(...args: ConstructorParameters<typeof Semaphore>) {
+      super(...args)
+      this._key = `app:${args[1]}`
+    }
+  }
+  const [client] = clients
+  await client.zadd('app:a', Date.now(), 'old')
+  const semaphore = new Renamed(client, 'a', 2)
+  expect(await semaphore.tryAcquire()).toBe(true)
+  expect(semaphore.lease).toMatchObject({ name: 'app:a' })
+})
+
 test('a semaphore has no key of redis-semaphore, and refuses to be held alongside', async () => {
   const [client] = clients
   await client.zadd('semaphore:a', Date.now(), 'old')

@@ -91,7 +91,10 @@ export abstract class Lock {
   /** Renews what is held. */
   async #tryAcquireAgain(abortSignal: AbortSignal | undefined): Promise<boolean> {
     if (this.isAcquired) await this.#holding?.extend(this.#lockTimeout).catch(throwUnlessLost)
-    return this.isAcquired || this.#tryAcquire(abortSignal)
+    if (!this.isAcquired) return this.#tryAcquire(abortSignal)
+    if (this.#isRenewed && !this.#reportsLoss) this.#holding?.keep(this.#lockTimeout) // after stopRefresh()
+    this.#reportsLoss = this.#isRenewed
+    return true
   }
 
   async #tryAcquire(abortSignal: AbortSignal | undefined): Promise<boolean> {
@@ -116,7 +119,7 @@ export abstract class Lock {
   /** Stops the renewals: the lock ends after at most `lockTimeout`. */
   stopRefresh(): void {
     this.#reportsLoss = false
-    if (this.#holding?.isOpenEnded) this.#holding.first.stopRenewing()
+    if (this.#isRenewed) this.#holding?.stopRenewing()
   }
 
   /** Releases the lock, if it is held. Rejects `LeaseError` `OUTCOME_UNKNOWN` if the one server does not answer. */
@@ -141,7 +144,7 @@ export abstract class Lock {
   protected abstract _claim(locks: Locks, how: Acquiring): Promise<Lease>
 
   async #claim(wait: number, signal: AbortSignal | undefined): Promise<Holding> {
-    const shared = locksOf(this.clients, openingOf(this.#options))
+    const shared = locksOf(this.clients, openingOf(this.#options, this.isShared))
     const { guarantees } = shared.locks.store
     const { ttl } = termOf(this.#lockTimeout, guarantees)
     const note = SHOWABLE.test(this.identifier) ? this.identifier : ''
@@ -173,8 +176,9 @@ export abstract class Lock {
   }
 }
 
-function openingOf({ prefix, nodeTimeout, maxTtl, trustRestarted, alongside }: LockOptions): Opening {
-  return { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, newNames: 'semaphore:' }
+function openingOf(options: LockOptions, isShared: boolean): Opening {
+  const { prefix, nodeTimeout, maxTtl, trustRestarted, alongside } = options
+  return { prefix, nodeTimeout, maxTtl, trustRestarted, alongside, isShared }
 }
 
 /** Resolves once `settled` has, and rejects with the reason of the signal if that comes first. */

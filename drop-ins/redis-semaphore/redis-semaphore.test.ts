@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { createInterface } from 'node:readline'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { reservePort } from '../../lab/servers/port.ts'
 import { type RedisServer, startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
@@ -268,18 +268,26 @@ describe('a semaphore', () => {
     expect(await new MultiSemaphore(client, 'a', 2, 2, once).tryAcquire()).toBe(true)
   })
 
-  test('that was lost unnoticed is acquired anew', async () => {
-    const semaphore = new Semaphore(client, 'a', 2, { lockTimeout: 60_000, onLockLost: () => {} })
+  test('that was lost unnoticed is acquired anew, and the loss reported, also after `stopRefresh`', async () => {
+    const onLockLost = vi.fn<(error: Error) => void>()
+    const semaphore = new Semaphore(client, 'a', 2, { lockTimeout: 60_000, onLockLost })
+    await semaphore.acquire()
+    semaphore.stopRefresh()
     await semaphore.acquire()
     const { token } = semaphore
     await locks.break('semaphore:a')
     await semaphore.acquire()
+    expect(onLockLost).toHaveBeenCalledOnce()
     expect(semaphore.token).toBeGreaterThan(token as bigint)
   })
 
-  test('ends after its renewals were stopped', async () => {
-    const semaphore = new MultiSemaphore(client, 'a', 2, 2, { lockTimeout: 1_000 })
+  test('ends after its renewals were stopped, unless it is acquired again', async () => {
+    const semaphore = new MultiSemaphore(client, 'a', 2, 2, { lockTimeout: 3_000 })
     await semaphore.acquire()
+    semaphore.stopRefresh()
+    await semaphore.acquire()
+    await until('some of it is over', () => (semaphore.lease?.remaining ?? 0) < 2_500)
+    await until('it was renewed', () => (semaphore.lease?.remaining ?? 0) > 2_500)
     semaphore.stopRefresh()
     await new MultiSemaphore(client, 'a', 2, 2).acquire()
     expect(semaphore.isAcquired).toBe(false)

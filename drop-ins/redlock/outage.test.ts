@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { reservePort } from '../../lab/servers/port.ts'
 import { startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
@@ -38,4 +38,30 @@ test('waiting for a server that comes back lasts as long as its client retries, 
   await (await both).release()
   await patient.quit()
   await failing.stop()
+})
+
+test('an extension is tried again until the window or the lock is over', async () => {
+  const server = await startRedis()
+  const redlock = new Redlock([new Redis(server.port, server.host)], { retryDelay: 20 })
+  const lock = await redlock.acquire(['a'], 20_000)
+  const errors: Error[] = []
+  redlock.on('error', error => errors.push(error))
+  const extend = vi.spyOn(lock.lease, 'extend')
+  const down = new LeaseError('STORE_UNAVAILABLE', 'down')
+
+  extend.mockRejectedValueOnce(down).mockRejectedValueOnce(down)
+  const extended = await lock.extend(2_000)
+  expect(extended.attempts).toHaveLength(3)
+  expect(errors).toEqual([down, down])
+
+  extend.mockRejectedValue(down)
+  const outlasted = redlock.extend(extended, 2_000, { retryCount: 3 })
+  await expect(outlasted).rejects.toMatchObject({ cause: down, attempts: expect.objectContaining({ length: 4 }) })
+  const started = performance.now()
+  await expect(redlock.extend(extended, 2_000, { retryCount: -1 })).rejects.toThrow(ExecutionError)
+  expect(performance.now() - started).toBeLessThan(3_000)
+
+  extend.mockRestore()
+  await redlock.quit()
+  await server.stop()
 })

@@ -116,7 +116,9 @@ describe('a lock', () => {
   test('that was broken is reported by extend and by release', async () => {
     const lock = await redlock.acquire(['a'], 20_000)
     await locks.break('a')
-    expect(LeaseError.from(await failure(lock.extend(20_000)))?.code).toBe('LEASE_LOST')
+    const error = await failure(lock.extend(20_000))
+    expect(LeaseError.from(error)?.code).toBe('LEASE_LOST')
+    expect((await error.attempts[0])?.votesAgainst.get(client)).toBeInstanceOf(ResourceLockedError)
     const other = await redlock.acquire(['b'], 20_000)
     await locks.break('b')
     await failure(other.release())
@@ -168,9 +170,9 @@ describe('a duration', () => {
 })
 
 describe('waiting', () => {
-  test('ends with the release', async () => {
+  test.each([-1, Infinity])('%d times ends with the release', async retryCount => {
     const lock = await redlock.acquire(['a'], 60_000)
-    const waiting = redlock.acquire(['a'], 20_000, { retryCount: -1 })
+    const waiting = redlock.acquire(['a'], 20_000, { retryCount, retryDelay: 0 })
     await until('it waits', async () => (await locks.inspect('a')).waiters.length === 1)
     await lock.release()
     expect((await waiting).token).toBeGreaterThan(lock.token)

@@ -29,7 +29,7 @@ const held = new Map<string, Holding>()
 
 /**
  * Locks over one Redis, or over a majority of several, with the interface of redlock 5. Emits `error` for each client when
- * a call fails.
+ * a call fails, or is tried again because the servers cannot be reached.
  */
 export class Redlock extends EventEmitter {
   readonly clients: Set<Client>
@@ -77,17 +77,18 @@ export class Redlock extends EventEmitter {
     throw this.#failed(new LeaseError('OUTCOME_UNKNOWN', 'the release was not confirmed; the lock ends by itself'))
   }
 
-  /** A lock that replaces `existing`, and lasts for `duration` ms from now. Rejects `ExecutionError`. */
+  /**
+   * A lock that replaces `existing`, and lasts for `duration` ms from now. While the servers cannot be reached, it is tried
+   * again for `retryCount` times `retryDelay`, until `existing` expires. Rejects `ExecutionError`.
+   */
   async extend(existing: Lock, duration: number, settings?: Settings): Promise<Lock> {
     checkDuration(duration)
     if (existing.expiration < Date.now()) throw new ExecutionError(EXPIRED, [])
     const holding = held.get(existing.value)
     if (!holding) throw this.#failed(notHeld(existing, holdingOf(existing)))
-    await holding.extend(duration).catch(error => {
-      throw this.#failed(error)
-    })
+    const attempts = await this.#extend(existing, holding, duration, settingsOf(settings ?? {}, this.settings))
     existing.expiration = 0
-    return this.#lock(existing.resources, existing.value, duration, holding, settings, 1)
+    return this.#lock(existing.resources, existing.value, duration, holding, settings, attempts)
   }
 
   /**
@@ -157,6 +158,24 @@ export class Redlock extends EventEmitter {
           end = started + Math.max(wait, RECONNECT)
         }
         if (performance.now() + retryDelay >= end) throw this.#failed(error, attempts)
+        this.#emit(error)
+        await sleep(retryDelay)
+      }
+    }
+  }
+
+  /** Resolves to the number of attempts. */
+  async #extend(existing: Lock, holding: Holding, duration: number, settings: Required<Settings>): Promise<number> {
+    const retryDelay = Math.max(settings.retryDelay, 1)
+    const end = performance.now() + waitOf(settings)
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        await holding.extend(duration)
+        return attempts
+      } catch (error) {
+        if (LeaseError.is(error, 'LEASE_LOST')) throw this.#failed(notHeld(existing, holding))
+        const isLast = performance.now() + retryDelay >= end || Date.now() + retryDelay >= existing.expiration
+        if (isLast || !LeaseError.is(error) || !error.retryable) throw this.#failed(error, 1 + retriesOf(settings))
         this.#emit(error)
         await sleep(retryDelay)
       }

@@ -3,7 +3,7 @@ import type { AlongsideSettings, StoreSettings } from '../shared/clients.ts'
 export interface Settings {
   /** Share of the duration that is subtracted for clock drift, in addition to 2 ms. At least 0.01. @default 0.01 */
   readonly driftFactor?: number
-  /** With `retryDelay`, how long to wait for a locked resource: their product in ms. -1 has no limit. @default 10 */
+  /** With `retryDelay`, how long to wait for a locked resource: their product in ms. -1 and Infinity have no limit. @default 10 */
   readonly retryCount?: number
   /** Milliseconds. @default 200 */
   readonly retryDelay?: number
@@ -11,7 +11,7 @@ export interface Settings {
   readonly retryJitter?: number
   /** `using` refuses a duration that is not at least 100 ms longer. Otherwise it has no effect. @default 500 */
   readonly automaticExtensionThreshold?: number
-  /** The database, 0 to 15. @default the one that the client has selected */
+  /** The database, 0 to 15. Needs clients of ioredis or iovalkey. @default the one that the client has selected */
   readonly db?: number
 }
 
@@ -45,7 +45,7 @@ export function databaseOf({ db }: Settings): number | undefined {
 
 /** Milliseconds to wait for a locked resource. */
 export function waitOf({ retryCount, retryDelay }: Required<Settings>): number {
-  if (retryCount === -1) return Number.POSITIVE_INFINITY
+  if (retryCount === -1 || retryCount === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY
   return retryCount > 0 ? Math.max(retryCount * retryDelay, 1) : 0
 }
 

@@ -150,10 +150,14 @@ describe.each([1, 3])('over %d servers, a lease', count => {
     expect(await lockOld('a', count)).toBe(0)
   })
 
-  test('of a name that the old library does not have is an ordinary one', async () => {
-    const mutexes = open(count, { alongside: true, newNames: 'semaphore:' })
-    await lockOld('semaphore:a', count)
-    await mutexes.acquire('semaphore:a', once)
+  test('of a semaphore is also granted to a call that waits', async () => {
+    await both.semaphore('a', { limit: 2 }).acquire({ wait: 20_000 })
+    expect(await lockOld('a', count)).toBe(0)
+  })
+
+  test('of a semaphore that shares no name with the old library is an ordinary one', async () => {
+    await lockOld('a', count)
+    await open(count, { isShared: true }).semaphore('a', { limit: 2 }).acquire(once)
   })
 })
 
@@ -226,7 +230,7 @@ describe('a loss that a renewal finds', () => {
   async function held() {
     const { clock, store } = stage()
     const old = new ScriptedOldLocks()
-    const both = new Alongside(store, old, { mode: 'hold', keyOf: name => name, close: () => {} })
+    const both = new Alongside(store, old, { mode: 'hold', close: () => {} })
     const locks = new StoreLocks(both, {}, { clock, random: () => 0.5 })
     const lease = await locks.acquire('a', { ...once, ttl: 1_000, heartbeat: false })
     return { clock, store, old, lease }
@@ -291,11 +295,7 @@ describe('a loss that a renewal finds', () => {
 
   test('is left to the core where no old lock is held', () => {
     const { server } = stage()
-    const looking = new Alongside(server, new ScriptedOldLocks(), {
-      mode: 'look',
-      keyOf: name => name,
-      close: () => {},
-    })
+    const looking = new Alongside(server, new ScriptedOldLocks(), { mode: 'look', close: () => {} })
     expect(looking.onLoss).toBeUndefined()
   })
 })
@@ -330,6 +330,7 @@ test('clients that the old libraries cannot use are refused', async () => {
   const { createClient } = await import('redis')
   const client = createClient()
   expect(() => locksOf([client], { alongside: true })).toThrow('needs clients of ioredis or iovalkey')
+  expect(() => locksOf([client], { db: 3 })).toThrow('Select the database in the client')
   expect(known([client], { alongside: true })).toBeUndefined()
 })
 

@@ -15,16 +15,12 @@ import type { Foreign, OldLocks } from './old-locks.ts'
 export interface AlongsideOptions {
   /** `hold`: a lease is held only with the lock of the old library. `look`: it is not granted while that is held. */
   readonly mode: 'hold' | 'look'
-  /** The key of the old library for a name, if it has one. */
-  keyOf(name: string): string | undefined
   /** Closes the clients of the old locks that were made for this store. */
   close(): void
 }
 
 const OLD = 'a process of the old library'
 const WAITS = `waits for ${OLD}`
-
-const ASK_ONE_BY_ONE = { held: false, isGated: true, free: 0 } as const
 
 /** Milliseconds. The old libraries do not notify, so both sides poll. */
 const SHORTEST_PAUSE = 10
@@ -36,11 +32,11 @@ const LONGEST_RELEASE = 500
 /**
  * A store whose leases exclude locks of the old libraries. The lease comes first, then the old lock, so only one of all
  * new processes competes with the old ones. The core sees one lease: its deadline is counted from before both requests.
+ * The key of the old lock is the name. There is no `acquireSome`, because no store does both in one step.
  */
 export class Alongside implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
-  readonly acquireSome?: NonNullable<Store['acquireSome']>
   readonly onLoss?: NonNullable<Store['onLoss']>
   readonly #store: Store
   readonly #old: OldLocks
@@ -59,36 +55,27 @@ export class Alongside implements Store {
     const onLoss = store.onLoss?.bind(store)
     if (options.mode === 'hold') this.onLoss = (claim, lost) => this.#onLoss(claim, lost)
     else if (onLoss) this.onLoss = onLoss
-    const acquireSome = store.acquireSome?.bind(store)
-    if (acquireSome)
-      this.acquireSome = async (selection, signal) => {
-        const isPlain = selection.claims.every(({ name }) => options.keyOf(name) === undefined)
-        return isPlain ? await acquireSome(selection, signal) : ASK_ONE_BY_ONE
-      }
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const key = this.#options.keyOf(claim.name)
-    if (key === undefined) return this.#store.acquire(claim, signal)
-    const looking = this.#options.mode === 'look' ? this.#old.look(key, signal) : undefined
+    const looking = this.#options.mode === 'look' ? this.#old.look(claim.name, signal) : undefined
     looking?.catch(() => {}) // is awaited later
     const answer = await this.#store.acquire(claim, signal)
     if (!answer.held) return answer
     signal.throwIfAborted()
-    const foreign = await (looking ?? this.#old.acquire(key, claim.id, Math.ceil(claim.ttl), signal))
+    const foreign = await (looking ?? this.#old.acquire(claim.name, claim.id, Math.ceil(claim.ttl), signal))
     if (foreign) return await this.#wait(claim, foreign, signal)
     if (this.#waiting.delete(claim.id)) await this.#store.annotate(claim, signal).catch(() => {})
     return atMost(claim.ttl, answer)
   }
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    const key = this.#heldKey(claim)
-    if (key === undefined) return this.#store.renew(claim, signal)
+    if (this.#options.mode === 'look') return this.#store.renew(claim, signal)
     signal.throwIfAborted()
     const late = new AbortController().signal // an answer that comes after the request was given up counts as well
     const [grant, extended] = await Promise.all([
-      this.#store.renew(claim, signal).then(grant => grant ?? this.#lose(key, claim)),
-      this.#old.extend(key, claim.id, Math.ceil(claim.ttl), late).then(foreign => !foreign || this.#lose(key, claim)),
+      this.#store.renew(claim, signal).then(grant => grant ?? this.#lose(claim)),
+      this.#old.extend(claim.name, claim.id, Math.ceil(claim.ttl), late).then(foreign => !foreign || this.#lose(claim)),
     ])
     return grant && extended && atMost(claim.ttl, grant)
   }
@@ -99,10 +86,9 @@ export class Alongside implements Store {
 
   async release(claim: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#waiting.delete(claim.id)
-    const key = this.#heldKey(claim)
     const limit = AbortSignal.any([signal, AbortSignal.timeout(LONGEST_RELEASE)])
     // If it fails, the old lock expires.
-    if (key !== undefined) await this.#old.release(key, claim.id, limit).catch(() => {})
+    if (this.#options.mode === 'hold') await this.#old.release(claim.name, claim.id, limit).catch(() => {})
     return await this.#store.release(claim, signal)
   }
 
@@ -124,11 +110,6 @@ export class Alongside implements Store {
     await this.#store[Symbol.asyncDispose]()
   }
 
-  /** The key that is held with the lease. */
-  #heldKey({ name }: ClaimKey): string | undefined {
-    return this.#options.mode === 'hold' ? this.#options.keyOf(name) : undefined
-  }
-
   #onLoss(claim: ClaimKey, lost: () => void): () => void {
     const callOff = (): void => {
       stop?.()
@@ -144,10 +125,10 @@ export class Alongside implements Store {
   }
 
   /** Reports the loss, then releases the old lock and the lease. The holder need not wait for the renewal to end. */
-  async #lose(key: string, claim: Claim): Promise<undefined> {
+  async #lose(claim: Claim): Promise<undefined> {
     this.#losses.get(claim.id)?.()
     const limit = AbortSignal.timeout(LONGEST_RELEASE)
-    await Promise.allSettled([this.#old.release(key, claim.id, limit), this.#store.release(claim, limit)])
+    await Promise.allSettled([this.#old.release(claim.name, claim.id, limit), this.#store.release(claim, limit)])
   }
 
   /** The claim keeps its lease, and asks again after a random pause. One that does not queue releases it. */

@@ -27,9 +27,9 @@ export interface AlongsideSettings {
 
 /** What the store of some clients is opened with. */
 export interface Opening extends StoreSettings, AlongsideSettings {
-  /** Names that begin so have no lock of the old library. The key of that is otherwise the name. */
-  readonly newNames?: string | undefined
-  /** The database, where it is not the one that the client has selected. */
+  /** For semaphores: their permits have no lock of the old library that can be held or looked for. */
+  readonly isShared?: boolean | undefined
+  /** The database, where it is not the one that the client has selected. Needs clients of ioredis or iovalkey. */
   readonly db?: number | undefined
   /** Share of the ttl that is subtracted for clock drift. */
   readonly drift?: number | undefined
@@ -115,11 +115,12 @@ function textOf(opening: Opening): string {
 }
 
 function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
-  const { db, drift, alongside = false, newNames, ...settings } = opening
+  const { db, drift, alongside = false, isShared = false, ...settings } = opening
   const selected = clients.map(client => withDatabase(client, db))
   const [only] = selected
   const store =
     only && selected.length === 1 ? redis(only, { prefix: settings.prefix }) : redlock(selected, { ...settings, drift })
+  if (isShared) return store
   if (!clients.every(client => OldLocks.supports(client))) {
     if (alongside) throw new Error('{ alongside: true } needs clients of ioredis or iovalkey, as the old library does')
     return store
@@ -131,7 +132,6 @@ function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
   }[]
   return new Alongside(store, old, {
     mode: alongside ? 'hold' : 'look',
-    keyOf: name => (newNames && name.startsWith(newNames) ? undefined : name),
     close: () => {
       for (const client of made) client.disconnect()
     },
@@ -140,7 +140,11 @@ function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
 
 /** A client of ioredis in another database. It connects for locks of the old library: stores open their own connections. */
 function withDatabase(client: RedisClient, db: number | undefined): RedisClient {
-  if (db === undefined || !('call' in client) || (client as { isCluster?: boolean }).isCluster) return client
+  if (db === undefined || (client as { isCluster?: boolean }).isCluster) return client
+  if (!('call' in client))
+    throw new Error(
+      `{ db: ${db} } needs clients of ioredis or iovalkey. Select the database in the client, and omit db`,
+    )
   const duplicate = client.duplicate as (options: object) => RedisClient & { on: Listen<'error'> }
   const made = duplicate.call(client, { db, lazyConnect: true })
   made.on('error', () => {}) // without a listener, ioredis prints; each request rejects as well

@@ -1,5 +1,5 @@
-import { beforeEach, expect, test } from 'vitest'
-import { createLocks, type Guarantees, type Locks, memory } from '../../src/index.ts'
+import { beforeEach, expect, test, vi } from 'vitest'
+import { createLocks, type Guarantees, type Locks, memory, type Store } from '../../src/index.ts'
 import { Holding, termOf } from './term.ts'
 
 const LONGEST = 2 ** 31 - 1
@@ -23,10 +23,12 @@ test('a store without a limit grants up to 2^31 - 1 ms', () => {
   expect(termOf(9e15, unlimited)).toEqual({ ttl: LONGEST, isRenewed: true })
 })
 
+let store: Store
 let locks: Locks
 
 beforeEach(() => {
-  locks = createLocks(memory())
+  store = memory()
+  locks = createLocks(store)
   return () => locks.close({ grace: 0 })
 })
 
@@ -51,6 +53,30 @@ test('a lease that is extended beyond a grant is renewed from then on', async ()
   await holding.extend(700)
   expect(await holding.lease.ended).toBe('lost')
   expect(performance.now() - started).toBeGreaterThan(600)
+})
+
+test.each([60_000, 200])('a lease that could not be extended to %d ms lasts to its old end', async duration => {
+  const started = performance.now()
+  const holding = await hold(900)
+  vi.spyOn(store, 'renew').mockRejectedValueOnce(new Error('refused'))
+  await expect(holding.extend(duration)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await holding.lease.ended).toBe('lost')
+  expect(performance.now() - started).toBeGreaterThan(800)
+})
+
+test('a lease that could not be extended during a renewal lasts to its old end', async () => {
+  const started = performance.now()
+  const holding = await hold(900)
+  const renew = store.renew.bind(store)
+  const { promise: extended, resolve } = Promise.withResolvers<void>()
+  const renewThenRefuse = vi.spyOn(store, 'renew').mockImplementationOnce((...request) => {
+    renewThenRefuse.mockRejectedValueOnce(new Error('refused'))
+    resolve(holding.extend(60_000))
+    return renew(...request)
+  })
+  await expect(extended).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await holding.lease.ended).toBe('lost')
+  expect(performance.now() - started).toBeGreaterThan(800)
 })
 
 test('a released lease is not renewed', async () => {

@@ -27,6 +27,8 @@ export class Holding {
   readonly #guarantees: Guarantees
   #timer: NodeJS.Timeout | undefined
   #until = 0
+  /** Milliseconds of a renewal, at most. */
+  #part = Number.POSITIVE_INFINITY
 
   constructor(lease: Lease | LeaseSet, guarantees: Guarantees, isOpenEnded: boolean) {
     this.lease = lease
@@ -48,14 +50,32 @@ export class Holding {
   /** The lease was granted for the first part of this duration. */
   last(duration: number): void {
     this.#until = performance.now() + duration
-    this.#renewIn(termOf(duration, this.#guarantees).ttl / 3)
+    this.#renewIn()
   }
 
-  /** From now on it lasts for this duration. Rejects as `Lease.extend`. */
+  /** From now on it lasts for this duration. Rejects as `Lease.extend`; then it still lasts to its old end. */
   async extend(duration: number): Promise<void> {
     this.#stop()
-    await this.lease.extend(termOf(duration, this.#guarantees).ttl)
-    if (!this.isOpenEnded) this.last(duration)
+    try {
+      await this.lease.extend(termOf(duration, this.#guarantees).ttl)
+      if (!this.isOpenEnded) this.#until = performance.now() + duration
+    } finally {
+      this.#renewIn()
+    }
+  }
+
+  /** The core renews it no more. */
+  stopRenewing(): void {
+    this.#until = 0
+    this.#stop()
+    this.first.stopRenewing()
+  }
+
+  /** After `stopRenewing`: renews it again, for this duration each time. The core cannot. */
+  keep(duration: number): void {
+    this.#part = duration
+    this.#until = Number.POSITIVE_INFINITY
+    this.#renewIn()
   }
 
   release(): Promise<LeaseEnd> {
@@ -69,22 +89,23 @@ export class Holding {
   }
 
   /** Renews after `delay` ms, unless what is granted lasts to the end. The last renewal ends with the duration. */
-  #renewIn(delay: number): void {
+  #renewIn(delay: number = this.lease.remaining / 3): void {
     this.#stop()
-    if (this.#until - performance.now() <= this.lease.remaining * 1.02 + 5) return
+    const { remaining } = this.lease
+    if (remaining === 0 || this.#until - performance.now() <= remaining * 1.02 + 5) return
     const timer = setTimeout(() => void this.#renew(timer), delay)
     this.#timer = timer.unref()
   }
 
   async #renew(timer: NodeJS.Timeout): Promise<void> {
-    const { ttl } = termOf(this.#until - performance.now(), this.#guarantees)
+    const { ttl } = termOf(Math.min(this.#until - performance.now(), this.#part), this.#guarantees)
     const renewing = this.lease.extend(ttl).then(
       () => undefined,
       error => error,
     )
     const error = await renewing
     if (timer !== this.#timer) return // released or extended meanwhile
-    if (!error) this.#renewIn(ttl / 3)
+    if (!error) this.#renewIn()
     else if (LeaseError.is(error) && error.retryable) this.#renewIn(ttl / 20)
   }
 }

@@ -19,8 +19,12 @@ export type {
   Guarantees,
   LeaseRecord,
   NodeRecord,
+  NoneGranted,
   Query,
+  Selection,
+  SomeGranted,
   Store,
+  Takeover,
   Wake,
 } from './contract/store.ts'
 export type { Clock } from './contract/time.ts'

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { LeaseError } from '../contract/errors.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import { type Case, casesOf } from './case.ts'
 import { within } from './timing.ts'
@@ -26,12 +27,17 @@ export const clientCases: Case[] = [
 
       async 'R13: does not send a request that was given up, and rejects with the reason'(space) {
         const client = await space.client()
-        const claim = space.claim()
+        const [free, held] = [space.claim(), space.claim()]
+        const { token } = await client.hold(held)
         const reason = new Error('given up')
-        for (const ask of requests(client.store, claim, AbortSignal.abort(reason)))
-          await assert.rejects(within('a rejection', ask), error => error === reason)
-        assert.deepEqual(await client.inspect({ name: claim.name }), [])
-        await client.hold(claim) // a tombstone would refuse it
+        for (const claim of [free, { ...held, token, ttl: 10 * space.long, note: 'given up' }])
+          for (const [verb, ask] of requests(client.store, claim, AbortSignal.abort(reason)))
+            await rejects(verb, ask, error => error === reason)
+        assert.deepEqual(await client.inspect({ prefix: free.name }), [])
+        await client.hold(free) // a tombstone would refuse it
+        const [record, ...others] = await client.inspect({ prefix: held.name })
+        assert.deepEqual([record?.token, record?.note, others], [token, '', []])
+        assert.ok(record && record.remaining <= 2 * space.long, 'it was extended')
       },
 
       async 'R13: answers the other requests of a round trip if one was given up'(space) {
@@ -76,8 +82,8 @@ export const clientCases: Case[] = [
         await within('an answer', signal => store.acquire(claim, signal))
         await store[Symbol.asyncDispose]()
         await store[Symbol.asyncDispose]()
-        for (const ask of requests(store, claim, new AbortController().signal))
-          await assert.rejects(within('a rejection', ask), { code: 'CLOSED' })
+        for (const [verb, ask] of requests(store, claim, new AbortController().signal))
+          await rejects(verb, ask, error => LeaseError.is(error, 'CLOSED'))
       },
 
       async 'R13: rejects CLOSED even if it was never used'(space) {
@@ -105,17 +111,31 @@ export const clientCases: Case[] = [
   ),
 ]
 
-/** One request of each kind. */
-function requests(store: Store, claim: Claim, signal: AbortSignal): (() => Promise<unknown>)[] {
-  const { watch } = store
-  return [
-    () => store.acquire(claim, signal),
-    () => store.renew(claim, signal),
-    () => store.release(claim, signal),
-    () => store.break(claim.name, 'test', signal),
-    async () => {
+/** One request of each kind that the store has, by its verb. */
+function requests(store: Store, claim: Claim, signal: AbortSignal): [verb: string, ask: () => Promise<unknown>][] {
+  const { acquireSome, watch } = store
+  const gate = { ...claim, name: `${claim.name}/gate` }
+  const all: Record<string, (() => Promise<unknown>) | undefined> = {
+    acquire: () => store.acquire(claim, signal),
+    acquireSome: acquireSome && (() => acquireSome.call(store, { claims: [claim], want: 1, gate }, signal)),
+    renew: () => store.renew(claim, signal),
+    annotate: () => store.annotate(claim, signal),
+    async inspect() {
       for await (const record of store.inspect({ name: claim.name }, signal)) assert.fail(`it shows ${record.name}`)
     },
-    ...(watch && !signal.aborted ? [() => watch.call(store, claim, () => {}, signal)] : []),
-  ]
+    watch: watch && !signal.aborted ? () => watch.call(store, claim, () => {}, signal) : undefined,
+    // Last, because they would hide the effects of the others.
+    release: () => store.release(claim, signal),
+    break: () => store.break(claim.name, 'test', signal),
+  }
+  return Object.entries(all).flatMap(([verb, ask]) => (ask ? [[verb, ask]] : []))
+}
+
+async function rejects(
+  verb: string,
+  ask: () => Promise<unknown>,
+  isExpected: (error: unknown) => boolean,
+): Promise<void> {
+  const check = (error: unknown): boolean => isExpected(error) || assert.fail(`${verb} rejects with: ${error}`)
+  await assert.rejects(within(`a rejection of ${verb}`, ask), check, verb)
 }

@@ -77,7 +77,7 @@ export const handoffCases: Case[] = [
           const watch = await clients[0].watch(first)
           await clients[1].release(holder)
           inTurn(asked) // a waiter that asked longer ago is only woken
-          await followUntilHeld(clients[1], second, space.long / 3)
+          await followUntilHeld(clients[1], second, performance.now() + TURN + space.latest)
           watch.stop()
         })
       },

@@ -6,6 +6,7 @@ import { handoffCases } from './handoffs.ts'
 import { checkHarness, type Harness, type Need } from './harness.ts'
 import { holdingCases } from './holding.ts'
 import { inspectionCases } from './inspection.ts'
+import { lostWakeCases } from './lost-wakes.ts'
 import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
 import { queueCases, watchCases } from './queue.ts'
@@ -27,7 +28,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   notes: noteCases,
   'stale requests': staleCases,
   queue: queueCases,
-  wakes: [...watchCases, ...handoffCases],
+  wakes: [...watchCases, ...handoffCases, ...lostWakeCases],
   'inspect and names': inspectionCases,
   'requests and clients': clientCases,
   'holding a lease': holdingCases,

@@ -4,7 +4,7 @@ import { TURN } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
-import { inTime, sleep, TooSlow, until } from './timing.ts'
+import { inTime, STATE_LIMIT, sleep, TooSlow, until } from './timing.ts'
 
 /** The queue, in a store that serves waiters first come, first served. */
 export const queueCases: Case[] = [
@@ -27,15 +27,19 @@ export const queueCases: Case[] = [
       },
 
       async 'R8: skips a dead waiter after its grace period'(space) {
-        const { clients, holder, waiters } = await queueOf(space, 2)
-        const [, alive] = waiters as [Claim, Claim]
-        await clients[0].release(holder)
-        await followUntilHeld(clients[1], alive)
+        await inTime(space.short, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 2)
+          const [, alive] = waiters as [Claim, Claim]
+          await clients[0].release(holder)
+          await followUntilHeld(clients[1], alive, performance.now() + TURN + space.latest)
+        })
       },
 
       async 'R8: skips dead waiters when a lease has expired'(space) {
-        const { clients, waiters } = await inTime(space.short / 4, nth => queueOf(space, 4, nth * space.short))
-        await followUntilHeld(clients[1], waiters[3] as Claim)
+        await inTime(space.short / 4, async nth => {
+          const { clients, waiters, ends } = await queueOf(space, 4, nth * space.short)
+          await followUntilHeld(clients[1], waiters[3] as Claim, ends + 3 * TURN + space.latest)
+        })
       },
 
       async 'R8: drops the position of a waiter that stops asking'(space) {
@@ -256,6 +260,8 @@ export interface Line {
   readonly holder: Claim
   readonly waiters: readonly Claim[]
   readonly answers: readonly Busy[]
+  /** When the lease of the holder has ended, by `performance.now()`. */
+  readonly ends: number
 }
 
 /** A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. */
@@ -263,7 +269,8 @@ export async function queueOf(space: Space, count: number, ttl: number = space.l
   const clients = await space.pair()
   const holder = space.claim({ ttl })
   const { name } = holder
-  await clients[1].hold(holder)
+  const grant = await clients[1].hold(holder)
+  const ends = performance.now() + grant.ttl
   const waiters: Claim[] = []
   const answers: Busy[] = []
   for (let index = 0; index < count; index += 1) {
@@ -271,7 +278,7 @@ export async function queueOf(space: Space, count: number, ttl: number = space.l
     waiters.push(waiter)
     answers.push(await clients[index % 2 ? 1 : 0].isRefused(waiter))
   }
-  return { clients, holder, waiters, answers }
+  return { clients, holder, waiters, answers, ends }
 }
 
 /** An answer after the grace period of the first waiter proves nothing about the order. */
@@ -279,12 +286,24 @@ export function inTurn(since: number): void {
   if (performance.now() - since >= TURN) throw new TooSlow('the turn was over before all were answered')
 }
 
-/** Asks as told, like the core, until it holds. Rejects after `limit` ms. */
-export async function followUntilHeld(client: Client, claim: Claim, limit?: number): Promise<void> {
-  const holds = async (): Promise<boolean> => {
+/**
+ * Asks as told, like the core, until it holds. Rejects if a request that was sent after `end` is refused. A late answer
+ * proves nothing. If answers are slow, the store may not know yet that the name is free, so it throws `TooSlow`.
+ */
+export async function followUntilHeld(
+  client: Client,
+  claim: Claim,
+  end: number = performance.now() + STATE_LIMIT,
+): Promise<void> {
+  for (let slowest = 0; ; ) {
+    const sent = performance.now()
     const answer = await client.acquire(claim)
-    if (!answer.held) await sleep(Math.min(answer.retryAfter, 50))
-    return answer.held
+    if (answer.held) return
+    slowest = Math.max(slowest, performance.now() - sent)
+    if (sent > end) {
+      const message = `${claim.owner} does not hold ${claim.name} ${Math.round(sent - end)} ms after it should`
+      throw slowest > TURN ? new TooSlow(message) : new Error(message)
+    }
+    await sleep(Math.min(answer.retryAfter, 50))
   }
-  await until(`${claim.owner} holds ${claim.name}`, holds, limit)
 }

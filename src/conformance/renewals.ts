@@ -3,7 +3,7 @@ import { LeaseError } from '../contract/errors.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
-import { EARLY, inTime, TooSlow, until } from './timing.ts'
+import { EARLY, inTime, STATE_LIMIT, sleep, TooSlow, until } from './timing.ts'
 
 /** Renewal, expiry and break. */
 export const renewalCases: Case[] = casesOf(
@@ -169,13 +169,15 @@ export const renewalCases: Case[] = casesOf(
   },
 )
 
-/** The final answer of a request. A conflict with another request may reject, and is then retried. */
+/** The final answer of a request. A conflict with another request may reject, and is then retried for 30 s. */
 async function answer<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  const end = performance.now() + STATE_LIMIT
   for (;;) {
     try {
       return await ask()
     } catch (error) {
-      if (!LeaseError.is(error) || !error.retryable) throw error
+      if (!LeaseError.is(error) || !error.retryable || performance.now() > end) throw error
+      await sleep(5) // a store that rejects at once must not block the process
     }
   }
 }

@@ -19,6 +19,8 @@ export class Space implements AsyncDisposable {
   readonly #claims: Claim[] = []
   readonly #locks: Locks[] = []
   readonly #cures: Cure[] = []
+  /** Milliseconds that the server's clock is ahead, by the jumps of the case. */
+  #ahead = 0
 
   constructor(harness: Harness) {
     this.harness = harness
@@ -82,9 +84,10 @@ export class Space implements AsyncDisposable {
     return this.#cured(await needed(this.harness.faults?.pause?.()))
   }
 
-  /** Sets the server's clock forward, or back. */
+  /** Sets the server's clock forward, or back, until the case is over. */
   async jump(ms: number): Promise<void> {
     await needed(this.harness.faults?.jump?.(ms))
+    this.#ahead += ms
   }
 
   /** A unique name. */
@@ -107,11 +110,19 @@ export class Space implements AsyncDisposable {
     return claim
   }
 
+  /** Undoes everything, whatever fails: other cases use the same server. Rejects with the first failure. */
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const cure of this.#cures.splice(0)) await cure()
-    await Promise.all(this.#locks.map(locks => locks.close({ grace: 0 })))
+    const failures: unknown[] = []
+    const attempt = (step: () => PromiseLike<void>): Promise<unknown> =>
+      Promise.resolve()
+        .then(step)
+        .catch(error => failures.push(error))
+    for (const cure of this.#cures.splice(0)) await attempt(cure)
+    if (this.#ahead !== 0) await attempt(() => this.jump(-this.#ahead))
+    await Promise.all(this.#locks.map(locks => attempt(() => locks.close({ grace: 0 }))))
     await this.#withdrawAll().catch(() => {}) // their ttl ends them
-    await Promise.all(this.#clients.map(({ store }) => store[Symbol.asyncDispose]()))
+    await Promise.all(this.#clients.map(({ store }) => attempt(() => store[Symbol.asyncDispose]())))
+    if (failures.length > 0) throw failures[0]
   }
 
   /** To all of several servers: one that connects later has not seen the first requests, and votes for another token. */

@@ -4,7 +4,7 @@ import { LeaseError } from '../contract/errors.ts'
 /** Milliseconds within which every request must be answered, on the slowest machine. */
 const LIMIT = 10_000
 /** The same for a state that takes many requests, such as a thousand waiters. */
-const STATE_LIMIT = 30_000
+export const STATE_LIMIT = 30_000
 
 /** Milliseconds: a server may count whole ones, against a finer clock here. The core's margin covers it. */
 export const EARLY = 2

@@ -59,6 +59,10 @@ export type Flaw =
   | 'selection ends what it holds'
   | 'handoff ends early'
   | 'handoff to any waiter'
+  | 'no grace period'
+  | 'busy answer late'
+  | 'given up selection is sent'
+  | 'kept waiter is not woken'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -66,6 +70,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'holder gets another token': ['R1: a claim that asks again gets the same lease', /strictly equal/],
   'waiter gets another position': ['R1: a waiter that asks again keeps its position', /strictly equal/],
   'acquire waits for the name': ['R2: answers a claim that must wait at once', /not within/],
+  'busy answer late': ['R2: answers a claim that must wait at once', /the busy answer took/],
   'queues who does not queue': ['R2: keeps nothing of a claim that does not queue', /deep-equal/],
   'copy of acquire shortens': ['R3: a stale copy of the acquire never shortens its lease', /ms remain/],
   'stale acquire takes the name': ['R3: a stale acquire ends no lease', /strictly equal/],
@@ -90,8 +95,10 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'acquire brings the old note back': ['R7: keeps the note through renewals', /deep-equal/],
   'note renews': ['R7: a new note changes neither the end', /ms remain/],
   'keeps no position': ['R8: keeps the position of a waiter that asks when', /strictly equal/],
+  'no grace period': ['R8: skips a dead waiter after its grace period', /does not hold/],
   'queue jumped': ['R8: a claim that does not queue never overtakes', /served before the waiter/],
   'wake lost': ['R9: a break wakes the first waiter', /the first waiter is woken/],
+  'kept waiter is not woken': ['R9: a waiter holds soon after the server', /the waiter holds/],
   'wakes who watches no more': ['R9: wakes no waiter whose watch was stopped', /strictly equal/],
   'break does not raise the token': ['R10: a break frees the name and outranks the old holder', / after /],
   'break of a free name': ['R10: a break of a free name changes nothing', /strictly equal/],
@@ -101,7 +108,8 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'names differ by letters only': ['R11: distinguishes similar names', /should hold/],
   'loss never reported': ['R12: a loss is reported by onLoss', /the loss is reported/],
   'loss reported for a held lease': ['R12: a loss is reported by onLoss', /that is held/],
-  'given up is sent': ['R13: does not send a request that was given up', /rejection/],
+  'given up is sent': ['R13: does not send a request that was given up', /rejection.*: acquire$/],
+  'given up selection is sent': ['R13: does not send a request that was given up', /rejection.*: acquireSome$/],
   'close releases all leases': ['R13: closing one client', /falsy|truthy/],
   // Mistakes that stores over MySQL, MongoDB and DynamoDB easily make.
   'owner taken for the id': ['R1: distinguishes claims of one owner by their ids', /holds .* and should not/],
@@ -120,6 +128,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
   'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
   'handoff ends early': ['R15: a lease of a handoff lasts its ttl', /that were granted/],
-  'handoff to any waiter': ['R15: a waiter without handoff', /holds/],
+  'handoff to any waiter': ['R15: a waiter without handoff', /does not hold/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

@@ -15,28 +15,7 @@ import { LONGEST_REQUEST, TURN } from '../../src/contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
 import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { Flaw } from './flaws.ts'
-
-interface Holder {
-  claim: Claim
-  readonly token: bigint
-  expires: number
-  /** Granted by a release, and not taken yet. */
-  isHandoff?: boolean
-}
-
-interface Place {
-  readonly claim: Claim
-  readonly asked: number
-  readonly lapses: number
-}
-
-interface Name {
-  holder: Holder | undefined
-  freeSince: number
-  queue: Place[]
-  /** The last holder, for the flaw that revives it. */
-  last: Holder | undefined
-}
+import { type Holder, type Name, type Place, recordOf } from './name.ts'
 
 /** The smallest server that keeps the contract, or keeps it except for one planted flaw. */
 export class Server {
@@ -78,7 +57,9 @@ export class Server {
     if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
     const place = this.#is('waiter gets another position') ? -1 : name.queue.findIndex(({ claim }) => claim.id === id)
     const ahead = place < 0 ? name.queue.length : place
-    const hasTurn = mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
+    const hasTurn = this.#is('no grace period')
+      ? ahead === 0
+      : mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
     const isOurs = holder?.claim.id === id || this.#is('two holders')
     if ((!holder || isOurs) && hasTurn) {
       name.queue = name.queue.filter(({ claim }) => claim.id !== id)
@@ -89,8 +70,9 @@ export class Server {
     if (claim.queue || this.#is('queues who does not queue'))
       name.queue[ahead] = { claim, asked: now, lapses: now + placeLifetime(ttl) }
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
-    const kept = this.#is('keeps no position')
-    return { held: false, retryAfter, ahead, kept, holder: holder && this.#recordOf(holder) }
+    const listens = this.#is('kept waiter is not woken')
+    const kept = listens || this.#is('keeps no position')
+    return { held: false, retryAfter, ahead, listens, kept, holder: holder && recordOf(holder) }
   }
 
   acquireSome(selection: Selection, deadline: number): SomeGranted | NoneGranted {
@@ -128,7 +110,7 @@ export class Server {
       },
       holder: name => {
         const { holder } = this.#at(name)
-        return holder && this.#recordOf(holder)
+        return holder && recordOf(holder)
       },
     }
     const most = this.#is('selection of too few') ? claims.filter(isFree).length : selection.want
@@ -201,7 +183,7 @@ export class Server {
       const waiting = queue.map(({ claim: { owner, note }, lapses }, position): LeaseRecord => {
         return { name, state: 'waiting', owner, note, remaining: lapses - now, position }
       })
-      return [...(shown ? [this.#recordOf(shown)] : []), ...waiting]
+      return [...(shown ? [recordOf(shown)] : []), ...waiting]
     })
   }
 
@@ -229,6 +211,7 @@ export class Server {
 
   /** Resolves when the flawed acquire of this name may be answered. */
   async freed(text: string): Promise<void> {
+    if (this.#is('busy answer late')) await new Promise(resolve => setTimeout(resolve, 2_000).unref())
     while (this.#is('acquire waits for the name') && this.#at(text).holder)
       await new Promise(resolve => setTimeout(resolve, 10).unref())
   }
@@ -341,9 +324,5 @@ export class Server {
     if (this.#is('token is the wall clock in seconds')) return BigInt(Math.floor(wall / 1_000))
     this.#counter += 1n
     return this.#counter
-  }
-
-  #recordOf({ claim: { name, owner, note }, token, expires }: Holder): LeaseRecord {
-    return { name, state: 'held', owner, note, token, remaining: expires - performance.now() }
   }
 }

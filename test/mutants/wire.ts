@@ -110,7 +110,9 @@ class Wired implements Store {
 
   acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     const limit = requestLimit(selection.gate.ttl)
-    return this.#send(signal, limit, (server, deadline) => server.acquireSome(selection, deadline))
+    const isSent = this.#site.flaw === 'given up selection is sent'
+    const interest = isSent ? new AbortController().signal : signal
+    return this.#send(interest, limit, (server, deadline) => server.acquireSome(selection, deadline))
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {

@@ -131,7 +131,7 @@ test('list rejects an invalid prefix, and break an invalid `by`', async () => {
 test.each([
   ...options,
   ...waits,
-  [{ signal: new AbortController().signal }, 'createLocks has no option "signal"'] as const,
+  [{ signal: new AbortController().signal }, 'LocksDefaults has no option "signal"'] as const,
 ])('createLocks throws for the defaults %o', (defaults, message) => {
   expect(() => createLocks(memory(), defaults as never)).toThrow(
     expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(message) }),

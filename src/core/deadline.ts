@@ -8,6 +8,9 @@ export interface TimedLease {
   onTime(): void
 }
 
+/** Milliseconds. Timers stand still while the machine sleeps, so a long term is checked now and then. */
+const LONGEST_SLEEP = 60_000
+
 /** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */
 export class Deadline {
   readonly maxHold: number
@@ -76,7 +79,7 @@ export class Deadline {
       this.lease?.onTime()
       this.watch()
     }
-    this.#stopTimer = this.#clock.after(this.remaining, onTime, this.#background)
+    this.#stopTimer = this.#clock.after(Math.min(this.remaining, LONGEST_SLEEP), onTime, this.#background)
   }
 
   /** Sets no timer from now on. */

@@ -105,7 +105,7 @@ test('extend of a lease that was broken rejects LEASE_LOST', async () => {
   expect(lease.signal.aborted).toBe(true)
 })
 
-test('an extension never overlaps another renewal of its lease', async () => {
+test('an extension to another ttl never overlaps another renewal of its lease', async () => {
   const { locks, clock, store } = stage()
   const lease = await locks.acquire('a')
   let underWay = 0
@@ -118,14 +118,30 @@ test('an extension never overlaps another renewal of its lease', async () => {
     return forward()
   })
   await clock.advance(2_850) // a heartbeat comes at 2,917 while the first is under way
-  const extensions = [follow(lease.extend()), follow(lease.extend(20_000)), follow(lease.extend(30_000))]
+  const extensions = [15_000, 20_000, 30_000].map(ttl => follow(lease.extend(ttl)))
   await clock.advance(300)
-  expect(extensions.map(({ value }) => value)).toEqual([9_798, 19_698, 29_598])
+  expect(extensions.map(({ value }) => value)).toEqual([14_748, 19_698, 29_598])
   expect(most).toBe(1)
   expect(store.count('renew')).toBe(3)
   await clock.advance(60_000)
   lease.assertHeld()
   expect(lease.ttl).toBe(30_000)
+})
+
+test('the heartbeat renews and retries beside an extension that is not answered', async () => {
+  for (const ttl of [10_000, 20_000]) {
+    const { locks, clock, store } = stage()
+    const lease = await locks.acquire('a')
+    store.rule('renew', lost)
+    await clock.advance(2_950)
+    const extension = follow(lease.extend(ttl))
+    await clock.advance(4_500) // the store serves again after three quarters of the ttl
+    store.restore('renew')
+    await clock.advance(5_000)
+    expect(extension.error).toMatchObject({ retryable: true })
+    lease.assertHeld()
+    expect(lease.ttl).toBe(10_000)
+  }
 })
 
 test('an extension waits for an unanswered renewal, which could set its shorter ttl', async () => {
@@ -136,15 +152,15 @@ test('an extension waits for an unanswered renewal, which could set its shorter 
   expect(store.count('renew')).toBe(2)
   const extension = follow(lease.extend(30_000))
   store.restore('renew')
-  await clock.advance(2_999) // until the store refuses the second as late; the heartbeat adds none meanwhile
-  expect([extension.settled, store.count('renew')]).toEqual([false, 2])
+  await clock.advance(2_999) // until the store refuses the second as late; meanwhile the heartbeat has renewed
+  expect([extension.settled, store.count('renew')]).toEqual([false, 3])
   await clock.advance(1)
   expect(extension.value).toBe(29_698)
   await clock.advance(60_000)
   lease.assertHeld()
 })
 
-test('a longer extension waits until a failed renewal can no longer arrive, and a shorter one does not', async () => {
+test('a longer extension waits until a failed renewal can no longer arrive, and another does not', async () => {
   const { locks, clock, store } = stage({ ttl: 9_000 })
   const lease = await locks.acquire('a')
   store.rule('renew', refused)

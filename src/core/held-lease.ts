@@ -25,6 +25,8 @@ export interface LeaseGroup {
   lose(error: LeaseError, reason: LossReason): void
   /** One of them is renewed. */
   watchHandle?(): void
+  /** One of them was released. */
+  released?(): void
 }
 
 /** The lease as the core sees it. */
@@ -202,11 +204,12 @@ export class HeldLease implements ListedLease {
 
   async #withdraw(): Promise<LeaseEnd> {
     const { renewals } = this
-    if (renewals.inFlight) await renewals.inFlight
+    while (renewals.inFlight) await renewals.inFlight
     const lease = this.#error ? undefined : this.handle
     const answer = await withdraw(this.#core, renewals.claim, renewals.unsettled, lease, this.#deadline.at)
     if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
+    if (answer === 'released') this.group?.released?.()
     if (answer === 'released' && this.#core.events.lease_released.hasSubscribers)
       this.#core.events.lease_released.publish({ lease: this.handle })
     return answer

@@ -65,7 +65,7 @@ export interface Leasing extends AsyncDisposable {
   advice(): Advice
   /**
    * Ends these locks, also if the store does not answer. Resolves within `grace` (default: 5 s) and 1 s; a heartbeat thread
-   * that does not end adds up to 5 s.
+   * that does not end adds up to 5 s, and so does a store that does not close.
    * - Calls that wait, and later calls, reject `CLOSED`. The signals of leases abort with `CLOSED`.
    * - Work may go on for `grace`. Then leases that are still held are no longer renewed, and end by their ttl.
    * - Releases in progress get up to 1 s.

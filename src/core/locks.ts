@@ -62,7 +62,7 @@ export class CoreLocks implements Leasing {
   constructor(store: Store, defaults: LocksDefaults, environment: CoreEnvironment, openRenewer?: OpenRenewer) {
     if (typeof store?.acquire !== 'function')
       throw invalid('createLocks needs a store, such as sqlite(path) or redis(client); for a URL use connect(url)')
-    checkKeys(defaults, defaultKeys, 'createLocks')
+    checkKeys(defaults, defaultKeys, 'LocksDefaults')
     checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
     const { clock, random, loopDelay } = environment
     this.store = store
@@ -136,7 +136,7 @@ export class CoreLocks implements Leasing {
     const { grace = 5_000 } = options
     checkWait(grace, 'grace')
     return this.closing.close(grace, async () => {
-      await (await this.#renewer)?.close()
+      await this.#renewer?.then(renewer => renewer.close()).catch(() => {}) // it may not have started
       // If the store cannot be closed, nobody could do anything about it.
       await request(this.core.clock, LONGEST_REQUEST, async () => this.store[Symbol.asyncDispose]()).catch(() => {})
     })

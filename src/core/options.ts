@@ -17,7 +17,8 @@ export interface LeaseOptions {
   /**
    * Renews the lease at a third of the ttl until release. `false` gives a fixed term. `'thread'` renews in a worker
    * thread, also while the event loop is blocked, for up to `livenessLimit`. It needs locks that `connect()` made over a
-   * file or a server, else `INVALID_ARGUMENT`. Rejects `STORE_UNAVAILABLE` if the thread does not start. @default true
+   * file or a server, else `INVALID_ARGUMENT`. The first lease waits for the thread, whatever its `wait`. Rejects
+   * `STORE_UNAVAILABLE` if it does not start within 10 s. @default true
    */
   readonly heartbeat?: boolean | 'thread' | undefined
   /**

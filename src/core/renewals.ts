@@ -41,7 +41,10 @@ export class Renewals implements Renewable {
   /** Renewals that are not answered yet. */
   #inFlight = 0
   #landed: PromiseWithResolvers<void> | undefined
-  #extending = 0 // calls of `extend` that have not settled
+  /** The request for another ttl. No other may be in flight with it. */
+  #change: Promise<LeaseError | undefined> | undefined
+  /** Of the last renewal. */
+  #failure: LeaseError | undefined
   #beat: Entry<Renewable> | undefined
 
   constructor(core: LeaseCore, lease: RenewedLease, claim: Claim, acquired: Acquired, deadline: Deadline) {
@@ -63,7 +66,7 @@ export class Renewals implements Renewable {
     return this.#beat !== undefined
   }
 
-  /** Resolves when no renewal is in flight. `undefined`: none is. */
+  /** Resolves when one of the renewals in flight has settled. `undefined`: none is in flight. */
   get inFlight(): Promise<void> | undefined {
     if (this.#inFlight === 0) return undefined
     this.#landed ??= Promise.withResolvers()
@@ -92,37 +95,37 @@ export class Renewals implements Renewable {
 
   /** As `Lease.extend`. */
   async extend(ttl: number): Promise<number> {
-    checkTtl(ttl, this.#core.store)
-    const { clock } = this.#core
-    for (;;) {
-      if (ttl > this.ttl) await this.staleRequests.over(clock) // a stale renewal would set the shorter ttl again
-      this.#extending += 1
-      try {
-        while (this.inFlight) await this.inFlight
-        this.#lease.assertHeld()
-        if (ttl > this.ttl && this.staleRequests.arePossible(clock)) continue // a renewal has just failed
-        // A longer ttl is set when it is granted. Until then the lease is renewed as often as before.
-        if (ttl < this.ttl) this.#setTtl(ttl)
-        const failure = await this.#ask(false, ttl)
-        this.#lease.assertHeld()
-        if (failure) throw failure
-        return this.#lease.remaining
-      } finally {
-        this.#extending -= 1
-      }
+    const { clock, store } = this.#core
+    checkTtl(ttl, store)
+    this.#lease.assertHeld()
+    // Renewals that could set another ttl again must be over. If they fail, the store does not answer.
+    while (ttl !== this.ttl || this.#change) {
+      const { inFlight } = this
+      if (!inFlight && !(ttl > this.ttl && this.staleRequests.arePossible(clock))) break
+      await (inFlight ?? this.staleRequests.over(clock))
+      this.#lease.assertHeld()
+      if (inFlight && this.#failure) throw this.#failure
     }
+    // A longer ttl is set when it is granted. Until then the lease is renewed as often as before.
+    if (ttl < this.ttl) this.#setTtl(ttl)
+    const asked = this.#ask(false, ttl)
+    if (ttl !== this.ttl) this.#change = asked
+    const failure = await asked
+    this.#lease.assertHeld()
+    if (failure) throw failure
+    return this.#lease.remaining
   }
 
-  /** Called by the heartbeat. An extension in flight counts as this renewal. A lease that is over stays over. */
-  renew(): Promise<LeaseError | undefined> | undefined {
-    if (this.#extending > 0 || !(this.#lease.remaining > 0)) return undefined
+  /** Called by the heartbeat. A change of the ttl counts as this renewal. A lease that is over stays over. */
+  renew(): Promise<unknown> | undefined {
+    if (!(this.#lease.remaining > 0)) return undefined
     this.#lease.watchHandle()
-    return this.#ask(true, this.ttl)
+    return this.#change ?? this.#ask(true, this.ttl)
   }
 
   #land(): void {
+    this.#change = undefined
     this.#inFlight -= 1
-    if (this.#inFlight > 0) return
     this.#landed?.resolve()
     this.#landed = undefined
   }
@@ -150,6 +153,7 @@ export class Renewals implements Renewable {
       if (sent < this.renewedAt) return undefined // a later request was answered first
       if (ttl !== this.ttl) this.#setTtl(ttl)
       this.renewedAt = sent
+      this.#failure = undefined
       deadline.move(sent + grant.ttl - margin(grant.ttl))
       if (!lease.check() && this.#core.events.heartbeat.hasSubscribers)
         this.#core.events.heartbeat.publish({ lease: lease.handle, latency: now - sent, margin: before - now })
@@ -160,6 +164,7 @@ export class Renewals implements Renewable {
       this.staleRequests.add(sent, ttl, error)
       statistics.failed(lease.handle, sent)
       if (this.renewedAt > sent) return undefined
+      this.#failure = error
       if (!lease.check() && this.#core.events.heartbeat_failed.hasSubscribers)
         this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
       return error

@@ -115,12 +115,19 @@ class StagedLocks extends StoreLocks implements TestLocks {
 class StagedStore implements Store {
   readonly kind = 'test'
   readonly guarantees: Guarantees
+  acquireSome?: NonNullable<Store['acquireSome']>
   readonly #server: Store
   #error: Error | undefined
 
   constructor(server: Store) {
     this.#server = server
     this.guarantees = server.guarantees
+    const acquireSome = server.acquireSome?.bind(server)
+    if (acquireSome)
+      this.acquireSome = async (...request) => {
+        this.#reached()
+        return acquireSome(...request)
+      }
   }
 
   fail(error: Error): () => void {

@@ -13,7 +13,7 @@ import type { Renewer, RenewerOptions } from '../renewer.ts'
 import { SharedDisruptions, shareStatistics } from './disruptions.ts'
 import { Liveness, Proof } from './liveness.ts'
 import { type Command, idOf, leaseError, type Notification, type WorkerInput } from './messages.ts'
-import { ThreadRenewals, type WorkerLink } from './thread-renewals.ts'
+import { type Extension, ThreadRenewals, type WorkerLink } from './thread-renewals.ts'
 
 /** Milliseconds that a worker may take to start. It usually takes 30 to 150. */
 const START_LIMIT = 10_000
@@ -78,14 +78,17 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     await request(this.#clock, LONGEST_REQUEST, () => exit).catch(() => worker.terminate())
   }
 
-  extend(id: string, ttl: number, limit: number, signal: AbortSignal): Promise<LeaseError | undefined> {
+  extend({ id, ttl, from, limit }: Extension, signal: AbortSignal): Promise<LeaseError | undefined> {
     return new Promise(resolve => {
       this.#count += 1
       const call = this.#count
+      const giveUp = (): void => {
+        if (this.#calls.delete(call)) this.send({ kind: 'keep', id, ttl: from })
+      }
       this.#calls.set(call, resolve)
-      signal.addEventListener('abort', () => this.#calls.delete(call), { once: true })
+      signal.addEventListener('abort', giveUp, { once: true })
       this.#proof.keep(limit) // also because the event loop may have been blocked until now
-      if (!this.send({ kind: 'extend', id, ttl, call })) resolve(this.#end ?? ended())
+      if (!this.send({ kind: 'extend', id, ttl, from, call })) resolve(this.#end ?? ended())
     })
   }
 

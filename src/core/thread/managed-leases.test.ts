@@ -196,20 +196,58 @@ test('a shorter ttl counts from before its request', async () => {
   const { term, notifications, store, execute, clock } = await thread()
   term.read()
   store.holdRequests('renew')
-  const extended = execute({ kind: 'extend', id, ttl: 6_000, call: 1 })
+  const extended = execute({ kind: 'extend', id, ttl: 6_000, from: 6_000, call: 1 })
   await clock.advance(0)
   expect(term.read()).toBe(6_000 - 62)
   await clock.advance(5_000)
   await extended
-  expect(notifications.at(-1)).toMatchObject({ kind: 'extended', call: 1, error: { code: 'OUTCOME_UNKNOWN' } })
+  const answer = notifications.find(({ kind }) => kind === 'extended')
+  expect(answer).toMatchObject({ kind: 'extended', call: 1, error: { code: 'OUTCOME_UNKNOWN' } })
+})
+
+test('a longer ttl that the main thread gave up is not asked for, or is taken back', async () => {
+  const { live, store, execute, clock, server } = await thread()
+  const remaining = async (): Promise<number> => {
+    for await (const record of server.inspect({ name: 'a' }, new AbortController().signal))
+      if (record.state === 'held') return record.remaining
+    return Number.NaN
+  }
+  // It waits for a renewal in flight.
+  const answer = store.holdReplies('renew')
+  await live(18_000)
+  const waiting = execute({ kind: 'extend', id, ttl: 600_000, from: TTL, call: 1 })
+  await execute({ kind: 'keep', id, ttl: TTL })
+  answer()
+  await clock.advance(0)
+  await waiting
+  expect(await remaining()).toBeLessThanOrEqual(TTL)
+  // It is in flight itself.
+  store.restore('renew')
+  await live(6_000)
+  const late = store.holdReplies('renew')
+  const sent = execute({ kind: 'extend', id, ttl: 600_000, from: TTL, call: 2 })
+  await clock.advance(0)
+  await execute({ kind: 'keep', id, ttl: TTL })
+  expect(await remaining()).toBe(600_000)
+  late()
+  store.restore('renew')
+  await clock.advance(0)
+  await sent
+  await clock.advance(0)
+  expect(await remaining()).toBe(TTL)
+  // Its answer arrived when the main thread had just given up.
+  await execute({ kind: 'extend', id, ttl: 600_000, from: TTL, call: 3 })
+  await execute({ kind: 'keep', id, ttl: TTL })
+  await clock.advance(0)
+  expect(await remaining()).toBe(TTL)
 })
 
 test('an extension waits for the renewal in flight, so that its own ttl counts', async () => {
   const { term, live, notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
   await live(18_000)
-  const extended = execute({ kind: 'extend', id, ttl: 20_000, call: 1 })
-  await clock.advance(1_000)
+  const extended = execute({ kind: 'extend', id, ttl: 20_000, from: 20_000, call: 1 })
+  await clock.advance(500)
   expect(store.count('renew')).toBe(1)
   answer()
   await clock.advance(0)
@@ -223,7 +261,7 @@ test('an extension waits for the renewal in flight, so that its own ttl counts',
 test('a stop waits for the extension in flight, which is answered', async () => {
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')
-  const extended = execute({ kind: 'extend', id, ttl: TTL, call: 7 })
+  const extended = execute({ kind: 'extend', id, ttl: TTL, from: TTL, call: 7 })
   const stopped = execute({ kind: 'stop', id })
   await clock.advance(1_000)
   expect(notifications).toEqual([])
@@ -283,14 +321,14 @@ test('a renewal that was not sent because the main thread was blocked is no fail
 
 test('only a renewal that takes a tenth of the ttl or longer is reported as slow', async () => {
   const { notifications, store, execute, clock } = await thread()
-  await execute({ kind: 'extend', id, ttl: 6_000, call: 1 })
+  await execute({ kind: 'extend', id, ttl: 6_000, from: 6_000, call: 1 })
   for (const latency of [590, 610]) {
     store.rule('renew', async forward => {
       const grant = await forward()
       await new Promise<void>(resolve => clock.after(latency, resolve))
       return grant
     })
-    const extended = execute({ kind: 'extend', id, ttl: 6_000, call: latency })
+    const extended = execute({ kind: 'extend', id, ttl: 6_000, from: 6_000, call: latency })
     await clock.advance(latency)
     await extended
   }

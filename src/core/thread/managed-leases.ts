@@ -30,6 +30,8 @@ interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
   unanswered: number
   /** An extension that the main thread waits for, and reports itself. */
   extending: Promise<unknown> | undefined
+  /** The ttl that the main thread wants. */
+  ttl: number
 }
 
 /**
@@ -88,8 +90,12 @@ export class ManagedLeases {
     const managed = this.#byId.get(command.id)
     if (command.kind === 'stop') return this.#stop(command.id, managed)
     if (!managed) return // stopped before
-    if (command.kind === 'extend') await this.#extend(command.call, managed, command.ttl)
-    else managed.note = command.note
+    if (command.kind === 'annotated') managed.note = command.note
+    else {
+      managed.ttl = command.ttl
+      if (command.kind === 'extend') await this.#extend(managed, command)
+      else await this.#keep(managed)
+    }
   }
 
   close(): void {
@@ -115,20 +121,28 @@ export class ManagedLeases {
       sentAt: Number.NaN,
       unanswered: 0,
       extending: undefined,
+      ttl: claim.ttl,
     }
     this.#byId.set(idOf(claim), managed)
     this.#byLease.set(lease.handle, managed)
   }
 
-  async #extend(call: number, managed: ManagedLease, ttl: number): Promise<void> {
+  async #extend(managed: ManagedLease, { call, ttl, from }: Extract<Command, { kind: 'extend' }>): Promise<void> {
     const extension = managed.lease.extend(ttl).then(
       () => undefined,
       reason => plainError(reason as LeaseError),
     )
     managed.extending = extension
     const error = await extension
-    managed.extending = undefined
+    if (managed.extending === extension) managed.extending = undefined
+    if (error && managed.ttl === ttl) managed.ttl = from
     this.#notify({ kind: 'extended', call, error })
+    await this.#keep(managed)
+  }
+
+  /** Sets the ttl again that the main thread wants, after an extension that it has given up. */
+  async #keep({ lease, ttl, extending }: ManagedLease): Promise<void> {
+    if (!extending && lease.ttl !== ttl) await lease.extend(ttl).catch(() => {})
   }
 
   async #stop(id: string, managed: ManagedLease | undefined): Promise<void> {
@@ -169,7 +183,8 @@ export class ManagedLeases {
     return grant
   }
 
-  #assertWanted({ livenessLimit, endsAt }: ManagedLease, ttl: number): void {
+  #assertWanted({ livenessLimit, endsAt, lease, ttl: wanted }: ManagedLease, ttl: number): void {
+    if (ttl !== wanted && ttl !== lease.ttl) throw new LeaseError('OUTCOME_UNKNOWN', 'the extension was given up')
     const blocked = this.#liveness.sinceProof
     const limit = livenessLimit ?? ttl
     if (!(blocked <= limit)) {

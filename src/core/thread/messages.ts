@@ -29,7 +29,10 @@ export type Command =
       /** Milliseconds after which the lease is no longer renewed. */
       readonly maxHold: number
     }
-  | { readonly kind: 'extend'; readonly id: string; readonly ttl: number; readonly call: number }
+  /** `from`: the ttl of the lease if this fails. */
+  | { readonly kind: 'extend'; readonly id: string; readonly ttl: number; readonly from: number; readonly call: number }
+  /** The main thread has given up an extension. The lease keeps this ttl. */
+  | { readonly kind: 'keep'; readonly id: string; readonly ttl: number }
   | { readonly kind: 'annotated'; readonly id: string; readonly note: string }
   | { readonly kind: 'stop'; readonly id: string }
 

@@ -16,8 +16,18 @@ import { SharedTerm } from './term.ts'
 export interface WorkerLink {
   /** False: the worker has ended. */
   send(command: Command): boolean
-  /** Resolves when the worker has extended the lease, to the error if it failed. `limit`: its `livenessLimit` from now on. */
-  extend(id: string, ttl: number, limit: number, signal: AbortSignal): Promise<LeaseError | undefined>
+  /** Resolves when the worker has extended the lease, to the error if it failed. After `signal` it takes no effect. */
+  extend(extension: Extension, signal: AbortSignal): Promise<LeaseError | undefined>
+}
+
+/** Milliseconds. */
+export interface Extension {
+  readonly id: string
+  readonly ttl: number
+  /** The ttl of the lease if this fails. */
+  readonly from: number
+  /** Its `livenessLimit` from now on. */
+  readonly limit: number
 }
 
 /**
@@ -123,7 +133,8 @@ export class ThreadRenewals {
   }
 
   async #extend(ttl: number, signal: AbortSignal): Promise<Grant | undefined> {
-    const error = await this.#worker.extend(idOf(this.#claim), ttl, this.#livenessLimit ?? ttl, signal)
+    const extension = { id: idOf(this.#claim), ttl, from: this.lease.ttl, limit: this.#livenessLimit ?? ttl }
+    const error = await this.#worker.extend(extension, signal)
     if (error?.code === 'LEASE_LOST') return undefined
     if (error) throw error
     return { held: true, token: this.#token, ttl }

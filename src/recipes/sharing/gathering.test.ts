@@ -177,6 +177,23 @@ test('maxHold counts from when all are held', async () => {
   set?.assertHeld()
   await clock.advance(1)
   expect(set?.signal.reason).toMatchObject({ code: 'MAX_HOLD' })
+  expect(await set?.release()).toBe('lost')
+  expect(await heldNames(other)).toEqual([])
+})
+
+test('after maxHold the names stay held while the work runs, until their ttl', async () => {
+  const { locks, other, clock } = stage({ maxHold: 2_000 })
+  const { promise: end, resolve } = Promise.withResolvers<void>()
+  const using = follow(locks.all(['a', 'b']).using(() => end))
+  const { signal } = await locks.all(['c', 'd']).acquire()
+  await clock.advance(5_000)
+  expect(signal.reason).toMatchObject({ code: 'MAX_HOLD' })
+  expect(await heldNames(other)).toEqual(['a', 'b', 'c', 'd'])
+  resolve()
+  await clock.advance(0)
+  expect(using.error).toMatchObject({ code: 'MAX_HOLD' })
+  expect(await heldNames(other)).toEqual(['c', 'd'])
+  await clock.advance(5_000)
   expect(await heldNames(other)).toEqual([])
 })
 

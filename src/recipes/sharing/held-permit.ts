@@ -35,6 +35,7 @@ export class HeldPermit implements LeaseGroup {
   /** The loss. */
   error: LeaseError | undefined
   #releasing: Promise<LeaseEnd> | undefined
+  #released = 0 // slots
 
   /** `held`: by slot, in ascending order. */
   constructor(
@@ -144,6 +145,13 @@ export class HeldPermit implements LeaseGroup {
     this.#lose(reason)
   }
 
+  /** A slot was released, which may be long after the call that releases them. */
+  released(): void {
+    this.#released += 1
+    if (this.#released === this.#leases.length && !this.error && events.lease_released.hasSubscribers)
+      events.lease_released.publish({ lease: this.handle })
+  }
+
   #lose(reason: LossReason): void {
     if (this.error) return
     const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
@@ -176,10 +184,7 @@ export class HeldPermit implements LeaseGroup {
   async #answer(releases: Promise<readonly LeaseEnd[]>): Promise<LeaseEnd> {
     const ends = await releases
     if (this.error || ends.includes('lost')) return 'lost' // a slot was gone, which has been reported
-    const end = ends.includes('unknown') ? 'unknown' : 'released'
-    if (end === 'released' && events.lease_released.hasSubscribers)
-      events.lease_released.publish({ lease: this.handle })
-    return this.#ending.settle(end)
+    return this.#ending.settle(ends.includes('unknown') ? 'unknown' : 'released')
   }
 
   /** Rejects with the loss of the permit, else with the first error. */

@@ -72,7 +72,9 @@ export class HeldSet implements LeaseGroup {
     this.error = error
     this.abort(error)
     this.#ending.settle('lost')
-    void this.release()
+    if (error.code !== 'MAX_HOLD') void this.release()
+    // The work may still run: they end by their ttl, or by release(), as one lease does.
+    else for (const lease of this.#leases) lease.stopRenewing()
   }
 
   release(): Promise<LeaseEnd> {

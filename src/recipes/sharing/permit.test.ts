@@ -198,6 +198,20 @@ test('a store that does not answer is asked for one ttl, although the ttl of the
   expect(acquiring.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
 
+test('a release that the store does not answer for long is reported when it succeeds', async () => {
+  const { locks, clock, store } = stage({ ttl: 60_000 })
+  const heard: string[] = []
+  onTestFinished(subscribe('lease_released', ({ lease }) => heard.push(lease.name)))
+  const permit = await locks.semaphore('x', { limit: 3 }).acquire({ permits: 2 })
+  store.rule('release', refused)
+  const release = follow(permit.release())
+  await clock.advance(3_000)
+  expect([release.value, heard]).toEqual(['unknown', []])
+  store.restore('release')
+  await clock.advance(5_000)
+  expect(heard).toEqual(['x'])
+})
+
 test('lose() of test locks ends a slot of a permit', async () => {
   const locks = testLocks()
   const semaphore = locks.semaphore('x', { limit: 3 })

@@ -11,10 +11,16 @@ if (problem !== undefined) {
   supervise()
 } else {
   const { main } = await import('./program.ts')
+  const { stopReceived } = await import('./signals.ts')
   // The timers of leases do not keep a process alive, but this process waits for the result.
   const keepAlive = setInterval(() => {}, 60_000)
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
   clearInterval(keepAlive)
+  // A slow reader gets all of the output. The callback is also called with an error, such as of a closed pipe.
+  const written = [process.stdout, process.stderr].map(
+    stream => new Promise<void>(resolve => stream.write('', () => resolve())),
+  )
+  await Promise.race([Promise.all(written), stopReceived]) // a reader may never read
   // A handle that a client library leaves open must not keep a finished process alive.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -78,7 +78,25 @@ export function printable(text: string): string {
  * contain an `@` that is not encoded.
  */
 export function mask(text: string): string {
+  return maskPlain(text).replace(
+    /([?&]direct=)([^\s&#]*)/gi,
+    (_, option: string, url: string) => option + maskEncoded(url),
+  )
+}
+
+function maskPlain(text: string): string {
   return text.replace(/\S+/g, maskWord).replace(/([?&]password=)[^\s&#]*/gi, '$1***')
+}
+
+/** The option `direct` of PostgreSQL is a URL, which is encoded. */
+function maskEncoded(url: string): string {
+  try {
+    const plain = decodeURIComponent(url)
+    const masked = maskPlain(plain)
+    return masked === plain ? url : encodeURIComponent(masked)
+  } catch {
+    return '***' // What cannot be decoded may have a password anywhere.
+  }
 }
 
 function maskWord(word: string): string {

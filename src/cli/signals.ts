@@ -5,6 +5,11 @@ const STOPPING = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 /** Only the command uses these. */
 const FORWARDED = ['SIGUSR1', 'SIGUSR2'] as const
 
+const stopping = Promise.withResolvers<void>()
+
+/** Resolves once `Signals` has received one that stops. */
+export const stopReceived: Promise<void> = stopping.promise
+
 /** The signals of this process. While the command runs they are forwarded to it; otherwise they stop `holdfast`. */
 export class Signals {
   readonly #stop = new AbortController()
@@ -16,6 +21,7 @@ export class Signals {
     for (const signal of STOPPING) {
       process.on(signal, () => {
         this.#received = true
+        stopping.resolve()
         if (this.#forward) this.#forward(signal)
         else this.#stop.abort(stopped(signal, when))
       })

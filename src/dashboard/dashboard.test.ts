@@ -111,6 +111,11 @@ test.each([
   expect((await locks.inspect('job')).holder?.token).toBe(lease.token)
 })
 
+test('over plain HTTP, of which a browser does not say that it is the page, the answer says what to do', async () => {
+  const answer = await breaking(board().shown, { 'x-holdfast-change': '1' })
+  expect(await answer.text()).toContain('serve the page over HTTPS')
+})
+
 test('a lease is broken only if its name was typed', async () => {
   const { locks, shown } = board()
   await locks.acquire('job')
@@ -195,6 +200,19 @@ test('a look is written once for all viewers of the same access, because a thous
   const [a, b] = await Promise.all([first(), first()])
   expect(a?.length).toBeGreaterThan(0)
   expect(a).toBe(b)
+})
+
+test('no proxy holds events back', async () => {
+  const { headers } = await board('read').shown.fetch(new Request(`${URL_OF_PAGE}?api=events`))
+  expect(headers.get('x-accel-buffering')).toBe('no')
+  expect(headers.get('cache-control')).toBe('no-store, no-transform')
+})
+
+test('after its disposal nothing is shown that would be old', async () => {
+  const { shown } = board()
+  await shown[Symbol.asyncDispose]()
+  for (const query of ['', '?api=events', '?api=name&name=job'])
+    expect((await shown.fetch(new Request(URL_OF_PAGE + query))).status, query).toBe(503)
 })
 
 test('losses are unknown, not 0, to a process without leases', async () => {

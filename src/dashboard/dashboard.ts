@@ -27,7 +27,10 @@ export interface DashboardOptions {
   authorize(context: AccessContext): Access | PromiseLike<Access>
 }
 
-/** The dashboard, to be mounted at any path. Disposing of it ends the streams; it does not close the locks. */
+/**
+ * The dashboard, to be mounted at any path. Disposing of it ends the streams, and later requests get 503. It does not close
+ * the locks.
+ */
 export interface Dashboard extends AsyncDisposable {
   /** For Node's server, Express, Fastify and Nest. It reads no body. */
   handler(request: IncomingMessage, response: ServerResponse): void
@@ -42,7 +45,13 @@ const NO_ACCESS = 'You have no access. For holdfast dashboard, open the address 
 const LONGEST_STREAM = 60_000
 
 const HEADERS = guarded(SOURCES)
-const STREAM = { ...HEADERS, 'content-type': 'text/event-stream' }
+/** A proxy must neither collect events, as nginx does, nor compress them. */
+const STREAM = {
+  ...HEADERS,
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store, no-transform',
+  'x-accel-buffering': 'no',
+}
 const known = new Set(['authorize'])
 
 /**
@@ -65,6 +74,7 @@ class Board implements Dashboard {
   readonly #streams = new Set<() => void>()
   readonly #process: Process = { acquired: 0, lost: 0 }
   readonly #unsubscribe: readonly (() => void)[]
+  #isClosed = false
   /** The latest look as an event, by access. */
   #written: { readonly look: Look | undefined; readonly events: Map<Access, Uint8Array> } = {
     look: undefined,
@@ -94,6 +104,7 @@ class Board implements Dashboard {
   fetch = (request: Request): Promise<Response> => this.#answer({ request })
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     for (const end of this.#streams) end()
     await this.#survey.close()
@@ -110,6 +121,8 @@ class Board implements Dashboard {
   async #answer(context: AccessContext): Promise<Response> {
     const { request } = context
     const access = await this.#access(context)
+    // It no longer looks at the store, so what it knows is old.
+    if (this.#isClosed) return problem(503, 'The dashboard is closed')
     if (access === 'none') return isNavigation(request) ? page(403, NO_ACCESS_PAGE) : problem(403, NO_ACCESS)
     const refused = refusal(request)
     if (refused !== undefined) return problem(403, refused)

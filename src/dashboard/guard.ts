@@ -7,6 +7,11 @@ export function refusal(request: Request): string | undefined {
   const site = headers.get('sec-fetch-site')
   if (method === 'GET' || method === 'HEAD') return undefined
   if (method !== 'POST') return 'Only GET and POST are answered'
+  if (site === null)
+    return (
+      'A change needs the header Sec-Fetch-Site, which browsers send to HTTPS and localhost only: ' +
+      'serve the page over HTTPS'
+    )
   if (site !== 'same-origin') return 'A change must come from the page itself (Sec-Fetch-Site: same-origin)'
   if (headers.get(CHANGE_HEADER) === null) return `A change needs the header ${CHANGE_HEADER}`
   return undefined

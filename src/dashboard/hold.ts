@@ -3,7 +3,7 @@ import type { LeaseRecord } from '../contract/store.ts'
 /** Tokens before this are counters or revisions, not times: microseconds since 1970, in 2020. */
 const EARLIEST = 1_577_836_800_000_000n
 
-/** Milliseconds by which the time left must rise against the clock before that counts as a renewal. */
+/** Milliseconds by which the time left must rise against both clocks before that counts as a renewal. */
 const RISE = 50
 
 /** A lease that was renewed before has less of its ttl left only if two renewals in a row failed. */
@@ -22,9 +22,9 @@ export class Hold {
   readonly isSinceGrant: boolean
   /** Milliseconds since 1970, when it was last seen. */
   seen: number
-  /** Milliseconds: the most time left that was seen, which is nearly its ttl. */
-  most = 0
-  remaining = 0
+  /** Milliseconds: the time left when it was last seen to be renewed, or first seen. It is nearly its ttl. */
+  most: number
+  remaining: number
   /** Was it seen to be renewed? */
   isRenewed = false
   /** Milliseconds since 1970, since when the note was not seen to change. */
@@ -42,16 +42,20 @@ export class Hold {
     this.seen = at
     this.noteSince = at
     this.#note = record.note
-    this.see(record, at)
+    this.remaining = record.remaining
+    this.most = record.remaining
   }
 
-  /** Takes in what a look at time `at` showed. */
-  see({ remaining, note }: LeaseRecord, at: number): void {
-    const expected = this.remaining - (at - this.seen)
-    if (at > this.seen && remaining > expected + RISE) this.isRenewed = true
+  /** Takes in what a look at time `at` showed. At least `passed` ms passed since the last look. */
+  see({ remaining, note }: LeaseRecord, at: number, passed: number): void {
+    // The time left of some stores follows the wall clock of this machine. So a step of it is no renewal either.
+    const expected = this.remaining - Math.min(passed, at - this.seen)
+    if (remaining > expected + RISE) {
+      this.isRenewed = true
+      this.most = remaining // not the most ever: an extension may have given it a shorter ttl
+    }
     this.seen = at
     this.remaining = remaining
-    this.most = Math.max(this.most, remaining)
     if (note === this.#note) return
     this.noteIntervals.push(at - this.noteSince)
     if (this.noteIntervals.length > KEPT_INTERVALS) this.noteIntervals.shift()

@@ -174,18 +174,30 @@ function draw() {
   if (shown === '') { delete $('one').dataset.name; render() } else renderOne().catch(() => {})
 }
 async function follow() {
-  const answer = await fetch(url({ api: 'events' }), { headers })
-  if (!answer.ok) throw new Error((await answer.json()).error)
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
-  let text = ''
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    const parts = (text + value).split('\n\n')
-    text = parts.pop()
-    const last = parts.pop()
-    if (last) { look = JSON.parse(last.slice(6)); draw() }
+  // A connection that is gone, such as after the machine slept, may never end by itself.
+  const silence = new AbortController()
+  let timer
+  const wait = () => {
+    clearTimeout(timer)
+    const ms = Math.max(10000, 3 * (look?.pause ?? 0))
+    timer = setTimeout(() => silence.abort(new Error('nothing came for ' + span(ms))), ms)
   }
+  wait()
+  try {
+    const answer = await fetch(url({ api: 'events' }), { headers, signal: silence.signal })
+    if (!answer.ok) throw new Error((await answer.json()).error)
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      const parts = (text + value).split('\n\n')
+      text = parts.pop()
+      const last = parts.pop()
+      if (last) { look = JSON.parse(last.slice(6)); draw() }
+      wait()
+    }
+  } finally { clearTimeout(timer) }
 }
 const rest = () => new Promise(resolve => setTimeout(resolve, 1000))
 async function run() {

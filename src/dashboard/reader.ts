@@ -34,6 +34,8 @@ export interface Reading {
   readonly records: readonly LeaseRecord[]
   /** There are more records than were read, or names that were not found yet. */
   readonly isPartial: boolean
+  /** The names that were read: whether others are held is unknown. `undefined`: all. */
+  readonly names: ReadonlySet<string> | undefined
   readonly search: Search | undefined
   /** Requests that it took. `undefined`: the store does not say. */
   readonly requests: number | undefined
@@ -114,11 +116,12 @@ export class Reader {
     }
     for await (const record of this.#locks.list('', { between, sent })) {
       signal.throwIfAborted()
-      if (records.length === MOST_RECORDS) return { records, isPartial: true, search: undefined }
+      if (records.length === MOST_RECORDS)
+        return { records, isPartial: true, names: new Set(records.map(({ name }) => name)), search: undefined }
       records.push(record)
       this.#keep(record.name)
     }
-    return { records, isPartial: false, search: undefined }
+    return { records, isPartial: false, names: undefined, search: undefined }
   }
 
   #end(): void {
@@ -144,6 +147,6 @@ export class Reader {
       for (const { holder, waiters } of await Promise.all(states)) records.push(...(holder ? [holder] : []), ...waiters)
     }
     for (const { name } of records) this.#keep(name)
-    return { records, isPartial: true, search: this.#search }
+    return { records, isPartial: true, names: new Set(names), search: this.#search }
   }
 }

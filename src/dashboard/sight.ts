@@ -8,7 +8,7 @@ const KEPT_HOLDS = 20
 export interface SeenWaiter {
   readonly owner: string
   readonly note: string
-  /** Milliseconds since 1970 when it was first seen. It may wait for longer. */
+  /** Milliseconds since 1970 from when on it certainly waited. It may wait for longer. */
   readonly since: number
 }
 
@@ -31,18 +31,26 @@ export class Sight {
     return this.holder && this.holds[0]
   }
 
-  /** Takes in the records of one look at time `at`. Returns the lease that ended since the last look. */
-  see(records: readonly LeaseRecord[], at: number): Hold | undefined {
+  /**
+   * Takes in the records of one look at time `at`, to which at least `passed` ms passed since the last look. Returns the
+   * lease that ended since then.
+   */
+  see(records: readonly LeaseRecord[], at: number, passed: number): Hold | undefined {
     const last = this.hold
     this.holder = records.find(({ state }) => state === 'held')
-    const known = new Map(this.waiters.map(({ owner, since }) => [owner, since]))
-    this.waiters = records
-      .filter(({ state }) => state === 'waiting')
-      .map(({ owner, note }) => ({ owner, note, since: known.get(owner) ?? at }))
+    const isSame = last !== undefined && last.token === (this.holder && `${this.holder.token ?? ''}`)
+    const waiting = records.filter(({ state }) => state === 'waiting')
+    // Another lease since the last look: any waiter may have held the name in between, and wait again.
+    const known = isSame ? onlyOnes(this.waiters) : undefined
+    const now = onlyOnes(waiting)
+    this.waiters = waiting.map(({ owner, note }) => {
+      const since = now.has(owner) ? known?.get(owner)?.since : undefined
+      return { owner, note, since: since ?? at }
+    })
     const wasKnown = this.#isKnown
     this.#isKnown = true
-    if (this.holder && last && last.token === `${this.holder.token ?? ''}`) {
-      last.see(this.holder, at)
+    if (this.holder && isSame) {
+      last.see(this.holder, at, passed)
       return undefined
     }
     if (this.holder) {
@@ -51,4 +59,12 @@ export class Sight {
     }
     return last
   }
+}
+
+/** By owner, those whose owner has no other. Claims of one owner look alike: which of them is new is not known. */
+function onlyOnes<Waiter extends { readonly owner: string }>(waiters: readonly Waiter[]): Map<string, Waiter> {
+  const only = new Map<string, Waiter>()
+  for (const [owner, [first, ...others]] of Map.groupBy(waiters, each => each.owner))
+    if (first && others.length === 0) only.set(owner, first)
+  return only
 }

@@ -19,7 +19,7 @@ function held(seconds: number, { until = seconds, ttl = 30, note = noNote } = {}
     return record((ttl - (second - renewed)) * 1_000, { note: note(second) })
   }
   const hold = new Hold(seenAt(0), START, true)
-  for (let second = 1; second <= seconds; second += 1) hold.see(seenAt(second), START + second * 1_000)
+  for (let second = 1; second <= seconds; second += 1) hold.see(seenAt(second), START + second * 1_000, 1_000)
   return hold
 }
 
@@ -45,6 +45,26 @@ test('a holder that no longer renews is found before its lease ends', () => {
 test('a fixed term and a marker are never renewed, and not stuck', () => {
   expect(signs({ job: held(29, { until: 0 }) })).toEqual({})
   expect(signs({ 'job␟ran': held(48, { until: 30 }) })).toEqual({})
+})
+
+test('a holder that extended to a shorter ttl and renews is not stuck', () => {
+  const hold = held(30, { ttl: 60 })
+  for (let second = 31; second <= 60; second += 1)
+    hold.see(record((6 - (second % 2)) * 1_000), START + second * 1_000, 1_000)
+  expect(signs({ job: hold })).toEqual({})
+})
+
+test('a step of the wall clock is no renewal', () => {
+  for (const step of [-3_600_000, 3_600_000]) {
+    const hold = new Hold(record(30_000), START, true)
+    for (let second = 1; second < 29; second += 1)
+      hold.see(record((30 - second) * 1_000), START + second * 1_000 + (second > 5 ? step : 0), 1_000)
+    expect(signs({ job: hold })).toEqual({})
+  }
+  // As in SQLite, where it also changes the time left.
+  const hold = new Hold(record(30_000), START, true)
+  hold.see(record(33_000), START - 3_000, 1_000)
+  expect(hold.isRenewed).toBe(false)
 })
 
 test('one of 200 that holds for far longer than the others is found', () => {

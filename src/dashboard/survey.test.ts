@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { LeaseRecord } from '../contract/store.ts'
 import type { Change } from './changes.ts'
+import { Sight } from './sight.ts'
 import { type Look, Survey } from './survey.ts'
 
 /** A survey of one name, which shows what is left of the lease of an owner at each look. */
@@ -44,6 +45,49 @@ test('a holder that was renewed until it vanished released the name', async () =
   expect(await surveyed(['a', 9_000], ['a', 10_000], ['b', 10_000])).toMatchObject([
     { from: 'a', to: 'b', isTakeover: false },
   ])
+})
+
+/** For how long each waiter was seen to wait, by looks a second apart: who holds, then who waits. */
+function waits(...looks: (readonly [token: bigint, ...owners: string[]])[]): number[] {
+  const sight = new Sight('job')
+  for (const [second, [token, holder = '', ...waiters]] of looks.entries()) {
+    const common = { name: 'job', note: '', remaining: 9_000 }
+    const queue = waiters.map((owner): LeaseRecord => ({ ...common, state: 'waiting', owner }))
+    sight.see([{ ...common, state: 'held', owner: holder, token }, ...queue], second * 1_000, 1_000)
+  }
+  return sight.waiters.map(({ since }) => (looks.length - 1) * 1_000 - since)
+}
+
+test('a waiter waits at least since it was first seen below the same lease', () => {
+  expect(waits([1n, 'a', 'b'], [1n, 'a', 'b', 'c'], [1n, 'a', 'b', 'c'])).toEqual([2_000, 1_000])
+})
+
+test('who may have been served and wait again is not said to wait since before', () => {
+  expect(waits([1n, 'a', 'b'], [2n, 'b', 'a', 'c'], [9n, 'a', 'b', 'c'])).toEqual([0, 0])
+  expect(waits([1n, 'a', 'b'], [7n, 'a', 'b'])).toEqual([0])
+})
+
+test('which of several waiters of one owner is new is not known', () => {
+  expect(waits([1n, 'a', 'b', 'b'], [1n, 'a', 'b', 'b', 'c'], [1n, 'a', 'b', 'c'])).toEqual([0, 1_000])
+})
+
+test('beyond 5,000 records, a name that is not read is unknown, and did not end', async () => {
+  const record = (name: string, remaining: number): LeaseRecord => {
+    return { name, state: 'held', owner: 'a', token: 1n, note: '', remaining }
+  }
+  const others = Array.from({ length: 5_000 }, (_, index) => record(`job-${index}`, 9_000))
+  const looks = [[record('z', 9_000)], [record('z', 10_000)], [record('z', 3_000)], [...others, record('z', 2_000)]]
+  const survey = new Survey({
+    async *list() {
+      yield* looks.shift() ?? []
+    },
+    inspect: () => Promise.reject(new Error('one listing is enough')),
+  })
+  onTestFinished(() => survey.close())
+  const { sights, changes } = await new Promise<Look>(resolve => {
+    survey.watch(look => look.isPartial && resolve(look))
+  })
+  expect([sights.size, sights.has('z'), changes]).toEqual([5_000, false, []])
 })
 
 test('all viewers share one look', async () => {

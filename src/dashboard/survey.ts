@@ -1,8 +1,7 @@
-import type { LeaseRecord } from '../contract/store.ts'
 import { type Change, Changes } from './changes.ts'
 import { Cost } from './cost.ts'
 import type { Hold } from './hold.ts'
-import { type Readable, Reader, type Search } from './reader.ts'
+import { type Readable, Reader, type Reading, type Search } from './reader.ts'
 import { Sight } from './sight.ts'
 import { Kinds, type Sign } from './signs.ts'
 
@@ -52,6 +51,8 @@ export class Survey {
   #isPartial = false
   #search: Search | undefined
   readonly #cost = new Cost()
+  /** By `performance.now()`, when the last look that succeeded ended. */
+  #seen = 0
   /** Looks that have failed since the last that succeeded. */
   #failures = 0
   #latest: Look | undefined
@@ -107,11 +108,13 @@ export class Survey {
     const began = performance.now()
     let failure: string | undefined
     try {
-      const { records, isPartial, search, requests } = await this.#reader.read()
+      const reading = await this.#reader.read()
+      const { records, isPartial, search, requests } = reading
       this.#isPartial = isPartial
       this.#search = search
-      this.#see(records, Date.now())
-      this.#cost.add({ duration: performance.now() - began, requests, records: records.length })
+      this.#see(reading, Date.now(), began - this.#seen)
+      this.#seen = performance.now()
+      this.#cost.add({ duration: this.#seen - began, requests, records: records.length })
       this.#failures = 0
     } catch (error) {
       failure = error instanceof Error ? error.message : String(error)
@@ -142,13 +145,18 @@ export class Survey {
     return Math.max(pause, Math.min(FAILED_PAUSE * 2 ** (this.#failures - 1), LONGEST_FAILED_PAUSE))
   }
 
-  #see(records: readonly LeaseRecord[], at: number): void {
+  #see({ records, names }: Reading, at: number, passed: number): void {
     this.#since ||= at
     const byName = Map.groupBy(records, ({ name }) => name)
     for (const name of byName.keys()) if (!this.#sights.has(name)) this.#sights.set(name, new Sight(name))
     for (const [name, sight] of this.#sights) {
+      // It is no longer among those that are read, but may be held.
+      if (names && !names.has(name)) {
+        this.#sights.delete(name)
+        continue
+      }
       const from = sight.holds[0]?.owner
-      const ended = sight.see(byName.get(name) ?? [], at)
+      const ended = sight.see(byName.get(name) ?? [], at, passed)
       if (ended) this.#kinds.ended(name, ended.age)
       const to = sight.holder?.owner ?? ''
       const isTakeover = ended?.isOverdue === true

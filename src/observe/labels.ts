@@ -57,7 +57,7 @@ export class Labelling {
   }
 
   #intern(labels: Labels): Labels {
-    const key = JSON.stringify(Object.entries(labels))
+    const key = JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))
     const known = this.#known.get(key)
     if (known) return known
     this.#known.set(key, labels)
@@ -77,11 +77,11 @@ export class Labelling {
 }
 
 function checked(labels: ReturnType<LabelMapper>): Labels {
-  return Object.fromEntries(
-    Object.entries(labels).map(([name, value]) => {
-      if (!/^[a-zA-Z][a-zA-Z0-9_]*$/.test(name) || taken.has(name))
-        throw invalid(`${JSON.stringify(name)} cannot be a label: use letters, digits and _, but none of ${[...taken]}`)
-      return [name, String(value)]
-    }),
-  )
+  const all = Object.entries(labels).map(([name, value]): [string, string] => {
+    if (!/^[a-zA-Z][a-zA-Z0-9_]*$/.test(name) || taken.has(name))
+      throw invalid(`${JSON.stringify(name)} cannot be a label: use letters, digits and _, but none of ${[...taken]}`)
+    return [name, String(value)]
+  })
+  // To Prometheus an empty value is no label.
+  return Object.fromEntries(all.filter(([, value]) => value !== ''))
 }

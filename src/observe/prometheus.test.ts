@@ -114,6 +114,19 @@ test('the name of a lease is a label only if it is mapped', async () => {
   expect(found.get(`holdfast_lease_lost_total${labels('cron')},reason="gone"}`)).toBe(0)
 })
 
+test('equal labels are one series: in any order, and an empty value is none', async () => {
+  const labels = (name: string): Record<string, string> =>
+    ({ a: { queue: 'mail', team: 'x' }, b: { team: 'x', queue: 'mail' }, c: { region: '' } })[name] ?? {}
+  const metrics = measure({ labels: ({ name }) => labels(name) })
+  const { locks } = stage()
+  for (const name of ['a', 'b', 'c', 'd']) await locks.acquire(name)
+  const acquired = [...numbers(metrics.text())].filter(([series]) => series.startsWith('holdfast_lease_acquired_total'))
+  expect(Object.fromEntries(acquired)).toEqual({
+    'holdfast_lease_acquired_total{queue="mail",team="x"}': 2,
+    holdfast_lease_acquired_total: 2,
+  })
+})
+
 test('the kind tells leases, permits, readers, writers and sets apart', async () => {
   const metrics = measure({ labels: ({ kind }) => ({ kind }) })
   const { locks, other, clock, store } = stage()

@@ -3,7 +3,7 @@ import { version as etcd } from './etcd.ts'
 import { tlsFinding } from './finding.ts'
 import { version as mysql } from './mysql.ts'
 import { version as postgres, tls } from './postgres.ts'
-import { settings } from './redis.ts'
+import { setting, settings } from './redis.ts'
 import { fileSystem } from './sqlite.ts'
 import { version as zookeeper } from './zookeeper.ts'
 
@@ -47,6 +47,13 @@ test('a version that is not tested is a warning', () => {
 test('an append-only file that Redis cannot write is a problem', () => {
   const found = settings({ aof_enabled: '1', aof_last_write_status: 'err' }, 'everysec', undefined)
   expect(found.find(({ id }) => id === 'redis-persistence')).toMatchObject({ level: 'problem' })
+})
+
+test('a setting that a server does not know, or does not tell, is unknown', async () => {
+  const told = (answer: Promise<unknown>): Promise<string | undefined> => setting({ call: () => answer }, 'appendfsync')
+  expect(await told(Promise.resolve(['appendfsync', 'no']))).toBe('no')
+  expect(await told(Promise.resolve([]))).toBeUndefined()
+  expect(await told(Promise.reject(new Error("ERR unknown command 'CONFIG'")))).toBeUndefined()
 })
 
 test('a network file system is a problem for SQLite', () => {

@@ -43,6 +43,11 @@ export function tlsFinding(hosts: string | readonly string[], isEncrypted: boole
   return warning('tls', `the connection to ${host} does not use TLS`, why, 'use TLS to servers on other machines')
 }
 
+/** Did the server refuse a command, because this user may not run it or because it is disabled? */
+export function isRefusal(error: unknown): boolean {
+  return /NOPERM|no permissions|(permission|command) denied|unknown command|disabled command/i.test(String(error))
+}
+
 /** One answer from each server, by its address. Rejects, as the first server did, if none answered. */
 export async function answersOf<Server, Answer>(
   servers: readonly Server[],

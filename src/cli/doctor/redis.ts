@@ -4,7 +4,7 @@ import { driverOf } from '../../stores/redis/driver.ts'
 import { fields } from '../../stores/redis/info.ts'
 import { Keys } from '../../stores/redis/keys.ts'
 import { clientAt } from '../../stores/redis/open.ts'
-import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+import { clockFinding, type Finding, isRefusal, ok, problem, tlsFinding, warning } from './finding.ts'
 
 type Info = Readonly<Record<string, string>>
 
@@ -51,7 +51,12 @@ async function notifications(wire: Wire, keys: Keys): Promise<Finding> {
   const subscribed = wire.subscribe(keys.channel(`doctor-${randomUUID()}`), () => {}).then(() => 'OK')
   if ((await unlessRefused(subscribed)) !== undefined) return ok(id, 'waiters are notified of a release')
   const why = 'waiters poll, which is slower and costs the server more'
-  return warning(id, 'this user may not subscribe to channels', why, 'grant +subscribe, and the channels of the prefix')
+  return warning(
+    id,
+    'the server refuses SUBSCRIBE to this user',
+    why,
+    'grant +subscribe, and the channels of the prefix',
+  )
 }
 
 /** `undefined`: this user may not ask. */
@@ -63,7 +68,9 @@ async function infoOf(wire: Wire): Promise<Info | undefined> {
 async function server(info: Info | undefined, wire: Wire): Promise<Finding[]> {
   if (!info) {
     const why = 'version, persistence, eviction and replicas were not checked'
-    return [warning('redis-info', 'this user may not run INFO', why, 'grant +info, or run doctor as another user')]
+    return [
+      warning('redis-info', 'the server refuses INFO to this user', why, 'grant +info, or run doctor as another user'),
+    ]
   }
   const [fsync, least] = [await setting(wire, 'appendfsync'), await setting(wire, 'min-replicas-to-write')]
   return settings(info, fsync, least)
@@ -74,10 +81,11 @@ export function settings(info: Info, fsync: string | undefined, least: string | 
   return [version(info), role(info), eviction(info), persistence(info, fsync), replicas(info, least)]
 }
 
-/** `undefined`: this user may not ask. */
-async function setting(wire: Wire, name: string): Promise<string | undefined> {
+/** `undefined`: this user may not ask, or the server has no such setting. */
+export async function setting(wire: Pick<Wire, 'call'>, name: string): Promise<string | undefined> {
   const config = await unlessRefused(wire.call(['CONFIG', 'GET', name]))
-  return Array.isArray(config) ? String(config[1]) : undefined
+  const [, value] = Array.isArray(config) ? config : []
+  return value === undefined ? undefined : String(value)
 }
 
 function version({ redis_version: redis = '?', valkey_version: valkey }: Info): Finding {
@@ -129,9 +137,9 @@ function replicas({ connected_slaves: count = '0', role: is }: Info, least = 'un
   return warning(id, what, why, 'use fencing tokens or Redlock; min-replicas-to-write 1 narrows the window')
 }
 
-/** `undefined`: this user may not run the command. */
+/** `undefined`: the server refuses the command. */
 async function unlessRefused(reply: Promise<unknown>): Promise<unknown> {
   return reply.catch((error: unknown) => {
-    if (!/NOPERM|no permissions/i.test(String(error))) throw error
+    if (!isRefusal(error)) throw error
   })
 }

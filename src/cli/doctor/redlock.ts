@@ -1,4 +1,4 @@
-import { connect } from '../../index.ts'
+import { connect, type NodeRecord } from '../../index.ts'
 import { serversOf } from '../../stores/redlock/open.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { checkServer } from './redis.ts'
@@ -39,6 +39,11 @@ function unreachable(error: unknown): Finding {
 function independence(servers: readonly Checked[]): Finding {
   const id = 'redlock-servers'
   const same = [...Map.groupBy(servers, ({ run }) => run).entries()].find(([run, { length }]) => run && length > 1)
+  const unknown = servers.filter(({ run }) => run === undefined)
+  if (!same && unknown.length > 0) {
+    const what = `${unknown.map(({ name }) => name).join(' and ')} could not be compared with the other servers`
+    return warning(id, what, 'a server named twice has several votes', 'start the server, and grant +info')
+  }
   if (!same) return ok(id, `${servers.length} servers, of which none was seen twice`)
   const what = `${same[1].map(({ name }) => name).join(' and ')} are the same server`
   return problem(id, what, 'it has several votes, so its loss can be the loss of a majority', 'name each server once')
@@ -48,7 +53,14 @@ function independence(servers: readonly Checked[]): Finding {
 async function quarantine(url: string): Promise<Finding> {
   const id = 'redlock-quarantine'
   await using locks = await connect(url)
-  const { nodes = [] } = await locks.inspect('holdfast-doctor')
+  let nodes: readonly NodeRecord[]
+  try {
+    nodes = (await locks.inspect('holdfast-doctor')).nodes ?? []
+  } catch (error) {
+    // The findings about each server say why.
+    const what = error instanceof Error ? error.message : String(error)
+    return problem(id, what, 'no lease can be acquired or renewed', 'start the servers that do not answer')
+  }
   const waiting = nodes.filter(({ state }) => state !== 'serving')
   if (waiting.length === 0) return ok(id, 'all servers vote')
   const what = waiting.map(({ name, state, reason }) => `${name} is ${state}${reason ? `: ${reason}` : ''}`).join('; ')

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { Lease, Locks } from '../../index.ts'
-import { attempt } from './trial.ts'
+import { attempt, leftover } from './trial.ts'
 
 test('a signal during the release of the first lease is no unhandled rejection', async () => {
   const unhandled = vi.fn<() => void>()
@@ -22,4 +22,19 @@ test('a signal during the release of the first lease is no unhandled rejection',
   await expect(attempted).rejects.toThrow('stopped')
   process.off('unhandledRejection', unhandled)
   expect(unhandled).not.toHaveBeenCalled()
+})
+
+test.each([
+  'NOPERM this user has no permissions to run the del command',
+  'permission denied for table lease',
+  "DELETE command denied to user 'app'@'localhost' for table 'lease'",
+])('a name that this user may not delete is no warning: %s', text => {
+  expect(leftover('a', new Error(text))).toMatchObject({ level: 'ok', what: expect.stringContaining('may not delete') })
+})
+
+test('a name that could not be deleted for another reason says which', () => {
+  expect(leftover('a', new Error('connect ECONNREFUSED'))).toMatchObject({
+    level: 'warning',
+    what: 'the free name a could not be deleted (connect ECONNREFUSED)',
+  })
 })

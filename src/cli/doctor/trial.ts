@@ -3,7 +3,7 @@ import { engineOf } from '../../engines.ts'
 import { connect, LeaseError, type Locks } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import type { Output } from '../output.ts'
-import { type Finding, ok, problem, warning } from './finding.ts'
+import { type Finding, isRefusal, ok, problem, warning } from './finding.ts'
 
 /** What the names that are tried begin with. */
 export const TRIED = 'holdfast-doctor-'
@@ -31,20 +31,28 @@ export async function tryLease(url: string, output: Output, signal: AbortSignal)
     findings.push(problem('lease', error.message, 'the store cannot serve leases', advice))
   } finally {
     await closeLocks(locks, output)
-    if ((isStored || signal.aborted) && !(await isForgotten(url, name)))
-      // Not a warning: the permissions that the documentation advises do not include it.
-      findings.push(ok('leftover', `this user may not delete, so the store keeps the free name ${name}`))
+    if (isStored || signal.aborted) findings.push(...(await forget(url, name)))
   }
   return findings
 }
 
-async function isForgotten(url: string, name: string): Promise<boolean> {
+/** Deletes the name, which is free. */
+async function forget(url: string, name: string): Promise<Finding[]> {
   try {
     await engineOf(url).forgetNames?.(url, [name])
-    return true
-  } catch {
-    return false
+    return []
+  } catch (error) {
+    return [leftover(name, error)]
   }
+}
+
+/** The store keeps the free name because of this error. */
+export function leftover(name: string, error: unknown): Finding {
+  const id = 'leftover'
+  // Not a warning: the permissions that the documentation advises do not include it.
+  if (isRefusal(error)) return ok(id, `this user may not delete, so the store keeps the free name ${name}`)
+  const what = `the free name ${name} could not be deleted (${error instanceof Error ? error.message : String(error)})`
+  return warning(id, what, 'the store keeps it', 'do what the message says, then delete it or ignore it')
 }
 
 /** Acquires the name, changes its note, waits for it, hands it over, and releases it. `stored`: the store has the name. */

@@ -33,9 +33,13 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
   const failed = new AbortController()
   let hasRead = false
   let shown: string | undefined
+  let wasPartial = false
   const unwatch = survey.watch(look => {
-    const { failure } = look
+    const { failure, isPartial } = look
     if (failure === undefined) {
+      if (isPartial && !wasPartial)
+        output.warn('partial', 'only some names are read: changes of the others are not printed; give a PREFIX')
+      wasPartial = isPartial
       if (shown !== undefined) output.info('readable', 'the store can be read again')
       for (const change of changes(look, known)) print(change, values.json === true)
       hasRead = true

@@ -37,6 +37,25 @@ describe('holdfast doctor over Redlock', () => {
     expect((await doctor(twice)).levels).toMatchObject({ 'redlock-servers': 'problem' })
     const down = await doctor(url([a, b, 1]))
     expect(down.levels).toMatchObject({ lease: 'ok', 'redlock-server': 'problem', 'redlock-quarantine': 'warning' })
+    expect(await finding(url([a, b, 1]), 'redlock-servers')).toBe(
+      'warning: 127.0.0.1:1 could not be compared with the other servers',
+    )
+  })
+
+  test('finds each server that is down, also if it is the majority', async () => {
+    const [a = 0] = servers.map(({ port }) => port)
+    expect((await doctor(url([a, 1, 2]))).levels).toMatchObject({
+      ...{ lease: 'problem', 'redlock-server': 'problem', 'redlock-quarantine': 'problem', 'redis-role': 'ok' },
+    })
+  })
+
+  test('says which servers it could not compare, because INFO was refused', async () => {
+    await using server = await startRedis({ users: ['app on >secret ~* &* +@all -info'] })
+    const [a = 0, b = 0] = servers.map(({ port }) => port)
+    const login = `redlock://127.0.0.1:${a},127.0.0.1:${b},app:secret@127.0.0.1:${server.port}?trustRestarted=true&nodeTimeout=1000`
+    expect(await finding(login, 'redlock-servers')).toBe(
+      `warning: 127.0.0.1:${server.port} could not be compared with the other servers`,
+    )
   })
 
   test('finds servers that were just started', async () => {

@@ -109,6 +109,13 @@ describe('holdfast doctor over Redis', () => {
     await secure.release()
   })
 
+  test('finds the same on a server whose CONFIG is disabled', async () => {
+    await using server = await startRedis({ appendonly: 'everysec', config: { 'rename-command CONFIG': '""' } })
+    const { code, levels } = await doctor(server.url)
+    expect(code).toBe(0)
+    expect(levels).toMatchObject({ 'redis-eviction': 'ok', 'redis-persistence': 'ok', 'redis-notifications': 'ok' })
+  })
+
   test('finds that the server is a replica', async () => {
     const { code, levels } = await doctor(replica.url)
     expect(code).toBe(2)

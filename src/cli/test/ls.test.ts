@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { folder, holdfast, holding, start } from './holdfast.ts'
+import { folder, HOLDFAST, holdfast, holding, launch, start } from './holdfast.ts'
 
 async function waiting(name: string, ...options: string[]): Promise<void> {
   const running = start(['run', name, '--wait', 'forever', ...options, '--', 'true'])
@@ -28,6 +28,59 @@ describe('holdfast ls --watch', () => {
     expect(JSON.parse(watching.out)).toMatchObject({ event: 'held', name: 'nightly', owner: 'alice', waiters: 0 })
     const failed = await holdfast(['ls', '--watch'], { env: { HOLDFAST_STORE: 'redis://127.0.0.1:1' } })
     expect(failed).toMatchObject({ code: 69, out: '' })
+  })
+})
+
+test('ls --watch does not take a name for free that is beyond the 5,000 that it reads', async () => {
+  await holdfast(['run', 'warm', '--', 'true']) // creates the table
+  insert('z', 'alice')
+  const watching = start(['ls', '--watch'])
+  await watching.prints(/held {5}z {2}alice/)
+  insert(
+    Array.from({ length: 5_000 }, (_, index) => `job-${index}`),
+    'bob',
+  )
+  await watching.reports('only some names are read')
+  await watching.prints(/held {5}job-4999/)
+  watching.kill('SIGINT')
+  expect((await watching.ended).out).not.toContain('free')
+})
+
+describe('what a slow reader gets', () => {
+  const many = (): void =>
+    insert(
+      Array.from({ length: 500 }, (_, index) => `job-${index}`),
+      'x'.repeat(200),
+    )
+
+  test('is all of the output', async () => {
+    await holdfast(['run', 'warm', '--', 'true']) // creates the table
+    many()
+    const { out } = await holdfast(['ls', '--json'])
+    const command = HOLDFAST.map(word => `'${word}'`).join(' ')
+    // Longer than a finished process waits for its client library.
+    const slow = await launch(['sh', '-c', `${command} ls --json | (sleep 1.5; wc -c)`]).ended
+    expect(Number(slow.out)).toBeGreaterThan(65_536)
+    expect(Number(slow.out)).toBe(out.length)
+  })
+
+  test('who is gone, or never reads, does not keep the process alive', async () => {
+    await holdfast(['run', 'warm', '--', 'true'])
+    many()
+    for (const args of [
+      ['ls', '--json'],
+      ['ls', '--watch'],
+    ]) {
+      const running = start(args)
+      const { stdout } = running.child
+      stdout?.removeAllListeners('data').pause()
+      await new Promise(resolve => stdout?.once('readable', resolve))
+      if (args.includes('--watch')) running.kill('SIGTERM')
+      else stdout?.destroy()
+      const ended = new Promise(resolve => running.child.once('exit', resolve)) // its output is never read
+      expect(await ended).toBe(0)
+      stdout?.destroy()
+    }
   })
 })
 
@@ -223,11 +276,15 @@ test('ls --watch escapes such text too, and prints no password of a note', async
   }
 })
 
-/** Another program writes a lease with this owner and note. */
-function insert(name: string, text: string): void {
+/** Another program writes leases with this owner and note. */
+function insert(names: string | readonly string[], text: string): void {
   const database = new DatabaseSync(join(folder, 'leases.db'))
-  database
-    .prepare('insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)')
-    .run(name, 'a'.repeat(32), text, text, 1, 1_000_000, Date.now() + 1_000_000)
+  const statement = database.prepare(
+    'insert into lease (name, id, owner, note, token, ttl, expires) values (?, ?, ?, ?, ?, ?, ?)',
+  )
+  database.exec('begin')
+  for (const name of [names].flat())
+    statement.run(name, 'a'.repeat(32), text, text, 1, 1_000_000, Date.now() + 1_000_000)
+  database.exec('commit')
   database.close()
 }

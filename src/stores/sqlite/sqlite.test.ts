@@ -319,3 +319,13 @@ test('a URL has an unencoded path and no host', async () => {
   }
   await expect(openStore('sqlite://leases.db')).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
 })
+
+test('a URL with options does not name another file, but a folder may have any name', async () => {
+  for (const end of ['?shortestTtl=50', '#a'])
+    await expect(openStore(`sqlite:${path}${end}`)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('sqlite: has no options in the URL'),
+    })
+  await using store = await openStore(`sqlite:${folder}/c#?/leases.db`)
+  expect(store.guarantees.scope).toBe('machine')
+})

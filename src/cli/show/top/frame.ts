@@ -94,7 +94,7 @@ function header({ look, isPaused, all }: State, { columns, now, store, prefix }:
 }
 
 /** The answer to "is anything wrong?". */
-function verdict(state: State, { failure, search, signs }: Look): Line {
+function verdict(state: State, { failure, isPartial, search, signs }: Look): Line {
   if (failure !== undefined) return [[`The store cannot be read: ${failure}`, 'bad']]
   const [first] = state.all
   if (signs.size > 0 && first)
@@ -104,7 +104,8 @@ function verdict(state: State, { failure, search, signs }: Look): Line {
     .sort((a, b) => (b.waited ?? 0) - (a.waited ?? 0))[0]
   if (longest) return [[`Longest wait: ${longest.title}, at least ${span(longest.waited ?? 0)}`, 'warn']]
   const isFirst = search && search.usual === undefined
-  return [[`${isFirst ? 'Still looking for names: so far nobody' : 'Nobody'} waits, and no holder seems stuck`]]
+  const nobody = isFirst ? 'Still looking for names: so far nobody' : isPartial ? 'Of the names read nobody' : 'Nobody'
+  return [[`${nobody} waits, and no holder seems stuck`]]
 }
 
 function counts(state: State, { failure, isPartial, search, since, takeovers }: Look): Line {

@@ -19,12 +19,7 @@ export function nameLines(state: State, { columns, nodes }: Surroundings, space:
   const row = state.openedRow
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)
-  const isFailed = state.look?.failure !== undefined
-  if (!row)
-    return [
-      [[titleOf(name), 'bold']],
-      [[`${isFailed ? 'When it was last seen, it was' : 'It is'} free, and nobody waits.`]],
-    ]
+  if (!row) return [[[titleOf(name), 'bold']], [[unseen(state)]]]
   const { held, troubles, waiters, holds } = row
   const slots = state.all.filter(each => isSlotOf(each.name, name))
   const facts: readonly (readonly [string, string])[] = held
@@ -62,6 +57,12 @@ export function nameLines(state: State, { columns, nodes }: Surroundings, space:
   const sections = parts.flatMap(line => wholeOf(line, columns))
   if (sections.length <= space) return sections
   return [...sections.slice(0, space - 1), [[`… ${sections.length - space + 1} more lines`, 'dim']]]
+}
+
+/** What is known of a name that the look did not show. */
+function unseen({ look }: State): string {
+  if (look?.isPartial) return 'It is not known whether it is held: only some names are read.'
+  return `${look?.failure === undefined ? 'It is' : 'When it was last seen, it was'} free, and nobody waits.`
 }
 
 function section(title: string, lines: readonly string[], empty?: string): Line[] {

@@ -40,7 +40,7 @@ interface Held {
   /** Milliseconds: since its grant, or at least since it was first seen. */
   readonly age: number
   readonly isSinceGrant: boolean
-  /** Milliseconds: what is left, and the most that was left when it was seen. */
+  /** Milliseconds: what is left, and what was left at the last renewal that was seen. */
   readonly remaining: number
   readonly most: number
 }

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest'
+import type { Look } from '../../../dashboard/survey.ts'
+import { nameLines } from './name.ts'
 import { Screen } from './screen.ts'
+import { State } from './state.ts'
 import { endOf, filled, type Line, widthOf, wrapped } from './text.ts'
 
 const lines: Line[] = [[['nightly', 'bold'], [' 9.9 s']], [['free', 'dim']]]
@@ -73,4 +76,15 @@ test('a text is wrapped, or its end is shown', () => {
     '…批',
     '…',
   ])
+})
+
+test('a name that a partial look did not read is unknown, not free', () => {
+  const opened = (isPartial: boolean): unknown => {
+    const state = new State()
+    state.see({ sights: new Map(), changes: [], signs: new Map(), isPartial } as unknown as Look)
+    state.opened = 'nightly'
+    return nameLines(state, { columns: 80, nodes: [] }, 20)[1]
+  }
+  expect(opened(false)).toEqual([['It is free, and nobody waits.']])
+  expect(opened(true)).toEqual([['It is not known whether it is held: only some names are read.']])
 })

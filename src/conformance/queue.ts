@@ -57,13 +57,19 @@ export const queueCases: Case[] = [
           const holder = space.claim()
           await client.hold(holder)
           const end = performance.now() + 6 * space.short
+          /** By position: when its waiter was told to ask. Its request may take too long. */
+          const due: number[] = []
           const follow = async (position: number): Promise<void> => {
             const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
             const watch = await client.watch(waiter)
             while (performance.now() < end) {
               const { ahead, retryAfter, kept } = await client.isRefused(waiter)
+              if (ahead !== position && performance.now() - Math.min(...due) > space.short / 2)
+                throw new TooSlow('a waiter was too late to keep its position')
               assert.equal(ahead, position)
-              await sleep(kept ? 3 * space.short : retryAfter)
+              const pause = kept ? 3 * space.short : retryAfter
+              due[position] = performance.now() + pause
+              await sleep(pause)
             }
             watch.stop()
           }

@@ -1,10 +1,10 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../contract/store.ts'
 import { requestLimit } from '../../contract/time.ts'
+import { type BatchedRequest, BatchedRequests, reportStale } from '../shared/batched-requests.ts'
 import { type Driver, openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
 import { Pruning } from '../shared/pruning.ts'
-import { type Request as Batched, Requests, reportStale } from '../shared/requests.ts'
 import type { MysqlConnection } from './connection.ts'
 import { failure, isReply } from './failure.ts'
 import { guarantees } from './guarantees.ts'
@@ -12,7 +12,7 @@ import { type Name, REFUSED } from './leases.ts'
 import { prepare } from './schema.ts'
 import { list, prune, read, write } from './sql.ts'
 
-interface Request extends Batched {
+interface Request extends BatchedRequest {
   readonly name: string
   readonly until: number
   /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
@@ -42,7 +42,7 @@ export class MysqlStore implements Store {
   readonly guarantees: Guarantees = guarantees
   readonly #table: string
   readonly #connections: Connections<MysqlConnection>
-  readonly #requests: Requests<MysqlConnection, Request, Reply>
+  readonly #requests: BatchedRequests<MysqlConnection, Request, Reply>
   readonly #pruning: Pruning
 
   constructor(driver: Driver<MysqlConnection>, table: string, create: boolean) {
@@ -52,7 +52,7 @@ export class MysqlStore implements Store {
       failure: (error, connection) => failure(error, connection !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),
     })
-    this.#requests = new Requests<MysqlConnection, Request, Reply>({
+    this.#requests = new BatchedRequests<MysqlConnection, Request, Reply>({
       store: 'mysql',
       engine: 'MySQL',
       connections: this.#connections,

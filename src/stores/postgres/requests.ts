@@ -1,6 +1,6 @@
 import { requestLimit } from '../../contract/time.ts'
+import { BatchedRequests } from '../shared/batched-requests.ts'
 import type { Connections } from '../shared/connections.ts'
-import { Requests as Batched } from '../shared/requests.ts'
 import type { PostgresConnection } from './connection.ts'
 import { exhausted } from './exhausted.ts'
 
@@ -40,10 +40,10 @@ const [WORTH_SENDING, LARGEST] = [32, 256]
 
 /** Puts requests of one kind to the server. Those that arrive while others are in flight share the next statement. */
 export class Requests {
-  readonly #batched: Batched<PostgresConnection, Request, readonly Answer[]>
+  readonly #batched: BatchedRequests<PostgresConnection, Request, readonly Answer[]>
 
   constructor(connections: Connections<PostgresConnection>, ask: Ask) {
-    this.#batched = new Batched({
+    this.#batched = new BatchedRequests({
       store: 'postgres',
       engine: 'PostgreSQL',
       connections,

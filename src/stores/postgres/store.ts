@@ -14,12 +14,12 @@ import type {
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { reportStale } from '../shared/batched-requests.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { Pruning } from '../shared/pruning.ts'
 import { askAgainAfter } from '../shared/queue.ts'
-import { reportStale } from '../shared/requests.ts'
 import { annotate } from './annotate.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { exhausted, freeExhausted } from './exhausted.ts'

@@ -1,7 +1,7 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { warn } from '../../contract/warnings.ts'
+import { BatchedRequests } from '../shared/batched-requests.ts'
 import { Connections } from '../shared/connections.ts'
-import { Requests as Lane } from '../shared/requests.ts'
 import type { RedisDriver, Wire } from './client.ts'
 import { type Reply, type Request, ScriptConnection, type ScriptSetup } from './connection.ts'
 import { Failures, isReply } from './failure.ts'
@@ -41,7 +41,7 @@ export class Requests {
   readonly #options: RequestsOptions
   readonly #failures: Failures
   readonly #connections: Connections<ScriptConnection>
-  readonly #lanes = new Map<number, Lane<ScriptConnection, Pending, Reply>>()
+  readonly #bySlot = new Map<number, BatchedRequests<ScriptConnection, Pending, Reply>>()
 
   constructor(driver: RedisDriver, options: RequestsOptions) {
     const failures = new Failures(driver)
@@ -61,8 +61,8 @@ export class Requests {
     return new Promise((resolve, reject) => {
       const until = limit && performance.now() + limit
       const slot = this.isCluster ? slotOf(key) : 0
-      const lane = this.#lanes.get(slot) ?? this.#addLane(slot)
-      lane.add({
+      const requests = this.#bySlot.get(slot) ?? this.#openSlot(slot)
+      requests.add({
         verb,
         key,
         id,
@@ -91,8 +91,8 @@ export class Requests {
     this.#connections.close()
   }
 
-  #addLane(slot: number): Lane<ScriptConnection, Pending, Reply> {
-    const lane = new Lane<ScriptConnection, Pending, Reply>({
+  #openSlot(slot: number): BatchedRequests<ScriptConnection, Pending, Reply> {
+    const requests = new BatchedRequests<ScriptConnection, Pending, Reply>({
       store: 'redis',
       engine: 'Redis',
       connections: this.#connections,
@@ -107,8 +107,8 @@ export class Requests {
         ),
       settle: (request, reply, index) => this.#settle(request, reply, index),
     })
-    this.#lanes.set(slot, lane)
-    return lane
+    this.#bySlot.set(slot, requests)
+    return requests
   }
 
   #learn(connection: ScriptConnection, reply: Reply): Reply {

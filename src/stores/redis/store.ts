@@ -13,11 +13,11 @@ import type {
   Store,
 } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { reportStale } from '../shared/batched-requests.ts'
 import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { Places } from '../shared/places.ts'
 import { askAgainAfter } from '../shared/queue.ts'
-import { reportStale } from '../shared/requests.ts'
 import type { RedisDriver } from './client.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'

@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts'
 import type { Connections } from './connections.ts'
 
 /** One request on its way to a server. An engine adds the fields that it writes. */
-export interface Request {
+export interface BatchedRequest {
   /** When it becomes stale, by `performance.now()`; `undefined`: it is harmless however late. */
   readonly until: number | undefined
   /** Aborts when nobody waits for it any more. */
@@ -14,7 +14,7 @@ export interface Request {
   reject(reason: unknown): void
 }
 
-export interface RequestsOptions<Opened extends Connection, Own extends Request, Reply> {
+export interface BatchedRequestsOptions<Opened extends Connection, Own extends BatchedRequest, Reply> {
   /** The engine, for events and messages: `redis` and `Redis`. */
   readonly store: string
   readonly engine: string
@@ -51,11 +51,11 @@ export function reportStale(store: string, reason: LeaseEvents['stale_request_re
  * Puts requests to a server. Those that arrive while others are in flight share the next round trip. A request that was
  * refused as stale although it has time left, because of a wrong estimate of the server's clock, is asked again at once.
  */
-export class Requests<Opened extends Connection, Own extends Request, Reply> {
-  readonly #options: RequestsOptions<Opened, Own, Reply>
+export class BatchedRequests<Opened extends Connection, Own extends BatchedRequest, Reply> {
+  readonly #options: BatchedRequestsOptions<Opened, Own, Reply>
   readonly #batch: Batch<Own>
 
-  constructor(options: RequestsOptions<Opened, Own, Reply>) {
+  constructor(options: BatchedRequestsOptions<Opened, Own, Reply>) {
     this.#options = options
     const { largest: limit, worthSending } = options
     this.#batch = new Batch({ limit, worthSending, send: (requests, next) => this.#send(requests, next) })
@@ -99,7 +99,7 @@ export class Requests<Opened extends Connection, Own extends Request, Reply> {
 }
 
 /** Milliseconds until the first of them is stale; `undefined` if none ever is. */
-function patienceOf(requests: readonly Request[]): number | undefined {
+function patienceOf(requests: readonly BatchedRequest[]): number | undefined {
   let first: number | undefined
   for (const { until } of requests) if (until !== undefined) first = Math.min(until, first ?? until)
   return first === undefined ? undefined : first - performance.now()

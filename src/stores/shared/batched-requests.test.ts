@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { LeaseError } from '../../contract/errors.ts'
+import { type BatchedRequest, BatchedRequests, StaleRequest } from './batched-requests.ts'
 import type { Connection } from './connection.ts'
 import { Connections } from './connections.ts'
-import { type Request, Requests, StaleRequest } from './requests.ts'
 
 const { signal } = new AbortController()
 
-interface Named extends Request {
+interface Named extends BatchedRequest {
   readonly name: string
   resolve(answer: string): void
 }
@@ -20,7 +20,7 @@ function requestsOver(script: ('done' | 'stale' | 'locked' | Error)[], trips: st
     failure: error => new LeaseError('OUTCOME_UNKNOWN', String(error)),
     judge: () => 'keep',
   })
-  const requests = new Requests<Connection, Named, string>({
+  const requests = new BatchedRequests<Connection, Named, string>({
     store: 'redis',
     engine: 'Redis',
     connections,

@@ -55,13 +55,13 @@ test('a lease that is extended beyond a grant is renewed from then on', async ()
   expect(performance.now() - started).toBeGreaterThan(600)
 })
 
-test.each([60_000, 200])('a lease that could not be extended to %d ms lasts to its old end', async duration => {
+test.each([60_000, 1_000])('a lease that could not be extended to %d ms lasts to its old end', async duration => {
   const started = performance.now()
-  const holding = await hold(900)
+  const holding = await hold(1_500)
   vi.spyOn(store, 'renew').mockRejectedValueOnce(new Error('refused'))
   await expect(holding.extend(duration)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
   expect(await holding.lease.ended).toBe('lost')
-  expect(performance.now() - started).toBeGreaterThan(800)
+  expect(performance.now() - started).toBeGreaterThan(1_400)
 })
 
 test('a lease that could not be extended during a renewal lasts to its old end', async () => {

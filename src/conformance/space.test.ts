@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { LeaseError } from '../contract/errors.ts'
 import type { Store } from '../contract/store.ts'
 import { memory } from '../stores/memory/index.ts'
@@ -57,6 +57,6 @@ test('a case ends if a store rejects each request at once, although it may be as
   await new Promise(resolve => setTimeout(resolve, 50)) // timers run meanwhile
   const now = performance.now.bind(performance)
   const spy = vi.spyOn(performance, 'now').mockImplementation(() => now() + 31_000)
+  onTestFinished(() => spy.mockRestore())
   expect(await outcome).toMatchObject({ message: 'it never answers' })
-  spy.mockRestore()
 })

@@ -4,7 +4,7 @@ import { type Clock, margin } from '../contract/time.ts'
 import type { HoldOptions } from './core.ts'
 
 export interface TimedLease {
-  /** Called when the deadline or `maxHold` has passed, and again if the deadline has moved meanwhile. */
+  /** Called when the deadline or `maxHold` has passed, and often before, such as when the deadline has moved meanwhile. */
   onTime(): void
 }
 

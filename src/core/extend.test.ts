@@ -268,3 +268,26 @@ test.each([
   lease.assertHeld()
   expect(await other.tryAcquire('a')).toBeUndefined()
 })
+
+test('when the heartbeat thread ends during an extension, the main thread renews at once', async () => {
+  const { clock, store } = stage()
+  const { promise: answer, resolve } = Promise.withResolvers<LeaseError>()
+  const worker = { send: () => true, extend: () => answer }
+  let renewals: ThreadRenewals | undefined
+  const hold: Renewer['hold'] = (...lease) => {
+    renewals = new ThreadRenewals(worker, ...lease)
+    return renewals.lease
+  }
+  const thread: Renewer = { ready: async () => {}, hold, close: async () => {} }
+  const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
+  const lease = await locks.acquire('a')
+  await clock.advance(8_000)
+  const extension = follow(lease.extend(60_000))
+  await clock.advance(0)
+  const error = new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')
+  resolve(error)
+  renewals?.takeOver(error)
+  await clock.advance(0)
+  expect(extension.error).toBe(error)
+  expect(store.count('renew')).toBe(1)
+})

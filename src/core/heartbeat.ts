@@ -1,3 +1,4 @@
+import type { LeaseError } from '../contract/errors.ts'
 import { type Entry, List } from '../contract/list.ts'
 import type { Clock } from '../contract/time.ts'
 
@@ -6,8 +7,8 @@ export interface Renewable {
   readonly ttl: number
   /** When the request of the last successful renewal, or of the grant, was sent. */
   readonly renewedAt: number
-  /** Renews now, even if an earlier renewal is unanswered. Never rejects. An error or the like: it should be retried. */
-  renew(): Promise<unknown> | undefined
+  /** Renews now, even if an earlier renewal is unanswered. An error: it failed and should be retried. Never rejects. */
+  renew(): Promise<LeaseError | undefined> | undefined
 }
 
 /** Renews leases until they leave. */

@@ -5,6 +5,9 @@ import { follow, lost, type Rule, refused, stage, unanswered } from '../../test/
 import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import { requestLimit } from '../contract/time.ts'
+import { StoreLocks } from '../create-locks.ts'
+import { memory } from '../stores/memory/index.ts'
+import { VirtualClock } from '../testing/clock.ts'
 
 test('a renewal for NaN ms, or without a ttl, ends the lease rather than holding it for ever', async () => {
   for (const ttl of [Number.NaN, undefined]) {
@@ -24,6 +27,22 @@ test('a heartbeat that is late past the deadline does not renew what is lost', a
   expect(store.count('renew')).toBe(0)
   await clock.advance(100)
   expect(await other.tryAcquire('a')).toBeDefined()
+})
+
+test('the end of a fixed term that the machine slept through is noticed within a minute', async () => {
+  let slept = 0
+  class Clock extends VirtualClock {
+    override now(): number {
+      return super.now() + slept
+    }
+  }
+  const clock = new Clock()
+  const locks = new StoreLocks(memory({ clock }), {}, { clock, random: () => 0.5 })
+  const lease = await locks.acquire('a', { ttl: 28_800_000, heartbeat: false })
+  const ended = follow(lease.ended)
+  slept = 30_000_000
+  await clock.advance(60_000)
+  expect(ended.value).toBe('lost')
 })
 
 test('a lease still held after close is no longer renewed, even if it is extended to another ttl', async () => {

@@ -151,7 +151,7 @@ export class HeldLease implements ListedLease {
   }
 
   onTime(): void {
-    if (!this.check() && this.renewals.isOn) this.watchHandle() // it was renewed meanwhile
+    if (!this.check() && this.renewals.isOn) this.watchHandle() // most probably it was renewed meanwhile
   }
 
   watchHandle(): void {

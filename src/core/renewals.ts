@@ -79,6 +79,7 @@ export class Renewals implements Renewable {
 
   stop(): void {
     if (!this.#beat) return
+    this.#failure = undefined
     const left = this.#core.heartbeat.leave(this.#beat)
     if (left) {
       this.#inFlight += 1
@@ -117,7 +118,7 @@ export class Renewals implements Renewable {
   }
 
   /** Called by the heartbeat. A change of the ttl counts as this renewal. A lease that is over stays over. */
-  renew(): Promise<unknown> | undefined {
+  renew(): Promise<LeaseError | undefined> | undefined {
     if (!(this.#lease.remaining > 0)) return undefined
     this.#lease.watchHandle()
     return this.#change ?? this.#ask(true, this.ttl)

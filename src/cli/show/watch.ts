@@ -35,8 +35,9 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
   let shown: string | undefined
   let wasPartial = false
   const unwatch = survey.watch(look => {
-    const { failure, isPartial } = look
+    const { failure, search } = look
     if (failure === undefined) {
+      const isPartial = look.isPartial && !search // a search shows names as it finds them
       if (isPartial && !wasPartial)
         output.warn('partial', 'only some names are read: changes of the others are not printed; give a PREFIX')
       wasPartial = isPartial

@@ -128,19 +128,20 @@ export class ManagedLeases {
   }
 
   async #extend(managed: ManagedLease, { call, ttl, from }: Extract<Command, { kind: 'extend' }>): Promise<void> {
+    while (managed.extending) await managed.extending // the main thread has given it up
     const extension = managed.lease.extend(ttl).then(
       () => undefined,
       reason => plainError(reason as LeaseError),
     )
     managed.extending = extension
     const error = await extension
-    if (managed.extending === extension) managed.extending = undefined
+    managed.extending = undefined
     if (error && managed.ttl === ttl) managed.ttl = from
     this.#notify({ kind: 'extended', call, error })
     await this.#keep(managed)
   }
 
-  /** Sets the ttl again that the main thread wants, after an extension that it has given up. */
+  /** Sets the ttl again that the main thread wants, after an extension that it has given up. If it fails, later again. */
   async #keep({ lease, ttl, extending }: ManagedLease): Promise<void> {
     if (!extending && lease.ttl !== ttl) await lease.extend(ttl).catch(() => {})
   }
@@ -216,6 +217,7 @@ export class ManagedLeases {
     const managed = this.#byLease.get(lease)
     if (!managed) return
     managed.term.write(() => lease.remaining)
+    void this.#keep(managed)
     if (managed.extending || !this.#liveness.isSubscribed('heartbeat')) return
     this.#notify({ kind: 'renewed', id: idOf(managed.claim), latency, margin: left })
   }

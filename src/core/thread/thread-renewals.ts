@@ -16,7 +16,7 @@ import { SharedTerm } from './term.ts'
 export interface WorkerLink {
   /** False: the worker has ended. */
   send(command: Command): boolean
-  /** Resolves when the worker has extended the lease, to the error if it failed. After `signal` it takes no effect. */
+  /** Resolves when the worker has extended the lease, to the error if it failed. After `signal` it is taken back. */
   extend(extension: Extension, signal: AbortSignal): Promise<LeaseError | undefined>
 }
 
@@ -91,7 +91,9 @@ export class ThreadRenewals {
     this.#deadline.detach()
     lease.renewals.expectStale(error)
     this.#beat = this.#core.heartbeat.join(lease.renewals)
-    void lease.renewals.renew()
+    // At once, also if an extension by the worker has just failed and counts as this renewal.
+    const renew = (): Promise<unknown> => Promise.resolve(lease.renewals.renew())
+    void renew().then(failure => failure && renew())
     if (this.#core.events.heartbeat_failed.hasSubscribers)
       this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
   }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { follow, refused, stage } from '../../../test/scripted-store.ts'
 import { subscribe } from '../../contract/events.ts'
 import type { Claim } from '../../contract/store.ts'
@@ -185,9 +185,13 @@ test('after maxHold the names stay held while the work runs, until their ttl', a
   const { locks, other, clock } = stage({ maxHold: 2_000 })
   const { promise: end, resolve } = Promise.withResolvers<void>()
   const using = follow(locks.all(['a', 'b']).using(() => end))
-  const { signal } = await locks.all(['c', 'd']).acquire()
+  const losses: string[] = []
+  onTestFinished(subscribe('lease_lost', ({ lease, reason }) => losses.push(`${lease.name} ${reason}`)))
+  const set = await locks.all(['c', 'd']).acquire()
   await clock.advance(5_000)
-  expect(signal.reason).toMatchObject({ code: 'MAX_HOLD' })
+  expect(set.signal.reason).toMatchObject({ code: 'MAX_HOLD' })
+  await expect(set.extend()).rejects.toMatchObject({ code: 'MAX_HOLD' })
+  expect(() => set.leases[0]?.assertHeld()).toThrow('the lease "c" was held for the maxHold of its set')
   expect(await heldNames(other)).toEqual(['a', 'b', 'c', 'd'])
   resolve()
   await clock.advance(0)
@@ -195,6 +199,7 @@ test('after maxHold the names stay held while the work runs, until their ttl', a
   expect(await heldNames(other)).toEqual(['c', 'd'])
   await clock.advance(5_000)
   expect(await heldNames(other)).toEqual([])
+  expect(losses.sort()).toEqual(['a max_hold', 'b max_hold', 'c max_hold', 'd max_hold'])
 })
 
 test('a fixed term begins when all are held, and no lease is renewed after that', async () => {

@@ -72,9 +72,9 @@ export class HeldSet implements LeaseGroup {
     this.error = error
     this.abort(error)
     this.#ending.settle('lost')
-    if (error.code !== 'MAX_HOLD') void this.release()
+    if (error.code !== 'MAX_HOLD') return void this.release()
     // The work may still run: they end by their ttl, or by release(), as one lease does.
-    else for (const lease of this.#leases) lease.stopRenewing()
+    for (const lease of this.#leases) if (!lease.isLost) lease.lose('max_hold', 'was held for the maxHold of its set')
   }
 
   release(): Promise<LeaseEnd> {

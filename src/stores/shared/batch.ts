@@ -70,7 +70,8 @@ export class Batch<Own extends Entry> {
   }
 }
 
-function isWanted(entry: Entry): boolean {
+/** Rejects an entry whose signal has aborted. */
+export function isWanted(entry: Entry): boolean {
   const { aborted, reason } = entry.signal
   if (aborted) entry.reject(reason)
   return !aborted

@@ -155,14 +155,14 @@ export class Acquisition {
   async #wait(group: Group, connection: Connection, claim: Claim, queue: Queue, mine: Node): Promise<Busy | undefined> {
     const { name, id } = claim
     const ahead = queue.ahead(mine)
-    const before = ahead.at(-1)
-    const first = ahead[0]
-    if (!before || !first) return undefined
+    const [beyond, before] = [ahead.at(-2), ahead.at(-1)]
+    if (!before) return undefined
     const place = group.places.get(id)
     if (place) place.behind = before
     const arming = [group.arm(connection, name, before.name, id, 0)]
-    // The second waiter asks at the end of the grace period, in case the first does not take the name.
-    if (ahead.length === 2) arming.push(group.arm(connection, name, first.name, id, TURN))
+    // It asks at the end of the grace period of the one before it, in case that does not take the name. It watches the
+    // node beyond also before that holds, because it may hold so briefly that this waiter does not ask meanwhile.
+    if (beyond) arming.push(group.arm(connection, name, beyond.name, id, TURN))
     const [busy, ...armed] = await Promise.all([this.#busy(group, connection, claim, queue, ahead), ...arming])
     return armed[0] ? { ...busy, listens: true } : undefined
   }

@@ -5,17 +5,23 @@ import { code, deleteStep, multi, setDataStep } from './protocol.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
 
 /** Deletes the node that holds. The id of that transaction is the token that outranks it, and is stored with the name. */
-export async function breakLease(group: Group, paths: Paths, name: string, by: string): Promise<bigint | undefined> {
+export async function breakLease(
+  group: Group,
+  paths: Paths,
+  name: string,
+  { by, signal }: { by: string; signal: AbortSignal },
+): Promise<bigint | undefined> {
   const mark = setDataStep(paths.name(name), JSON.stringify([1, by]))
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const connection = await group.connection(0)
     const { holder } = await group.queues.lookAtNewest(connection, name)
     if (!holder) return undefined
+    signal.throwIfAborted() // a `break` that was given up must not end a later lease
     const done = await group.send(connection, multi([deleteStep(paths.node(name, holder.name)), mark]))
     const token = done.at(-1)?.stat?.mzxid
     if (token !== undefined) return token
-    const refused = done.find(({ error }) => error !== 0 && error !== code.noNode)
-    if (refused) throw new Refused(refused.error)
+    const failed = done.find(({ error }) => error !== 0) // the steps after it have other errors
+    if (failed && failed.error !== code.noNode) throw new Refused(failed.error)
   }
   throw tooManyChanges(name)
 }

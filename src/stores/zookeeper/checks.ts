@@ -1,4 +1,4 @@
-import { Batch } from '../shared/batch.ts'
+import { Batch, isWanted } from '../shared/batch.ts'
 import type { Connection } from './connection.ts'
 import { Refused } from './failure.ts'
 import { checkStep, code, type Done, multi, type Request } from './protocol.ts'
@@ -39,6 +39,7 @@ export class Checks {
     let rest = checks
     try {
       const connection = await this.#session.connection(Math.max(...checks.map(({ least }) => least)))
+      rest = checks.filter(isWanted)
       while (rest.length > 0) {
         const results = await this.#session.send(connection, multi(rest.map(({ path }) => checkStep(path))))
         const failed = results.findIndex(({ error }) => error !== 0)

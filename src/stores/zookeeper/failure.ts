@@ -50,6 +50,16 @@ const refusals: Readonly<Record<number, Refusal>> = {
     code: 'INVALID_ARGUMENT',
     says: 'the server refuses permissions of the scheme digest: enable its digest authentication, or leave out auth',
   },
+  [-120]: {
+    name: 'EPHEMERALONLOCALSESSION',
+    code: 'INVALID_ARGUMENT',
+    says: 'the server keeps its sessions local: set localSessionsUpgradingEnabled, or disable local sessions',
+  },
+  [-124]: {
+    name: 'SESSIONCLOSEDREQUIRESASLAUTH',
+    code: 'INVALID_ARGUMENT',
+    says: 'the server demands SASL, which this client does not have: disable enforce.auth, or allow the scheme digest',
+  },
   [-125]: { name: 'QUOTAEXCEEDED', ...LATER, says: 'the quota of the path of the leases is used up: raise it' },
   [-127]: { name: 'THROTTLEDOP', ...LATER },
   [-1]: { name: 'SYSTEMERROR', ...LATER },

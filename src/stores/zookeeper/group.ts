@@ -35,6 +35,8 @@ export interface GroupListener {
   lose(id: string): void
   /** A name is held. */
   hold(name: string): void
+  /** A name has just been freed. */
+  free(name: string): void
 }
 
 /**
@@ -52,16 +54,18 @@ export class Group implements Listener {
   readonly #checks = new Checks(this)
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
+  readonly #free: GroupListener['free']
   #sweepAt = 0
   /** Leases that are being moved to this session. */
   #arriving = 0
 
-  constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
+  constructor(settings: Settings, timeout: number, { wake, lose, hold, free }: GroupListener) {
     this.#settings = settings
     this.watches = new Watches(wake)
     this.places = new Places(settings.clock, this.watches)
     this.#lose = lose
     this.#hold = hold
+    this.#free = free
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
@@ -206,8 +210,11 @@ export class Group implements Listener {
   }
 
   onEvent(path: string, connection: Connection): void {
-    const before = this.directlyBehind(path)?.behind
-    if (before?.kind === 'w') this.#follow(connection, path, holderAfter(before))
+    const gone = parseNode(path.slice(path.lastIndexOf('/') + 1))
+    const [waiter] = this.watches.at(path)
+    const name = waiter && this.places.get(waiter[0])?.name
+    if (gone?.kind === 'w') this.#follow(connection, path, holderAfter(gone))
+    else if (name !== undefined) this.#free(name)
     this.watches.tell(path)
   }
 
@@ -240,16 +247,19 @@ export class Group implements Listener {
     return place?.behind && this.#settings.paths.node(place.name, place.behind.name) === path ? place : undefined
   }
 
-  /** The waiter of this session behind a node watches the one that replaces it, and need not ask. */
+  /** The waiters of this session behind a node watch the one that replaces it, and need not ask. */
   #follow(connection: Connection, path: string, successor: string): void {
-    const place = this.directlyBehind(path)
-    if (!place) return
-    this.watches.remove(path, place.id)
-    place.behind = parseNode(successor)
-    this.arm(connection, place.name, successor, place.id, 0).then(
-      isHeld => isHeld && this.#hold(place.name),
-      () => {}, // it is woken
-    )
+    const direct = this.directlyBehind(path)
+    for (const [id, delay] of this.watches.at(path)) {
+      const place = this.places.get(id)
+      if (!place || (delay === 0 && place !== direct)) continue
+      this.watches.remove(path, id)
+      if (delay === 0) place.behind = parseNode(successor)
+      this.arm(connection, place.name, successor, id, delay).then(
+        isHeld => (isHeld ? this.#hold : this.#free)(place.name),
+        () => {}, // it is woken
+      )
+    }
   }
 
   #now(): number {

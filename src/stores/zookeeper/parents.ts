@@ -60,8 +60,19 @@ export class Parents {
 
   async #makeFolders(connection: Connection, reason: unknown): Promise<void> {
     if (!isRefused(reason, code.noNode)) throw reason
-    for (const folder of this.#paths.folders)
-      await unlessThere(this.#send(connection, create(folder, '', this.#acl, 'persistent')))
+    let refused: unknown
+    for (const folder of this.#paths.folders) {
+      try {
+        await unlessThere(this.#send(connection, create(folder, '', this.#acl, 'persistent')))
+        refused = undefined
+      } catch (error) {
+        if (refused && isRefused(error, code.noNode)) throw refused
+        // Who may not create it is refused also if it is there, and may have all rights below it.
+        if (!isRefused(error, code.noAuth)) throw error
+        refused = error
+      }
+    }
+    if (refused) throw refused
   }
 }
 

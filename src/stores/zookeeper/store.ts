@@ -37,6 +37,7 @@ export class ZooKeeperStore implements Store {
       wake: (id, delay) => this.#waiters.notify(id, delay),
       lose: id => this.#lose(id),
       hold: name => this.#gracePeriods.hold(name),
+      free: name => this.#gracePeriods.free(name),
     })
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
   }
@@ -89,7 +90,7 @@ export class ZooKeeperStore implements Store {
   }
 
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
-    return this.#guard(signal, () => breakLease(this.#groups.unclaimed, this.#settings.paths, name, by))
+    return this.#guard(signal, () => breakLease(this.#groups.unclaimed, this.#settings.paths, name, { by, signal }))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -171,8 +172,8 @@ export class ZooKeeperStore implements Store {
 
   /** The claims of a session end with it. A request that finds it ended is retried once with a new session. */
   async #guard<Answer>(signal: AbortSignal, ask: () => Promise<Answer>): Promise<Answer> {
-    signal.throwIfAborted()
     for (let attempt = 0; ; attempt++) {
+      signal.throwIfAborted()
       if (this.#isClosed) throw closed()
       try {
         return await ask()

@@ -16,10 +16,14 @@ export class Watches {
     this.#paths.set(id, (this.#paths.get(id) ?? new Set<string>()).add(path))
   }
 
+  /** The waiters that watch this node, each with its delay. */
+  at(path: string): readonly (readonly [id: string, delay: number])[] {
+    return [...(this.#watches.get(path) ?? [])]
+  }
+
   /** The waiter that asks as soon as this node is gone, because it is directly behind. */
   directlyBehind(path: string): string | undefined {
-    for (const [id, delay] of this.#watches.get(path) ?? []) if (delay === 0) return id
-    return undefined
+    return this.at(path).find(([, delay]) => delay === 0)?.[0]
   }
 
   /** The waiter is not woken by this node any more. */
@@ -39,7 +43,7 @@ export class Watches {
 
   /** The server reports each watched node once. */
   tell(path: string): void {
-    for (const [id, delay] of [...(this.#watches.get(path) ?? [])]) {
+    for (const [id, delay] of this.at(path)) {
       this.remove(path, id)
       this.wake(id, delay)
     }

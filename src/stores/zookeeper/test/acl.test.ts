@@ -112,3 +112,17 @@ test('each call that permissions forbid is refused at once, and served as soon a
   expect(await allowed.release(claim, signal)).toBe('released')
   await hold(allowed, waiter)
 })
+
+test('a chroot that is there is used by its user, who has no rights on the folders above it', async () => {
+  await own.send(create('/apps', '', anyone, 'persistent'))
+  await own.send(create('/apps/billing', '', anyone, 'persistent'))
+  await own.send(setAcl('/apps/billing', 'auth'))
+  await own.send(setAcl('/apps', 'world', READ))
+  await using store = storeOf(server, { chroot: '/apps/billing', auth })
+  await hold(store, claimOf('a'))
+  await using other = storeOf(server, { chroot: '/apps/missing/below', auth })
+  expect(await failureOf(other.acquire(claimOf('a'), signal))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('NOAUTH'),
+  })
+})

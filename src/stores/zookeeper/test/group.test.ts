@@ -74,6 +74,7 @@ test('when a node is deleted, only current waiters are woken', async () => {
     wake: id => told.push(id),
     lose: () => {},
     hold: () => {},
+    free: () => {},
   })
   const connection = await group.connection(0)
   const claims = [claimOf('held'), claimOf('held')] as const
@@ -95,7 +96,12 @@ test('a waiter behind one that begins to hold is not woken, and its process know
   await hold(others, holder)
   await others.acquire(next, signal)
   const [woken, held] = [[] as string[], [] as string[]]
-  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: (name: string) => held.push(name) }
+  const listener = {
+    wake: (id: string) => woken.push(id),
+    lose: () => {},
+    hold: (name: string) => held.push(name),
+    free: () => {},
+  }
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const claim = claimOf('followed')
@@ -114,7 +120,7 @@ test('a waiter behind one that begins to hold is not woken, and its process know
 
 test('a claim that joins the queue again has nothing of its earlier node', async () => {
   const woken: string[] = []
-  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {} }
+  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {}, free: () => {} }
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const [holder, claim] = [claimOf('again'), claimOf('again')]
@@ -144,7 +150,7 @@ test.each([
   [', and the connection was lost', 60_000],
 ])('the nodes of a claim that does not ask any more are deleted, also if they are unknown%s', async (_, time) => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
   await group.put(connection, claim, 'w')
@@ -190,7 +196,12 @@ test('a lease that was not renewed is reported as lost once, however many sweeps
 test('a waiter whose node was deleted after a step of the wall clock is woken', async () => {
   const { settings, sleep } = sleeping()
   const woken: string[] = []
-  const group = new Group(settings, 20_000, { wake: id => woken.push(id), lose: () => {}, hold: () => {} })
+  const group = new Group(settings, 20_000, {
+    wake: id => woken.push(id),
+    lose: () => {},
+    hold: () => {},
+    free: () => {},
+  })
   const connection = await group.connection(0)
   const [waiting, gone] = [claimOf('stepped on', { ttl: 1_000 }), claimOf('stepped on', { ttl: 1_000 })]
   for (const claim of [waiting, gone]) {
@@ -209,7 +220,7 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
 
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('asked', { queue: true, ttl: 1_000 })
   for (const isKnown of [true, false]) {
@@ -236,7 +247,7 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
 
 test('a claim whose node was unknown has one node after the connection was lost', async () => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('found', { queue: true, ttl: 60_000 })
   const { place } = await group.put(connection, claim, 'w')

@@ -7,7 +7,9 @@ import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
 import { ROOT, scriptNode } from '../../../../test/script-node.ts'
 import { look } from '../../../../test/support.ts'
+import { inTime } from '../../../conformance/timing.ts'
 import type { Claim, Store } from '../../../contract/store.ts'
+import { TURN } from '../../../contract/time.ts'
 import { createLocks, type Lease } from '../../../index.ts'
 import { Connection } from '../connection.ts'
 import { Disconnected } from '../failure.ts'
@@ -125,6 +127,30 @@ test('a waiter that was skipped does not hold together with the next one', async
   expect((await two.renew(third, signal))?.token).toBe(token)
   await two.release(third, signal)
   expect((await hold(two, first)).token).toBeGreaterThan(token)
+})
+
+test('a waiter that hangs behind a short lease delays the next one by its grace period', async () => {
+  await using held = storeOf(server)
+  await using hung = storeOf(server)
+  await using locks = createLocks(storeOf(server))
+  await using others = createLocks(storeOf(server))
+  await inTime(TURN, async nth => {
+    const name = `hangs ${nth}`
+    const holder = claimOf(name)
+    await hold(held, holder)
+    const next = locks.acquire(name)
+    const waiting = (count: number): Promise<unknown> =>
+      until(`${count} wait`, async () => (await others.inspect(name)).waiters.length === count)
+    await waiting(1)
+    await hung.acquire(claimOf(name, { queue: true }), signal)
+    const last = others.acquire(name)
+    await waiting(3)
+    await held.release(holder, signal)
+    await (await next).release() // before the last one asks again
+    const released = performance.now()
+    await (await last).release()
+    expect(performance.now() - released).toBeLessThan(10 * TURN)
+  })
 })
 
 test('the monotonic clock of the server ends leases, and holders are notified; its wall clock decides nothing', async () => {

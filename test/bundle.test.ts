@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -25,6 +25,8 @@ test('createLocks with redis, bundled without its client, stays small', async ()
   const { length } = gzipSync(chunks.map(({ code }) => code).join(''))
   console.log(`createLocks with redis: ${(length / 1_000).toFixed(1)} kB, minified and compressed`)
   expect(length).toBeLessThanOrEqual(LARGEST)
+  const page = readFileSync(join(ROOT, 'docs/guides/serverless.md'), 'utf8')
+  expect(page).toContain(`at most ${LARGEST / 1_000} kB`)
 })
 
 test('it brings no other engine', async () => {

@@ -6,7 +6,8 @@ import { postgresFence } from '../../src/fencing/postgres/index.ts'
 import { connect, LeaseError } from '../../src/index.ts'
 
 const { REDIS_URL = 'redis://localhost', DATABASE_URL = 'postgres://app@localhost/app' } = process.env
-const fence = postgresFence(new Pool({ connectionString: DATABASE_URL })) // once: await fence.install()
+const pool = new Pool({ connectionString: DATABASE_URL })
+const fence = postgresFence(pool) // once: await fence.install()
 const locks = await connect(REDIS_URL, { ttl: 2_000 })
 
 const worker = new Worker<{ order: string; duration: number }>(
@@ -41,3 +42,4 @@ worker.on('error', error => console.error(error.message)) // also of a paused ru
 await once(process, 'SIGTERM')
 await worker.close() // waits for the job
 await locks.close()
+await pool.end() // its idle connections would keep the process alive for 10 s

@@ -39,3 +39,4 @@ const runner = await run({
 await once(process, 'SIGTERM')
 await runner.stop() // waits for the job
 await locks.close()
+await pool.end() // its idle connections would keep the process alive for 10 s

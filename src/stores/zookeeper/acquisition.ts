@@ -16,6 +16,8 @@ export class Acquisition {
   readonly #groups: Groups
   readonly #gracePeriods: GracePeriods
   readonly #ownership: Ownership
+  /** By id, the last acquire of each claim. */
+  readonly #running = new Map<string, Promise<void>>()
 
   constructor(settings: Settings, groups: Groups, gracePeriods: GracePeriods) {
     this.#settings = settings
@@ -24,7 +26,23 @@ export class Acquisition {
     this.#ownership = new Ownership(settings)
   }
 
-  async acquire(asked: Asked): Promise<Grant | Busy> {
+  /** Copies of one claim run one after the other, because they share its place. */
+  acquire(asked: Asked): Promise<Grant | Busy> {
+    const { id } = asked.claim
+    const before = this.#running.get(id)
+    const answer = before ? before.then(() => this.#acquire(asked)) : this.#acquire(asked)
+    const settled = answer.then(
+      () => {},
+      () => {},
+    )
+    this.#running.set(id, settled)
+    void settled.then(() => {
+      if (this.#running.get(id) === settled) this.#running.delete(id)
+    })
+    return answer
+  }
+
+  async #acquire(asked: Asked): Promise<Grant | Busy> {
     const { claim, signal } = asked
     const { name, id, ttl, queue: mayWait } = claim
     const group = this.#groupToAcquire(claim)

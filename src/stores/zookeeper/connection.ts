@@ -1,4 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
@@ -125,9 +126,12 @@ export class Connection {
     })
   }
 
-  /** Resolves once no request is in flight. */
+  /** Resolves once no request is in flight, and none has followed from the last answer. */
   async idle(): Promise<void> {
-    while (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
+    do {
+      if (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
+      await setImmediate()
+    } while (this.#flights.length > 0)
   }
 
   /** Idempotent. Requests in flight reject with `error`. */

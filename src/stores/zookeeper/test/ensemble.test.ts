@@ -51,9 +51,9 @@ test('a lease outlives its leader, with the same token, and waiters are served i
   lease.assertHeld()
   const { holder, waiters } = await until('it is seen', () => locks.inspect('leader').catch(() => undefined))
   expect([holder?.token, waiters.length]).toEqual([lease.token, 3])
-  // A waiter that has not reconnected yet may miss its grace period. Each watches the one before it, the second also the
-  // holder. The server counts watches of one session on one node as one, so each waiter has its own session.
-  await until('all listen again', async () => (await watches()) === 4)
+  // A waiter that has not reconnected yet may miss its grace period. Each watches the two nodes before it. The server counts
+  // watches of one session on one node as one, so each waiter has its own session.
+  await until('all listen again', async () => (await watches()) === 5)
   await lease.release()
   await Promise.all(waits)
   expect(served).toEqual([0, 1, 2])

@@ -260,3 +260,17 @@ test('a claim whose node was unknown has one node after the connection was lost'
   expect(await nodesOf(server, claim.name)).toEqual([node?.name])
   await group.close()
 })
+
+test('a session that is attached again lets an operation of several requests end', async () => {
+  const listener = { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} }
+  const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
+  const connection = await group.connection(0)
+  const claim = claimOf('several')
+  const operation = group
+    .put(connection, claim, 'h')
+    .then(({ place }) => group.arm(connection, 'several', place.node?.name ?? '', claim.id, 0))
+  const attached = group.session.connection(Number.POSITIVE_INFINITY) // longer than any session
+  expect(await operation).toBe(true)
+  expect(await attached).not.toBe(connection)
+  await group.close()
+})

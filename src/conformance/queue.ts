@@ -62,6 +62,7 @@ export const queueCases: Case[] = [
           const follow = async (position: number): Promise<void> => {
             const waiter = space.claim({ name: holder.name, queue: true, ttl: space.short })
             const watch = await client.watch(waiter)
+            due[position] = performance.now()
             while (performance.now() < end) {
               const { ahead, retryAfter, kept } = await client.isRefused(waiter)
               if (ahead !== position && performance.now() - Math.min(...due) > space.short / 2)

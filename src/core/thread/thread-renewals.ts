@@ -91,9 +91,8 @@ export class ThreadRenewals {
     this.#deadline.detach()
     lease.renewals.expectStale(error)
     this.#beat = this.#core.heartbeat.join(lease.renewals)
-    // At once, also if an extension by the worker has just failed and counts as this renewal.
-    const renew = (): Promise<unknown> => Promise.resolve(lease.renewals.renew())
-    void renew().then(failure => failure && renew())
+    // Not in this turn: an extension by the worker that has just failed would count as this renewal.
+    this.#core.clock.after(0, () => void lease.renewals.renew(), true)
     if (this.#core.events.heartbeat_failed.hasSubscribers)
       this.#core.events.heartbeat_failed.publish({ lease: lease.handle, error })
   }

@@ -74,7 +74,8 @@ export class HeldSet implements LeaseGroup {
     this.#ending.settle('lost')
     if (error.code !== 'MAX_HOLD') return void this.release()
     // The work may still run: they end by their ttl, or by release(), as one lease does.
-    for (const lease of this.#leases) if (!lease.isLost) lease.lose('max_hold', 'was held for the maxHold of its set')
+    for (const lease of this.#leases)
+      if (lease.remaining > 0) lease.lose('max_hold', 'was held for the maxHold of its set')
   }
 
   release(): Promise<LeaseEnd> {

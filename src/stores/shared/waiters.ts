@@ -34,7 +34,7 @@ export class Waiters {
   notify(id: string, delay: number): void {
     const wake = this.#wakes.get(id)
     if (wake) wake(Math.max(delay, 0))
-    else this.#early.set(id, performance.now() + delay)
+    else this.#early.set(id, Math.min(this.#early.get(id) ?? Number.POSITIVE_INFINITY, performance.now() + delay))
     if (this.#early.size > MOST_EARLY) for (const oldest of this.#early.keys()) return void this.#early.delete(oldest)
   }
 

@@ -30,7 +30,12 @@ export class Acquisition {
   acquire(asked: Asked): Promise<Grant | Busy> {
     const { id } = asked.claim
     const before = this.#running.get(id)
-    const answer = before ? before.then(() => this.#acquire(asked)) : this.#acquire(asked)
+    const answer = before
+      ? before.then(() => {
+          asked.signal.throwIfAborted()
+          return this.#acquire(asked)
+        })
+      : this.#acquire(asked)
     const settled = answer.then(
       () => {},
       () => {},

@@ -126,12 +126,13 @@ export class Connection {
     })
   }
 
-  /** Resolves once no request is in flight, and none has followed from the last answer. */
+  /** Resolves once no request is in flight, and none has followed from the last answer; or after the patience. */
   async idle(): Promise<void> {
+    const end = performance.now() + this.#patience
     do {
       if (this.#flights.length > 0) await new Promise<void>(resolve => this.#onIdle.push(resolve))
       await setImmediate()
-    } while (this.#flights.length > 0)
+    } while (this.#flights.length > 0 && performance.now() < end)
   }
 
   /** Idempotent. Requests in flight reject with `error`. */

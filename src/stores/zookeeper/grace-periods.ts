@@ -33,11 +33,6 @@ export class GracePeriods {
     this.#set(name, Number.POSITIVE_INFINITY)
   }
 
-  /** The holder is gone: from now on, not from when the name is next read. */
-  free(name: string): void {
-    if (this.isBusy(name)) this.#set(name, this.#clock.now())
-  }
-
   forget(name: string): void {
     this.#freeSince.delete(name)
   }

@@ -35,8 +35,6 @@ export interface GroupListener {
   lose(id: string): void
   /** A name is held. */
   hold(name: string): void
-  /** A name has just been freed. */
-  free(name: string): void
 }
 
 /**
@@ -54,18 +52,16 @@ export class Group implements Listener {
   readonly #checks = new Checks(this)
   readonly #lose: GroupListener['lose']
   readonly #hold: GroupListener['hold']
-  readonly #free: GroupListener['free']
   #sweepAt = 0
   /** Leases that are being moved to this session. */
   #arriving = 0
 
-  constructor(settings: Settings, timeout: number, { wake, lose, hold, free }: GroupListener) {
+  constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
     this.watches = new Watches(wake)
     this.places = new Places(settings.clock, this.watches)
     this.#lose = lose
     this.#hold = hold
-    this.#free = free
     const { paths, acl } = settings
     this.#parents = new Parents(paths, acl, (connection, request) => this.send(connection, request))
     this.queues = new Queues(paths, (connection, request) => this.send(connection, request))
@@ -211,10 +207,7 @@ export class Group implements Listener {
 
   onEvent(path: string, connection: Connection): void {
     const gone = parseNode(path.slice(path.lastIndexOf('/') + 1))
-    const [waiter] = this.watches.at(path)
-    const name = waiter && this.places.get(waiter[0])?.name
     if (gone?.kind === 'w') this.#follow(connection, path, holderAfter(gone))
-    else if (name !== undefined) this.#free(name)
     this.watches.tell(path)
   }
 
@@ -256,7 +249,7 @@ export class Group implements Listener {
       this.watches.remove(path, id)
       if (delay === 0) place.behind = parseNode(successor)
       this.arm(connection, place.name, successor, id, delay).then(
-        isHeld => (isHeld ? this.#hold : this.#free)(place.name),
+        isHeld => isHeld && this.#hold(place.name),
         () => {}, // it is woken
       )
     }

@@ -37,7 +37,6 @@ export class ZooKeeperStore implements Store {
       wake: (id, delay) => this.#waiters.notify(id, delay),
       lose: id => this.#lose(id),
       hold: name => this.#gracePeriods.hold(name),
-      free: name => this.#gracePeriods.free(name),
     })
     this.#acquisition = new Acquisition(settings, this.#groups, this.#gracePeriods)
   }

@@ -74,7 +74,6 @@ test('when a node is deleted, only current waiters are woken', async () => {
     wake: id => told.push(id),
     lose: () => {},
     hold: () => {},
-    free: () => {},
   })
   const connection = await group.connection(0)
   const claims = [claimOf('held'), claimOf('held')] as const
@@ -100,7 +99,6 @@ test('a waiter behind one that begins to hold is not woken, and its process know
     wake: (id: string) => woken.push(id),
     lose: () => {},
     hold: (name: string) => held.push(name),
-    free: () => {},
   }
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
@@ -120,7 +118,7 @@ test('a waiter behind one that begins to hold is not woken, and its process know
 
 test('a claim that joins the queue again has nothing of its earlier node', async () => {
   const woken: string[] = []
-  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {}, free: () => {} }
+  const listener = { wake: (id: string) => woken.push(id), lose: () => {}, hold: () => {} }
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const [holder, claim] = [claimOf('again'), claimOf('again')]
@@ -150,7 +148,7 @@ test.each([
   [', and the connection was lost', 60_000],
 ])('the nodes of a claim that does not ask any more are deleted, also if they are unknown%s', async (_, time) => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf(`unknown${time}`, { queue: true, ttl: 1_000 })
   await group.put(connection, claim, 'w')
@@ -200,7 +198,6 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
     wake: id => woken.push(id),
     lose: () => {},
     hold: () => {},
-    free: () => {},
   })
   const connection = await group.connection(0)
   const [waiting, gone] = [claimOf('stepped on', { ttl: 1_000 }), claimOf('stepped on', { ttl: 1_000 })]
@@ -220,7 +217,7 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
 
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('asked', { queue: true, ttl: 1_000 })
   for (const isKnown of [true, false]) {
@@ -247,7 +244,7 @@ test('a claim that asks again while its node is deleted, or was looked for, keep
 
 test('a claim whose node was unknown has one node after the connection was lost', async () => {
   const { settings, sleep } = sleeping()
-  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} })
+  const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })
   const connection = await group.connection(0)
   const claim = claimOf('found', { queue: true, ttl: 60_000 })
   const { place } = await group.put(connection, claim, 'w')
@@ -262,7 +259,7 @@ test('a claim whose node was unknown has one node after the connection was lost'
 })
 
 test('a session that is attached again lets an operation of several requests end', async () => {
-  const listener = { wake: () => {}, lose: () => {}, hold: () => {}, free: () => {} }
+  const listener = { wake: () => {}, lose: () => {}, hold: () => {} }
   const group = new Group(settingsWith(server, systemClock()), 10_000, listener)
   const connection = await group.connection(0)
   const claim = claimOf('several')

@@ -146,6 +146,11 @@ export class CoreLocks implements Leasing {
     return this.close()
   }
 
+  /** Throws `CLOSED`. For what goes to the store without these locks. */
+  assertOpen(): void {
+    this.closing.assertOpen()
+  }
+
   /** The lease on `name` that is held here, or else one on a slot of it. */
   protected heldLease(name: string): HeldLease | undefined {
     const slot = this.#leases.values().find(lease => lease.remaining > 0 && isSlotOf(lease.name, name))

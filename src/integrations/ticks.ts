@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { checkName, checkTtl } from '../contract/check.ts'
+import { checkName, checkTtl, invalid } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
 import { request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
 import { type Clock, LONGEST_TRY, requestLimit, systemClock } from '../contract/time.ts'
-import type { Locks } from '../create-locks.ts'
+import type { Locks, StoreLocks } from '../create-locks.ts'
 
 /** What `Ticks` needs of locks. */
-export type TickLocks = Pick<Locks, 'store' | 'tryAcquire'>
+export type TickLocks = Pick<Locks, 'store' | 'tryAcquire'> & Partial<Pick<StoreLocks, 'assertOpen'>>
 
 /**
  * Decides which replica runs one tick of a schedule. A mark is a claim that nobody renews or releases, so it outlives the
@@ -47,8 +47,17 @@ export class Ticks {
 
   async #mark(name: string, ttl: number): Promise<Claim | undefined> {
     const { store } = this.#locks
+    this.#locks.assertOpen?.() // a replica that ends must not take the tick from the others
     checkName(name)
-    checkTtl(ttl, store, 'the time for which a tick is remembered')
+    const what = 'the time for which a tick is remembered'
+    const { longestUnattended: longest = Number.POSITIVE_INFINITY } = store.guarantees ?? {}
+    if (ttl > longest)
+      throw invalid(
+        longest > 0
+          ? `${what} is ${ttl} ms, but ${store.kind} keeps a lease without its process for at most ${longest} ms`
+          : `${store.kind} keeps no lease without its process, so it cannot remember a tick: use another store`,
+      )
+    checkTtl(ttl, store, what)
     const note = 'this tick has been taken; nobody renews this lease'
     const claim: Claim = { name, id: randomBytes(16).toString('hex'), owner: 'schedule', ttl, note, queue: false }
     const limit = Math.min(LONGEST_TRY, requestLimit(ttl, store.guarantees?.acquireShare))

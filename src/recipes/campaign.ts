@@ -11,7 +11,7 @@ import { sleep } from './interruptible.ts'
 export interface CampaignOptions extends LeaseOptions {
   /**
    * Milliseconds until the candidate tries again after the store failed, or after the work of an election returned. It
-   * doubles with each failure in a row. The actual delay is random between half of it and all of it. @default 1,000
+   * doubles with each failure in a row, and is then random between half of it and all of it. @default 1,000
    */
   readonly pause?: number | undefined
   /** Milliseconds up to which `pause` doubles. @default 30,000, or `pause` if that is longer */
@@ -71,6 +71,7 @@ export class Campaign {
     const stop = (): void => ending.abort(this.#stop.reason)
     this.#stop.addEventListener('abort', stop)
     const { locks, clock } = this.#host
+    const started = clock.now()
     let began: number | undefined
     const work = async (lease: Lease): Promise<void> => {
       began = clock.now()
@@ -82,6 +83,7 @@ export class Campaign {
       await locks.using(this.#name, work, options)
       this.#failures = 0
     } catch (error) {
+      if (clock.now() - started >= this.#longestPause) this.#failures = 0 // it has led or waited in between
       if (!ending.signal.aborted || error !== ending.signal.reason) this.#onFailure(error, began)
     } finally {
       this.#stop.removeEventListener('abort', stop)
@@ -106,8 +108,7 @@ export class Campaign {
     const isOver = isLease && error.lease === this.#name && (error.code === 'LEASE_LOST' || error.code === 'MAX_HOLD')
     if (began !== undefined && isOver) return // reported by the signal of the lease and by the event lease_lost
     if (began === undefined ? !(isLease && error.retryable) : this.#stop.aborted) throw error
-    const { clock, random } = this.#host
-    if (began !== undefined && clock.now() - began >= this.#longestPause) this.#failures = 0
+    const { random } = this.#host
     this.#failures += 1
     const failures = this.#failures
     const pause = backoff(failures, random, [this.#pause, this.#longestPause])

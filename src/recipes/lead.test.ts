@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
@@ -169,6 +169,31 @@ test('a failing store is retried after pauses that double, up to a limit, and th
   await clock.advance(4_000)
   expect(loop.value?.value).toMatchObject({ name: 'a' })
   stop()
+})
+
+test('failures before a long wait, or a long term, do not count', async () => {
+  const { locks, other, clock, store } = stage()
+  const failures: number[] = []
+  onTestFinished(subscribe('leadership_delayed', event => failures.push(event.failures)))
+  const fail = async (): Promise<void> => {
+    store.ruleAll(refused)
+    await clock.advance(60_000)
+    store.restore('acquire', 'renew', 'annotate', 'release', 'watch', 'break')
+    await clock.advance(40_000)
+  }
+  const blocker = await other.acquire('a', { ttl: 86_400_000 })
+  const leading = (async () => {
+    for await (const term of locks.lead('a')) await told(term)
+  })()
+  await fail()
+  await clock.advance(3_600_000) // it waits
+  await fail()
+  await blocker.release()
+  await clock.advance(3_600_000) // it leads
+  await fail()
+  expect(failures.filter(count => count === 1)).toHaveLength(3)
+  await locks.close()
+  await leading
 })
 
 test('close ends a pause', async () => {

@@ -155,7 +155,7 @@ export const ELECT: CommandHelp = {
     {
       flags: '--pause DURATION',
       text: 'Pause between two campaigns; each failure doubles it',
-      values: 'at least 10ms; half of it is random',
+      values: 'at least 10ms; after a failure half of it is random',
       default: '1s',
     },
     {

@@ -73,7 +73,7 @@ export class Retention {
       const unsubscribe = subscribe('lease_lost', event => {
         hasExpired ||= leases.includes(event.lease) && event.reason === 'expired'
       })
-      if (exit === 0) await this.#setMarker()
+      if (exit === 0 && !signals.received) await this.#setMarker() // many commands end with 0 on SIGTERM, unfinished
       const left = Math.ceil(until - performance.now())
       if (left >= SHORTEST && left <= this.#longest && (await leave(lease, left))) return undefined
       await waitHolding(lease, left, signals)

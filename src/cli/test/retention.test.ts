@@ -96,6 +96,15 @@ describe('--skip-if-ran-since', () => {
     expect(await holdfast(brief)).toMatchObject({ code: 0, out: 'ran\n' })
   })
 
+  test('a command that ends with 0 because of a signal is run again', async () => {
+    const work = 'trap "exit 0" TERM; echo ready; sleep 20 & wait'
+    const stopped = start([...once.slice(0, -1), work])
+    await stopped.prints('ready')
+    stopped.kill('SIGTERM')
+    expect(await stopped.ended).toMatchObject({ code: 0 })
+    expect(await holdfast(once)).toMatchObject({ code: 0, out: 'ran\n' })
+  })
+
   test('skips a run that waited for the one that succeeded', async () => {
     const slow = [
       'run',

@@ -81,4 +81,7 @@ test('it refuses a method without a named schedule, and an offset', () => {
   expect(method(undefined)).toThrow('directly above @Cron')
   expect(method({})).toThrow('directly above @Cron')
   expect(method({ name: 'tick', utcOffset: 60 })).toThrow('timeZone')
+  const once = { value: () => 0 }
+  Cron(new Date(), { name: 'tick' })({}, 'run', once)
+  expect(() => LeaseCron()({}, 'run', once)).toThrow('a text such as')
 })

@@ -7,7 +7,7 @@ import { type Method, methodOf, replace, runUnder } from './method.ts'
 import { LOCKS } from './token.ts'
 
 export interface LeaseCronOptions {
-  /** Milliseconds for which a scheduled time is remembered: more than the clocks of the replicas differ. @default 30000 */
+  /** Milliseconds for which a scheduled time is remembered: more than the clocks of the replicas differ. @default 30000, or as long as the store can */
   readonly keep?: number | undefined
 }
 
@@ -18,6 +18,7 @@ interface Schedule {
 }
 
 const known = new Set(['keep'])
+const KEEP = 30_000
 const LONGEST_DELAY = 86_400_000
 const locksOf = Symbol('locks of @LeaseCron')
 const moduleOf = Symbol('module of @LeaseCron')
@@ -34,18 +35,19 @@ const moduleOf = Symbol('module of @LeaseCron')
  */
 export function LeaseCron(options: LeaseCronOptions = {}): MethodDecorator {
   checkKeys(options, known, 'LeaseCron')
-  const keep = options.keep ?? 30_000
   return (target, _key, descriptor) => {
     const method = methodOf(descriptor, '@LeaseCron')
-    const { name, utcOffset } = Reflect.getMetadata('SCHEDULE_CRON_OPTIONS', method) ?? {}
+    const { name, utcOffset, cronTime } = Reflect.getMetadata('SCHEDULE_CRON_OPTIONS', method) ?? {}
     if (typeof name !== 'string') throw invalid('@LeaseCron stands directly above @Cron, which needs the option name')
     if (utcOffset !== undefined) throw invalid('@LeaseCron needs timeZone in the options of @Cron, not utcOffset')
+    if (typeof cronTime !== 'string') throw invalid('@LeaseCron needs a @Cron with a text such as "0 3 * * *"')
     Inject(LOCKS)(target, locksOf)
     Inject(ModuleRef)(target, moduleOf)
     const wrapped: Method = async function (...parameters) {
       const { [locksOf]: locks, [moduleOf]: module } = this as { [locksOf]?: Locks; [moduleOf]?: ModuleRef }
       if (!locks || !module) throw invalid('@LeaseCron: Nest did not make this object, or LeaseModule is missing')
       const time = lastTime(await scheduleOf(module, name), Date.now())
+      const keep = options.keep ?? Math.min(KEEP, locks.store.guarantees.longestUnattended || KEEP)
       const lease = await new Ticks(locks).begin(name, `${name}:${new Date(time).toISOString()}`, keep)
       if (!lease) return undefined
       try {
@@ -63,7 +65,7 @@ async function scheduleOf(module: ModuleRef, name: string): Promise<Schedule> {
   return module.get(SchedulerRegistry, { strict: false }).getCronJob(name).cronTime
 }
 
-/** The last scheduled time up to now: a timer may be late. Without one in a day, as in a run by hand, now. */
+/** The last scheduled time up to now: a timer may be late. Without one in some 18 hours, as in a run by hand, now. */
 function lastTime(schedule: Schedule, now: number): number {
   const after = (time: number): number => schedule.getNextDateFrom(new Date(time), schedule.timeZone).toMillis()
   for (let delay = 1_000; delay <= LONGEST_DELAY; delay *= 2) {

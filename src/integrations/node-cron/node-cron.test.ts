@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import cron from 'node-cron'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../../../lab/servers/until.ts'
 import { createLocks, type Locks } from '../../create-locks.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
@@ -88,7 +88,25 @@ test('it rejects after close, and for a task without a name', async () => {
   await expect(one.shouldRun(`:${at3}`, KEEP)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await expect(one.shouldRun(first, 0)).rejects.toMatchObject({ code: 'INVALID_ARGUMENT' })
   await a.close()
+  // Not even a mark that is withdrawn again: another replica could find it meanwhile.
+  const acquire = vi.spyOn(a.store, 'acquire')
   await expect(one.shouldRun(first, KEEP)).rejects.toMatchObject({ code: 'CLOSED' })
+  expect(acquire).not.toHaveBeenCalled()
+})
+
+test('a store that keeps no mark for so long is refused', async () => {
+  for (const [longestUnattended, says] of [
+    [0, 'use another store'],
+    [KEEP - 1, `for at most ${KEEP - 1} ms`],
+  ] as const) {
+    const guarantees = { ...a.store.guarantees, longestUnattended }
+    const store = Object.create(a.store, { guarantees: { value: guarantees } })
+    const one = runCoordinator({ store, tryAcquire: () => Promise.reject(new Error('it was marked')) })
+    await expect(one.shouldRun(first, KEEP)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining(says),
+    })
+  }
 })
 
 test('it refuses arguments that are no locks, and unknown options', () => {

@@ -60,7 +60,7 @@ export class Parents {
 
   async #makeFolders(connection: Connection, reason: unknown): Promise<void> {
     if (!isRefused(reason, code.noNode)) throw reason
-    let refused: unknown
+    let refused: Error | undefined
     for (const folder of this.#paths.folders) {
       try {
         await unlessThere(this.#send(connection, create(folder, '', this.#acl, 'persistent')))
@@ -69,7 +69,7 @@ export class Parents {
         if (refused && isRefused(error, code.noNode)) throw refused
         // Who may not create it is refused also if it is there, and may have all rights below it.
         if (!isRefused(error, code.noAuth)) throw error
-        refused = error
+        refused = error as Error
       }
     }
     if (refused) throw refused

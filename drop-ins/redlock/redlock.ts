@@ -78,8 +78,8 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * A lock that replaces `existing`, and lasts for `duration` ms from now. While the servers cannot be reached, it is tried
-   * again for `retryCount` times `retryDelay`, until `existing` expires. Rejects `ExecutionError`.
+   * A lock that replaces `existing`, and lasts for `duration` ms from now. While the servers cannot be reached, it tries
+   * again for up to `retryCount` times `retryDelay`, but not after `existing` expires. Rejects `ExecutionError`.
    */
   async extend(existing: Lock, duration: number, settings?: Settings): Promise<Lock> {
     checkDuration(duration)

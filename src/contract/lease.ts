@@ -46,8 +46,8 @@ export declare class Lease implements AsyncDisposable {
   /**
    * Renews now and resolves to the milliseconds that remain. `ttl` (milliseconds, default: unchanged) also counts for
    * later renewals. A shorter ttl counts from its request on, even if no answer comes. A longer ttl counts once it is
-   * granted. After a failed renewal the request may wait up to a third of the ttl, at most 5 s. Another ttl also waits
-   * for a renewal in flight. If that fails, the call rejects with its error, and the ttl is unchanged.
+   * granted. A call that changes the ttl first waits for a renewal in flight. If that fails, the call rejects with its
+   * error, and the ttl is unchanged. After a failed renewal a longer ttl waits up to a third of the ttl, at most 5 s.
    *
    * Rejects `LEASE_LOST`, `MAX_HOLD`, `CLOSED`, `INVALID_ARGUMENT`, `STORE_UNAVAILABLE` or `OUTCOME_UNKNOWN`. After the
    * last two the lease is still held until its deadline.

@@ -14,7 +14,7 @@ export interface CampaignOptions extends LeaseOptions {
    * doubles with each failure in a row, and is then random between half of it and all of it. @default 1,000
    */
   readonly pause?: number | undefined
-  /** Milliseconds up to which `pause` doubles. @default 30,000, or `pause` if that is longer */
+  /** Milliseconds up to which `pause` doubles. A longer term or wait resets it. @default 30,000, or `pause` if longer */
   readonly longestPause?: number | undefined
 }
 

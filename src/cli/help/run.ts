@@ -160,7 +160,7 @@ export const ELECT: CommandHelp = {
     },
     {
       flags: '--longest-pause DURATION',
-      text: 'Longest pause; a COMMAND that ran longer resets it',
+      text: 'Longest pause; a longer run or wait resets it',
       values: 'at least --pause',
       default: '30s',
     },

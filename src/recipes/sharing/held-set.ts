@@ -37,7 +37,7 @@ export class HeldSet implements LeaseGroup {
 
   async extend(ttl?: number): Promise<number> {
     const results = await Promise.allSettled(this.#leases.map(lease => lease.extend(ttl)))
-    this.assertHeld() // a loss releases the others, whose extensions then fail
+    this.assertHeld() // a loss ends the others, whose extensions then fail
     for (const result of results) if (result.status === 'rejected') throw result.reason
     return this.remaining
   }

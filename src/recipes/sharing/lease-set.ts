@@ -3,7 +3,8 @@ import { printAsJson } from '../../core/lease-handle.ts'
 
 /**
  * Leases on several names that this process holds together. They are renewed until `release()`. When one is lost, all are
- * over: `signal` aborts, and the others are released at once.
+ * over: `signal` aborts, and the others are released at once. After `maxHold` they stay held until `release()` or the end
+ * of their ttl.
  */
 export interface LeaseSet extends AsyncDisposable {
   /** The names, in the order of the call, without duplicates. */

@@ -31,8 +31,8 @@ export interface Sharing {
    *     await locks.all(['account:1', 'account:2']).using(set => transfer(set.signal))
    *
    * - Sets do not deadlock, whatever the order of their names: every process acquires in the same order.
-   * - When one lease is lost, `set.signal` aborts and the others are released at once. If that happens while the call
-   *   still waits for another name, it begins anew, within `wait`.
+   * - When one lease is lost, `set.signal` aborts and the others are released at once; after `maxHold` they are not. If
+   *   one is lost while the call still waits for another name, it begins anew, within `wait`.
    * - `ACQUIRE_TIMEOUT` has the name that was busy, as `error.lease`. `maxHold` counts from when all are held.
    * - While it waits, it holds the names that come before, and others wait for those.
    *

@@ -183,8 +183,8 @@ export class Acquisition {
     const place = group.places.get(id)
     if (place) place.behind = before
     const arming = [group.arm(connection, name, before.name, id, 0)]
-    // It asks at the end of the grace period of the one before it, in case that does not take the name. It watches the
-    // node beyond also before that holds, because it may hold so briefly that this waiter does not ask meanwhile.
+    // This waiter looks 100 ms after the node beyond is gone, in case the waiter between them hangs. It sets that watch
+    // while the node beyond still waits, because that claim may hold too briefly for this waiter to ask meanwhile.
     if (beyond) arming.push(group.arm(connection, name, beyond.name, id, TURN))
     const [busy, ...armed] = await Promise.all([this.#busy(group, connection, claim, queue, ahead), ...arming])
     return armed[0] ? { ...busy, listens: true } : undefined

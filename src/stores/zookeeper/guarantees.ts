@@ -9,7 +9,7 @@ export function guaranteesOf(shortestSession: number): Guarantees {
   return {
     scope: 'network',
     exclusion:
-      'always, unless the process of the leader hangs for as long as a session lasts and then continues, or its monotonic clock runs faster than that of the holder by more than 1 %; fencing decides then',
+      'always, unless the process of the leader hangs for as long as a session lasts and then continues, its monotonic clock runs faster than that of the holder by more than 1 %, or a session shorter than three ticks is kept over an observer with observerMasterPort; fencing decides then',
     token:
       'the id of the transaction that granted the name (zxid), which the ensemble counts for all names and no clock affects; it falls only if the ensemble loses all its data, or an old snapshot is restored',
     order: 'first come, first served',
@@ -24,7 +24,7 @@ export function guaranteesOf(shortestSession: number): Guarantees {
       'When a holder dies, the next holds after 5/3 of its ttl, plus up to an eighth of that and a tick of the server. An election in that time can double it.',
       'The server has a shortest session, by default two ticks of 2 s. Leases with a shorter ttl last that long when their holder dies.',
       'The server has a longest session, by default 20 ticks of 2 s. A ttl longer than 0.6 of it is refused.',
-      'If the first waiter hangs, the next takes the name after a grace period of 100 ms, which begins when it looks: after up to 200 ms. The first loses its position. Behind several in a row that hang, the next looks after at most a third of its ttl, or of a second if that is longer.',
+      'If the first waiter hangs, the next looks after 100 ms and takes the name after up to 200 ms. The first loses its position. If several in a row hang, the one behind them looks after at most a third of its ttl, or of a second if that is longer.',
       'A session shorter than three ticks over an observer with observerMasterPort may end up to a third of a tick before its holder knows.',
       'Other processes do not know what remains of a lease: inspect shows its ttl.',
     ],

@@ -29,13 +29,15 @@ export interface Summary {
   readonly middle: number
   readonly least: number
   readonly most: number
+  /** In so many rounds it could be told. */
+  readonly of: number
 }
 
 /** The median and the range of one value over the rounds; `undefined` if it could not be told in most of them. */
 export function summary(values: readonly (number | undefined)[]): Summary | undefined {
   const known = values.filter(value => value !== undefined).filter(value => !Number.isNaN(value))
   if (known.length * 2 <= values.length) return undefined
-  return { middle: median(known), least: Math.min(...known), most: Math.max(...known) }
+  return { middle: median(known), least: Math.min(...known), most: Math.max(...known), of: known.length }
 }
 
 /** `Math.max` or `Math.min`. */
@@ -53,7 +55,7 @@ export class Report {
     return this.#of(scenario, variant, peer).map(({ values }) => one(values[value]))
   }
 
-  /** The same in relation to another peer, in each round on its own: what the machine did meanwhile cancels out. */
+  /** The same in relation to another peer, in each round on its own. The trials of a round are minutes apart. */
   ratios(scenario: string, variant: string, peer: string, other: string, value: string): (number | undefined)[] {
     const others = this.#of(scenario, variant, other)
     return this.#of(scenario, variant, peer).map(({ round, values }) => {
@@ -68,17 +70,17 @@ export class Report {
     return [...new Set(measured.map(({ peer }) => peer))]
   }
 
-  /** The other library that gave the best median over the same kind of servers. */
+  /** The other library over the same kind of servers to which `own` has the least favourable ratio. */
   bestPeer(scenario: string, variant: string, own: string, value: string, better: Better): string | undefined {
     const { floors, overs } = this.results
-    const middles = new Map<string, number>()
+    const ratios = new Map<string, number>()
     for (const peer of this.peers(scenario, variant)) {
       if (overs[peer] !== overs[own] || floors[peer] === peer || /^(holdfast|baseline|floor)/.test(peer)) continue
-      const told = summary(this.values(scenario, variant, peer, value))
-      if (told) middles.set(peer, told.middle)
+      const told = summary(this.ratios(scenario, variant, own, peer, value))
+      if (told) ratios.set(peer, told.middle)
     }
-    const best = better(...middles.values())
-    for (const [peer, told] of middles) if (told === best) return peer
+    const worst = (better === Math.max ? Math.min : Math.max)(...ratios.values())
+    for (const [peer, told] of ratios) if (told === worst) return peer
     return undefined
   }
 
@@ -124,7 +126,8 @@ export class Report {
     const told = summary(values)
     if (!told) return none
     const [middle, least, most] = [format(told.middle), format(told.least), format(told.most)]
-    return least === most ? middle : `${middle} (${least}–${most})`
+    const range = least === most ? '' : ` (${least}–${most})`
+    return middle + range + (told.of < values.length ? ` in ${told.of} of ${values.length} rounds` : '')
   }
 
   #ratio(scenario: string, variant: string, peer: string, value: string): string {

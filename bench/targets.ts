@@ -1,12 +1,12 @@
-import { type Better, type Report, summary } from './report.ts'
+import { type Better, type Report, type Summary, summary } from './report.ts'
 import { AWAY, ON_ONE_MACHINE } from './scenarios/handover.ts'
 import { NOBODY } from './scenarios/observers.ts'
 
 interface Target {
   readonly what: string
   readonly wanted: string
-  /** `undefined`: not measured in this run. */
-  measured(report: Report): number | undefined
+  /** `undefined`: not measured. */
+  measured(report: Report): Summary | undefined
   isMet(value: number): boolean
 }
 
@@ -258,7 +258,9 @@ const all: readonly Target[] = [
     wanted: `>= ${least}`,
     measured(report: Report) {
       const [own, other] = [variant, than].map(name => middle(report, 'permits', name, 'rate'))
-      return own && other && own / other
+      if (!own || !other) return undefined
+      const ratio = own.middle / other.middle
+      return { middle: ratio, least: ratio, most: ratio, of: own.of }
     },
     isMet: atLeast(least),
   })),
@@ -289,18 +291,22 @@ const all: readonly Target[] = [
   },
 ]
 
-/** The table of targets, each with what this run gave. */
+/** The table of targets, each with what was measured. A target between the rounds is undecided. */
 export function targets(report: Report): string {
-  const rows = all.flatMap(({ what, wanted, measured, isMet }) => {
-    const value = measured(report)
-    if (value === undefined) return []
-    return [`| ${what} | ${wanted} | ${Number(value.toPrecision(3))} | ${isMet(value) ? 'yes' : '**no**'} |`]
+  const rows = all.map(({ what, wanted, measured, isMet }) => {
+    const told = measured(report)
+    if (told === undefined) return `| ${what} | ${wanted} | not measured | |`
+    const [middle, least, most] = [told.middle, told.least, told.most].map(value => Number(value.toPrecision(3)))
+    const range = least === most ? '' : ` (${least}–${most})`
+    const met = [told.least, told.most].map(isMet)
+    const answer = met.every(Boolean) ? 'yes' : met.some(Boolean) ? 'undecided' : '**no**'
+    return `| ${what} | ${wanted} | ${middle}${range} | ${answer} |`
   })
   return ['### Targets', '', '| | target | measured | met |', '| --- | ---: | ---: | --- |', ...rows, ''].join('\n')
 }
 
-function middle(report: Report, scenario: string, variant: string, value: string, own = OWN): number | undefined {
-  return summary(report.values(scenario, variant, own, value))?.middle
+function middle(report: Report, scenario: string, variant: string, value: string, own = OWN): Summary | undefined {
+  return summary(report.values(scenario, variant, own, value))
 }
 
 function ratio(
@@ -310,11 +316,11 @@ function ratio(
   other: string,
   value: string,
   own = OWN,
-): number | undefined {
-  return summary(report.ratios(scenario, variant, own, other, value))?.middle
+): Summary | undefined {
+  return summary(report.ratios(scenario, variant, own, other, value))
 }
 
-/** To the other library that gave the best median. */
+/** To the best other library. */
 function toTheBest(
   report: Report,
   scenario: string,
@@ -322,7 +328,7 @@ function toTheBest(
   value: string,
   better: Better,
   own = OWN,
-): number | undefined {
+): Summary | undefined {
   const best = report.bestPeer(scenario, variant, own, value, better)
   return best === undefined ? undefined : ratio(report, scenario, variant, best, value, own)
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Better, Report, type Results, summary } from '../bench/report.ts'
+import { type Better, Report, type Results, type Summary, summary } from '../bench/report.ts'
 import { between } from './members.ts'
 import { table } from './proof/page.ts'
 
@@ -18,7 +18,7 @@ interface Row {
 }
 
 const ROWS: readonly Row[] = [
-  { what: 'pairs/s, 1 at a time (varies)', ...at('pairs', '1 at a time', 'rate'), better: Math.max },
+  { what: 'pairs/s, 1 at a time', ...at('pairs', '1 at a time', 'rate'), better: Math.max },
   { what: 'pairs/s, 64 at a time', ...at('pairs', '64 at a time', 'rate'), better: Math.max },
   { what: 'p99, 64 at a time', ...at('pairs', '64 at a time', 'p99'), unit: ' ms', better: Math.min },
   { what: 'handoffs/s, 32 waiters', ...at('handoffs', '', 'rate'), better: Math.max },
@@ -47,8 +47,8 @@ export function readmePage(page: string): string {
     const told = summary(report.values(scenario, variant, own, value))
     if (!told) return []
     const others = better ? [floors[own], report.bestPeer(scenario, variant, own, value, better)] : ['', '']
-    const ratios = others.map(other => summary(report.ratios(scenario, variant, own, other ?? '', value))?.middle)
-    return [[what, rounded(told.middle) + unit, ...ratios.map(ratio => ratio?.toFixed(2) ?? '–')]]
+    const ratios = others.map(other => summary(report.ratios(scenario, variant, own, other ?? '', value)))
+    return [[what, rounded(told.middle) + unit, ...ratios.map(rangeOf)]]
   })
   const about = `Redis ${machine.redis}, ${machine.cores} cores, one machine ([dates](docs/performance.md)). Low p99 and CPU are good:`
   const [head = '', , ...lines] = table(HEAD, rows).split('\n')
@@ -58,6 +58,13 @@ export function readmePage(page: string): string {
 
 function at(scenario: string, variant: string, value: string): Pick<Row, 'scenario' | 'variant' | 'value'> {
   return { scenario, variant, value }
+}
+
+/** Of the rounds. Trials of one round are minutes apart, so a median would look more certain than it is. */
+function rangeOf(ratio: Summary | undefined): string {
+  if (!ratio) return '–'
+  const [least, most] = [ratio.least, ratio.most].map(value => value.toFixed(2))
+  return least === most ? `${least}` : `${least}–${most}`
 }
 
 /** Three digits. */

@@ -11,7 +11,7 @@ export const scenario: Scenario = {
   title: 'Faults: whether and when the holder is notified',
   about:
     `One renewed lease of ${TTL / 1_000} s. At the latest ${TTL} ms after the last renewal, the server drops it or another ` +
-    'client can acquire it, so a later notification is too late. Each client has the default settings of its library.',
+    'client can acquire it, so a later notification is too late. Each client has the default settings of its library, but those of redlock try without limit.',
   rounds: 1,
   isSideBySide: true,
   variants: isQuick => {

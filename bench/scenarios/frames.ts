@@ -38,7 +38,7 @@ export function work({ settings: { names = 1, frames = 1 } }: Stage): Promise<Va
   const [times, sizes]: [number[], number[]] = [[], []]
   for (let look = 0; look < frames; look += 1) {
     const at = since + look * 500
-    for (const [index, sight] of [...sights.values()].entries()) sight.see([recordOf(sight.name, index, at)], at)
+    for (const [index, sight] of [...sights.values()].entries()) sight.see([recordOf(sight.name, index, at)], at, 500)
     const { user } = process.cpuUsage()
     state.see({
       ...{ at, since, pause: 500, sights, changes: [], changed: 0, takeovers: 0, signs: new Map() },

@@ -43,8 +43,8 @@ use_node() {
 install_apart() (
   cd "$root/$1"
   [ node_modules/.package-lock.json -nt package-lock.json ] && exit
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
-  touch node_modules/.package-lock.json
+  # Where this is called in a condition, `set -e` does not count.
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 && touch node_modules/.package-lock.json
 )
 
 # The libraries that Holdfast is compared with.

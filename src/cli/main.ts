@@ -12,6 +12,10 @@ if (problem !== undefined) {
 } else {
   const { main } = await import('./program.ts')
   const { stopReceived } = await import('./signals.ts')
+  let unwritten: NodeJS.ErrnoException | undefined
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') unwritten ??= error // a closed pipe is no error
+  })
   // The timers of leases do not keep a process alive, but this process waits for the result.
   const keepAlive = setInterval(() => {}, 60_000)
   process.exitCode = await main(process.argv.slice(2), new URL('../../package.json', import.meta.url))
@@ -21,6 +25,10 @@ if (problem !== undefined) {
     stream => new Promise<void>(resolve => stream.write('', () => resolve())),
   )
   await Promise.race([Promise.all(written), stopReceived]) // a reader may never read
+  if (unwritten && process.exitCode === 0) {
+    process.stderr.write(`holdfast: the output could not be written: ${unwritten.message}\n`)
+    process.exitCode = 74
+  }
   // A handle that a client library leaves open must not keep a finished process alive.
   setTimeout(() => process.exit(), 500).unref()
 }

@@ -4,10 +4,10 @@ import type { Lease } from '../contract/lease.ts'
 import { request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
 import { type Clock, LONGEST_TRY, requestLimit, systemClock } from '../contract/time.ts'
-import type { Locks, StoreLocks } from '../create-locks.ts'
+import type { Locks } from '../create-locks.ts'
 
 /** What `Ticks` needs of locks. */
-export type TickLocks = Pick<Locks, 'store' | 'tryAcquire'> & Partial<Pick<StoreLocks, 'assertOpen'>>
+export type TickLocks = Pick<Locks, 'store' | 'tryAcquire'> & { assertOpen?(): void }
 
 /**
  * Decides which replica runs one tick of a schedule. A mark is a claim that nobody renews or releases, so it outlives the

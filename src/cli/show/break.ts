@@ -1,8 +1,9 @@
-import { gateName, isSlotOf, SEPARATOR, slotName, titleOf } from '../../contract/reserved.ts'
+import { gateName, isSlotOf, slotName, titleOf } from '../../contract/reserved.ts'
 import type { Locks } from '../../index.ts'
 import { seeHelp } from '../arguments.ts'
 import { EXIT, Usage } from '../failure.ts'
 import { isMarker, markerOf } from '../run-marker.ts'
+import { partsOf } from './by-slot.ts'
 import { query } from './query.ts'
 
 const flag = { type: 'boolean' } as const
@@ -46,7 +47,7 @@ async function namesToBreak(
     if (/^\d{1,2}$/.test(slot) && Number(slot) <= 16) return [slotName(name, Number(slot))]
     throw new Usage(`--slot ${slot} is not a slot: expected a number from 0 to 16`)
   }
-  const records = await Array.fromAsync(locks.list(name + SEPARATOR))
+  const records = await partsOf(locks, name)
   const parts = [...new Set(records.map(record => record.name))].filter(part => isSlotOf(part, name))
   if (all) return [name, ...parts]
   if (parts.length > 0)

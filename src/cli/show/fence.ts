@@ -35,6 +35,8 @@ async function sql(args: string[]): Promise<number> {
   const { url = 'postgres://localhost', table, column, resource, epoch, leases } = values
   if (table === undefined && (column ?? resource ?? epoch) !== undefined)
     throw new Usage(`--column, --resource and --epoch need --table; ${seeHelp('fence')}`)
+  if (epoch !== undefined && (resource === undefined || !/^\d+$/.test(epoch)))
+    throw new Usage(`--epoch needs --resource, and is a number, 0 or more; ${seeHelp('fence')}`)
   if (table !== undefined && leases) throw new Usage('--leases and --table exclude each other: run fence sql twice')
   const row =
     table === undefined

@@ -1,16 +1,16 @@
-import { gateName, isSlotOf, partOf, SEPARATOR } from '../../contract/reserved.ts'
+import { gateName, isSlotOf, partOf } from '../../contract/reserved.ts'
 import type { LeaseRecord } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { EXIT } from '../failure.ts'
 import { paint, printable } from '../output.ts'
-import { bySlot } from './by-slot.ts'
+import { bySlot, partsOf } from './by-slot.ts'
 import { query } from './query.ts'
 
 /** `holdfast inspect`: shows one name, with its slots and its gate if it is shared. Returns 1 if nothing of it is held. */
 export function inspect(args: readonly string[]): Promise<number> {
   return query('inspect', 'NAME', args, async ({ argument, locks, output }) => {
     const state = await locks.inspect(argument)
-    const parts = await Array.fromAsync(locks.list(argument + SEPARATOR))
+    const parts = await partsOf(locks, argument)
     const slots = bySlot(parts.filter(part => part.name === gateName(argument) || isSlotOf(part.name, argument)))
     const { name, holder, waiters, nodes = [] } = state
     const facts: [string, string][] = holder

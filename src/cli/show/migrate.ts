@@ -16,7 +16,9 @@ export async function migrate(args: readonly string[]): Promise<number> {
   const done = isSql ? await migration(url) : await migrateStore(url)
   if (done === undefined) {
     const text = `nothing to do: a store of ${url.slice(0, url.indexOf(':') + 1)} creates what it needs itself`
-    output.print({ migrated: false }, text)
+    // The SQL is usually written to a file.
+    if (isSql) output.info('nothing', text)
+    else output.print({ migrated: false }, text)
   } else if (isSql) output.printSql(done)
   else output.print({ migrated: true, table: done }, `${done} is ready`)
   return 0

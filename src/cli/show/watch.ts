@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { titleOf } from '../../contract/reserved.ts'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
 import { EXIT, Failure } from '../failure.ts'
@@ -91,7 +92,7 @@ function tokenOf({ holder }: Sight): string | undefined {
 function print(change: Change, isJson: boolean): void {
   const { at, event, name, owner, token, note, waiters } = change
   const facts = event === 'held' ? [owner, token, ...(note ? [note] : [])] : event === 'waiting' ? [`${waiters}`] : []
-  const text = [new Date(at).toISOString(), event.padEnd(7), name, ...facts]
+  const text = [new Date(at).toISOString(), event.padEnd(7), titleOf(name), ...facts]
     .map(each => printable(each ?? ''))
     .join('  ')
   process.stdout.write(`${isJson ? stringify(change) : mask(text)}\n`)

@@ -194,6 +194,23 @@ describe('holdfast break', () => {
   })
 })
 
+test('a name of the longest length can be inspected and broken', async () => {
+  const name = 'a'.repeat(255)
+  await holding(name)
+  expect(await holdfast(['inspect', name])).toMatchObject({ code: 0 })
+  expect(await holdfast(['break', name])).toMatchObject({ code: 0 })
+})
+
+test('output that cannot be written is an error', async () => {
+  const { code, err } = await launch(['sh', '-c', '"$@" ls > /dev/full', 'sh', ...HOLDFAST]).ended
+  expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining('the output could not be written') })
+})
+
+test('migrate --print-sql prints nothing but SQL', async () => {
+  const answer = await holdfast(['migrate', '--print-sql', '--store', 'redis://localhost'])
+  expect(answer).toMatchObject({ code: 0, out: '', err: expect.stringContaining('nothing to do') })
+})
+
 test('holdfast run --json reports progress as JSON lines on standard error', async () => {
   await holding('job', '--owner', 'alice')
   const { code, err } = await holdfast(['run', 'job', '--json', '--wait', '1s', '--', 'true'])

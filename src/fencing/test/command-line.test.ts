@@ -137,7 +137,8 @@ test('invalid arguments are refused', async () => {
     [['prune', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['sql', '--column', 'version'], /--epoch need --table/],
-    [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /epoch must be a whole number/],
+    [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /--epoch needs --resource, and is a number/],
+    [['sql', '--table', 'a', '--epoch', '5'], /--epoch needs --resource/],
     [
       ['sql', '--url', 'redis://x'],
       /only marks at URLs of sqlite: postgres: postgresql: mysql: mariadb: need SQL: elsewhere/,

@@ -8,7 +8,7 @@ export interface TimedLease {
   onTime(): void
 }
 
-/** Milliseconds. Timers stand still while the machine sleeps, so a long term is checked now and then. */
+/** Milliseconds. Timers do not run while the machine sleeps, so a long term is checked every minute. */
 const LONGEST_SLEEP = 60_000
 
 /** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
-import { follow, lost, refused, stage, unanswered } from '../../test/scripted-store.ts'
+import { follow, lost, refused, type Stage, stage, unanswered } from '../../test/scripted-store.ts'
 import { LeaseError } from '../contract/errors.ts'
+import type { Lease } from '../contract/lease.ts'
 import type { Claim } from '../contract/store.ts'
 
 import { StoreLocks } from '../create-locks.ts'
 import type { Renewer } from './renewer.ts'
-import { ThreadRenewals } from './thread/thread-renewals.ts'
+import { ThreadRenewals, type WorkerLink } from './thread/thread-renewals.ts'
 
 test('extend renews at once, and resolves to the remaining time', async () => {
   const { locks, clock, store } = stage({ heartbeat: false })
@@ -241,15 +242,10 @@ test('S1: a renewal that fails while extend waits for it cannot end a longer ttl
   expect(await other.tryAcquire('a')).toBeUndefined()
 })
 
-test.each([
-  ['were stopped', ({ lease }: ThreadRenewals) => lease.stopRenewing()],
-  [
-    'have failed',
-    (renewals: ThreadRenewals) => renewals.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')),
-  ],
-])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
-  const { clock, store, other } = stage()
-  const worker = { send: () => false, extend: async () => undefined } // it has ended
+/** A lease of ten seconds that this worker renews. */
+async function byThread(worker: WorkerLink): Promise<Stage & { lease: Lease; renewals: ThreadRenewals }> {
+  const set = stage()
+  const { clock, store } = set
   let renewals: ThreadRenewals | undefined
   const hold: Renewer['hold'] = (...lease) => {
     renewals = new ThreadRenewals(worker, ...lease)
@@ -258,8 +254,20 @@ test.each([
   const thread: Renewer = { ready: async () => {}, hold, close: async () => {} }
   const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
   const lease = await locks.acquire('a')
+  if (!renewals) throw new Error('the thread was not asked')
+  return { ...set, lease, renewals }
+}
+
+test.each([
+  ['were stopped', ({ lease }: ThreadRenewals) => lease.stopRenewing()],
+  [
+    'have failed',
+    (renewals: ThreadRenewals) => renewals.takeOver(new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')),
+  ],
+])('S1: nor can a renewal of the heartbeat thread, after those %s', async (_, end) => {
+  const { clock, store, other, lease, renewals } = await byThread({ send: () => false, extend: async () => undefined })
   const late = { ...(store.claim as Claim), token: lease.token }
-  end(renewals as ThreadRenewals)
+  end(renewals)
   const extension = follow(lease.extend(60_000))
   await clock.advance(1_000)
   await store.renew(late, new AbortController().signal)
@@ -270,23 +278,14 @@ test.each([
 })
 
 test('when the heartbeat thread ends during an extension, the main thread renews at once', async () => {
-  const { clock, store } = stage()
   const { promise: answer, resolve } = Promise.withResolvers<LeaseError>()
-  const worker = { send: () => true, extend: () => answer }
-  let renewals: ThreadRenewals | undefined
-  const hold: Renewer['hold'] = (...lease) => {
-    renewals = new ThreadRenewals(worker, ...lease)
-    return renewals.lease
-  }
-  const thread: Renewer = { ready: async () => {}, hold, close: async () => {} }
-  const locks = new StoreLocks(store, { heartbeat: 'thread' }, { clock, random: () => 0.5 }, async () => thread)
-  const lease = await locks.acquire('a')
+  const { clock, store, lease, renewals } = await byThread({ send: () => true, extend: () => answer })
   await clock.advance(8_000)
   const extension = follow(lease.extend(60_000))
   await clock.advance(0)
   const error = new LeaseError('STORE_UNAVAILABLE', 'the thread has ended')
   resolve(error)
-  renewals?.takeOver(error)
+  renewals.takeOver(error)
   await clock.advance(0)
   expect(extension.error).toBe(error)
   expect(store.count('renew')).toBe(1)

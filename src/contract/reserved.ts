@@ -1,6 +1,9 @@
 /** Separates a name from what this library adds to it. No name of a caller contains it. */
 export const SEPARATOR = '\u241f'
 
+/** In bytes of UTF-8, of a shared name: the names of its slots are longer, and have at most 255. */
+export const LONGEST_SHARED = 240
+
 /** The end of the name of a marker: the command line acquires it as a lease that a successful run leaves behind. */
 export const MARKER_SUFFIX: string = `${SEPARATOR}ran`
 

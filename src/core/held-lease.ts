@@ -209,9 +209,11 @@ export class HeldLease implements ListedLease {
     const answer = await withdraw(this.#core, renewals.claim, renewals.unsettled, lease, this.#deadline.at)
     if (answer === 'gone' && !this.#error) this.lose('gone', 'was gone when it was released')
     if (this.#error || answer === 'gone') return 'lost'
-    if (answer === 'released') this.group?.released?.()
-    if (answer === 'released' && this.#core.events.lease_released.hasSubscribers)
-      this.#core.events.lease_released.publish({ lease: this.handle })
+    if (answer === 'released') {
+      this.group?.released?.()
+      if (this.#core.events.lease_released.hasSubscribers)
+        this.#core.events.lease_released.publish({ lease: this.handle })
+    }
     return answer
   }
 

@@ -1,4 +1,4 @@
-import { partOf, SEPARATOR } from '../../contract/reserved.ts'
+import { LONGEST_SHARED, partOf, SEPARATOR } from '../../contract/reserved.ts'
 import type { LeaseRecord, Locks } from '../../index.ts'
 
 /** Records of one name, slot 10 after slot 9. Those of one slot keep their order. */
@@ -7,9 +7,6 @@ export function bySlot<Part extends { readonly name: string }>(records: readonly
 }
 
 const byNumber = new Intl.Collator('en', { numeric: true })
-
-/** Bytes. A longer name cannot be shared. */
-const LONGEST_SHARED = 240
 
 /** The leases and waiters of all parts of a name. */
 export async function partsOf(locks: Pick<Locks, 'list'>, name: string): Promise<LeaseRecord[]> {

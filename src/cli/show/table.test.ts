@@ -12,7 +12,7 @@ test('wide characters keep the columns in line', () => {
     )
       .split('\n')
       .slice(1),
-  ).toEqual([...['备份  alice', 'e\u0301     bob']])
+  ).toEqual(['备份  alice', 'e\u0301     bob'])
 })
 
 test('a table may have any number of rows', () => {

@@ -7,7 +7,10 @@ import { type Method, methodOf, replace, runUnder } from './method.ts'
 import { LOCKS } from './token.ts'
 
 export interface LeaseCronOptions {
-  /** Milliseconds for which a scheduled time is remembered: more than the clocks of the replicas differ. @default 30000, or as long as the store can */
+  /**
+   * Milliseconds for which a scheduled time is remembered: more than the clocks of the replicas differ.
+   * @default 30,000, or as long as the store can
+   */
   readonly keep?: number | undefined
 }
 

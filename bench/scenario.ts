@@ -16,7 +16,10 @@ export interface Scenario {
   /** Measured one after the other for each peer; their names head the tables. */
   variants(isQuick: boolean): readonly Variant[]
   takesPart(peer: Peer): boolean
-  measure(trial: Trial): Promise<Values>
+  /** Or `measureInTurns`. */
+  measure?(trial: Trial): Promise<Values>
+  /** All trials over one kind of server at once. Their figures can be compared even if the machine's speed varies. */
+  measureInTurns?(trials: readonly Trial[]): Promise<PromiseSettledResult<Values>[]>
   readonly columns: readonly Column[]
 }
 

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Peer, Place } from './peer.ts'
-import { countRequests } from './requests.ts'
 
 /** What a process of its own is started for. */
 export interface Job {
@@ -41,7 +40,6 @@ export async function loadPeer(name: string): Promise<Peer> {
 }
 
 async function run({ peer: name, scenario, task, place, settings }: Job): Promise<Values> {
-  countRequests()
   let uncaught = 0
   // A library that leaves a rejection to nobody would end the process of a user. Here that is counted.
   for (const event of ['unhandledRejection', 'uncaughtException']) process.on(event, () => (uncaught += 1))

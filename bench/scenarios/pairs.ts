@@ -1,68 +1,106 @@
+import type { Worker } from '../launch.ts'
 import { Loops } from '../loops.ts'
 import { pause } from '../peer.ts'
-import { numberOf, ownCpu, rough, rounded, type Scenario, serverCpu } from '../scenario.ts'
+import { numberOf, ownCpu, rough, rounded, type Scenario, serverCpu, type Trial } from '../scenario.ts'
 import { quantile } from '../statistics.ts'
 import { Votes } from '../votes.ts'
 import type { Stage, Values } from '../worker.ts'
 
+/** Loops begin together, and spread out in so many ms. */
+const START = 50
+
 export const scenario: Scenario = {
   title: 'Acquire and release without contention',
   about:
-    'One process, N loops, each with names of its own. Client CPU is that of the whole process, server CPU that of Redis. ' +
-    'A warm-up comes first, because code that seldom runs is compiled late.',
+    'For each library one process with N loops, each with names of its own. All over one kind of server take turns of half ' +
+    'a second, in one order and then in the other, so the speed of the machine is the same for all. Client CPU is that of ' +
+    'the whole process, server CPU that of Redis. A warm-up comes first, because code that seldom runs is compiled late.',
   rounds: 3,
   variants: isQuick =>
-    // 256 loops over SQLite let a timer run only after 65,000 pairs, each of which is synced to the disk.
     [1, 64, ...(isQuick ? [] : [256])].map(loops => ({
       name: `${loops} at a time`,
-      // Until then V8 compiles, and moves what the start created: 64 at a time, the 99th percentile of the second second
-      // is 5.6 ms, and that of the sixth 2.4. A full collection right before would do the same once more.
-      settings: { loops, warm: isQuick ? 200 : 5_000, time: isQuick ? 300 : 2_500 },
+      // In the first 5 s V8 compiles, and moves what the start created: 64 at a time, the 99th percentile of the second
+      // second is 5.6 ms, and that of the sixth 2.4. A full collection right before would do the same once more.
+      settings: isQuick ? { loops, turn: 150, warm: 1, turns: 2 } : { loops, turn: 500, warm: 10, turns: 8 },
     })),
   takesPart: peer => peer.can.includes('pairs'),
-  async measure(trial) {
-    const worker = trial.start('work')
-    await worker.reached('warm')
-    const before = await serverCpu(trial)
-    worker.go()
-    await worker.reached('measured')
-    const server = (await serverCpu(trial)) - before
-    worker.go()
-    const values = await worker.values
-    return { ...values, serverCpu: (server * 1_000) / numberOf(values, 'pairs') }
+  async measureInTurns(trials) {
+    const runs = trials.map(trial => new Run(trial))
+    const { warm = 0, turns = 0 } = trials[0]?.settings ?? {}
+    for (let turn = -warm; turn < turns; turn += 1)
+      for (const run of turn % 2 === 0 ? runs : runs.toReversed()) await run.take(turn)
+    return Promise.allSettled(runs.map(run => run.values()))
   },
   columns: [
     { title: 'pairs/s', value: 'rate', isRatio: true, format: rounded },
     { title: 'p50 ms', value: 'p50', format: rough },
-    { title: 'p99 ms', value: 'p99', format: rough },
+    { title: 'p99 ms', value: 'p99', isRatio: true, format: rough },
     { title: 'client CPU us/pair', value: 'clientCpu', isRatio: true, format: rough },
     { title: 'server CPU us/pair', value: 'serverCpu', format: rough },
   ],
 }
 
+/** What the driver sees of one library. */
+class Run {
+  readonly #trial: Trial
+  readonly #worker: Worker
+  #serverCpu = 0
+
+  constructor(trial: Trial) {
+    this.#trial = trial
+    this.#worker = trial.start('work')
+  }
+
+  /** From one step of the worker to the next. */
+  async take(turn: number): Promise<void> {
+    try {
+      await this.#worker.reached(String(turn))
+      const before = await serverCpu(this.#trial)
+      this.#worker.go()
+      await this.#worker.reached(String(turn + 1))
+      if (turn >= 0) this.#serverCpu += (await serverCpu(this.#trial)) - before
+    } catch {} // The values reject as well. What has failed takes no more turns.
+  }
+
+  async values(): Promise<Values> {
+    this.#worker.go()
+    const { all, ...values } = await this.#worker.values
+    return { ...values, serverCpu: (this.#serverCpu * 1_000) / numberOf({ all }, 'all') }
+  }
+}
+
 export async function work({ peer, place, settings, reached }: Stage): Promise<Values> {
-  const { loops: count = 1, warm = 0, time = 0 } = settings
+  const { loops: count = 1, turn: time = 0, warm = 0, turns = 0 } = settings
   const client = await peer.open(place)
-  const loops = new Loops(client, count)
-  await pause(warm)
-  await reached('warm')
-  loops.take()
-  const votes = new Votes()
-  const [started, cpu] = [performance.now(), ownCpu()]
-  await Promise.race([pause(time), loops.ended])
-  const [elapsed, used, measured] = [performance.now() - started, ownCpu() - cpu, loops.take()]
-  const pairs = measured.length
-  const { won, wonAtOnce } = votes
-  loops.stop()
-  await reached('measured')
-  await loops.ended
+  const latencies: number[] = []
+  let [all, elapsed, cpu] = [0, 0, 0]
+  let votes = new Votes()
+  for (let turn = -warm; turn < turns; turn += 1) {
+    await reached(String(turn))
+    if (turn === 0) [votes, latencies.length, all, elapsed, cpu] = [new Votes(), 0, 0, 0, 0] // warm by now
+    const loops = new Loops(client, count)
+    await pause(START)
+    all += loops.take().length
+    const [started, used] = [performance.now(), ownCpu()]
+    await Promise.race([pause(time), loops.ended])
+    elapsed += performance.now() - started
+    cpu += ownCpu() - used
+    for (const latency of loops.take()) latencies.push(latency)
+    loops.stop()
+    await loops.ended
+    all += loops.take().length
+  }
+  await reached(String(turns))
   await client.close()
+  const pairs = latencies.length
+  const { won, wonAtOnce } = votes
   return {
     pairs,
+    all: all + pairs,
     rate: (pairs * 1_000) / elapsed,
-    p50: quantile(measured, 0.5),
-    p99: quantile(measured, 0.99),
-    clientCpu: (used * 1_000) / pairs,
+    p50: quantile(latencies, 0.5),
+    p99: quantile(latencies, 0.99),
+    clientCpu: (cpu * 1_000) / pairs,
     wonAtOnce: won > 0 ? (100 * wonAtOnce) / won : undefined,
   }
 }

@@ -34,7 +34,7 @@ export interface Look {
   /** The search for names, if it takes long. */
   readonly search: Search | undefined
   /** Why the store could not be read. Then `sights` are those of the last look that succeeded. */
-  readonly failure: string | undefined
+  readonly failure: Error | undefined
 }
 
 /**
@@ -106,7 +106,7 @@ export class Survey {
 
   async #look(): Promise<void> {
     const began = performance.now()
-    let failure: string | undefined
+    let failure: Error | undefined
     try {
       const reading = await this.#reader.read()
       const { records, isPartial, search, requests } = reading
@@ -117,7 +117,7 @@ export class Survey {
       this.#cost.add({ duration: this.#seen - began, requests, records: records.length })
       this.#failures = 0
     } catch (error) {
-      failure = error instanceof Error ? error.message : String(error)
+      failure = error instanceof Error ? error : new Error(String(error))
       this.#failures += 1
     }
     const pause = this.#pause()

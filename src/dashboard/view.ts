@@ -15,7 +15,7 @@ export function overview(look: Look, access: string, { acquired, lost }: Process
   const { at, since, pause, sights, signs, changes, changed, takeovers, isPartial, search, failure } = look
   return {
     ...{ at, since, pause, isPartial, access },
-    failure: failure ?? null,
+    failure: failure?.message ?? null,
     search: search ? { began: search.began, usual: search.usual ?? null } : null,
     // A process without leases can lose none, so 0 would say nothing.
     lost: acquired + lost > 0 ? lost : null,

@@ -13,24 +13,45 @@ const OPTIONS = { slot: { type: 'string' }, gate: flag, all: flag, marker: flag 
 export function breakLease(args: readonly string[]): Promise<number> {
   const answer: Parameters<typeof query>[3] = async ({ argument, locks, output, values }) => {
     const names = await namesToBreak(argument, values, locks)
-    const [first = ''] = names
-    const wasMarker = await isMarker(locks, first)
-    const tokens: (bigint | undefined)[] = []
-    for (const name of names) tokens.push(await locks.break(name))
-    const token = tokens.findLast(each => each !== undefined)
-    const what = names.length === 1 ? first : argument
-    const text =
-      token === undefined
-        ? `${titleOf(what)} was free`
-        : wasMarker
-          ? `${titleOf(what)} is removed: the next run with --skip-if-ran-since is not skipped`
-          : `${titleOf(what)} is free. Token ${token} is higher than that of its old holder.\n` +
-            'The old holder is notified at its next renewal and may work until then. A resource that checks tokens ' +
-            'refuses it once it has seen a higher token.'
-    output.print({ name: what, broken: token !== undefined, token }, text)
-    return token === undefined ? EXIT.free : 0
+    const what = names.length === 1 ? (names[0] ?? '') : argument
+    const wasMarker = await isMarker(locks, what)
+    const broken: Broken[] = []
+    const report = (): void => {
+      const token = broken.at(-1)?.token
+      const leases = values.all ? { leases: broken } : {}
+      output.print({ name: what, broken: broken.length > 0, token, ...leases }, textOf(what, broken, wasMarker))
+    }
+    try {
+      for (const name of names) {
+        const token = await locks.break(name)
+        if (token !== undefined) broken.push({ name, token })
+      }
+    } catch (error) {
+      if (broken.length > 0) report()
+      throw error
+    }
+    report()
+    return broken.length > 0 ? 0 : EXIT.free
   }
   return query('break', 'NAME', args, answer, OPTIONS)
+}
+
+interface Broken {
+  readonly name: string
+  readonly token: bigint
+}
+
+function textOf(what: string, broken: readonly Broken[], wasMarker: boolean): string {
+  if (broken.length === 0) return `${titleOf(what)} was free`
+  if (wasMarker) return `${titleOf(what)} is removed: the next run with --skip-if-ran-since is not skipped`
+  const lines = broken.map(
+    ({ name, token }) => `${titleOf(name)} is free. Token ${token} is higher than that of its old holder.`,
+  )
+  return [
+    ...lines,
+    'The old holder is notified at its next renewal and may work until then. A resource that checks tokens refuses it ' +
+      'once it has seen a higher token.',
+  ].join('\n')
 }
 
 /** The leases that are meant. Of a name with slots, the caller must say which. */

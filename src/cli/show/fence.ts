@@ -56,7 +56,10 @@ async function ls(args: string[]): Promise<number> {
       return [resource, `${epoch}`, `${token}`, new Date(raisedAt).toISOString(), part ?? '']
     })
     const titles = ['RESOURCE', 'EPOCH', 'TOKEN', 'UPDATED', 'PART']
-    output.print(records, rows.length > 0 ? table(titles, rows) : 'there are no marks')
+    output.print(
+      records,
+      rows.length > 0 ? table(titles, rows) : prefix ? `no mark begins with ${prefix}` : 'there are no marks',
+    )
     return 0
   })
 }
@@ -82,6 +85,10 @@ async function prune(args: string[]): Promise<number> {
   const { values, positionals } = parse('fence', args, { ...PLACE, 'older-than': { type: 'string' } })
   const prefix = atMostOne('fence', 'PREFIX', positionals) ?? ''
   const olderThan = parseAge(values['older-than'])
+  if (olderThan === 0 && !prefix)
+    throw new Usage(
+      '--older-than 0 without a PREFIX would remove every mark, so every fence would let old holders write',
+    )
   return withMarks(values, async (marks, output) => {
     const pruned = await marks.prune(olderThan, prefix)
     const which = prefix ? ` of resources that begin with ${prefix}` : ''

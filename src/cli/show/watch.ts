@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import { titleOf } from '../../contract/reserved.ts'
 import type { Sight } from '../../dashboard/sight.ts'
 import { type Look, Survey } from '../../dashboard/survey.ts'
-import { EXIT, Failure } from '../failure.ts'
 import { mask, printable, stringify } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { namesFrom } from './names-from.ts'
@@ -45,9 +44,9 @@ export async function watch({ argument: prefix, locks, output, values }: Query):
       if (shown !== undefined) output.info('readable', 'the store can be read again')
       for (const change of changes(look, known)) print(change, values.json === true)
       hasRead = true
-    } else if (!hasRead) failed.abort(new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', failure))
-    else if (failure !== shown) output.warn('unreadable', `the store cannot be read: ${failure}`)
-    shown = failure
+    } else if (!hasRead) failed.abort(failure)
+    else if (failure.message !== shown) output.warn('unreadable', `the store cannot be read: ${failure.message}`)
+    shown = failure?.message
   })
   const closed = new AbortController()
   process.stdout.once('error', () => closed.abort()) // such as of `| head -3`

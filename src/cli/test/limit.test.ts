@@ -84,7 +84,12 @@ test('inspect shows the slots of a name, and break takes one or all', async () =
   expect(await holdfast(['break', 'x', '--all', '--gate'])).toMatchObject({ code: 64 })
   const broken = await holdfast(['break', 'x', '--slot', '1'])
   expect(broken).toMatchObject({ code: 0, out: expect.stringMatching(/^x \(slot 1\) is free\. Token \d+ /) })
-  expect(await holdfast(['break', 'x', '--all'])).toMatchObject({ code: 0 })
+  const three = start(['run', 'x', '--limit', '2', '--owner', 'carol', ...WAIT])
+  await three.prints('ready')
+  const all = await holdfast(['break', 'x', '--all', '--json'])
+  const { leases } = JSON.parse(all.out) as { leases: { name: string; token: string }[] }
+  expect(leases.map(({ name }) => name)).toEqual(['x', 'x\u241f1'])
+  expect(JSON.parse(all.out)).toMatchObject({ broken: true, token: leases[1]?.token })
   expect(await holdfast(['inspect', 'x'])).toMatchObject({ code: 1, out: 'x is free\n' })
 })
 

@@ -28,6 +28,8 @@ describe('holdfast ls --watch', () => {
     expect(JSON.parse(watching.out)).toMatchObject({ event: 'held', name: 'nightly', owner: 'alice', waiters: 0 })
     const failed = await holdfast(['ls', '--watch'], { env: { HOLDFAST_STORE: 'redis://127.0.0.1:1' } })
     expect(failed).toMatchObject({ code: 69, out: '' })
+    const refused = await holdfast(['ls', 'x'.repeat(300), '--watch'])
+    expect(refused).toMatchObject({ code: 64, out: '' })
   })
 })
 

@@ -1,8 +1,10 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
+import { stateOf } from '../../../lab/servers/process.ts'
 import { PROMPT, startTmux, type Tmux, type TmuxOptions } from '../../../lab/servers/tmux.ts'
 import { createLocks, type Locks } from '../../index.ts'
 import { sqlite } from '../../stores/sqlite/index.ts'
-import { descendants, folder, HOLDFAST, holdfast, holding, kill, start, store } from './holdfast.ts'
+import { descendants, folder, HOLDFAST, holdfast, holding, kill, start, store, until } from './holdfast.ts'
 
 let locks: Locks | undefined
 
@@ -70,6 +72,16 @@ test('a lease is broken only after its name was typed', async () => {
   await tmux.press('night', 'Enter')
   await tmux.shows('Not broken: night was typed, not nightly')
   lease.assertHeld()
+  await tmux.press('p', 'b')
+  await tmux.shows('Paused: who holds it now is not known')
+  await tmux.press('p', 'b')
+  await tmux.shows('To break nightly')
+  await lease.release()
+  const next = await ours('alice').acquire('nightly')
+  await new Promise(resolve => setTimeout(resolve, 1_500)) // a look
+  await tmux.press('nightly', 'Enter')
+  await tmux.shows('Not broken: nightly has not the holder any more that was shown')
+  next.assertHeld()
   await tmux.press('b', 'nightly', 'Enter')
   await tmux.shows('nightly is free. Its next token is above')
   expect((await ours('alice').inspect('nightly')).holder).toBeUndefined()
@@ -182,6 +194,17 @@ test('Ctrl-Z gives the terminal back, fg shows the screen again, and SIGTERM res
   await tmux.shows(PROMPT)
   await tmux.press('echo it is typed', 'Enter')
   await tmux.shows(/\nit is typed/)
+})
+
+test('it ends when its terminal is gone, also without a SIGHUP', async () => {
+  const tmux = await startTmux({ env: { HOLDFAST_STORE: store() } })
+  await tmux.press("trap '' HUP", 'Enter') // the shell stays, and the kernel tells nobody else
+  const command = HOLDFAST.map(word => `'${word}'`).join(' ')
+  await tmux.press(`(echo $$ >'${folder}/shell'; exec ${command} top)`, 'Enter')
+  await tmux.shows('q quit')
+  const [pid = 0] = descendants(Number(readFileSync(`${folder}/shell`, 'utf8')))
+  await tmux[Symbol.asyncDispose]()
+  await until(() => !existsSync(`/proc/${pid}`) || stateOf(pid) === 'Z', 'the end of top')
 })
 
 test('the screen adapts to its size, and has no colours with NO_COLOR', async () => {

@@ -100,6 +100,8 @@ describe('the marks', () => {
     expect(advanced.out).toMatch(/^cli invoices is now in epoch 1 .*\n.* give \{ epoch: 1 \}/)
     await expect(marks.raise('cli invoices', { epoch: 0, token: 2n ** 53n })).rejects.toEqual(stale(2n ** 53n, 0n))
     await marks.raise('cli invoices', { epoch: 1, token: 1n })
+    const nothing = await holdfast(['fence', 'ls', 'cli x', '--url', url])
+    expect(nothing).toMatchObject({ code: 0, out: 'no mark begins with cli x\n' })
     const nobody = await holdfast(['fence', 'advance', 'cli nobody', '--url', url, '--json'])
     expect({ code: nobody.code, ...JSON.parse(nobody.out) }).toEqual({
       code: 1,
@@ -136,6 +138,7 @@ test('invalid arguments are refused', async () => {
     [['advance', '--url', 'sqlite:missing.db'], /RESOURCE is missing/],
     [['prune', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
     [['prune', '--older-than', '90', '--url', 'sqlite:missing.db'], /--older-than is missing or wrong/],
+    [['prune', '--older-than', '0d', '--url', 'sqlite:missing.db'], /would remove every mark/],
     [['sql', '--column', 'version'], /--epoch need --table/],
     [['sql', '--table', 'a', '--resource', 'a', '--epoch', 'one'], /--epoch needs --resource, and is a number/],
     [['sql', '--table', 'a', '--epoch', '5'], /--epoch needs --resource/],

@@ -95,7 +95,7 @@ function header({ look, isPaused, all }: State, { columns, now, store, prefix }:
 
 /** The answer to "is anything wrong?". */
 function verdict(state: State, { failure, isPartial, search, signs }: Look): Line {
-  if (failure !== undefined) return [[`The store cannot be read: ${failure}`, 'bad']]
+  if (failure !== undefined) return [[`The store cannot be read: ${failure.message}`, 'bad']]
   const [first] = state.all
   if (signs.size > 0 && first)
     return [[`${signs.size > 1 ? `${signs.size} holders may be stuck, first` : 'May be stuck:'} ${first.title}`, 'bad']]

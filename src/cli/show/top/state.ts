@@ -14,8 +14,9 @@ export interface Key {
 /** A text that is being typed. */
 export interface Prompt {
   readonly kind: 'filter' | 'break'
-  /** Of the lease to break: its name, and what must be typed. */
+  /** Of the lease to break: its name, its token, and what must be typed. */
   readonly name: string
+  readonly token: string
   readonly title: string
   readonly text: string
 }
@@ -92,7 +93,7 @@ export class State {
     if (name === 'q') return { kind: 'quit' }
     if (name === 'p') this.#pause()
     else if (name === 'b') this.#askToBreak()
-    else if (sequence === '/') this.prompt = { kind: 'filter', name: '', title: '', text: this.filter }
+    else if (sequence === '/') this.prompt = { kind: 'filter', name: '', token: '', title: '', text: this.filter }
     else if (name === 'escape' || name === 'backspace' || name === 'left') this.#back()
     else if (this.opened === undefined) this.#move(name, sequence)
     return undefined
@@ -138,7 +139,10 @@ export class State {
 
   #askToBreak(): void {
     const row = this.opened === undefined ? this.rows[this.chosen] : this.openedRow
-    if (row?.held) this.prompt = { kind: 'break', name: row.name, title: row.title, text: '' }
+    if (this.isPaused) this.message = 'Paused: who holds it now is not known (p continues)'
+    else if (this.look?.failure) this.message = 'The store cannot be read: who holds it now is not known'
+    else if (row?.held)
+      this.prompt = { kind: 'break', name: row.name, token: row.held.token, title: row.title, text: '' }
     else this.message = row ? `${row.title} is free` : 'No name is chosen'
   }
 
@@ -160,11 +164,13 @@ export class State {
     }
   }
 
-  #enter({ kind, name, title, text }: Prompt): Act | undefined {
+  #enter({ kind, name, token, title, text }: Prompt): Act | undefined {
     this.#end()
     if (kind === 'filter') return undefined
-    if (text === title || text === printable(title)) return { kind: 'break', name }
-    this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
+    const isSame = this.all.find(row => row.name === name)?.held?.token === token
+    if (!isSame) this.message = `Not broken: ${title} has not the holder any more that was shown`
+    else if (text === title || text === printable(title)) return { kind: 'break', name }
+    else this.message = `Not broken: ${text || 'nothing'} was typed, not ${title}`
     return undefined
   }
 

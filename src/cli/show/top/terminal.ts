@@ -8,32 +8,42 @@ import type { Line } from './text.ts'
 const ENTER = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[?2004h'
 const LEAVE = '\x1b[?2004l\x1b[?7h\x1b[?25h\x1b[?1049l'
 
+const ENDS = ['end', 'close', 'error'] as const
+
 /** Milliseconds within which Ctrl-Z stops this process, if it can be stopped. */
 const STOPPED_WITHIN = 100
+
+export interface Events {
+  /** A frame is needed that no key asked for. */
+  redraw(): void
+  press(key: Key): void
+  /** Nobody is at the terminal any more. A session whose leader ignores SIGHUP is not ended by the kernel. */
+  gone(): void
+}
 
 /** A terminal that shows full screens. However the process ends, except by SIGKILL, the terminal is as it was before. */
 export class Terminal implements Disposable {
   readonly #input: ReadStream
   readonly #output: WriteStream
   readonly #screen: Screen
-  readonly #redraw: () => void
+  readonly #events: Events
   readonly #onKey: (text: string | undefined, key: Key) => void
-  readonly #onResize = (): void => this.#redraw()
+  readonly #onResize = (): void => this.#events.redraw()
   readonly #onStop = (): void => this.suspend()
   readonly #onContinue = (): void => this.#enter()
   readonly #restore = (): void => this.#leave()
   #isEntered = false
   #isEnded = false
 
-  /** `redraw` is called when a frame is needed that no key asked for. */
-  constructor(input: ReadStream, output: WriteStream, redraw: () => void, press: (key: Key) => void) {
+  constructor(input: ReadStream, output: WriteStream, events: Events) {
     this.#input = input
     this.#output = output
     this.#screen = new Screen(output.hasColors())
-    this.#redraw = redraw
-    this.#onKey = (_, key) => press(key)
+    this.#events = events
+    this.#onKey = (_, key) => events.press(key)
     emitKeypressEvents(input)
     input.on('keypress', this.#onKey)
+    for (const end of ENDS) input.on(end, events.gone)
     output.on('resize', this.#onResize)
     process.on('exit', this.#restore)
     this.#enter()
@@ -80,6 +90,7 @@ export class Terminal implements Disposable {
     this.#isEnded = true
     process.off('exit', this.#restore).off('SIGTSTP', this.#onStop).off('SIGCONT', this.#onContinue)
     this.#input.off('keypress', this.#onKey)
+    for (const end of ENDS) this.#input.off(end, this.#events.gone)
     this.#output.off('resize', this.#onResize).off('drain', this.#onResize)
   }
 
@@ -91,7 +102,7 @@ export class Terminal implements Disposable {
     this.#screen.forget()
     this.#output.write(ENTER)
     if (process.platform !== 'win32') process.on('SIGTSTP', this.#onStop)
-    this.#redraw()
+    this.#events.redraw()
   }
 
   #leave(): void {

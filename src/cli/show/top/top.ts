@@ -3,7 +3,6 @@ import { titleOf } from '../../../contract/reserved.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
-import { EXIT, Failure } from '../../failure.ts'
 import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
@@ -34,7 +33,7 @@ export function top(args: readonly string[]): Promise<number> {
 
 async function printOnce({ argument: prefix, output, url }: Query, survey: Survey): Promise<void> {
   const look = await new Promise<Look>(resolve => survey.watch(resolve))
-  if (look.failure !== undefined) throw new Failure(EXIT.unavailable, 'STORE_UNAVAILABLE', look.failure)
+  if (look.failure !== undefined) throw look.failure
   const state = new State()
   state.see(look)
   const columns = Number(process.env.COLUMNS) || WIDTH
@@ -80,7 +79,11 @@ class Top {
   async #show(): Promise<void> {
     const { stop } = new Signals('while it showed the leases')
     const redraw = (): void => this.#draw()
-    using terminal = new Terminal(process.stdin, process.stdout, redraw, key => this.#press(key))
+    using terminal = new Terminal(process.stdin, process.stdout, {
+      redraw,
+      press: key => this.#press(key),
+      gone: () => this.#quit.abort(),
+    })
     this.#terminal = terminal
     const unwatch = this.#survey.watch(look => this.#see(look))
     const clock = setInterval(redraw, 1_000)

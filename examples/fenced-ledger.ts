@@ -57,6 +57,7 @@ function inSqlite(path: string): Ledger {
 
 async function inPostgres(url: string): Promise<Ledger> {
   const pool = new Pool({ connectionString: url })
+  pool.on('error', error => console.error(error.message)) // an idle connection ended: the pool opens another
   const fence = postgresFence(pool)
   await fence.install() // or once, with the output of `holdfast fence sql`
   await pool.query('create table if not exists entry (text text not null, amount integer not null)')

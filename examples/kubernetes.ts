@@ -1,13 +1,15 @@
 /**
  * A service of which one replica leads, with what Kubernetes needs: a liveness probe, and an end in time at SIGTERM.
  *
- *     ./script/node examples/kubernetes.ts
+ *     HOLDFAST_STORE=sqlite:leases.db ./script/node examples/kubernetes.ts
  */
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, type Lease } from '../src/index.ts' // in your project: 'holdfast'
 
-const { HOLDFAST_STORE = 'sqlite:leases.db', HOSTNAME = 'local', PORT } = process.env
+const { HOLDFAST_STORE, HOSTNAME = 'local', PORT } = process.env
+// A file in each pod would let every replica lead.
+if (!HOLDFAST_STORE) throw new Error('HOLDFAST_STORE is missing: give all replicas one URL, such as redis://host:6379')
 const locks = await connect(HOLDFAST_STORE, { ttl: 10_000, owner: HOSTNAME }) // HOSTNAME is the name of the pod
 const election = locks.election('scheduler', { note: HOSTNAME, grace: 5_000 })
 

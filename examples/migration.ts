@@ -21,20 +21,23 @@ async function migrate(locks: Locks): Promise<number> {
 /** Runs the missing steps. Returns their number. */
 async function runMissingSteps(lease: Lease): Promise<number> {
   const database = new DatabaseSync('app.db', { timeout: 5_000 })
-  let done = 0
-  for (const [index, step] of STEPS.entries()) {
-    lease.assertHeld() // a holder that lost its lease stops between two steps
-    database.exec('begin immediate')
-    const { user_version: version } = database.prepare('pragma user_version').get() ?? {}
-    if (version === index) {
-      database.exec(`${step}; pragma user_version = ${index + 1}`)
-      done += 1
-      console.log(`${lease.owner}: ${step}`)
+  try {
+    let done = 0
+    for (const [index, step] of STEPS.entries()) {
+      lease.assertHeld() // a holder that lost its lease stops between two steps
+      database.exec('begin immediate')
+      const { user_version: version } = database.prepare('pragma user_version').get() ?? {}
+      if (version === index) {
+        database.exec(`${step}; pragma user_version = ${index + 1}`)
+        done += 1
+        console.log(`${lease.owner}: ${step}`)
+      }
+      database.exec('commit')
     }
-    database.exec('commit')
+    return done
+  } finally {
+    database.close() // rolls back a step that failed, so another replica can try
   }
-  database.close()
-  return done
 }
 
 const replicas = ['replica-1', 'replica-2', 'replica-3'].map(owner => createLocks(sqlite('leases.db'), { owner }))

@@ -1,13 +1,17 @@
 /**
  * A serverless function: an event is delivered to several instances, and one instance at a time handles it.
  *
- *     ./script/node examples/serverless.ts
+ *     HOLDFAST_STORE=sqlite:leases.db ./script/node examples/serverless.ts
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect } from '../src/index.ts' // in your project: 'holdfast'
 
+const { HOLDFAST_STORE } = process.env
+// A file in each instance would let every instance do the work.
+if (!HOLDFAST_STORE) throw new Error('HOLDFAST_STORE is missing: give all instances one URL, such as redis://host:6379')
+
 // Once per instance, outside of the handler. It connects with the first request.
-const locks = await connect(process.env.HOLDFAST_STORE ?? 'sqlite:leases.db', { ttl: 10_000 })
+const locks = await connect(HOLDFAST_STORE, { ttl: 10_000 })
 
 interface Answer {
   readonly statusCode: number

@@ -31,7 +31,10 @@ const outputs: Readonly<Record<string, RegExp>> = {
 }
 
 test.each(Object.entries(outputs))('the example %s runs', async (file, output) => {
-  const { code, stdout, stderr } = await scriptNode([join(ROOT, 'examples', file)], { folder })
+  const { code, stdout, stderr } = await scriptNode([join(ROOT, 'examples', file)], {
+    folder,
+    env: { HOLDFAST_STORE: 'sqlite:leases.db' },
+  })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toMatch(output)
 })

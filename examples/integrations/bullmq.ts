@@ -7,6 +7,7 @@ import { connect, LeaseError } from '../../src/index.ts'
 
 const { REDIS_URL = 'redis://localhost', DATABASE_URL = 'postgres://app@localhost/app' } = process.env
 const pool = new Pool({ connectionString: DATABASE_URL })
+pool.on('error', error => console.error(error.message)) // an idle connection ended: the pool opens another
 const fence = postgresFence(pool) // once: await fence.install()
 const locks = await connect(REDIS_URL, { ttl: 2_000 })
 

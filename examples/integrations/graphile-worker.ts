@@ -8,6 +8,7 @@ import { postgres } from '../../src/stores/postgres/index.ts'
 
 const { DATABASE_URL = 'postgres://app@localhost/app' } = process.env
 const pool = new Pool({ connectionString: DATABASE_URL })
+pool.on('error', error => console.error(error.message)) // an idle connection ended: the pool opens another
 const fence = postgresFence(pool) // once: await fence.install()
 const locks = createLocks(postgres(pool), { ttl: 2_000 }) // once: holdfast migrate --store URL
 

@@ -33,7 +33,7 @@ let replicas: Replica[] = []
 
 let stopping = false
 
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }))
+for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129, SIGQUIT: 131 }))
   process.on(signal, () => stop(code))
 process.stdout.on('error', () => stop(1)) // the pipe was closed
 try {

@@ -67,7 +67,7 @@ export class Apache extends ServerProcess {
   }
 
   protected override async isReady(): Promise<boolean> {
-    const response = await fetch(this.url('nothing'))
+    const response = await fetch(this.url('nothing'), { signal: AbortSignal.timeout(5_000) })
     await response.arrayBuffer()
     return response.status === 404
   }

@@ -133,7 +133,9 @@ export class EtcdServer extends ServerProcess {
   }
 
   protected override async isReady(): Promise<boolean> {
-    const response = await fetch(`http://${this.host}:${this.#ports.health.number}/health`)
+    const response = await fetch(`http://${this.host}:${this.#ports.health.number}/health`, {
+      signal: AbortSignal.timeout(5_000),
+    })
     return (await response.text()).includes('true')
   }
 }

@@ -5,10 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 // Its standard input ends when this process ends, even by SIGKILL. Each server is a process group with its number in the
-// file `pid` of its folder.
+// file `pid` of its folder. The children of PostgreSQL have groups of their own, and do not end while they are paused.
 const WATCHDOG = `
   cat
-  for file in "$0"/*/pid; do [ -f "$file" ] && kill -s KILL -- "-$(cat "$file")"; done
+  for file in "$0"/*/pid; do
+    [ -f "$file" ] || continue
+    pid=$(cat "$file")
+    kill -s KILL -- "-$pid" $(cat "/proc/$pid/task/$pid/children")
+  done
   rm -rf "$0" || { sleep 1; rm -rf "$0"; }`
 
 let root: string | undefined

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { findBinary } from './binary.ts'
 import type { ShiftedClock } from './clock.ts'
 import { driver } from './driver.ts'
@@ -94,6 +95,8 @@ export class PostgresServer extends ServerProcess {
       unix_socket_directories: this.folder,
       shared_buffers: '16MB',
       max_connections: 100,
+      // In its folder. What a killed server has in /dev/shm stays there.
+      dynamic_shared_memory_type: 'mmap',
       ...config,
     }
     const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'`)
@@ -116,6 +119,15 @@ export class PostgresServer extends ServerProcess {
     } finally {
       client.end().catch(() => {})
     }
+  }
+
+  /** By an immediate shutdown. A killed server leaves its shared memory to the machine, until it starts again. */
+  override async stop(): Promise<void> {
+    if (this.isRunning) {
+      this.resume()
+      await Promise.race([this.kill('SIGQUIT'), sleep(10_000, undefined, { ref: false })])
+    }
+    await super.stop()
   }
 
   /** Its children are process groups, too. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { networkFileSystem } from '../../stores/sqlite/network.ts'
+import { networkFileSystem } from '../../stores/sqlite/mounts.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /** Checks the file of a URL from outside: opening it here would drop the locks of the store. */

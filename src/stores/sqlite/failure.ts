@@ -46,12 +46,11 @@ export function failure(error: unknown, path: string): unknown {
   const said = `${message}, SQLite ${errcode}`
   if (code === FULL)
     return unavailable(`the disk of ${file} is full, and nothing was changed: free some space`, error, true)
-  if (code === READONLY || code === CANTOPEN)
-    return unavailable(
-      accessProblem(path) ?? `${file} cannot be opened (${said}): check its permissions and those of its folder`,
-      error,
-      false,
-    )
+  const problem = code === READONLY || code === CANTOPEN ? accessProblem(path) : undefined
+  if (problem !== undefined || code === READONLY)
+    return unavailable(problem ?? `${file} cannot be written (${said}): check its permissions`, error, false)
+  if (code === CANTOPEN)
+    return unavailable(`${file} cannot be opened (${said}): check the limit of open files, and its folder`, error, true)
   if (code === NOTADB || code === CORRUPT) {
     const cure =
       'stop all processes that use it, and move it away with its -wal and -shm files; a new one is then created'

@@ -5,7 +5,7 @@ export const guarantees: Guarantees = {
   scope: 'machine',
   exclusion:
     'always, unless the wall clock steps forward by more than remains of a lease while its holder is paused or busy, ' +
-    'or the file is deleted or replaced while in use',
+    'or the file is deleted, replaced or given a second path while in use',
   token:
     'one counter for the file, never below the wall clock in microseconds; it falls only if the file is lost and the ' +
     'clock is then behind the last grant',

@@ -1,9 +1,9 @@
-import { type BigIntStats, closeSync, openSync, readlinkSync, statSync } from 'node:fs'
+import { type BigIntStats, closeSync, openSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { accessProblem } from './failure.ts'
-import { networkFileSystem } from './network.ts'
+import { isMountPoint, networkFileSystem } from './mounts.ts'
 
 /** Throws a `LeaseError` unless this path can be an SQLite database. */
 export function checkPath(path: string): void {
@@ -12,6 +12,7 @@ export function checkPath(path: string): void {
   if (stats?.isDirectory())
     throw invalid(`${file} is a folder: give the path of a file, such as ${JSON.stringify(join(path, 'leases.db'))}`)
   if (stats && !stats.isFile()) throw invalid(`${file} is not a regular file: give the path of a file`)
+  if (stats) checkOnlyPath(path, stats)
   const folder = dirname(path)
   const place = stats ?? look(folder)
   if (!place) throw invalid(`the folder ${JSON.stringify(folder)} does not exist: create it, or give another path`)
@@ -23,6 +24,22 @@ export function checkPath(path: string): void {
   }
   const problem = accessProblem(path)
   if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
+}
+
+/**
+ * SQLite keeps its log and its locks in files next to the path. Under two paths of one file, each would have its own, and
+ * two could hold one name. Symbolic links are followed, so they are no second path.
+ */
+function checkOnlyPath(path: string, { nlink }: BigIntStats): void {
+  const file = JSON.stringify(path)
+  if (nlink > 1n)
+    throw invalid(
+      `${file} has ${nlink} names (hard links), and leases under one are unknown under another: give a path of its own`,
+    )
+  if (isMountPoint(realpathSync(path)))
+    throw invalid(
+      `${file} is mounted as a single file, apart from SQLite's -wal and -shm files: mount its folder instead`,
+    )
 }
 
 /**

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -8,6 +8,7 @@ import { newFolder } from '../../../../lab/servers/folder.ts'
 import type { LeaseError } from '../../../contract/errors.ts'
 import type { Store } from '../../../contract/store.ts'
 import { type Clock, systemClock } from '../../../contract/time.ts'
+import { failure } from '../failure.ts'
 import { sqlite } from '../index.ts'
 import { newClaim } from './claim.ts'
 
@@ -159,6 +160,41 @@ test('a read-only file system is refused', async () => {
   const [outcome] = runWithMounts(`mount --bind "${folder}" "${folder}"; mount -o remount,ro,bind "${folder}"`, path)
   expect(outcome).toMatchObject({ held: 0, code: 'STORE_UNAVAILABLE', retryable: false })
   expect(outcome?.message).toContain('read-only file system')
+})
+
+test('a second name of a file is refused, because SQLite keeps its log next to each', async () => {
+  await useFile()
+  linkSync(path, join(folder, 'other.db'))
+  for (const file of [path, join(folder, 'other.db')])
+    expect(await failureOf(newStore(file))).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringMatching(/has 2 names \(hard links\)/),
+    })
+  rmSync(join(folder, 'other.db'))
+  symlinkSync(path, join(folder, 'link.db'))
+  expect(await newStore(join(folder, 'link.db')).acquire(newClaim('b'), never)).toMatchObject({ held: true })
+})
+
+test('a file that is mounted alone, as containers do, is refused', async () => {
+  await useFile()
+  const [outcome] = runWithMounts(`mount --bind "${path}" "${path}"`, path)
+  expect(outcome).toMatchObject({ held: 0, code: 'INVALID_ARGUMENT' })
+  expect(outcome?.message).toContain('mount its folder instead')
+})
+
+test('a file that cannot be opened is only refused for good if this user may not use it', () => {
+  let error: unknown
+  try {
+    new DatabaseSync(join(folder, 'missing/leases.db'))
+  } catch (caught) {
+    error = caught
+  }
+  writeFileSync(path, '')
+  expect(failure(error, path)).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    retryable: true,
+    message: expect.stringContaining('check the limit of open files'),
+  })
 })
 
 test('a full disk fails writes without losing data, and the store works again when there is space', () => {

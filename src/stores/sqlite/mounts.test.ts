@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { networkFileSystem } from './network.ts'
+import { isMountPoint, networkFileSystem } from './mounts.ts'
 
 // As Linux shows them, see proc_pid_mountinfo(5).
 const mounts = `
@@ -28,6 +28,15 @@ test.each([
   [0n, 999n, undefined],
 ])('the device %i:%i is on %s', (major, minor, type) => {
   expect(networkFileSystem(device(major, minor), mounts)).toBe(type)
+})
+
+test('a mount point is found, also with a space in its path', () => {
+  expect(['/mnt/disk', '/mnt/a share'].map(path => isMountPoint(path, mounts))).toEqual([true, true])
+  expect(['/mnt', '/mnt/disk/leases.db', '/mnt/a'].map(path => isMountPoint(path, mounts))).toEqual([
+    false,
+    false,
+    false,
+  ])
 })
 
 test('the temporary folder of this machine is local', () => {

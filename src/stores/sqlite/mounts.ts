@@ -24,6 +24,12 @@ export function networkFileSystem(device: bigint, mounts: string = linuxMounts()
   return undefined
 }
 
+/** Is something mounted at exactly this path? Without links in it; known on Linux only. */
+export function isMountPoint(path: string, mounts: string = linuxMounts()): boolean {
+  const escaped = path.replace(/[ \t\n\\]/g, each => `\\${each.charCodeAt(0).toString(8).padStart(3, '0')}`)
+  return mounts.split('\n').some(line => line.split(' ')[4] === escaped)
+}
+
 function linuxMounts(): string {
   try {
     return readFileSync('/proc/self/mountinfo', 'utf8')

@@ -109,6 +109,7 @@ export const faultCases: Case[] = [
           client.store.onLoss?.(key, () => losses.push(key.id))
         await client.hold(claim)
         await client.hold(released)
+        onLoss(space.claim())?.() // not held, and called off at once
         onLoss(claim)
         const callOff = onLoss(released)
         assert.ok(await client.renew(claim))

@@ -76,9 +76,11 @@ export class AdvisoryStore implements Store {
 
   onLoss({ name, id }: ClaimKey, lost: () => void): () => void {
     const holding = this.#holdings.held(this.#keyOf(name), id)
-    if (!holding) queueMicrotask(lost)
-    else holding.onLost = lost
+    let isOff = false
+    if (holding) holding.onLost = lost
+    else queueMicrotask(() => isOff || lost())
     return () => {
+      isOff = true
       if (holding) holding.onLost = undefined
     }
   }
@@ -113,7 +115,8 @@ export class AdvisoryStore implements Store {
       if (other.state === 'leaving') await other.left
       else if (other.state === 'asked') {
         const answer = isOwn ? await other.answer : await other.answer?.catch(() => undefined)
-        if (answer && (isOwn || !answer.held)) return answer
+        // The refusal of a withdrawn claim says nothing of the name.
+        if (answer && (isOwn || (!answer.held && !this.#holdings.isWithdrawn(other.claim.id)))) return answer
       } else {
         const grant = isOwn ? await this.#refresh(other, claim, signal, false) : busy(claim, other)
         if (grant) return grant

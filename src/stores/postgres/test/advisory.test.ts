@@ -61,6 +61,18 @@ test('notifies all holders at once when the session ends, and serves again over 
   await locks.close()
 })
 
+test('the refusal of a withdrawn claim is not that of another claim of the process', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf({}, server.url().replace(`:${server.port}/`, `:${proxy.port}/`))
+  await look(store, { prefix: '' }) // connects
+  const [one, two] = [claimOf('asked twice'), claimOf('asked twice')]
+  proxy.up.hold()
+  const answers = [acquire(store, one), acquire(store, two)]
+  expect(await store.release(one, signal)).toBe('gone')
+  proxy.up.pass()
+  expect(await Promise.all(answers)).toMatchObject([{ held: false }, { held: true }])
+})
+
 test('passes on the names of an unresponsive holder after the timeout of its connection, and not before', async () => {
   const ttl = 1_000
   await using proxy = await startProxy(server)

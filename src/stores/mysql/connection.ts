@@ -40,9 +40,14 @@ const OWN = { connectTimeout: 0, rowsAsArray: true, typeCast: true, trace: false
 export function driverOf(client: unknown, what: string): Driver<MysqlConnection> {
   // Those of mysql2/promise wrap the others.
   const { pool, connection } = Object(client) as { pool?: unknown; connection?: unknown }
-  const core = Object(pool ?? connection ?? client) as { config?: Config & { connectionConfig?: Config } }
+  const core = Object(pool ?? connection ?? client) as {
+    config?: Config & { connectionConfig?: Config }
+    execute?: unknown
+  }
   const config = core.config?.connectionConfig ?? core.config
-  if (!config || !('charsetNumber' in config)) throw invalid(`${what} needs a pool or a connection of mysql2`)
+  // The package mysql has no execute, and ignores `stream`.
+  if (!config || !('charsetNumber' in config) || typeof core.execute !== 'function')
+    throw invalid(`${what} needs a pool or a connection of mysql2`)
   return { open: signal => open(core, config, signal) }
 }
 

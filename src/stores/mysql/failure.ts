@@ -6,6 +6,9 @@ const [LOCKED, READ_ONLY] = [
   [1290, 1792, 1836],
 ]
 
+/** A node of Galera that is not, or no longer, part of the cluster. */
+const NOT_READY = 1047
+
 /** Nobody knows what was done: a commit that failed, a server that shut down, a session that was killed. */
 const UNKNOWN = [1030, 1053, 1180, 1317, 1927]
 
@@ -43,7 +46,7 @@ export const lockedBy = (why: string): Error => Object.assign(new Error(why), { 
 /** Did the server answer, only not as hoped, and would do so on another connection? */
 export function isReply(error: unknown): boolean {
   const number = numberOf(error)
-  return LeaseError.is(error) || (number >= 1_000 && ![...READ_ONLY, ...UNKNOWN].includes(number))
+  return LeaseError.is(error) || (number >= 1_000 && ![...READ_ONLY, ...UNKNOWN, NOT_READY].includes(number))
 }
 
 /** The error that a caller sees. */

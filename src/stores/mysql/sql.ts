@@ -16,6 +16,9 @@ const LONGEST_WRITE = 1_000
 /** Places that have lapsed are deleted in steps, because a statement has to fit into a packet. */
 const MOST_ENDED = 1_000
 
+/** An empty text. The mode EMPTY_STRING_IS_NULL would read `''` as null. */
+const NONE = "x''"
+
 /** How long a row outlives its last use, in microseconds. */
 const DAY = 86_400_000_000
 
@@ -33,6 +36,9 @@ function values(columns: readonly string[], rows: readonly (readonly (string | n
   return `(${selects.join(' union all ')}) v`
 }
 
+/** Does a server refuse writes? `read_only` is a number, and a word such as `NO_LOCK` since MariaDB 12. */
+export const readOnlyOf = (setting = '@@global.read_only'): string => `${setting} not in ('0', 'OFF')`
+
 /** The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. */
 export async function read(connection: MysqlConnection, table: string, names: readonly string[]): Promise<Name[]> {
   const all = ['', ...names].map(hex).join(', ')
@@ -41,7 +47,7 @@ export async function read(connection: MysqlConnection, table: string, names: re
   const rows =
     await connection.rows(`select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
     union all select 2, name, id, owner, note, seq, gone, lapses, 0 from ${table}_line where name in (${all})
-    union all select 0, '', '', '', '', ${TIME}, @@global.read_only, 0, 0
+    union all select 0, '', '', '', '', ${TIME}, ${readOnlyOf()}, 0, 0
     order by 1, 6`)
   const leases = new Map<string, Lease>()
   const places = new Map<string, Place[]>(names.map(name => [name, []]))
@@ -190,9 +196,9 @@ export async function prune(connection: MysqlConnection, table: string, after: s
   const idle = `${range} and ${old} and name not in (select name from ${table}_line)`
   // First the token: whoever finds that a row is missing finds it here. Rows that have a higher one by now stay.
   await connection.change(`insert into ${table} (name, owner, note, token, ttl, expires, stamp)
-    select '', '', '', max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
+    select ${NONE}, ${NONE}, ${NONE}, max(token), 0, 0, 1 from ${table} where ${idle} having max(token) is not null
     on duplicate key update token = greatest(${table}.token, values(token))`)
-  const [[saved] = []] = await connection.rows(`select token from ${table} where name = ''`)
+  const [[saved] = []] = await connection.rows(`select token from ${table} where name = ${NONE}`)
   await connection.change(`delete from ${table} where ${idle} and token <= ${Number(saved ?? -1)}`)
   return last
 }

@@ -11,8 +11,9 @@ import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
  *
  * - Each statement has its own snapshot: rows that one statement locked are read by the next.
  * - Taking or breaking a lease locks its row `for update`, which a guard (`for key share`) blocks. Renewing or releasing
- *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. The
- *   exception: a request that inserts a row waits for another transaction that is inserting that name.
+ *   locks it `for no key update`, which a guard does not block. Neither waits: `skip locked`. Two exceptions: a request
+ *   that inserts a row waits for another transaction that is inserting that name, and one that joins or leaves a queue for
+ *   one that has locked the row of that waiter.
  * - A claim that loses writes nothing, so it costs neither WAL nor a disk sync.
  * - Time is read once, at the start: no later than anything that depends on it.
  */

@@ -57,7 +57,10 @@ describe.each(Object.keys(clients))('over %s', kind => {
   })
 })
 
-test.each([[{}], [undefined], ['mysql://localhost'], [{ query() {}, escape: String, config: {} }]])(
+/** Like a connection of the package mysql. */
+const oldPackage = { query() {}, escape: String, config: { charsetNumber: 33 } }
+
+test.each([[{}], [undefined], ['mysql://localhost'], [{ query() {}, escape: String, config: {} }], [oldPackage]])(
   'what is no client is refused: %o',
   client => {
     expect(() => mysql(client as never)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

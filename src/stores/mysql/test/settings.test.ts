@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import { readOnlyOf } from '../sql.ts'
 import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 
 let server: MariaDbServer
@@ -52,6 +53,9 @@ test('a replica is refused, and so is a server that forgets commits in a crash',
       code: 'STORE_UNAVAILABLE',
       message: expect.stringMatching(/read-only, such as a replica/),
     })
+  const settings = ['0', '1', "'OFF'", "'ON'", "'NO_LOCK'", "'NO_LOCK_NO_ADMIN'"].map(setting => readOnlyOf(setting))
+  const [told] = await server.query(`select ${settings.map((sql, i) => `${sql} as s${i}`).join(', ')}`)
+  expect(Object.values(told ?? {}).map(Number)).toEqual([0, 1, 0, 1, 1, 1])
   await server.query('set global read_only = 0')
   await hold(store, claimOf('after it'))
   await server.query('set global innodb_flush_log_at_trx_commit = 0')

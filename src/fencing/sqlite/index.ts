@@ -39,7 +39,7 @@ export interface SqliteFenceOptions extends FenceOptions {
 export interface SqliteFence {
   /**
    * Begins a transaction with the write lock, checks the token of the lease, or of each lease of a set, runs `work`, and
-   * commits. `work` must be synchronous. If it throws, nothing was written. It throws the error of `work`, or:
+   * commits. `work` must be synchronous and must not end the transaction. If it throws, nothing was written. It throws the error of `work`, or:
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
@@ -100,10 +100,12 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
         throw invalid('the database is already in a transaction: use fence.check(lease) in it')
       return inTransaction(() => {
         raiseAll(presented)
+        database.exec('savepoint holdfast')
         const result = work()
         if (typeof (result as { then?: unknown } | undefined)?.then === 'function')
           throw invalid('the work of an SQLite transaction must be synchronous: await before it, not in it')
         assertNotEnded(lease)
+        releaseSavepoint(database)
         return result
       })
     },
@@ -131,6 +133,21 @@ export function sqliteFenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}
   raised_at integer not null default (cast(unixepoch('subsec') * 1000 as integer))
 ) strict, without rowid;
 `
+}
+
+/** The columns of a row, which `returnArrays` of node:sqlite makes a list. */
+function valuesOf(row: unknown): readonly unknown[] {
+  return Array.isArray(row) ? row : Object.values(row as object)
+}
+
+/** A savepoint ends with its transaction, whoever ended that: also a statement with `or rollback`, or a full disk. */
+function releaseSavepoint(database: SqliteDatabase): void {
+  try {
+    database.exec('release holdfast')
+  } catch (error) {
+    if (!/no such savepoint/.test(String(error))) throw error
+    throw invalid('the transaction was committed or rolled back before its work ended: what came after is not guarded')
+  }
 }
 
 /** The marks of one table. */
@@ -175,7 +192,7 @@ class SqliteMarks implements KeptMarks {
     checkResource(resource)
     const text = `update ${this.#table} set lineage = lineage + 1, token = 0, raised_at = ? where resource = ? returning lineage as epoch`
     const [row] = await this.#whenUnlocked(() => this.#database.prepare(text).all(Date.now(), resource))
-    return row === undefined ? undefined : Number((row as { epoch: number }).epoch)
+    return row === undefined ? undefined : Number(valuesOf(row)[0])
   }
 
   async prune(olderThan: number, prefix = ''): Promise<number> {
@@ -201,11 +218,11 @@ class SqliteMarks implements KeptMarks {
 
   #read(condition: string, parameter: string): MarkRecord[] {
     const text = `select resource, lineage as epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
-    const rows = this.#database.prepare(text).all(parameter) as (Omit<MarkRecord, 'token'> & { token: string })[]
-    return rows.map(({ resource, epoch, token, raisedAt }) => ({
-      resource,
+    const rows = this.#database.prepare(text).all(parameter).map(valuesOf)
+    return rows.map(([resource, epoch, token, raisedAt]) => ({
+      resource: String(resource),
       epoch: Number(epoch),
-      token: BigInt(token),
+      token: BigInt(String(token)),
       raisedAt: Number(raisedAt),
     }))
   }

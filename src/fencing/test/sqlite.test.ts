@@ -58,6 +58,27 @@ describe('a transaction', () => {
     expect(database.isTransaction).toBe(false)
   })
 
+  test.each([
+    ['commit; begin', 1],
+    ['rollback', 0],
+    ['insert or rollback into entry values (null)', 0],
+  ])('whose work ends it by %j and goes on is an error', (statement, before) => {
+    const fence = sqliteFence(database)
+    const work = (): void => {
+      insert()
+      try {
+        database.exec(statement)
+      } catch {} // as a work that ignores a duplicate
+      insert()
+    }
+    expect(() => fence.transaction(holder('a', 1), work)).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining('before its work ended') }),
+    )
+    expect(entries()).toBe(statement.includes('begin') ? before : 1)
+    expect(database.isTransaction).toBe(false)
+    fence.transaction(holder('a', 1), insert)
+  })
+
   test('rejects with the unchanged error of a commit that fails because of the data', () => {
     database.exec(`pragma foreign_keys = on; create table parent (id integer primary key);
       create table child (parent integer references parent deferrable initially deferred)`)
@@ -152,6 +173,14 @@ test('a database that returns small integers as numbers, such as better-sqlite3,
   expect(await fence.marks.list('a')).toMatchObject([{ resource: 'a', token: 5n }])
   expect(await fence.marks.list('')).toHaveLength(1)
   expect(await fence.marks.prune(0, 'b')).toBe(0)
+})
+
+test('a database that returns rows as lists works too', async () => {
+  const fence = sqliteFence(new DatabaseSync(path, { returnArrays: true }))
+  fence.touch(holder('a', 7))
+  expect(() => fence.touch(holder('a', 6))).toThrow(stale(6n, 7n))
+  expect(await fence.marks.list()).toMatchObject([{ resource: 'a', epoch: 0, token: 7n }])
+  expect(await fence.marks.advance('a')).toBe(1)
 })
 
 test('missing tables and invalid arguments are refused with what to do', () => {

@@ -137,6 +137,20 @@ test('a call is reported before it returns, and its result under the same id', a
   for (const stop of stops) stop()
 })
 
+test('the report of a call has what is documented, and no more of its claim', async () => {
+  const { locks } = stage({ owner: 'me' })
+  const told: unknown[] = []
+  const stop = subscribe('acquire_began', event => told.push(event))
+  await locks.tryAcquire('a', { note: 'a secret' })
+  await locks.semaphore('b', { limit: 2 }).tryAcquire({ note: 'a secret' })
+  const of = { id: expect.any(String), owner: 'me', ttl: 10_000 }
+  expect(told).toStrictEqual([
+    { ...of, name: 'a', kind: undefined },
+    { ...of, name: 'b', kind: 'permit' },
+  ])
+  stop()
+})
+
 test('each failed request is reported, also when the next one succeeds', async () => {
   const { locks, clock, store } = stage({ owner: 'me' })
   const told: unknown[] = []

@@ -194,7 +194,8 @@ export class CoreLocks implements Leasing {
     const { ttl, wait: limit, note, owner, heartbeat, livenessLimit, maxHold, background } = terms
     const claim: Claim = { name, id: randomId(), owner, ttl, note, queue: limit > 0, handoff: limit > 0 }
 
-    if (events.acquire_began.hasSubscribers) events.acquire_began.publish({ ...claim, kind: terms.kind })
+    if (events.acquire_began.hasSubscribers)
+      events.acquire_began.publish({ id: claim.id, name, owner, ttl, kind: terms.kind })
     const cancel = new Cancel()
     const { signal } = this.closing
     if (signal.aborted) cancel.cancel(signal.reason) // by a listener

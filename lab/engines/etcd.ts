@@ -1,5 +1,5 @@
 import { pick, type Random } from '../faults/random.ts'
-import { oneAtATime, serverFaults } from '../faults/server-faults.ts'
+import { killFor, oneAtATime, pauseFor, serverFaults } from '../faults/server-faults.ts'
 import { type EtcdServer, startEtcdCluster } from '../servers/etcd.ts'
 import type { Engine, EngineOptions } from './engine.ts'
 
@@ -39,24 +39,15 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
     }),
     faults: {
       ...serverFaults(members, { needed: 2, choose, exclusive }),
-      'leader-kill': exclusive(async ({ report, wait, length }) => {
+      'leader-kill': exclusive(async turn => {
         const leader = await cluster.leader()
-        report(nameOf(leader), { stopsMajority: true })
-        await leader.kill()
-        await wait(Math.max(length, ELECTION))
-        await leader.start()
-        return undefined
+        turn.report(nameOf(leader), { stopsMajority: true })
+        await killFor(Math.max(turn.length, ELECTION), leader, turn)
       }),
-      'leader-pause': exclusive(async ({ report, wait, length }) => {
+      'leader-pause': exclusive(async turn => {
         const leader = await cluster.leader()
-        report(nameOf(leader), { stopsMajority: true, ...(endsLeases && { forgets: true }) })
-        await leader.pause()
-        try {
-          await wait(Math.max(length, ELECTION))
-        } finally {
-          leader.resume()
-        }
-        return undefined
+        turn.report(nameOf(leader), { stopsMajority: true, ...(endsLeases && { forgets: true }) })
+        await pauseFor(Math.max(turn.length, ELECTION), leader, turn)
       }),
       'leader-cut': exclusive(async ({ report, wait, length }) => {
         const leader = await cluster.leader()
@@ -67,7 +58,6 @@ export async function startEtcd({ ttl }: EngineOptions): Promise<Engine> {
         } finally {
           cluster.heal()
         }
-        return undefined
       }),
     },
     [Symbol.asyncDispose]: () => cluster.stop(),

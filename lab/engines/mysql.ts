@@ -21,7 +21,6 @@ export async function startMysql({ ttl, clocks }: EngineOptions): Promise<Engine
       'session-end': exclusive(async ({ report }) => {
         report('the server', {})
         await server.query('kill user app')
-        return undefined
       }),
       ...serverFaults([server], { needed: 1, exclusive }),
       ...clockFaults(clock ? [clock] : [], -5 * ttl, 5 * ttl),

@@ -36,7 +36,6 @@ async function start(
       'session-end': exclusive(async ({ report }) => {
         report('the server', endsWithSessions ? { forgets: true } : {})
         await server.query('select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()')
-        return undefined
       }),
       // A restart ends the sessions, and so their leases.
       ...serverFaults([server], { needed: 1, restartForgets: endsWithSessions, exclusive }),

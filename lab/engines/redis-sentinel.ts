@@ -1,4 +1,4 @@
-import { oneAtATime } from '../faults/server-faults.ts'
+import { oneAtATime, pauseFor } from '../faults/server-faults.ts'
 import type { RedisServer } from '../servers/redis.ts'
 import { SentinelSet, startSentinel } from '../servers/sentinel.ts'
 import type { Engine, EngineOptions } from './engine.ts'
@@ -36,7 +36,6 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
         await set.failover('kill')
         await wait(length)
         await rejoin(master)
-        return undefined
       }),
       'stale-failover': exclusive(async ({ report, wait, length }) => {
         const master = await set.master()
@@ -44,19 +43,11 @@ export async function startRedisSentinel({ ttl }: EngineOptions): Promise<Engine
         await set.staleFailover(() => wait(Math.min(length, 0.4 * ttl)))
         await wait(length)
         await rejoin(master)
-        return undefined
       }),
-      'server-pause': exclusive(async ({ report, wait, length }) => {
-        // Shorter than the sentinels' timeout.
+      'server-pause': exclusive(async turn => {
         const master = await set.master()
-        report(nameOf(master), { stopsMajority: true })
-        await master.pause()
-        try {
-          await wait(Math.min(length, 300))
-        } finally {
-          master.resume()
-        }
-        return undefined
+        turn.report(nameOf(master), { stopsMajority: true })
+        await pauseFor(Math.min(turn.length, 300), master, turn) // shorter than the sentinels' timeout
       }),
     },
     [Symbol.asyncDispose]: () => set.stop(),

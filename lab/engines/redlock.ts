@@ -39,7 +39,6 @@ export async function startRedlock({ ttl, clocks }: EngineOptions): Promise<Engi
           })
           for (const clock of struck) clock.jumpWall(ms)
           await wait(length)
-          return undefined
         },
       }),
     },

@@ -26,7 +26,6 @@ export async function startSqlite({ ttl, clocks }: EngineOptions): Promise<Engin
         // The rename also removes the files that SQLite keeps next to it.
         renameSync(data, join(folder, randomUUID()))
         mkdirSync(data)
-        return undefined
       },
     },
     // A client may be paused inside a transaction.

@@ -1,5 +1,5 @@
 import { pick, type Random } from '../faults/random.ts'
-import { clockFaults, oneAtATime, serverFaults } from '../faults/server-faults.ts'
+import { clockFaults, killFor, oneAtATime, serverFaults } from '../faults/server-faults.ts'
 import { startClock } from '../servers/clock.ts'
 import { startEnsemble, type ZooKeeperServer } from '../servers/zookeeper.ts'
 import type { Engine, EngineOptions } from './engine.ts'
@@ -36,13 +36,10 @@ export async function startZooKeeper({ ttl, clocks }: EngineOptions): Promise<En
       ...serverFaults(servers, { needed: 2, choose, exclusive }),
       // Sessions end by the monotonic clock, which never jumps back.
       ...clockFaults(clock ? [clock] : [], 0, 2 * lasts, 'jumpMonotonic'),
-      'leader-kill': exclusive(async ({ report, wait, length }) => {
+      'leader-kill': exclusive(async turn => {
         const leader = await ensemble.leader()
-        report(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
-        await leader.kill()
-        await wait(Math.max(length, ELECTION))
-        await leader.start()
-        return undefined
+        turn.report(`server ${servers.indexOf(leader) + 1}`, { stopsMajority: true })
+        await killFor(Math.max(turn.length, ELECTION), leader, turn)
       }),
     },
     async [Symbol.asyncDispose]() {

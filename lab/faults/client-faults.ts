@@ -48,7 +48,7 @@ export class ClientFaults<Client extends FaultyClient> {
   #fault(inject: (client: Client, turn: Turn) => Promise<void>): Fault {
     return async turn => {
       const idle = this.#clients.filter(client => !this.#busy.has(client))
-      if (idle.length === 0) return false
+      if (idle.length === 0) return
       const client = this.#options.choose(turn.random, idle)
       this.#busy.add(client)
       try {
@@ -56,7 +56,6 @@ export class ClientFaults<Client extends FaultyClient> {
       } finally {
         this.#busy.delete(client)
       }
-      return undefined
     }
   }
 

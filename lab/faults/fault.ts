@@ -15,8 +15,8 @@ export interface Turn {
   wait(ms: number): Promise<void>
 }
 
-/** Injects a fault and resolves when it is repaired. `false`: it was not possible now. */
-export type Fault = (turn: Turn) => Promise<undefined | false>
+/** Injects a fault and resolves when it is repaired. If it has not called `report`, it was not possible now. */
+export type Fault = (turn: Turn) => Promise<void>
 
 /** Chooses one of several clients, of which there is at least one. */
 export type Choose = <Item extends { readonly number: number }>(random: Random, clients: readonly Item[]) => Item

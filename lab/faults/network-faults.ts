@@ -68,10 +68,10 @@ export class Network implements AsyncDisposable {
   }
 
   /** Strikes all connections of one client, or those to one of several servers. */
-  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>): Promise<undefined | false> {
+  async #strike(turn: Turn, act: (proxies: readonly TcpProxy[]) => Promise<void>): Promise<void> {
     const { random } = turn
     const idle = this.#routes.filter(routes => !this.#busy.has(routes))
-    if (idle.length === 0) return false
+    if (idle.length === 0) return
     const routes = this.#options.choose(random, idle)
     const { number: client, proxies } = routes
     const one = proxies.length > 1 && random() < 0.5 ? pick(random, proxies) : undefined
@@ -83,7 +83,6 @@ export class Network implements AsyncDisposable {
     } finally {
       this.#busy.delete(routes)
     }
-    return undefined
   }
 }
 

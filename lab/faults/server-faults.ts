@@ -1,6 +1,6 @@
 import type { ShiftedClock } from '../servers/clock.ts'
 import type { ServerProcess } from '../servers/process.ts'
-import type { Fault } from './fault.ts'
+import type { Fault, Turn } from './fault.ts'
 import { between, pick, type Random } from './random.ts'
 
 export interface ServerFaultsOptions<Server extends ServerProcess> {
@@ -27,31 +27,44 @@ export function serverFaults<Server extends ServerProcess>(
   const { choose = async random => pick(random, servers) } = options
   const down = servers.length - 1 < needed ? { stopsMajority: true } : {}
   const name = (server: Server): string => (servers.length > 1 ? `server ${servers.indexOf(server) + 1}` : 'the server')
-  const restart =
+  const kill =
     (forget?: (server: Server) => void): Fault =>
-    async ({ random, report, wait, length }) => {
-      const server = await choose(random)
-      report(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
-      await server.kill()
-      await wait(length)
-      forget?.(server)
-      await server.start()
-      return undefined
+    async turn => {
+      const server = await choose(turn.random)
+      turn.report(name(server), { ...down, ...((forget || restartForgets) && mayForget < 1 && { forgets: true }) })
+      await killFor(turn.length, server, turn, forget)
     }
   return {
-    'server-pause': exclusive(async ({ random, report, wait, length }) => {
-      const server = await choose(random)
-      report(name(server), down)
-      await server.pause()
-      try {
-        await wait(length)
-      } finally {
-        server.resume()
-      }
-      return undefined
+    'server-pause': exclusive(async turn => {
+      const server = await choose(turn.random)
+      turn.report(name(server), down)
+      await pauseFor(turn.length, server, turn)
     }),
-    'server-kill': exclusive(restart()),
-    ...(wipe && { 'server-forget': exclusive(restart(wipe)) }),
+    'server-kill': exclusive(kill()),
+    ...(wipe && { 'server-forget': exclusive(kill(wipe)) }),
+  }
+}
+
+/** Kills a server, and starts it again after `ms` milliseconds. */
+export async function killFor<Server extends ServerProcess>(
+  ms: number,
+  server: Server,
+  { wait }: Turn,
+  forget?: (server: Server) => void,
+): Promise<void> {
+  await server.kill()
+  await wait(ms)
+  forget?.(server)
+  await server.start()
+}
+
+/** Pauses a server for `ms` milliseconds. */
+export async function pauseFor(ms: number, server: ServerProcess, { wait }: Turn): Promise<void> {
+  await server.pause()
+  try {
+    await wait(ms)
+  } finally {
+    server.resume()
   }
 }
 
@@ -71,7 +84,6 @@ export function clockFaults(
       report(`${target}, by ${ms} ms`, { changesClock: true })
       clocks[index]?.[jump](ms)
       await wait(length)
-      return undefined
     },
   }
 }
@@ -83,10 +95,10 @@ export function clockFaults(
 export function oneAtATime(rest = 0): (fault: Fault) => Fault {
   let busy = false
   return fault => async turn => {
-    if (busy) return false
+    if (busy) return
     busy = true
     try {
-      return await fault(turn)
+      await fault(turn)
     } finally {
       if (rest === 0) busy = false
       else setTimeout(() => (busy = false), rest).unref()

@@ -57,7 +57,9 @@ export class Injector {
     }
     try {
       // Its target may have a fault already.
-      for (let tries = 0; tries < TRIES && (await fault(turn)) === false; tries++) {
+      for (let tries = 0; tries < TRIES; tries++) {
+        await fault(turn)
+        if (reported !== undefined) return
         await this.#wait(PAUSE)
         if (this.#over.signal.aborted) return
       }

@@ -15,7 +15,7 @@ export interface LockOptions extends TimeoutOptions, Identity, StoreSettings, Al
 }
 
 /** How a lease is acquired for a lock. */
-export interface Acquiring {
+interface Acquiring {
   readonly ttl: number
   readonly wait: number
   readonly heartbeat: boolean
@@ -31,7 +31,13 @@ export abstract class Lock {
   /** Identifies the lock for people. */
   readonly identifier: string
   protected abstract readonly _kind: string
-  protected abstract _key: string
+  /** The name of the lease. A subclass may set another. */
+  protected _key = ''
+  /** How many may hold it at a time; 0 for a mutex. */
+  protected _limit = 0
+  /** How many permits each holder takes. */
+  protected _permits = 1
+  readonly #clients: readonly RedisClient[]
   readonly #options: LockOptions
   readonly #lockTimeout: number
   readonly #isRenewed: boolean
@@ -42,9 +48,10 @@ export abstract class Lock {
   #reportsLoss = false
 
   /** Throws for options that cannot be used. */
-  constructor(options: LockOptions = {}) {
+  constructor(clients: readonly RedisClient[], options: LockOptions = {}) {
     const { lockTimeout = defaultTimeoutOptions.lockTimeout, refreshInterval = lockTimeout, onLockLost } = options
     this.identifier = identifierOf(options)
+    this.#clients = clients
     this.#options = options
     this.#lockTimeout = lockTimeout
     this.#isRenewed = refreshInterval > 0
@@ -78,7 +85,7 @@ export abstract class Lock {
    */
   async tryAcquire(abortSignal?: AbortSignal): Promise<boolean> {
     abortSignal?.throwIfAborted()
-    if (!this.isShared) return await this.#tryAcquire(abortSignal)
+    if (!this.#isShared) return await this.#tryAcquire(abortSignal)
     // One object has one identifier, so it holds its permits once, also if it is acquired twice at the same time.
     while (this.#acquiring) await until(this.#acquiring, abortSignal)
     const acquiring = this.#tryAcquireAgain(abortSignal)
@@ -108,7 +115,7 @@ export abstract class Lock {
         return true
       } catch (error) {
         if (LeaseError.is(error, 'ACQUIRE_TIMEOUT')) return false
-        if (!LeaseError.is(error) || !error.retryable || this.clients.length === 1) throw error
+        if (!LeaseError.is(error) || !error.retryable || this.#clients.length === 1) throw error
         if (left <= 0) return false
         const { retryInterval = defaultTimeoutOptions.retryInterval } = this.#options
         await until(sleep(Math.min(retryInterval, left)), abortSignal)
@@ -129,26 +136,26 @@ export abstract class Lock {
     if (!this.#onLockLost) this.#reportsLoss = false // nobody would catch the error
     const end = await holding.release()
     if (this.#holding === holding) this.#holding = undefined
-    if (end !== 'unknown' || this.clients.length > 1) return
+    if (end !== 'unknown' || this.#clients.length > 1) return
     throw new LeaseError('OUTCOME_UNKNOWN', `the release of ${this._key} was not confirmed; the lock ends by itself`)
   }
 
-  protected abstract get clients(): readonly RedisClient[]
-
   /** Is it one of several permits? Acquiring it again renews it. */
-  protected get isShared(): boolean {
-    return false
+  get #isShared(): boolean {
+    return this._limit !== 0
   }
 
-  /** Acquires the lease. */
-  protected abstract _claim(locks: Locks, how: Acquiring): Promise<Lease>
+  async #lease(locks: Locks, how: Acquiring): Promise<Lease> {
+    if (!this.#isShared) return locks.acquire(this._key, how)
+    return locks.semaphore(this._key, { limit: this._limit }).acquire({ ...how, permits: this._permits })
+  }
 
   async #claim(wait: number, signal: AbortSignal | undefined): Promise<Holding> {
-    const shared = locksOf(this.clients, openingOf(this.#options, this.isShared))
+    const shared = locksOf(this.#clients, openingOf(this.#options, this.#isShared))
     const { guarantees } = shared.locks.store
     const { ttl } = termOf(this.#lockTimeout, guarantees)
     const note = SHOWABLE.test(this.identifier) ? this.identifier : ''
-    const claiming = this._claim(shared.locks, { ttl, wait, heartbeat: this.#isRenewed, note, signal })
+    const claiming = this.#lease(shared.locks, { ttl, wait, heartbeat: this.#isRenewed, note, signal })
     void shared.use(claiming.then(lease => lease.ended))
     const holding = new Holding(await claiming, guarantees, this.#isRenewed)
     if (!this.#isRenewed) holding.last(this.#lockTimeout)

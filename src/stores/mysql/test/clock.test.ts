@@ -3,9 +3,8 @@ import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
-
-const HOUR = 3_600_000
+import { clockSteps, HOUR } from '../../shared/test/clock-steps.ts'
+import { claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
 
 let clock: ShiftedClock
 let server: MariaDbServer
@@ -73,57 +72,7 @@ test('tokens of names whose rows were deleted never fall, although the clock is 
   clock.jumpWall(150 * HOUR)
 })
 
-test.each([false, true])(
-  'a lease lasts no longer than its ttl once another asks, after the clock was set back (asked for again: %s)',
-  async isAskedAgain => {
-    const claim = claimOf(`long ${isAskedAgain}`, { ttl: 2_000 })
-    const token = await hold(store, claim)
-    clock.jumpWall(-HOUR)
-    if (isAskedAgain) expect(await hold(store, claim)).toBe(token)
-    const asked = performance.now()
-    const next = claimOf(claim.name, { queue: true })
-    expect(await acquire(store, next)).toMatchObject({ held: false })
-    await until('it is passed on', async () => (await acquire(store, next)).held)
-    expect(performance.now() - asked).toBeGreaterThan(1_900)
-  },
-)
-
-test('a name that was released before the clock was set back is free at once, and its queue is served', async () => {
-  const [holder, first, second] = [claimOf('left'), claimOf('left', { queue: true }), claimOf('left', { queue: true })]
-  await hold(store, holder)
-  await acquire(store, first)
-  await acquire(store, second)
-  await store.release(holder, signal)
-  clock.jumpWall(-HOUR)
-  await until('the second is served although the first is dead', async () => (await acquire(store, second)).held)
-})
-
-test('a waiter that asks again lasts no longer than its ttl, after the clock was set back', async () => {
-  const waiter = claimOf('waits', { queue: true })
-  await hold(store, claimOf('waits'))
-  await acquire(store, waiter)
-  clock.jumpWall(-HOUR)
-  await acquire(store, waiter)
-  const [, waiting] = await look(store, { name: 'waits' })
-  expect(waiting?.remaining).toBeLessThanOrEqual(waiter.ttl)
-})
-
-test('a request is not refused because the clock of the server was set forward', async () => {
-  const claim = claimOf('forward', { ttl: 5 * HOUR })
-  const token = await hold(store, claim)
-  clock.jumpWall(HOUR)
-  expect(await store.renew(claim, signal)).toMatchObject({ token })
-  clock.jumpWall(HOUR)
-  expect(await store.break('forward', 'test', signal)).toBeGreaterThan(token)
-})
-
-test('a step forward ends leases early, and their holders find out at the next renewal', async () => {
-  const claim = claimOf('early')
-  await hold(store, claim)
-  clock.jumpWall(HOUR)
-  expect(await store.renew(claim, signal)).toBeUndefined()
-  expect(await look(store, { name: 'early' })).toEqual([])
-})
+clockSteps(() => ({ store, clock }))
 
 test('a token that cannot rise any more is refused, and its neighbours are not, even when idle rows are deleted', async () => {
   const last = Number.MAX_SAFE_INTEGER

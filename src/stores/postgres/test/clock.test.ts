@@ -2,12 +2,10 @@ import { Pool } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type ShiftedClock, startClock } from '../../../../lab/servers/clock.ts'
 import { type PostgresServer, startPostgres } from '../../../../lab/servers/postgres.ts'
-import { until } from '../../../../lab/servers/until.ts'
 import type { Store } from '../../../contract/store.ts'
+import { clockSteps, HOUR } from '../../shared/test/clock-steps.ts'
 import { advisory } from '../index.ts'
-import { acquire, claimOf, failureOf, hold, look, signal, storeAt } from './support.ts'
-
-const HOUR = 3_600_000
+import { acquire, claimOf, failureOf, hold, signal, storeAt } from './support.ts'
 
 let clock: ShiftedClock
 let server: PostgresServer
@@ -67,60 +65,7 @@ test('a break outranks the holder although the clock was set back', async () => 
   expect(await store.break('broken', 'test', signal)).toBe(token + 1n)
 })
 
-test.each([false, true])(
-  'a lease lasts no longer than its ttl once another asks, after the clock was set back (asked for again: %s)',
-  async isAskedAgain => {
-    const claim = claimOf(`long ${isAskedAgain}`, { ttl: 2_000 })
-    const token = await hold(store, claim)
-    await hold(store, claimOf(`free ${isAskedAgain}`))
-    clock.jumpWall(-HOUR)
-    if (isAskedAgain) expect(await hold(store, claim)).toBe(token)
-    const asked = performance.now()
-    const next = claimOf(claim.name, { queue: true })
-    expect(await acquire(store, next)).toMatchObject({ held: false })
-    await until('it is passed on', async () => (await acquire(store, next)).held)
-    expect(performance.now() - asked).toBeGreaterThan(1_900)
-  },
-)
-
-test('a waiter that asks again lasts no longer than its ttl, after the clock was set back', async () => {
-  const waiter = claimOf('waits', { queue: true })
-  await hold(store, claimOf('waits'))
-  await store.acquire(waiter, signal)
-  clock.jumpWall(-HOUR)
-  await store.acquire(waiter, signal)
-  const [, waiting] = await look(store, { name: 'waits' })
-  expect(waiting?.remaining).toBeLessThanOrEqual(waiter.ttl)
-})
-
-test('a name released before the clock was set back is free at once, and its queue is served', async () => {
-  const [holder, first, second] = [claimOf('left'), claimOf('left', { queue: true }), claimOf('left', { queue: true })]
-  await hold(store, holder)
-  await acquire(store, first)
-  await acquire(store, second)
-  await store.release(holder, signal)
-  clock.jumpWall(-HOUR)
-  await until('the second is served although the first is dead', async () => (await acquire(store, second)).held)
-})
-
-test('a request is not refused because the clock of the server was set forward', async () => {
-  const claim = claimOf('forward', { ttl: 5 * HOUR })
-  const token = await hold(store, claim)
-  clock.jumpWall(HOUR)
-  expect(await store.renew(claim, signal)).toMatchObject({ token })
-  clock.jumpWall(HOUR)
-  await hold(store, claimOf('after'))
-  clock.jumpWall(HOUR)
-  expect(await store.break('forward', 'test', signal)).toBeGreaterThan(token)
-})
-
-test('a step forward ends leases early, and their holders notice at the next renewal', async () => {
-  const claim = claimOf('early')
-  await hold(store, claim)
-  clock.jumpWall(HOUR)
-  expect(await store.renew(claim, signal)).toBeUndefined()
-  expect(await look(store, { name: 'early' })).toEqual([])
-})
+clockSteps(() => ({ store, clock }))
 
 test('no step of the clock ends or prolongs an advisory lock', async () => {
   const pool = new Pool({ connectionString: server.url() })

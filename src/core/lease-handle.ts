@@ -1,6 +1,6 @@
-import { inspect } from 'node:util'
-import type { Lease, LeaseEnd } from '../contract/lease.ts'
+import type { Lease } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
+import { Handle } from './handle.ts'
 
 /** What the core does for a handle. */
 export type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
@@ -9,7 +9,7 @@ export type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
  * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
  * program has lost every reference to the lease.
  */
-export class LeaseHandle implements Lease {
+export class LeaseHandle extends Handle implements Lease {
   readonly name: string
   readonly token: bigint
   readonly owner: string
@@ -18,31 +18,12 @@ export class LeaseHandle implements Lease {
   readonly #held: Held
 
   constructor(held: Held) {
+    super(held)
     this.name = held.name
     this.token = held.token
     this.owner = held.owner
     this.ttl = held.ttl
     this.#held = held
-  }
-
-  get signal(): AbortSignal {
-    return this.#held.signal
-  }
-
-  get remaining(): number {
-    return this.#held.remaining
-  }
-
-  get ended(): Promise<LeaseEnd> {
-    return this.#held.ended
-  }
-
-  assertHeld(): void {
-    this.#held.assertHeld()
-  }
-
-  extend(ttl?: number): Promise<number> {
-    return this.#held.extend(ttl)
   }
 
   annotate(note: string): Promise<void> {
@@ -53,30 +34,11 @@ export class LeaseHandle implements Lease {
     this.#held.stopRenewing()
   }
 
-  release(): Promise<LeaseEnd> {
-    return this.#held.release()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
-  }
-
   toJSON(): Record<string, unknown> {
     const { name, owner, ttl, remaining } = this
     return { name, token: this.token.toString(), owner, ttl, remaining: Math.round(remaining) }
   }
 }
-
-/** Makes Node print `toJSON()`. Otherwise `remaining`, which is an accessor, would be missing. */
-export function printAsJson(prototype: { toJSON(): unknown }): void {
-  Object.defineProperty(prototype, inspect.custom, {
-    value(this: typeof prototype) {
-      return this.toJSON()
-    },
-  })
-}
-
-printAsJson(LeaseHandle.prototype)
 
 const dropped = new FinalizationRegistry<WeakRef<Held>>(held => {
   const lease = held.deref()

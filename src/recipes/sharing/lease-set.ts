@@ -1,5 +1,5 @@
 import type { Lease, LeaseEnd } from '../../contract/lease.ts'
-import { printAsJson } from '../../core/lease-handle.ts'
+import { Handle, type Holding } from '../../core/handle.ts'
 
 /**
  * Leases on several names that this process holds together. They are renewed until `release()`. When one is lost, all are
@@ -35,50 +35,18 @@ export interface LeaseSet extends AsyncDisposable {
   toJSON(): Record<string, unknown>
 }
 
-/** What a set does for its handle. */
-type HeldTogether = Pick<LeaseSet, 'signal' | 'remaining' | 'ended' | 'assertHeld' | 'extend' | 'release'>
-
 /**
  * The set as its user sees it. Only this object refers to the handles of the leases, so the core notices when the program
  * has lost it.
  */
-export class LeaseSetHandle implements LeaseSet {
+export class LeaseSetHandle extends Handle implements LeaseSet {
   readonly names: readonly string[]
   readonly leases: readonly Lease[]
-  readonly #held: HeldTogether
 
-  constructor(held: HeldTogether, leases: readonly Lease[]) {
+  constructor(held: Holding, leases: readonly Lease[]) {
+    super(held)
     this.names = leases.map(({ name }) => name)
     this.leases = leases
-    this.#held = held
-  }
-
-  get signal(): AbortSignal {
-    return this.#held.signal
-  }
-
-  get remaining(): number {
-    return this.#held.remaining
-  }
-
-  get ended(): Promise<LeaseEnd> {
-    return this.#held.ended
-  }
-
-  assertHeld(): void {
-    this.#held.assertHeld()
-  }
-
-  extend(ttl?: number): Promise<number> {
-    return this.#held.extend(ttl)
-  }
-
-  release(): Promise<LeaseEnd> {
-    return this.#held.release()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
   }
 
   toJSON(): Record<string, unknown> {
@@ -86,5 +54,3 @@ export class LeaseSetHandle implements LeaseSet {
     return { names, leases: leases.map(lease => lease.toJSON()), remaining: Math.round(remaining) }
   }
 }
-
-printAsJson(LeaseSetHandle.prototype)

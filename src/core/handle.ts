@@ -1,0 +1,51 @@
+import { inspect } from 'node:util'
+import type { Lease, LeaseEnd } from '../contract/lease.ts'
+
+/** What one lease and several together have in common. */
+export type Holding = Pick<Lease, 'signal' | 'remaining' | 'ended' | 'assertHeld' | 'extend' | 'release'>
+
+/** What a lease and a set of leases have in common for their user. It passes everything on to what is held. */
+export abstract class Handle implements Holding, AsyncDisposable {
+  readonly #held: Holding
+
+  constructor(held: Holding) {
+    this.#held = held
+  }
+
+  get signal(): AbortSignal {
+    return this.#held.signal
+  }
+
+  get remaining(): number {
+    return this.#held.remaining
+  }
+
+  get ended(): Promise<LeaseEnd> {
+    return this.#held.ended
+  }
+
+  assertHeld(): void {
+    this.#held.assertHeld()
+  }
+
+  extend(ttl?: number): Promise<number> {
+    return this.#held.extend(ttl)
+  }
+
+  release(): Promise<LeaseEnd> {
+    return this.#held.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+
+  abstract toJSON(): Record<string, unknown>
+}
+
+// Otherwise Node would not print `remaining`, which is an accessor.
+Object.defineProperty(Handle.prototype, inspect.custom, {
+  value(this: Handle) {
+    return this.toJSON()
+  },
+})

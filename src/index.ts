@@ -9,7 +9,7 @@ export {
 } from './contract/errors.ts'
 export { subscribe } from './contract/events.ts'
 export type { Lease, LeaseEnd } from './contract/lease.ts'
-export type { LeaseEvents } from './contract/lease-events.ts'
+export type { LeaseEvents, LossReason, SharedKind } from './contract/lease-events.ts'
 export type { NameState } from './contract/record.ts'
 export type {
   Busy,

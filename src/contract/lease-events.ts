@@ -214,4 +214,5 @@ export interface LeaseEvents {
 /** How a name is shared. */
 export type SharedKind = 'permit' | 'reader' | 'writer' | 'set'
 
+/** Why a lease was lost: see `lease_lost`. */
 export type LossReason = 'expired' | 'term' | 'gone' | 'max_hold'

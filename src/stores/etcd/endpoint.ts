@@ -1,6 +1,6 @@
 import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
-import { Refusal } from './failure.ts'
+import { Answer } from './answer.ts'
 
 /** Options for TLS: PEM text or buffers, as for `tls.connect`. */
 export interface EtcdTls {
@@ -34,11 +34,6 @@ export interface Listener {
  * it hangs and they all wait.
  */
 const MOST_CONNECTIONS = 32
-
-/** Characters of an answer, or of one message of a stream: as long as the queue of one name with 80,000 waiters. */
-const LONGEST_ANSWER = 32 * 1_024 * 1_024
-/** Characters of an error response. Messages show at most 200 of them. */
-const LONGEST_REFUSAL = 64 * 1_024
 
 /** One server, over its own connections. They do not keep the process alive. */
 export class Endpoint {
@@ -83,46 +78,22 @@ export class Endpoint {
     request.on('error', fail)
     request.on('response', response => {
       this.#hasServed = true
+      const answer = new Answer(response.statusCode, isStream, {
+        onMessage(message) {
+          if (!isOver) listener.onMessage(message)
+        },
+        onEnd() {
+          if (isOver) return
+          isOver = true
+          listener.onEnd()
+        },
+        onFailure: fail,
+        stop: () => request.destroy(),
+      })
       response.setEncoding('utf8')
       response.on('error', fail)
-      const isRefused = response.statusCode !== 200
-      let rest = ''
-      let length = 0
-      let isEmpty = true
-      const read = (text: string): void => {
-        isEmpty = false
-        try {
-          const message = JSON.parse(text) as { error?: unknown; result?: unknown }
-          if (message.error !== undefined) fail(refusalOf(message))
-          else if (!isOver) listener.onMessage(message.result ?? message)
-        } catch (error) {
-          fail(error as Error)
-          request.destroy() // the rest need not be read
-        }
-      }
-      response.on('data', (chunk: string) => {
-        length += chunk.length
-        if (isRefused) rest += chunk
-        else {
-          // Only the new piece is searched. Searching a long line again with every piece would take quadratic time.
-          const lines = chunk.split('\n')
-          lines[0] = rest + lines[0]
-          rest = lines.pop() ?? ''
-          for (const line of lines) read(line)
-          if (isStream) length = rest.length
-        }
-        if (length <= (isRefused ? LONGEST_REFUSAL : LONGEST_ANSWER)) return
-        fail(isRefused ? refusalOfBody(response.statusCode, rest) : new Error('the answer is longer than 32 MB'))
-        request.destroy()
-      })
-      response.on('end', () => {
-        if (isRefused) return fail(refusalOfBody(response.statusCode, rest))
-        if (rest.trim()) read(rest)
-        if (isEmpty) return fail(new Error('the answer is empty'))
-        if (isOver) return
-        isOver = true
-        listener.onEnd()
-      })
+      response.on('data', (chunk: string) => answer.read(chunk))
+      response.on('end', () => answer.end())
       response.on('close', () => fail(new Error('the connection was closed')))
     })
     request.end(body)
@@ -152,24 +123,4 @@ function onConnected(request: ClientRequest, connected: () => void): void {
     if (socket.connecting) socket.once('encrypted' in socket ? 'secureConnect' : 'connect', connected)
     else connected()
   })
-}
-
-function refusalOfBody(status: number | undefined, body: string): Refusal {
-  let text = body.trim()
-  try {
-    const refusal = refusalOf(JSON.parse(body) as object)
-    if (refusal.code !== -1) return refusal
-    text = refusal.message
-  } catch {
-    // No JSON, so it does not come from etcd.
-  }
-  return new Refusal(-1, `HTTP ${status}${text && `: ${text}`}`)
-}
-
-/** Parses `{ error: text, code }` or `{ message, code }`, in streams `{ error: { message, grpc_code } }`. */
-function refusalOf(body: object): Refusal {
-  const { error } = body as { error?: unknown }
-  const { message, code, grpc_code } = (typeof error === 'object' ? error : body) as Record<string, unknown>
-  const text = [message, error].find(each => typeof each === 'string')
-  return new Refusal(Number(grpc_code ?? code ?? -1), text ?? JSON.stringify(body))
 }

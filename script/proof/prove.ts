@@ -82,6 +82,9 @@ async function prove(): Promise<number> {
   const known = Object.keys(ENGINES)
   for (const name of options.engine)
     if (!known.includes(name)) throw new Error(`--engine ${name} is unknown: expected ${known.join(', ')}`)
+  for (const name of options.programme)
+    if (!PROGRAMMES.some(programme => programme === name))
+      throw new Error(`--programme ${name} is unknown: expected ${PROGRAMMES.join(', ')}`)
   if (!/^\d{1,9}$/.test(options.seed))
     throw new Error(`--seed ${options.seed}: expected a whole number of at most 9 digits`)
   const each = parseDuration(options.for, '--for')
@@ -95,7 +98,6 @@ async function prove(): Promise<number> {
   const programmes = options.engine
     .flatMap(name => programmesOf(name, Number(options.seed)))
     .filter(({ programme }) => options.programme.includes(programme))
-  if (programmes.length === 0) throw new Error(`--programme ${options.programme}: expected ${PROGRAMMES.join(', ')}`)
   for (const { engine, programme, seed, faults, more } of programmes) {
     if (interrupted.signal.aborted) break
     const args = ['--lab', engine, '--seed', String(seed), '--duration', `${Math.round(each / 2)}ms`]

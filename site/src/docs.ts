@@ -1,4 +1,4 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 
 /** The checkout. Astro bundles this file, so its own place says nothing: ./script/site starts it in `site`. */
@@ -53,6 +53,7 @@ export function linkOf(file: string, url: string): string | undefined {
   const address = PAGES.get(path)
   const hash = fragment ? `#${fragment}` : ''
   if (address !== undefined) return `${address === 'index' ? '/' : `/${address}/`}${hash}`
+  if (!existsSync(resolve(ROOT, path))) throw new Error(`${file} has a link to ${url}, which does not exist`)
   return REPOSITORY && `${REPOSITORY}/blob/main/${path}${hash}`
 }
 

@@ -1,11 +1,10 @@
 import { once } from 'node:events'
-import { mkdtempSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
+import { newFolder } from '../../lab/servers/folder.ts'
 import { startRedis } from '../../lab/servers/redis.ts'
 import { until } from '../../lab/servers/until.ts'
 import { type Access, dashboard } from '../../src/dashboard/dashboard.ts'
@@ -43,7 +42,7 @@ const holder = (file: string, owner: string): ReturnType<typeof run> =>
 const AGAIN = { retry: 2 }
 
 test('two processes compete, and the page shows the takeover within a second', AGAIN, async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'holdfast-browser-')), 'leases.db')
+  const file = join(newFolder('browser'), 'leases.db')
   const first = holder(file, 'first')
   await first.line
   const second = holder(file, 'second')
@@ -238,7 +237,7 @@ test('clickjacking: another page cannot frame it', async () => {
 })
 
 test('after a reload, the page of holdfast dashboard says what to open', async () => {
-  const file = join(mkdtempSync(join(tmpdir(), 'holdfast-browser-')), 'leases.db')
+  const file = join(newFolder('browser'), 'leases.db')
   const main = join(import.meta.dirname, '../../src/cli/main.ts')
   const address = await run(main, 'dashboard', '--store', `sqlite:${file}`).line
   const page = await openPage(address)

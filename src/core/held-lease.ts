@@ -3,7 +3,6 @@ import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 import type { LeaseEnd } from '../contract/lease.ts'
 import type { LossReason } from '../contract/lease-events.ts'
 import type { Entry } from '../contract/list.ts'
-import { request } from '../contract/request.ts'
 import { Sequence } from '../contract/sequence.ts'
 import type { Claim } from '../contract/store.ts'
 import { LAST_WITHDRAWAL, LONGEST_TRY } from '../contract/time.ts'
@@ -11,7 +10,7 @@ import { AbortSource } from './abort-source.ts'
 import type { Acquired } from './acquisition.ts'
 import type { HoldOptions, LeaseCore, ListedLease } from './core.ts'
 import { Deadline } from './deadline.ts'
-import { Ending } from './ending.ts'
+import { Ending, within } from './ending.ts'
 import { HandleRef, type LeaseHandle } from './lease-handle.ts'
 import { Renewals } from './renewals.ts'
 import { withdraw } from './withdraw.ts'
@@ -200,8 +199,7 @@ export class HeldLease implements ListedLease {
     const error = this.#error
     if (error && !this.#mayBeHeld) return 'lost'
     const limit = error || this.group?.error ? LAST_WITHDRAWAL : LONGEST_TRY
-    const end = await request(this.#core.clock, limit, () => withdrawal).catch(() => 'unknown' as const)
-    return this.#ending.settle(end) // a loss has settled it
+    return this.#ending.settle(await within(this.#core.clock, limit, withdrawal, 'unknown')) // a loss has settled it
   }
 
   async #withdraw(): Promise<LeaseEnd> {

@@ -75,12 +75,12 @@ export class Attempt {
       const left = this.#leave()
       core.inBackground(left)
       // The caller's next call should not find what this one leaves behind. After a failure the store may not answer.
-      const awaitLeft = (limit: number): Promise<unknown> => request(core.clock, limit, () => left).catch(() => {})
+      const within = (limit: number): Promise<unknown> => request(core.clock, limit, () => left).catch(() => {})
       const isNeeded = this.isGateLost || (!hasFailed && (permit !== undefined || giveUpAt === undefined))
       if (this.isGateLost && giveUpAt === Number.POSITIVE_INFINITY) await left
       else if (this.isGateLost && giveUpAt !== undefined)
-        await awaitLeft(Math.max(giveUpAt - core.clock.now(), LAST_REQUEST)) // if that is too short, it is over anyway
-      else if (isNeeded) await awaitLeft(LAST_WITHDRAWAL)
+        await within(Math.max(giveUpAt - core.clock.now(), LAST_REQUEST)) // if that is too short, it is over anyway
+      else if (isNeeded) await within(LAST_WITHDRAWAL)
     }
   }
 

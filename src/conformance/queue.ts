@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Busy, Claim } from '../contract/store.ts'
-import { TURN } from '../contract/time.ts'
+import { TURN, turnAfter } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
@@ -39,6 +39,21 @@ export const queueCases: Case[] = [
         await inTime(space.short / 4, async nth => {
           const { clients, waiters, ends } = await queueOf(space, 4, nth * space.short)
           await followUntilHeld(clients[1], waiters[3] as Claim, ends + 3 * TURN + space.latest)
+        })
+      },
+
+      async 'R8: a process that died with many waiters does not block the others'(space) {
+        await inTime(space.short, async () => {
+          const [dying, other] = await space.pair()
+          const holder = space.claim()
+          const { name } = holder
+          await other.hold(holder)
+          const dead = Array.from({ length: 60 }, () => space.claim({ name, queue: true }))
+          await Promise.all(dead.map(claim => dying.isRefused(claim)))
+          const alive = space.claim({ name, queue: true })
+          assert.equal((await other.isRefused(alive)).ahead, dead.length)
+          await other.release(holder)
+          await followUntilHeld(other, alive, performance.now() + turnAfter(dead.length) + space.latest)
         })
       },
 

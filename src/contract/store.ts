@@ -46,7 +46,7 @@
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
  *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
  *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
- *     (`TURN`, 100 ms), and its entry lapses.
+ *     (`TURN`, 100 ms; behind the first ten `SHORT_TURN`, 2 ms), and its entry lapses.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake

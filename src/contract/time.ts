@@ -88,3 +88,19 @@ export function margin(ttl: number): number {
 
 /** Grace period in milliseconds: after a release, only the first waiter may take the name; then the second may too. */
 export const TURN = 100
+
+/** Grace period of each waiter behind the first ten: a process may die with hundreds. */
+export const SHORT_TURN = 2
+
+/** What the longer grace periods of the first ten add. */
+export const FIRST_TURNS: number = 10 * (TURN - SHORT_TURN)
+
+/** Milliseconds after which a waiter with so many ahead may take a free name. */
+export function turnAfter(ahead: number): number {
+  return Math.min(ahead * TURN, FIRST_TURNS + ahead * SHORT_TURN)
+}
+
+/** How many waiters may take a name that has been free for so many milliseconds. */
+export function turnsWithin(ms: number): number {
+  return Math.floor(Math.max(ms / TURN, (ms - FIRST_TURNS) / SHORT_TURN)) + 1
+}

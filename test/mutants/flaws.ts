@@ -60,6 +60,7 @@ export type Flaw =
   | 'handoff ends early'
   | 'handoff to any waiter'
   | 'no grace period'
+  | 'dead crowd blocks'
   | 'busy answer late'
   | 'given up selection is sent'
   | 'kept waiter is not woken'
@@ -96,6 +97,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'note renews': ['R7: a new note changes neither the end', /ms remain/],
   'keeps no position': ['R8: keeps the position of a waiter that asks when', /strictly equal/],
   'no grace period': ['R8: skips a dead waiter after its grace period', /does not hold/],
+  'dead crowd blocks': ['R8: a process that died with many waiters', /does not hold/],
   'queue jumped': ['R8: a claim that does not queue never overtakes', /served before the waiter/],
   'wake lost': ['R9: a break wakes the first waiter', /the first waiter is woken/],
   'kept waiter is not woken': ['R9: a waiter holds soon after the server', /the waiter holds/],

@@ -59,7 +59,9 @@ export class Server {
     const ahead = place < 0 ? name.queue.length : place
     const hasTurn = this.#is('no grace period')
       ? ahead === 0
-      : mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
+      : this.#is('dead crowd blocks')
+        ? now >= name.freeSince + ahead * TURN
+        : mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
     const isOurs = holder?.claim.id === id || this.#is('two holders')
     if ((!holder || isOurs) && hasTurn) {
       name.queue = name.queue.filter(({ claim }) => claim.id !== id)

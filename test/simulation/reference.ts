@@ -1,5 +1,5 @@
 import type { Busy, Claim, ClaimKey, Grant } from '../../src/contract/store.ts'
-import { TURN } from '../../src/contract/time.ts'
+import { turnAfter } from '../../src/contract/time.ts'
 import { placeLifetime } from '../../src/stores/shared/queue.ts'
 
 export interface Holder {
@@ -44,7 +44,7 @@ export class Reference {
     const state = this.#at(name, now)
     const { holder } = state
     const ahead = this.#ahead(state, id)
-    const isFree = !holder && now >= state.freeSince + ahead * TURN
+    const isFree = !holder && now >= state.freeSince + turnAfter(ahead)
     if (!answer.held) {
       if (this.#withdrawn.has(id)) return undefined
       if (holder?.claim.id === id) this.#fail(`${name}: a holder was refused its own lease`)

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, TURN } from '../../contract/time.ts'
+import { type Clock, turnAfter } from '../../contract/time.ts'
 import { mayTake } from '../shared/queue.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
@@ -226,7 +226,7 @@ export class Queue {
       if (wake) {
         const next = `${ahead} ${id}`
         if (this.#woken === next) return
-        const delay = this.#freeSince + ahead * TURN - this.#clock.now()
+        const delay = this.#freeSince + turnAfter(ahead) - this.#clock.now()
         if (ahead > 0 && delay > 0) {
           this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
         } else {

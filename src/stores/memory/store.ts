@@ -12,7 +12,7 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { type Clock, LONGEST_REQUEST, turnAfter } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { select } from '../shared/selection.ts'
 import { guarantees } from './guarantees.ts'
@@ -211,7 +211,7 @@ export class MemoryStore implements Store {
     this.#wakes.get(queue[first]?.claim.id ?? '')?.()
     // If the first does not ask, the next one comes when its grace period is over.
     const next = queue.findIndex((place, index) => index > first && isWatched(place))
-    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(next * TURN)
+    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(turnAfter(next))
   }
 
   #nextToken(): number {

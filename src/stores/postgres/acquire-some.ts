@@ -1,6 +1,5 @@
-import { TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
-import { BEGIN, FORGETFUL, ms, NOW, SETTINGS, since } from './sql.ts'
+import { BEGIN, FORGETFUL, NOW, SETTINGS, since, turnAfter } from './sql.ts'
 
 /**
  * In: `[{i, name, id, owner, note, ttl, queue, until}]`, the same for the gate, how many are wanted, and a channel; out:
@@ -81,7 +80,7 @@ ${BEGIN}
         and case
           when l.id is not null and l.expires_at > _now then l.id = a.id
           else l.expires_at is null or _now >= least(l.expires_at, _now)
-            + (select count(*) from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq)) * ${ms(String(TURN))}
+            + (select ${turnAfter('count(*)')} from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq))
         end
     ) found;
     if coalesce(cardinality(_free), 0) < _want and not _queues then

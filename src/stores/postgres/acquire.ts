@@ -1,7 +1,6 @@
-import { TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Names } from './names.ts'
-import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since } from './sql.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since, turnAfter } from './sql.ts'
 
 /** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */
 export function acquire({ lease, line, call }: Names): string {
@@ -57,7 +56,7 @@ ${BEGIN}
     where a.until >= _time
   ), free as materialized (
     select distinct on (name) * from asked
-    where not gone and not held and (expires_at is null or _now >= least(expires_at, _now) + ${ms(`ahead * ${TURN}`)})
+    where not gone and not held and (expires_at is null or _now >= least(expires_at, _now) + ${turnAfter('ahead')})
     order by name, ahead, i
   ), locked as (
     select f.* from free f join ${lease} l on l.name = f.name

@@ -1,3 +1,5 @@
+import { FIRST_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
+
 /** The settings of all functions. */
 
 export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
@@ -54,6 +56,11 @@ export const FLOOR: string = '_floor constant bigint := floor(_time * 1000);'
 /** An interval of milliseconds. */
 export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
+}
+
+/** After which a waiter with so many ahead may take a free name. */
+export function turnAfter(ahead: string): string {
+  return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
 }
 
 /** The milliseconds from now until a time. */

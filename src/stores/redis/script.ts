@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { TURN } from '../../contract/time.ts'
+import { FIRST_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Wire } from './client.ts'
 
@@ -97,6 +97,9 @@ local function endOf(ttl)
   end
   return ends
 end
+
+-- Milliseconds after which a waiter with so many ahead may take a free name.
+local function turnAfter(ahead) return math.min(ahead * TURN, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end
 
 -- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which
 -- MGET reads as missing.
@@ -212,24 +215,30 @@ local handOff
 
 -- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused.
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
--- on one node only.
+-- on one node only. If none of the first ten was received, their processes have died, perhaps with hundreds of waiters.
 local function wake(key, most)
   most = most or 1
   lapse(key)
   if handOff and handOff(key) then return end
-  local first
-  for place, id in ipairs(call('ZRANGE', key .. ':line', '0', '9')) do
-    local target, asked = match(call('HGET', key .. ':waiter', id) or '- 0', '^([^ ]+) ([^ ]+)')
-    local isNext = place <= most
-    if target ~= '-' and (isNext or target ~= first) then
-      local message = id
-      if first and not isNext then message = id .. ' ' .. (place - 1) * TURN end
-      local receivers = tell(target, message) or 1
-      if cluster or receivers > 0 then
-        if first and not isNext or place >= most and now - asked < TURN then return end
-        first = first or target
+  local first, deaf = nil, {}
+  for from = 0, 10, 10 do -- the first ten, then those up to the thousandth
+    for at, id in ipairs(call('ZRANGE', key .. ':line', from, from * 99 + 9)) do
+      local place = from + at
+      local target, asked = match(call('HGET', key .. ':waiter', id) or '- 0', '^([^ ]+) ([^ ]+)')
+      local isNext = place <= most
+      if target ~= '-' and not deaf[target] and (isNext or target ~= first) then
+        local message = id
+        if first and not isNext then message = id .. ' ' .. turnAfter(place - 1) end
+        local receivers = tell(target, message) or 1
+        if cluster or receivers > 0 then
+          if first and not isNext or place >= most and now - asked < TURN then return end
+          first = first or target
+        else
+          deaf[target] = true
+        end
       end
     end
+    if first then return end
   end
 end
 `

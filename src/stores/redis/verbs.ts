@@ -87,7 +87,7 @@ local function acquire(key, id, ttl, life, queues, details)
     place = call('ZRANK', key .. ':line', id)
     ahead = place or call('ZCARD', key .. ':line')
   end
-  if not held and now >= ends + ahead * TURN then
+  if not held and now >= ends + turnAfter(ahead) then
     if place then leave(key, { id }) end
     if line == '1' and call('ZCARD', key .. ':line') == 0 then line = '0' end
     token = nextToken(token)
@@ -179,7 +179,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
       lapse(name)
       ahead = call('ZRANK', name .. ':line', id) or call('ZCARD', name .. ':line')
     end
-    if held and isOf(id, value, start) or not held and now >= ends + ahead * TURN then
+    if held and isOf(id, value, start) or not held and now >= ends + turnAfter(ahead) then
       free[#free + 1] = at
       if #free == want then break end
     elseif held then holder = ' ' .. at .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
@@ -195,7 +195,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
   local soonest
   for _, name in ipairs(names) do
     local ends, ahead = match(acquire(name, id, ttl, life, '1', details), '^-(%d+) (%d+)')
-    if ends then soonest = math.min(soonest or math.huge, ends + ahead * TURN) end
+    if ends then soonest = math.min(soonest or math.huge, ends + turnAfter(ahead)) end
   end
   return '-0 ' .. #free .. ' ' .. format('%.0f', soonest or now) .. ' 0' .. holder
 end

@@ -1,5 +1,5 @@
 import type { Wake } from '../../contract/store.ts'
-import { TURN } from '../../contract/time.ts'
+import { turnAfter } from '../../contract/time.ts'
 import { LONGEST_DELAY } from '../../contract/timers.ts'
 
 /**
@@ -137,7 +137,7 @@ export class LocalQueue {
   /** When the next waiter may take the name. */
   get #turnAt(): number {
     return this.#turns < this.#waiters.size
-      ? this.#freeAt + (this.#rank + this.#turns) * TURN
+      ? this.#freeAt + turnAfter(this.#rank + this.#turns)
       : Number.POSITIVE_INFINITY
   }
 

@@ -1,9 +1,9 @@
-import { TURN } from '../../contract/time.ts'
+import { turnAfter } from '../../contract/time.ts'
 
 /**
  * The rules of a queue, the same in every store that has one. First come, first served: when the name is freed, the first
  * waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs one grace period and
- * never blocks. A claim that does not queue comes after all of them, so it never overtakes.
+ * never blocks. Behind ten waiters the grace periods are short, so a process that died with hundreds does not block either. A claim that does not queue comes after all of them, so it never overtakes.
  */
 
 /** Milliseconds for which a waiter that stops asking keeps its position: it asks again at a third of that. */
@@ -13,7 +13,7 @@ export function placeLifetime(ttl: number): number {
 
 /** May a claim with `ahead` waiters before it take the name that was freed at `freeSince`? */
 export function mayTake(now: number, freeSince: number, ahead: number): boolean {
-  return now >= freeSince + ahead * TURN
+  return now >= freeSince + turnAfter(ahead)
 }
 
 /**
@@ -29,7 +29,7 @@ export function askAgainAfter(
   queue: boolean,
   isNotified = true,
 ): number {
-  const free = Math.max(freeAt + ahead * TURN - now, 1)
+  const free = Math.max(freeAt + turnAfter(ahead) - now, 1)
   if (!queue) return free
   return Math.min(free, placeLifetime(ttl) / 3, isNotified ? Number.POSITIVE_INFINITY : pollAfter(ahead))
 }

@@ -10,7 +10,7 @@ import type {
   Selection,
   SomeGranted,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
+import { LONGEST_REQUEST, turnsWithin } from '../../contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
 import { select } from '../shared/selection.ts'
 import { isConstraint } from './failure.ts'
@@ -183,8 +183,7 @@ export class Leases {
 
   /** The ids of the waiters that may take a name that has been free since then. */
   due(name: string, since: number, now: number): string[] {
-    const turns = Math.floor((now - since) / TURN) + 1
-    const places = this.#sql.line.all(name, now, Math.max(turns, 0)) as unknown as Place[]
+    const places = this.#sql.line.all(name, now, Math.max(turnsWithin(now - since), 0)) as unknown as Place[]
     return places.map(place => place.id)
   }
 

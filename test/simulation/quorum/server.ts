@@ -1,6 +1,6 @@
 import { LeaseError } from '../../../src/contract/errors.ts'
 import type { Claim, ClaimKey } from '../../../src/contract/store.ts'
-import { LONGEST_REQUEST, TURN } from '../../../src/contract/time.ts'
+import { LONGEST_REQUEST, TURN, turnAfter } from '../../../src/contract/time.ts'
 import type { Broken, Renewal, Sight, Vote } from '../../../src/stores/quorum/member.ts'
 import { placeLifetime } from '../../../src/stores/shared/queue.ts'
 import { BEGINNING } from '../machine.ts'
@@ -334,7 +334,7 @@ export class VotingServer {
     let first: Ears | undefined
     for (const [place, [id, { ears, asked }]] of [...line].entries()) {
       if (ears === first || !ears.listensTo(this.#run)) continue
-      ears.hear(id, first ? place * TURN : 0)
+      ears.hear(id, first ? turnAfter(place) : 0)
       if (first || this.time() - asked < TURN) return
       first = ears
     }

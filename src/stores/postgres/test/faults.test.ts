@@ -120,6 +120,26 @@ test('a statement_timeout of the administrator is reported, and the request is r
   await (await waiting).release()
 })
 
+test('a free name whose row is locked is asked for again before it is refused, without a holder', async () => {
+  const locks = createLocks(storeAt(server.url()))
+  await (await locks.acquire('locked')).release()
+  const lock = (): ReturnType<typeof transaction> =>
+    transaction(server, "select from holdfast.lease where name = 'locked' for update")
+  const short = await lock()
+  const held = locks.tryAcquire('locked')
+  await new Promise(resolve => setTimeout(resolve, 100))
+  await short.end()
+  await (await held)?.release()
+  expect(await held).toBeDefined()
+  const long = await lock()
+  expect(await failureOf(locks.acquire('locked', { wait: 1_500 }))).toMatchObject({
+    code: 'ACQUIRE_TIMEOUT',
+    message: expect.stringContaining('its holder is unknown'),
+  })
+  await long.end()
+  await locks.close()
+})
+
 test('no statement waits for a locked table for long, and its requests are retried', async () => {
   const store = storeAt(server.url())
   await look(store, { prefix: '' }) // which connects

@@ -39,6 +39,47 @@ export interface KeptMarks extends Marks {
   prune(olderThan: number, prefix?: string): Promise<number>
 }
 
+/** The options of one transaction. */
+export interface TransactionOptions {
+  /** Ends the wait for the mark. After `work` has started, it is only checked before the commit. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Commits the transactions of a holder only as long as the fence has seen no newer one. `Transaction` is what `work`
+ * gets, `Any` what `check` accepts.
+ */
+export interface TransactionFence<Transaction, Any> {
+  /**
+   * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits.
+   * Transactions of one resource run one after the other. If it rejects, nothing was written, except after
+   * `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects with the error of `work`, or with:
+   *
+   * - `STALE_TOKEN`: a newer holder was seen.
+   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
+   * - `STORE_UNAVAILABLE`: the mark was locked for 4 s, or the database cannot be reached.
+   * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or the
+   *   connection is in a transaction already.
+   * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
+   */
+  transaction<Result>(
+    lease: Holder | Holders,
+    work: (transaction: Transaction) => Promise<Result> | Result,
+    options?: TransactionOptions,
+  ): Promise<Result>
+  /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
+  check(transaction: Any, lease: Holder | Holders): Promise<void>
+  /**
+   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
+   * change. Rejects as `transaction` does.
+   */
+  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
+  /** The stored marks. Other fences can keep theirs here. */
+  readonly marks: KeptMarks
+  /** Creates what the marks need if it is missing. It may be called repeatedly. */
+  install(): Promise<void>
+}
+
 /** The mark that a holder presents to a resource. */
 export interface Presented {
   readonly resource: string
@@ -145,8 +186,8 @@ function byResource(a: Presented, b: Presented): number {
 }
 
 /**
- * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease`, or a set with one, that has ended in this process. Of a plain name and token this
- * process knows nothing, so the resource decides.
+ * Throws `LEASE_LOST`, `MAX_HOLD` or `CLOSED` for a `Lease`, or a set with one, that has ended in this process. Of a
+ * plain name and token this process knows nothing, so the resource decides.
  */
 export function assertNotEnded(holder: Holder | Holders): void {
   if ('assertHeld' in holder && typeof holder.assertHeld === 'function') holder.assertHeld()

@@ -11,10 +11,11 @@ import {
   type MarkRecord,
   type Presented,
   presentedByAll,
+  type TransactionFence,
 } from '../fencing/fence.ts'
-import { compareMarks, type Holder, type Holders, type Mark, staleToken } from '../fencing/mark.ts'
+import { compareMarks, type Mark, staleToken } from '../fencing/mark.ts'
 
-export type { FenceOptions, KeptMarks, MarkRecord } from '../fencing/fence.ts'
+export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fencing/fence.ts'
 export type { Holder, Holders, Mark, Marks } from '../fencing/mark.ts'
 
 export interface TestFenceOptions<Transaction> extends FenceOptions {
@@ -22,29 +23,12 @@ export interface TestFenceOptions<Transaction> extends FenceOptions {
   readonly transaction?: Transaction | undefined
 }
 
-/** A fence for unit tests, in memory. It decides as `PostgresFence` does. */
-export interface TestFence<Transaction> {
-  /**
-   * Checks the token of the lease, or of each lease of a set, and runs `work`. Transactions of one resource run one after the other. If `work`
-   * throws, the mark is as before; what `work` changed is not undone. It rejects with the error of `work`, or with:
-   *
-   * - `STALE_TOKEN`: a newer holder was seen.
-   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also after `work`.
-   */
-  transaction<Result>(
-    lease: Holder | Holders,
-    work: (transaction: Transaction) => Promise<Result> | Result,
-    options?: { readonly signal?: AbortSignal | undefined },
-  ): Promise<Result>
-  /** The check for a transaction that you began. The mark stays raised if you roll that back. Rejects as `transaction`. */
-  check(transaction: unknown, lease: Holder | Holders): Promise<void>
-  /** Refuses every older holder from now on. Rejects as `transaction` does. */
-  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
-  /** The marks. `marks.raise(name, { epoch: 0, token })` does what a newer holder with this token would do. */
-  readonly marks: KeptMarks
-  /** Does nothing. */
-  install(): Promise<void>
-}
+/**
+ * A fence for unit tests, in memory. It decides as `PostgresFence` does. If `work` throws, the mark is as before; what
+ * `work` changed is not undone. A mark that `check` raised stays if you roll your transaction back. `install` does
+ * nothing. `marks.raise(name, { epoch: 0, token })` does what a newer holder with this token would do.
+ */
+export interface TestFence<Transaction> extends TransactionFence<Transaction, unknown> {}
 
 /** A fence for one test. It has seen no token. Throws `INVALID_ARGUMENT`. */
 export function testFence<Transaction = undefined>(

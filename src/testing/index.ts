@@ -16,6 +16,8 @@ export type {
   Marks,
   TestFence,
   TestFenceOptions,
+  TransactionFence,
+  TransactionOptions,
 } from './fence.ts'
 export { testFence } from './fence.ts'
 

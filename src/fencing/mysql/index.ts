@@ -10,9 +10,10 @@ import {
   assertNotEnded,
   checkFence,
   type FenceOptions,
-  type KeptMarks,
   type Presented,
   presentedByAll,
+  type TransactionFence,
+  type TransactionOptions,
 } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import {
@@ -31,7 +32,7 @@ import { MysqlMarks } from './marks.ts'
 import { marksSql, raiseSql } from './sql.ts'
 
 export type { MysqlClient } from '../../stores/mysql/connection.ts'
-export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 
@@ -40,39 +41,13 @@ export interface MysqlFenceOptions extends FenceOptions {
   readonly table?: string | undefined
 }
 
-export interface TransactionOptions {
-  /** Ends the wait for the mark. While the work runs it is checked before the commit. */
-  readonly signal?: AbortSignal | undefined
-}
-
-/** Admits the transactions of a holder as long as no newer one was seen. */
-export interface MysqlFence<Transaction> {
-  /**
-   * Begins a transaction, shows the token of the lease, or of each lease of a set, runs `work`, and commits. Transactions for one resource run one
-   * after the other. Rejects `STALE_TOKEN` if a newer holder was seen; `LEASE_LOST`, `MAX_HOLD` or `CLOSED` if the lease is
-   * over in this process, also just before the commit; `STORE_UNAVAILABLE` if the mark was locked for 4 s;
-   * `INVALID_ARGUMENT` if the transaction was committed or rolled back before `work` ended; `OUTCOME_UNKNOWN` if the
-   * connection ended during the commit, or the commit was not answered within 30 s; else with what the work threw. Nothing
-   * is written unless it resolves, except for `OUTCOME_UNKNOWN`.
-   */
-  transaction<Result>(
-    lease: Holder | Holders,
-    work: (transaction: Transaction) => Promise<Result> | Result,
-    options?: TransactionOptions,
-  ): Promise<Result>
-  /**
-   * The same for a transaction that you have begun: the first statement in it. After a rejection roll it back: MySQL keeps
-   * the transaction open. Rejects `INVALID_ARGUMENT` outside of a transaction.
-   */
-  check(transaction: AnyTransaction, lease: Holder | Holders): Promise<void>
-  /** That statement, with its values, for an ORM. It refuses with the error 1690. */
+/**
+ * A fence in the transactions of MySQL. Roll back after a rejection of `check`: MySQL keeps the transaction open.
+ * `check` rejects `INVALID_ARGUMENT` outside of a transaction.
+ */
+export interface MysqlFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
+  /** The SQL of the check, with its values, for an ORM that does not expose its client. It refuses with error 1690. */
   statement(lease: Holder | Holders): string
-  /** Shows the token without writing: from now on every older holder is refused. Rejects as `transaction` does. */
-  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
-  /** The marks themselves, for fences elsewhere that keep theirs here. */
-  readonly marks: KeptMarks
-  /** Creates the table of marks if it is missing. */
-  install(): Promise<void>
 }
 
 /** Milliseconds. */

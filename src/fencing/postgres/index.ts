@@ -3,7 +3,15 @@ import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { serialized } from '../../stores/postgres/migrate.ts'
 import type { Place } from '../../stores/postgres/names.ts'
-import { abortable, assertNotEnded, checkFence, type FenceOptions, type KeptMarks, presentedByAll } from '../fence.ts'
+import {
+  abortable,
+  assertNotEnded,
+  checkFence,
+  type FenceOptions,
+  presentedByAll,
+  type TransactionFence,
+  type TransactionOptions,
+} from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { type AnyTransaction, ask, connectorOf, type TransactionOf } from './client.ts'
 import { failure, isDeadlock, isUnknown, refusalOf } from './failure.ts'
@@ -13,7 +21,7 @@ import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
 
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from '../../stores/postgres/client.ts'
 export type { Place } from '../../stores/postgres/names.ts'
-export type { FenceOptions, KeptMarks, MarkRecord } from '../fence.ts'
+export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 export type { RowFence } from './sql.ts'
@@ -33,44 +41,14 @@ export interface PostgresFenceOptions extends FenceOptions, Place {
   readonly idle?: number | undefined
 }
 
-export interface TransactionOptions {
-  /** Ends the wait for the mark. After `work` has started, it is only checked before the commit. */
-  readonly signal?: AbortSignal | undefined
-}
-
-/** Commits the transactions of a holder only as long as the fence has seen no newer one. */
-export interface PostgresFence<Transaction> {
-  /**
-   * Begins a transaction, checks the token of the lease, or of each lease of a set, runs `work`, and commits. The check
-   * costs no round trip with pg, and one with postgres.js. If it rejects, nothing was written, except after
-   * `OUTCOME_UNKNOWN`, or if `work` ended the transaction itself. It rejects with the error of `work`, or with:
-   *
-   * - `STALE_TOKEN`: a newer holder was seen.
-   * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit. With `leases`,
-   *   `LEASE_LOST` also if its row says so.
-   * - `STORE_UNAVAILABLE`: the mark was locked for 4 s, or PostgreSQL cannot be reached.
-   * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or it ignored the
-   *   error of a statement; or a `Client` is in a transaction already.
-   * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.
-   */
-  transaction<Result>(
-    lease: Holder | Holders,
-    work: (transaction: Transaction) => Promise<Result> | Result,
-    options?: TransactionOptions,
-  ): Promise<Result>
-  /** The check for a transaction that you began: call it first. Roll the transaction back if it rejects. */
-  check(transaction: AnyTransaction, lease: Holder | Holders): Promise<void>
-  /** The SQL of that check, with inline values, for an ORM that does not expose its client. */
+/**
+ * A fence in the transactions of PostgreSQL. The check costs no round trip with pg, and one with postgres.js. With
+ * `leases`, calls also reject `LEASE_LOST` if the row of the lease says so. `transaction` also rejects
+ * `INVALID_ARGUMENT` if `work` ignored the error of a statement.
+ */
+export interface PostgresFence<Transaction> extends TransactionFence<Transaction, AnyTransaction> {
+  /** The SQL of the check, with inline values, for an ORM that does not expose its client. */
   statement(lease: Holder | Holders): string
-  /**
-   * Shows the token without writing: every older holder is refused from now on. Call it before you read what you will
-   * change. Rejects as `transaction` does.
-   */
-  touch(lease: Holder | Holders, signal?: AbortSignal): Promise<void>
-  /** The marks of this table. Other fences can keep theirs here. */
-  readonly marks: KeptMarks
-  /** Creates the table of marks and its functions if they are missing. It may be called repeatedly. */
-  install(): Promise<void>
 }
 
 /**

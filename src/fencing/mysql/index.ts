@@ -1,33 +1,18 @@
 import { checkKeys, checkSignal, invalid } from '../../contract/check.ts'
-import { LeaseError } from '../../contract/errors.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { MysqlClient } from '../../stores/mysql/connection.ts'
-import { numberOf } from '../../stores/mysql/failure.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
-import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
 import {
   abortable,
   assertNotEnded,
   checkFence,
   type FenceOptions,
-  type Presented,
   presentedByAll,
   type TransactionFence,
   type TransactionOptions,
 } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
-import {
-  type AnyTransaction,
-  AUTOCOMMIT,
-  type Client,
-  COMMIT,
-  connectionOf,
-  IN_TRANSACTION,
-  promised,
-  type Report,
-  ROLLBACK,
-  type TransactionOf,
-} from './client.ts'
+import { type AnyTransaction, connectionOf, IN_TRANSACTION, promised, type TransactionOf } from './client.ts'
+import { Connector } from './connector.ts'
 import { MysqlMarks } from './marks.ts'
 import { marksSql, raiseSql } from './sql.ts'
 
@@ -50,27 +35,6 @@ export interface MysqlFence<Transaction> extends TransactionFence<Transaction, A
   statement(lease: Holder | Holders): string
 }
 
-/** Milliseconds. */
-const LONGEST_COMMIT = 30_000
-
-/** What the server reports when a savepoint does not exist. */
-const NO_SAVEPOINT = 1305
-
-/** What the server reports when two transactions waited for each other. A cause has no number. */
-const DEADLOCK = 'ER_LOCK_DEADLOCK'
-
-/** After a deadlock, before the work has begun. */
-const MOST_RETRIES = 3
-
-/** Connections that are in a transaction of ours: one has one at a time. */
-const busy = new WeakSet<object>()
-
-/** Connections that did not answer in time. */
-const hung = new WeakSet<object>()
-
-/** Connections that had autocommit before a transaction of ours, and do not have it again yet. */
-const altered = new WeakSet<object>()
-
 /**
  * A fence before the tables of MariaDB 10.6 or MySQL 8.0, or later, over the client that writes to them: a pool or a
  * connection of mysql2 >= 3, or of mysql2/promise. Its own table must exist: `fence.install()`, or what
@@ -84,6 +48,7 @@ export function mysqlFence<Of extends MysqlClient>(
   const table = tableOf({ table: options.table ?? 'holdfast_fence' })
   const own = promised(client)
   const marks = new MysqlMarks(own, table)
+  const connector = new Connector(client, own, marks)
 
   async function transaction<Result>(
     lease: Holder | Holders,
@@ -95,13 +60,8 @@ export function mysqlFence<Of extends MysqlClient>(
     if (typeof work !== 'function') throw invalid('a transaction needs a function that does its work')
     const presented = presentedByAll(lease, options)
     signal?.throwIfAborted()
-    if (busy.has(client))
-      throw invalid(
-        'this connection is in a transaction of a fence: use fence.check(connection, lease) there, or a pool',
-      )
-    if (!own.getConnection) busy.add(client)
     let isOpen = false
-    const carriedOut = carryOut(presented, async connection => {
+    const carriedOut = connector.transaction(presented, async connection => {
       signal?.throwIfAborted()
       isOpen = true
       const result = await work(connection as TransactionOf<Of>)
@@ -109,111 +69,7 @@ export function mysqlFence<Of extends MysqlClient>(
       assertNotEnded(lease)
       return result
     })
-    return abortable(
-      carriedOut.finally(() => busy.delete(client)),
-      signal,
-      () => isOpen,
-    )
-  }
-
-  async function carryOut<Result>(
-    presented: readonly Presented[],
-    work: (connection: Client) => Promise<Result>,
-  ): Promise<Result> {
-    const connection = own.getConnection ? await lend() : own
-    const until = performance.now() + LONGEST_REQUEST
-    const wasAltered = altered.has(connection)
-    const { serverStatus } = await opening(connection, ask(connection, 'do 0')).catch(error => {
-      giveBack(connection)
-      throw error
-    })
-    if (serverStatus & IN_TRANSACTION) {
-      giveBack(connection)
-      throw invalid('this connection is in a transaction: use fence.check there')
-    }
-    let isCommitted = false
-    try {
-      await opening(connection, within(open(connection, presented), until - performance.now()))
-      const result = await work(connection)
-      await ask(connection, 'release savepoint holdfast').catch(error => {
-        if (numberOf(error) !== NO_SAVEPOINT) throw marks.failure(error, false)
-        throw invalid('the transaction was committed or rolled back before its work ended: the rest was rolled back')
-      })
-      await ask(connection, COMMIT, LONGEST_COMMIT).catch(error => {
-        hung.add(connection)
-        throw marks.failure(error, true)
-      })
-      isCommitted = true
-      return result
-    } finally {
-      const ended = end(connection, isCommitted, wasAltered ? serverStatus | AUTOCOMMIT : serverStatus)
-      // A connection that hangs waits for its rollback: not the caller.
-      if (!hung.has(connection)) await ended
-    }
-  }
-
-  /** Nothing of the transaction is written if this rejects, whatever became of its statements. */
-  async function opening<Answer>(connection: Client, answer: Promise<Answer>): Promise<Answer> {
-    try {
-      return await answer
-    } catch (error) {
-      const isUnknown = error instanceof NoAnswer || LeaseError.is(error, 'OUTCOME_UNKNOWN')
-      if (isUnknown) hung.add(connection)
-      if (!LeaseError.is(error, 'OUTCOME_UNKNOWN')) throw marks.failure(error, false)
-      throw new LeaseError('STORE_UNAVAILABLE', error.message, { cause: error.cause })
-    }
-  }
-
-  async function open(connection: Client, presented: readonly Presented[]): Promise<void> {
-    // Without autocommit: else, after a deadlock, statements of a work that goes on would each be committed.
-    await ask(connection, 'set autocommit = 0')
-    await show(connection, presented, MOST_RETRIES)
-    await ask(connection, 'savepoint holdfast')
-  }
-
-  /** After a deadlock MySQL has rolled back, and nothing was done yet. */
-  async function show(connection: Client, presented: readonly Presented[], retries: number): Promise<void> {
-    try {
-      await marks.show(connection, presented)
-    } catch (error) {
-      const { cause } = error as { cause?: { code?: unknown } }
-      if (retries === 0 || cause?.code !== DEADLOCK) throw error
-      await show(connection, presented, retries - 1)
-    }
-  }
-
-  async function lend(): Promise<Client> {
-    try {
-      return await (own.getConnection?.() ?? own)
-    } catch (error) {
-      throw marks.failure(error, false)
-    }
-  }
-
-  /** Rolls back what was not committed, and restores the session. */
-  async function end(connection: Client, isCommitted: boolean, before: number): Promise<void> {
-    try {
-      if (hung.has(connection) && own.getConnection) return giveBack(connection)
-      await within(restore(connection, isCommitted, before))
-    } catch {
-      hung.add(connection)
-    }
-    giveBack(connection)
-  }
-
-  /** Goes on after the caller was answered: else a connection that hung would stay without autocommit. */
-  async function restore(connection: Client, isCommitted: boolean, before: number): Promise<void> {
-    if (before & AUTOCOMMIT) altered.add(connection)
-    if (!isCommitted) await connection.query({ sql: ROLLBACK })
-    if (before & AUTOCOMMIT) await connection.query({ sql: 'set autocommit = 1' })
-    altered.delete(connection)
-  }
-
-  /** One that hangs is closed instead, if it is of the pool. */
-  function giveBack(connection: Client): void {
-    if (!own.getConnection) hung.delete(connection)
-    else if (hung.has(connection)) connection.destroy?.()
-    else connection.release?.()
+    return abortable(carriedOut, signal, () => isOpen)
   }
 
   return {
@@ -230,10 +86,6 @@ export function mysqlFence<Of extends MysqlClient>(
     marks,
     install: () => marks.install(),
   }
-}
-
-async function ask(connection: Client, sql: string, limit?: number): Promise<Report> {
-  return (await within(connection.query({ sql }), limit))[0] as Report
 }
 
 /** The SQL that creates the table of marks. Throws `INVALID_ARGUMENT`. */

@@ -1,6 +1,7 @@
 import { optionsAt } from '../../stores/etcd/open.ts'
 import { type EtcdOptions, gatewayOf } from '../../stores/etcd/options.ts'
 import { answersOf, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+import { whileOpen } from './while-open.ts'
 
 interface Status {
   readonly version?: string
@@ -22,14 +23,7 @@ export async function checkEtcd(url: string, signal: AbortSignal): Promise<Findi
 
 async function statusOf(options: EtcdOptions, signal: AbortSignal): Promise<Status> {
   const gateway = gatewayOf(options)
-  const close = (): void => gateway.close() // requests in flight reject
-  signal.addEventListener('abort', close)
-  try {
-    return await gateway.ask<Status>('maintenance/status', {})
-  } finally {
-    signal.removeEventListener('abort', close)
-    gateway.close()
-  }
+  return whileOpen(gateway, signal, () => gateway.ask<Status>('maintenance/status', {}))
 }
 
 export function version(is: string): Finding {

@@ -3,14 +3,13 @@ import { clientAt } from '../../stores/mysql/open.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
+import { whileOpen } from './while-open.ts'
 
 /** Checks the MySQL or MariaDB server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkMysql(url: string, signal: AbortSignal): Promise<Finding[]> {
   const { client, place, options } = clientAt(url)
   const connection = await openConnection(driverOf(client, 'doctor'), async () => {}, signal)
-  const close = (): void => connection.close() // requests in flight reject
-  signal.addEventListener('abort', close)
-  try {
+  return whileOpen(connection, signal, async () => {
     const sent = Date.now()
     const [[is, time, readOnly, flush] = []] = await connection.rows(
       'select version(), unix_timestamp(sysdate(6)) * 1000, @@global.read_only, @@global.innodb_flush_log_at_trx_commit',
@@ -26,10 +25,7 @@ export async function checkMysql(url: string, signal: AbortSignal): Promise<Find
       durability(Number(flush)),
       schema(tables.map(([comment]) => String(comment))),
     ]
-  } finally {
-    signal.removeEventListener('abort', close)
-    connection.close()
-  }
+  })
 }
 
 export function version(is: string): Finding {

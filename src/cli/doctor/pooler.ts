@@ -1,6 +1,7 @@
 import type { PostgresConnection, PostgresDriver } from '../../stores/postgres/connection.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { type Finding, ok, warning } from './finding.ts'
+import { whileOpen } from './while-open.ts'
 
 const ID = 'postgres-pooler'
 
@@ -27,9 +28,7 @@ export async function pooled(driver: PostgresDriver, first: PostgresConnection, 
 async function modeOf(driver: PostgresDriver, first: PostgresConnection, stop: AbortSignal): Promise<string> {
   const limit = AbortSignal.any([stop, AbortSignal.timeout(PATIENCE)])
   const second = await openConnection(driver, async () => {}, limit)
-  const close = (): void => second.close() // requests in flight reject
-  limit.addEventListener('abort', close)
-  try {
+  return whileOpen(second, limit, async () => {
     const [ofFirst, ofSecond] = [new Set<unknown>(), new Set<unknown>()]
     for (let round = 0; round < ROUNDS; round += 1) {
       ofFirst.add(await first.askInTime(PID))
@@ -38,10 +37,7 @@ async function modeOf(driver: PostgresDriver, first: PostgresConnection, stop: A
     const isShared = ofFirst.size > 1 || ofSecond.size > 1 || [...ofFirst].some(pid => ofSecond.has(pid))
     if (await refusesTransactions(second)) return 'in statement mode'
     return isShared ? 'in transaction mode' : 'that seems to be in session mode'
-  } finally {
-    limit.removeEventListener('abort', close)
-    second.close()
-  }
+  })
 }
 
 async function refusesTransactions(connection: PostgresConnection): Promise<boolean> {

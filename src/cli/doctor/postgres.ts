@@ -5,6 +5,7 @@ import { takeTls } from '../../stores/postgres/tls.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 import { direct, pooled } from './pooler.ts'
+import { whileOpen } from './while-open.ts'
 
 /** What the server says about itself. */
 interface Facts {
@@ -25,9 +26,7 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
   const { client, place } = clientAt(url)
   const driver = driverOf(client, 'doctor')
   const connection = await openConnection(driver, async () => {}, signal)
-  const close = (): void => connection.close() // requests in flight reject
-  signal.addEventListener('abort', close)
-  try {
+  return whileOpen(connection, signal, async () => {
     const sent = Date.now()
     const facts = JSON.parse(String(await connection.askInTime(FACTS, [namesOf(place).lease]))) as Facts
     const received = Date.now()
@@ -39,10 +38,7 @@ export async function checkPostgres(url: string, signal: AbortSignal): Promise<F
       ...[version(facts), schema(facts), standby(facts), durability(facts), failover(facts)],
       isPooled ? await pooled(driver, connection, signal) : direct(),
     ]
-  } finally {
-    signal.removeEventListener('abort', close)
-    connection.close()
-  }
+  })
 }
 
 // Not to_regclass, which fails for a user without rights on the schema, and so would hide all findings.

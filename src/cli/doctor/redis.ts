@@ -5,6 +5,7 @@ import { fields } from '../../stores/redis/info.ts'
 import { Keys } from '../../stores/redis/keys.ts'
 import { clientAt } from '../../stores/redis/open.ts'
 import { clockFinding, type Finding, isRefusal, ok, problem, tlsFinding, warning } from './finding.ts'
+import { whileOpen } from './while-open.ts'
 
 type Info = Readonly<Record<string, string>>
 
@@ -25,17 +26,12 @@ export async function checkServer(
   signal: AbortSignal,
 ): Promise<{ findings: Finding[]; run: string | undefined }> {
   const wire = await openWire(driverOf(client), async () => {}, signal)
-  const close = (): void => wire.close() // requests in flight reject
-  signal.addEventListener('abort', close)
-  try {
+  return whileOpen(wire, signal, async () => {
     const info = await infoOf(wire)
     const findings = [tlsFinding(host, isEncrypted), ...(await clock(wire)), ...(await server(info, wire))]
     findings.push(await notifications(wire, new Keys(prefix ?? 'holdfast')))
     return { findings, run: info?.run_id }
-  } finally {
-    signal.removeEventListener('abort', close)
-    wire.close()
-  }
+  })
 }
 
 async function clock(wire: Wire): Promise<Finding[]> {

@@ -1,6 +1,7 @@
-import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { driverOf } from '../../stores/redis/driver.ts'
+import { checkPrefix } from '../../stores/shared/options.ts'
 import { checkFence, type FenceOptions, type KeptMarks, presentedByAll } from '../fence.ts'
 import type { Holder, Holders } from '../mark.ts'
 import { Connection } from './connection.ts'
@@ -68,8 +69,7 @@ export interface RedisFence extends AsyncDisposable {
 export function redisFence(client: RedisClient, options: RedisFenceOptions = {}): RedisFence {
   checkFence(options, ['prefix'], 'redisFence')
   const { prefix = 'holdfast' } = options
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
+  checkPrefix(prefix)
   const driver = driverOf(client, 'redisFence(client)')
   const connection = new Connection(driver)
   const keysOfMarks = new MarkKeys(driver.keyPrefix + prefix)

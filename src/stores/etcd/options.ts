@@ -1,6 +1,7 @@
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { checkKeys, checkText, invalid, show } from '../../contract/check.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
+import { checkPrefix, withoutBrackets } from '../shared/options.ts'
 import type { ShortestTtl } from '../shared/shortest-ttl.ts'
 import type { Address, EtcdTls } from './endpoint.ts'
 import { Gateway } from './gateway.ts'
@@ -28,8 +29,7 @@ export function gatewayOf(options: EtcdOptions): Gateway {
   const { endpoints = [`localhost:${PORT}`], tls, user, password, prefix = 'holdfast' } = options
   if (!Array.isArray(endpoints) || endpoints.length === 0)
     throw invalid(`endpoints must be a list such as ['localhost:${PORT}'], not ${show(endpoints)}`)
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  checkPrefix(prefix)
   if (tls !== undefined) checkTls(tls)
   if (user !== undefined) checkText(user, 'the user')
   if (password !== undefined && typeof password !== 'string')
@@ -58,5 +58,5 @@ function addressOf(endpoint: unknown): Address {
   const { host, port = PORT } = /^(?<host>\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(:(?<port>\d{1,5}))?$/i.exec(text)?.groups ?? {}
   if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
     throw invalid(`an endpoint of etcd must be host:port, such as localhost:${PORT}, not ${show(endpoint)}`)
-  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+  return { host: withoutBrackets(host), port: Number(port) }
 }

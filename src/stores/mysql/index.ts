@@ -1,5 +1,6 @@
-import { checkKeys, invalid, show } from '../../contract/check.ts'
+import { checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { checkBoolean } from '../shared/options.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { driverOf, type MysqlClient } from './connection.ts'
 import { type Place, tableOf } from './schema.ts'
@@ -23,7 +24,7 @@ const optionKeys: ReadonlySet<string> = new Set(['table', 'create', 'shortestTtl
 export function mysql(client: MysqlClient, options: MysqlOptions = {}): Store {
   checkKeys(options, optionKeys, 'mysql')
   const { create = false, shortestTtl } = options
-  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  checkBoolean(create, 'create')
   const store = new MysqlStore(driverOf(client, 'mysql(client)'), tableOf(options), create)
   return withShortestTtl(store, shortestTtl)
 }

@@ -3,7 +3,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
-import { optionsOf } from '../shared/options.ts'
+import { optionsOf, withoutBrackets } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import type { MysqlClient } from './connection.ts'
@@ -30,7 +30,7 @@ export function clientAt(url: string): { client: MysqlClient; place: Place; opti
     if (!/^(true|false)$/.test(options.get(name) ?? 'false')) throw invalid(`${name} in a URL is true or false`)
   const place = { table: options.get('table') ?? undefined }
   tableOf(place)
-  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = withoutBrackets(hostname)
   const isTls = options.get('tls') === 'true'
   if (!isTls && password) warnOfClearPassword('MySQL', host)
   const library = load('mysql2') as { createPool(config: object): MysqlClient } | undefined

@@ -1,5 +1,6 @@
-import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { checkBoolean } from '../shared/options.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
@@ -43,7 +44,7 @@ const advisoryKeys: ReadonlySet<string> = new Set(['schema', 'table', 'create', 
 export function postgres(client: PostgresClient, options: PostgresOptions = {}): Store {
   checkKeys(options, optionKeys, 'postgres')
   const { create = false, direct = client, shortestTtl } = options
-  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  checkBoolean(create, 'create')
   const driver = driverOf(client, 'postgres(client)')
   const listener = direct === false ? undefined : direct === client ? driver : driverOf(direct, 'the option direct')
   const store = new PostgresStore(driver, { names: namesOf(options), create, direct: listener })
@@ -58,7 +59,7 @@ export function postgres(client: PostgresClient, options: PostgresOptions = {}):
 export function advisory(client: PostgresClient, options: AdvisoryOptions = {}): Store {
   checkKeys(options, advisoryKeys, 'advisory')
   const { create = false, ttl = 10_000, shortestTtl } = options
-  if (typeof create !== 'boolean') throw invalid(`create must be true or false, not ${show(create)}`)
+  checkBoolean(create, 'create')
   checkDuration(ttl, 'ttl')
   const driver = driverOf(client, 'advisory(client)')
   return withShortestTtl(new AdvisoryStore(driver, { names: namesOf(options), create, ttl }), shortestTtl)

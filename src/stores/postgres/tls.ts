@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { invalid, show } from '../../contract/check.ts'
+import { withoutBrackets } from '../shared/options.ts'
 import { readPemFile } from '../shared/pem.ts'
 
 /** What pg and postgres.js pass to `tls.connect`. `false`: no TLS. */
@@ -22,7 +23,7 @@ export function takeTls(url: URL): Tls {
     given !== null || files.length > 0
       ? [given ?? 'verify-full', 'sslmode in the URL of the PostgreSQL store']
       : [(!isSocket && process.env.PGSSLMODE) || 'disable', 'the environment variable PGSSLMODE']
-  const host = url.hostname.replace(/^\[(.*)\]$/, '$1')
+  const host = withoutBrackets(url.hostname)
   const tls = {
     rejectUnauthorized: verifies(mode, source),
     // Without it tls.connect compares the certificate of an address with "localhost".

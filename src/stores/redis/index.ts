@@ -1,5 +1,6 @@
-import { checkKeys, checkText, invalid } from '../../contract/check.ts'
+import { checkKeys } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
+import { checkPrefix } from '../shared/options.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import type { RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
@@ -30,7 +31,6 @@ const optionKeys: ReadonlySet<string> = new Set(['prefix', 'shortestTtl'])
 export function redis(client: RedisClient, options: RedisOptions = {}): Store {
   checkKeys(options, optionKeys, 'redis')
   const { prefix = 'holdfast', shortestTtl } = options
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
+  checkPrefix(prefix)
   return withShortestTtl(new RedisStore(driverOf(client), prefix), shortestTtl)
 }

@@ -3,7 +3,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
-import { optionsOf } from '../shared/options.ts'
+import { optionsOf, withoutBrackets } from '../shared/options.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
@@ -89,7 +89,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
   const options = optionsOf(parsed.search.slice(1), ['prefix', 'shortestTtl'], 'a Redis store')
   return {
     target: {
-      host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+      host: withoutBrackets(parsed.hostname),
       port: Number(parsed.port || 6379),
       tls: parsed.protocol === 'rediss:',
       username: decode(parsed.username),

@@ -1,9 +1,10 @@
-import { checkDuration, checkKeys, checkText, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
 import { warn } from '../../contract/warnings.ts'
 import { QuorumStore } from '../quorum/store.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { driverOf } from '../redis/driver.ts'
+import { checkBoolean, checkPrefix } from '../shared/options.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { Identities } from './identity.ts'
@@ -60,14 +61,12 @@ export function redlock(clients: readonly RedisClient[], options: RedlockOptions
   const { prefix = 'holdfast', nodeTimeout = 50, maxTtl = 30_000, trustRestarted = false } = options
   const { elapsedLimit = 1 / 3, drift = 0.01, shortestTtl } = options
   checkClients(clients)
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
+  checkPrefix(prefix)
   checkDuration(maxTtl, 'maxTtl')
   checkNumber(nodeTimeout, 'nodeTimeout', 1, LONGEST_NODE_TIMEOUT)
   checkNumber(elapsedLimit, 'elapsedLimit', 0.01, 1)
   checkNumber(drift, 'drift', 0.01, HIGHEST_DRIFT)
-  if (typeof trustRestarted !== 'boolean')
-    throw invalid(`trustRestarted must be true or false, not ${show(trustRestarted)}`)
+  checkBoolean(trustRestarted, 'trustRestarted')
 
   const drivers = clients.map((client, index) => driverOf(client, `redlock, as client ${index + 1},`))
   if (drivers.some(({ isCluster }) => isCluster))

@@ -3,7 +3,7 @@ import type { Store } from '../../contract/store.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { Keys } from '../redis/keys.ts'
 import { clientOf, decode, forgetAt, type Target } from '../redis/open.ts'
-import { optionsOf } from '../shared/options.ts'
+import { optionsOf, withoutBrackets } from '../shared/options.ts'
 import { type RedlockOptions, redlock } from './index.ts'
 
 const SHAPE =
@@ -79,7 +79,7 @@ function targetOf(host: string, { tls, database, query }: Common): Target {
   const parsed = URL.canParse(text) ? new URL(text) : undefined
   if (!parsed?.hostname) throw invalid(`a host in the URL of the Redlock store is invalid: ${SHAPE}`)
   return {
-    host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+    host: withoutBrackets(parsed.hostname),
     port: Number(parsed.port || 6379),
     tls,
     username: decode(parsed.username) ?? query.get('username'),

@@ -1,4 +1,20 @@
-import { invalid } from '../../contract/check.ts'
+import { checkText, invalid, show } from '../../contract/check.ts'
+
+/** Throws `INVALID_ARGUMENT` unless it is 1 to 255 bytes of text. */
+export function checkPrefix(prefix: unknown): asserts prefix is string {
+  checkText(prefix, 'the prefix')
+  if (prefix === '') throw invalid('the prefix is empty: give 1 to 255 bytes of text, or leave it out')
+}
+
+/** Throws `INVALID_ARGUMENT` unless it is a boolean. */
+export function checkBoolean(value: unknown, what: string): asserts value is boolean {
+  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
+}
+
+/** The host of a URL, an IPv6 address without its brackets. */
+export function withoutBrackets(host: string): string {
+  return host.replace(/^\[(.*)\]$/, '$1')
+}
 
 /**
  * The options in the URL of `store`, such as `an etcd store`, each at most once. No message repeats a value, or a name that

@@ -1,4 +1,5 @@
-import { checkText, invalid, show } from '../../contract/check.ts'
+import { invalid, show } from '../../contract/check.ts'
+import { checkPrefix } from '../shared/options.ts'
 
 /** The paths of a store's nodes. */
 export class Paths {
@@ -24,8 +25,7 @@ export class Paths {
 
 /** The paths for the options of a store, or its URL. Throws INVALID_ARGUMENT. */
 export function pathsOf({ chroot = '', prefix = 'holdfast' }: { chroot?: unknown; prefix?: unknown }): Paths {
-  checkText(prefix, 'the prefix')
-  if (prefix === '') throw invalid('the prefix is empty: leave it out, or give some text')
+  checkPrefix(prefix)
   return new Paths(chrootOf(chroot), prefix)
 }
 

@@ -1,3 +1,4 @@
+import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { openConnection } from '../shared/connection.ts'
 import { NoAnswer, within } from '../shared/timeouts.ts'
@@ -55,7 +56,7 @@ export async function prepare(connection: PostgresConnection, names: Names, crea
   if (await hasSchema(connection, names)) return
   if (create) await makeSchema(connection, names)
   else
-    throw unusable(
+    throw invalid(
       `the table ${names.lease} does not exist: create it with holdfast migrate --store URL, or let the store create it ` +
         'with create: true (?create=true in a URL)',
     )
@@ -73,16 +74,16 @@ async function hasSchema(connection: PostgresConnection, { lease }: Names): Prom
   // The connection goes through a pooler, and old poolers mix up overlapping requests.
   if (pid !== connection.pid) connection.takeTurns()
   if (version < OLDEST)
-    throw unusable(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
+    throw invalid(`the server is PostgreSQL ${Math.floor(version / 10_000)}: use version 12 or later`)
   // A name that it cannot store would fail all requests of its statement. It also has no text that sorts after all names.
   if (encoding !== 'UTF8')
-    throw unusable(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
+    throw invalid(`the database has the encoding ${encoding}: use a database with the encoding UTF8`)
   if (!isThere) return false
   const format = Number(/^Holdfast leases, format (\d+)$/.exec(comment ?? '')?.[1])
   if (!Number.isInteger(format))
-    throw unusable(`the table ${lease} belongs to another application: choose another name with the option table`)
+    throw invalid(`the table ${lease} belongs to another application: choose another name with the option table`)
   if (format !== FORMAT)
-    throw unusable(
+    throw invalid(
       `the table ${lease} has format ${format}, and this version of Holdfast supports format ${FORMAT}: ` +
         'use the same version everywhere, and run holdfast migrate of the newest',
     )
@@ -102,8 +103,4 @@ async function look(connection: PostgresConnection, lease: string): Promise<Look
   const looked = JSON.parse(String(answer)) as Looked
   connection.clock.learn(looked[0], sent)
   return looked
-}
-
-export function unusable(message: string): LeaseError {
-  return new LeaseError('INVALID_ARGUMENT', message)
 }

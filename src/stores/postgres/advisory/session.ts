@@ -1,3 +1,4 @@
+import { invalid } from '../../../contract/check.ts'
 import { LeaseError } from '../../../contract/errors.ts'
 import { Batch } from '../../shared/batch.ts'
 import { openConnection } from '../../shared/connection.ts'
@@ -5,7 +6,7 @@ import { closed } from '../../shared/failure.ts'
 import { within } from '../../shared/timeouts.ts'
 import type { PostgresConnection, PostgresDriver } from '../connection.ts'
 import { failure } from '../failure.ts'
-import { prepare, unusable } from '../migrate.ts'
+import { prepare } from '../migrate.ts'
 import type { Names } from '../names.ts'
 import { LAST_TOKEN } from '../sql.ts'
 
@@ -133,14 +134,14 @@ async function checkLocks(connection: PostgresConnection): Promise<void> {
   const answer = await connection.askInTime('select json_build_array(pg_backend_pid(), version())::text, $0')
   const [pid, version] = JSON.parse(String(answer)) as [number, string]
   if (version.startsWith('CockroachDB'))
-    throw unusable('CockroachDB grants every advisory lock to every client: use another store, or PostgreSQL itself')
+    throw invalid('CockroachDB grants every advisory lock to every client: use another store, or PostgreSQL itself')
   if (connection.pid === undefined)
-    throw unusable(
+    throw invalid(
       'advisory locks need their own connection, and a bundled postgres.js cannot open one: exclude the package ' +
         'postgres from the bundle, or use postgres(client)',
     )
   if (connection.pid === pid) return
-  throw unusable(
+  throw invalid(
     'advisory locks belong to a connection, and this one goes through a pooler such as pgbouncer: connect to ' +
       'PostgreSQL directly, or use postgres(client), which works through poolers',
   )

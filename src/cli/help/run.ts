@@ -12,6 +12,24 @@ const ENVIRONMENT: Section = {
   ],
 }
 
+/** `when`: when they are served. */
+function metrics(when: string): readonly Option[] {
+  return [
+    {
+      flags: '--metrics-port [HOST:]PORT',
+      text: `Serves /metrics for Prometheus${when}`,
+      values: 'PORT 1 to 65535; HOST is 127.0.0.1 unless given',
+      default: 'off',
+    },
+    {
+      flags: '--metrics-file PATH',
+      text: 'Writes the metrics for the textfile collector, every 15 s',
+      values: 'ends in .prom',
+      default: 'off',
+    },
+  ]
+}
+
 const TTL: Option = {
   flags: '--ttl DURATION',
   text: 'How long a lease lasts without renewal',
@@ -100,18 +118,7 @@ export const RUN: CommandHelp = {
       default: '75',
     },
     ...HOLD.slice(2),
-    {
-      flags: '--metrics-port [HOST:]PORT',
-      text: 'Serves /metrics for Prometheus while COMMAND runs',
-      values: 'PORT 1 to 65535; HOST is 127.0.0.1 unless given',
-      default: 'off',
-    },
-    {
-      flags: '--metrics-file PATH',
-      text: 'Writes the metrics for the textfile collector, every 15 s',
-      values: 'ends in .prom',
-      default: 'off',
-    },
+    ...metrics(' while COMMAND runs'),
   ],
   sections: [
     {
@@ -165,18 +172,7 @@ export const ELECT: CommandHelp = {
       default: '30s',
     },
     ...HOLD,
-    {
-      flags: '--metrics-port [HOST:]PORT',
-      text: 'Serves /metrics for Prometheus, also while another leads',
-      values: 'PORT 1 to 65535; HOST is 127.0.0.1 unless given',
-      default: 'off',
-    },
-    {
-      flags: '--metrics-file PATH',
-      text: 'Writes the metrics for the textfile collector, every 15 s',
-      values: 'ends in .prom',
-      default: 'off',
-    },
+    ...metrics(', also while another leads'),
   ],
   sections: [
     {

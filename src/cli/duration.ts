@@ -2,6 +2,9 @@ import { Usage } from './failure.ts'
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }
 
+/** The ttl of a lease without `--ttl`, in milliseconds. */
+export const DEFAULT_TTL = 10_000
+
 /** Milliseconds: the longest delay of a timer, 2^31 - 1, and so the longest ttl. */
 const LONGEST = 2_147_483_647
 

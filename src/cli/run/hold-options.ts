@@ -1,6 +1,6 @@
 import type { ParseArgsOptionsConfig } from 'node:util'
 import { COMMON, one, type Parsed, parse, seeHelp } from '../arguments.ts'
-import { parseDuration } from '../duration.ts'
+import { DEFAULT_TTL, parseDuration } from '../duration.ts'
 import { Usage } from '../failure.ts'
 
 /** A command and the lease that is held while it runs. Durations are milliseconds. */
@@ -32,7 +32,6 @@ interface Text {
   readonly type: 'string'
 }
 
-const DEFAULT_TTL = 10_000
 // The command is killed 100 ms before the lease ends, and a renewal is due every ttl/3. With a shorter ttl, a slow store
 // would end every command.
 const SHORTEST_TTL = 500

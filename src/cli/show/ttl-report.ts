@@ -1,7 +1,7 @@
 import { TURN, takeoverTime } from '../../contract/time.ts'
 import { leastTtl, tolerance } from '../../core/advice/least-ttl.ts'
 import type { Store } from '../../index.ts'
-import { formatDuration } from '../duration.ts'
+import { DEFAULT_TTL, formatDuration } from '../duration.ts'
 import { paint } from '../output.ts'
 import { INTERVAL, type Measurement } from './ttl-measurement.ts'
 
@@ -10,7 +10,6 @@ const LEAST_ANSWERS = 20
 
 /** Round ttls, in milliseconds. */
 const USUAL_TTLS: readonly number[] = [100, 200, 300, 500, ...[1, 2, 3, 5, 10, 15, 20, 30, 60].map(s => s * 1_000)]
-const DEFAULT_TTL = 10_000
 /** ZooKeeper grants up to 24 s by default, Redlock 30 s. */
 const LONG_TTL = 20_000
 

@@ -1,6 +1,8 @@
 // Not index.ts: help and wrong usage must not load the library.
 import { LeaseError, type LeaseErrorCode } from '../contract/errors.ts'
 
+export { messageOf } from '../contract/errors.ts'
+
 /** The exit codes of `holdfast`, after sysexits.h, timeout(1) and the shell. */
 export const EXIT = {
   /** `break` and `inspect`: the name is free. */

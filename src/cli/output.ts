@@ -1,6 +1,6 @@
 import { styleText } from 'node:util'
 import { LeaseError } from '../contract/errors.ts'
-import { exitCode, Failure } from './failure.ts'
+import { exitCode, Failure, messageOf } from './failure.ts'
 
 /** Prints results on standard output and messages on standard error, as text or as JSON. */
 export class Output {
@@ -42,7 +42,7 @@ export class Output {
   fail(error: unknown, exit: number = exitCode(error)): number {
     const isBusy = LeaseError.is(error) && error.code === 'ACQUIRE_TIMEOUT'
     if (isBusy && this.#quiet) return exit
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     const details = LeaseError.is(error)
       ? error.toJSON()
       : { code: error instanceof Failure ? error.code : 'UNEXPECTED' }

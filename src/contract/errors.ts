@@ -164,3 +164,8 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
 function clipped(message: string): string {
   return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
 }
+
+/** The message of an error, or the text of what was thrown instead of one. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,4 +1,4 @@
-import { LeaseError } from './errors.ts'
+import { LeaseError, messageOf } from './errors.ts'
 import type { Clock } from './time.ts'
 
 /** Cancels a series of steps, one at a time. So a wait of many requests adds one listener to the caller's signal. */
@@ -135,6 +135,5 @@ export function backoff(failures: number, random: () => number = Math.random, pa
 /** The error of a store as a `LeaseError`. */
 export function storeError(error: unknown): LeaseError {
   if (LeaseError.is(error)) return error
-  const text = error instanceof Error ? error.message : String(error)
-  return new LeaseError('STORE_UNAVAILABLE', `the store failed: ${text}`, { cause: error })
+  return new LeaseError('STORE_UNAVAILABLE', `the store failed: ${messageOf(error)}`, { cause: error })
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { checkKeys, checkStoredName, invalid } from '../contract/check.ts'
-import { LeaseError } from '../contract/errors.ts'
+import { LeaseError, messageOf } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Locks } from '../create-locks.ts'
 import { guarded, isNavigation, refusal } from './guard.ts'
@@ -161,7 +161,7 @@ class Board implements Dashboard {
       return json(200, { broken: token !== undefined, token: token?.toString() })
     } catch (error) {
       const isInvalid = LeaseError.is(error) && error.code === 'INVALID_ARGUMENT'
-      return problem(isInvalid ? 400 : 502, error instanceof Error ? error.message : String(error))
+      return problem(isInvalid ? 400 : 502, messageOf(error))
     }
   }
 

@@ -1,4 +1,5 @@
 import { invalid } from '../contract/check.ts'
+import { messageOf } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { SharedKind } from '../contract/lease-events.ts'
 import { warn } from '../contract/warnings.ts'
@@ -67,7 +68,7 @@ export class Labelling {
 
   /** Instead of throwing: an exception in a listener would end the process. */
   #warn(error: unknown): void {
-    const text = error instanceof Error ? error.message : String(error)
+    const text = messageOf(error)
     warn(
       'HOLDFAST_LABELS',
       `the labels function of the metrics failed, so leases are counted without labels: ${text}`,

@@ -1,5 +1,5 @@
 import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
-import { LeaseError } from '../contract/errors.ts'
+import { LeaseError, messageOf } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
@@ -93,11 +93,7 @@ function end(span: Span, error?: unknown): void {
   if (error !== undefined) {
     const code = LeaseError.is(error) ? error.code : 'aborted'
     span.setAttribute('error.type', code)
-    if (code !== 'ACQUIRE_TIMEOUT') span.setStatus({ code: SpanStatusCode.ERROR, message: textOf(error) })
+    if (code !== 'ACQUIRE_TIMEOUT') span.setStatus({ code: SpanStatusCode.ERROR, message: messageOf(error) })
   }
   span.end()
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,7 +1,7 @@
 import { engineOf } from '../../engines.ts'
 import { LeaseError } from '../../index.ts'
 import { COMMON, parse, seeHelp } from '../arguments.ts'
-import { Usage } from '../failure.ts'
+import { messageOf, Usage } from '../failure.ts'
 import { Output, paint, printable } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
@@ -54,7 +54,7 @@ async function limited(check: (signal: AbortSignal) => Promise<Finding[]>, stop:
     return await Promise.race([check(AbortSignal.any([limit, stop])), late])
   } catch (error) {
     if (LeaseError.is(error, 'DRIVER_MISSING')) throw error // says nothing about the store
-    const what = `the checks ended early: ${error instanceof Error ? error.message : String(error)}`
+    const what = `the checks ended early: ${messageOf(error)}`
     const advice = 'start the server, correct the URL, or do what the message says; then run doctor again'
     return [problem('unchecked', what, 'other findings may be missing', advice)]
   } finally {

@@ -1,5 +1,6 @@
 import { connect, type NodeRecord } from '../../index.ts'
 import { serversOf } from '../../stores/redlock/open.ts'
+import { messageOf } from '../failure.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 import { checkServer } from './redis.ts'
 
@@ -32,8 +33,7 @@ export async function checkRedlock(url: string, signal: AbortSignal): Promise<Fi
 }
 
 function unreachable(error: unknown): Finding {
-  const what = error instanceof Error ? error.message : String(error)
-  return problem('redlock-server', what, 'it has no vote', 'start the server, or correct its address')
+  return problem('redlock-server', messageOf(error), 'it has no vote', 'start the server, or correct its address')
 }
 
 function independence(servers: readonly Checked[]): Finding {
@@ -58,8 +58,7 @@ async function quarantine(url: string): Promise<Finding> {
     nodes = (await locks.inspect('holdfast-doctor')).nodes ?? []
   } catch (error) {
     // The findings about each server say why.
-    const what = error instanceof Error ? error.message : String(error)
-    return problem(id, what, 'no lease can be acquired or renewed', 'start the servers that do not answer')
+    return problem(id, messageOf(error), 'no lease can be acquired or renewed', 'start the servers that do not answer')
   }
   const waiting = nodes.filter(({ state }) => state !== 'serving')
   if (waiting.length === 0) return ok(id, 'all servers vote')

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { engineOf } from '../../engines.ts'
 import { connect, LeaseError, type Locks } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
+import { messageOf } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Finding, isRefusal, ok, problem, warning } from './finding.ts'
 
@@ -51,7 +52,7 @@ export function leftover(name: string, error: unknown): Finding {
   const id = 'leftover'
   // Not a warning: the permissions that the documentation advises do not include it.
   if (isRefusal(error)) return ok(id, `this user may not delete, so the store keeps the free name ${name}`)
-  const what = `the free name ${name} could not be deleted (${error instanceof Error ? error.message : String(error)})`
+  const what = `the free name ${name} could not be deleted (${messageOf(error)})`
   return warning(id, what, 'the store keeps it', 'do what the message says, then delete it or ignore it')
 }
 

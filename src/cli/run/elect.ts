@@ -1,11 +1,12 @@
 import { connect, type Lease, subscribe } from '../../index.ts'
 import { closeLocks } from '../close-locks.ts'
 import { formatDuration } from '../duration.ts'
+import { messageOf } from '../failure.ts'
 import { Output } from '../output.ts'
 import { Signals } from '../signals.ts'
 import { storeUrl } from '../store-url.ts'
 import { parseElect } from './elect-options.ts'
-import { checkPlatform, hold, messageOf } from './hold.ts'
+import { checkPlatform, hold } from './hold.ts'
 import { reportHolders, reportLease } from './progress.ts'
 
 /** `holdfast elect`: runs a command while this process leads, until a signal ends it. Returns the exit code. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
-import { EXIT, Failure } from '../failure.ts'
+import { EXIT, Failure, messageOf } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { type Signals, signalExit } from '../signals.ts'
 import { tokensOf } from '../tokens.ts'
@@ -209,8 +209,4 @@ function lossOf(lease: Held): unknown {
   } catch (error) {
     return error
   }
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

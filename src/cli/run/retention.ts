@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Locks, subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
-import { Usage } from '../failure.ts'
+import { messageOf, Usage } from '../failure.ts'
 import type { Output } from '../output.ts'
 import { inspectMarker, MARKER_NOTE, markerOf } from '../run-marker.ts'
 import type { Signals } from '../signals.ts'
 import { type Held, leasesOf, namesOf } from './held.ts'
-import { messageOf, type Release, release } from './hold.ts'
+import { type Release, release } from './hold.ts'
 import type { RunOptions } from './run-options.ts'
 
 /** Milliseconds. Less time than this may pass before a slow store answers. */

@@ -1,4 +1,4 @@
-import { LeaseError } from '../../contract/errors.ts'
+import { LeaseError, messageOf } from '../../contract/errors.ts'
 
 /** The error of a store that was closed. */
 export function closed(): LeaseError {
@@ -7,7 +7,7 @@ export function closed(): LeaseError {
 
 /** The text of an error. A failed connection to several addresses of a host has none of its own, so it lists theirs. */
 export function textOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error)
+  const text = messageOf(error)
   if (text) return text
   if (error instanceof AggregateError) return error.errors.map(textOf).join('; ')
   const { code } = error as { code?: unknown }

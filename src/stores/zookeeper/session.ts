@@ -1,5 +1,5 @@
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
-import { closed, noAnswerFrom } from '../shared/failure.ts'
+import { closed, noAnswerFrom, textOf } from '../shared/failure.ts'
 import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
 import { closeSession, type Request } from './protocol.ts'
@@ -140,7 +140,7 @@ export class Session {
         this.#next += 1
         const reason = this.#judge(error, false)
         if (reason instanceof Expired || error instanceof Refused || this.#isClosed) throw reason
-        failures.push(`${server.host}:${server.port}: ${error instanceof Error ? error.message : String(error)}`)
+        failures.push(`${server.host}:${server.port}: ${textOf(error)}`)
       }
     }
     throw noAnswerFrom('ZooKeeper', new Error(failures.join('; ')), false)

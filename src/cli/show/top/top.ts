@@ -3,6 +3,7 @@ import { titleOf } from '../../../contract/reserved.ts'
 import { Nodes } from '../../../dashboard/nodes.ts'
 import { type Look, Survey } from '../../../dashboard/survey.ts'
 import type { Locks } from '../../../index.ts'
+import { messageOf } from '../../failure.ts'
 import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
@@ -137,7 +138,7 @@ class Top {
       this.#state.message =
         token === undefined ? `${shown} was free` : `${shown} is free. Its next token is above ${token}`
     } catch (error) {
-      this.#state.message = `${shown} was not broken: ${error instanceof Error ? error.message : error}`
+      this.#state.message = `${shown} was not broken: ${messageOf(error)}`
     }
     this.#breaking = undefined
     this.#draw()

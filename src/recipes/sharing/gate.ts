@@ -42,11 +42,6 @@ export class Gate {
     return this.#part?.requests ?? 0
   }
 
-  /** The last busy answer. */
-  get busy(): Busy | undefined {
-    return this.#part?.busy
-  }
-
   /**
    * True once this call holds the gate. `limit`: milliseconds to wait in its queue. 0 does not queue, and asks again only
    * for as long as the holder passes.

@@ -3,21 +3,8 @@ import type { Look } from '../../../dashboard/survey.ts'
 import { printable } from '../../output.ts'
 import { chosenColumns } from './columns.ts'
 import { nameLines } from './name.ts'
-import type { State } from './state.ts'
+import type { State, Surroundings } from './state.ts'
 import { endOf, filled, type Line, type Run, widthOf, wrapped } from './text.ts'
-
-/** What is not of the state. */
-export interface Surroundings {
-  readonly columns: number
-  readonly rows: number
-  /** Milliseconds since 1970. */
-  readonly now: number
-  /** The store, without its password. */
-  readonly store: string
-  readonly prefix: string
-  /** Nodes of the opened name, if it has any. */
-  readonly nodes: readonly string[]
-}
 
 const KEYS: readonly (readonly [key: string, effect: string])[] = [
   ['↑↓', 'choose'],

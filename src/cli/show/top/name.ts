@@ -2,20 +2,18 @@ import { isSlotOf, titleOf } from '../../../contract/reserved.ts'
 import { span } from '../../../dashboard/span.ts'
 import { printable } from '../../output.ts'
 import { ageOf, bar } from './columns.ts'
-import type { State } from './state.ts'
+import type { State, Surroundings } from './state.ts'
 import { type Line, wrapped } from './text.ts'
-
-/** What is not of the state. */
-interface Surroundings {
-  readonly columns: number
-  readonly nodes: readonly string[]
-}
 
 /** Columns of what a value is. */
 const FACT = 10
 
 /** The screen of one name: its holder, its queue, its slots, its nodes, and the holders before. Nothing is cut. */
-export function nameLines(state: State, { columns, nodes }: Surroundings, space: number): Line[] {
+export function nameLines(
+  state: State,
+  { columns, nodes }: Pick<Surroundings, 'columns' | 'nodes'>,
+  space: number,
+): Line[] {
   const row = state.openedRow
   const name = state.opened ?? ''
   const time = (at: number): string => new Date(at).toTimeString().slice(0, 8)

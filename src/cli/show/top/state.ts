@@ -27,6 +27,19 @@ export type Act = { readonly kind: 'quit' | 'suspend' | 'redraw' } | { readonly 
 /** Characters of a prompt. Names, owners and notes are shorter. */
 const LONGEST_TEXT = 1_000
 
+/** What the screen shows in addition to the state. */
+export interface Surroundings {
+  readonly columns: number
+  readonly rows: number
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** The store, without its password. */
+  readonly store: string
+  readonly prefix: string
+  /** Nodes of the opened name, if it has any. */
+  readonly nodes: readonly string[]
+}
+
 /** What is chosen, opened and typed. */
 export class State {
   filter = ''

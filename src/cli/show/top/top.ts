@@ -8,8 +8,8 @@ import { mask, type Output } from '../../output.ts'
 import { Signals } from '../../signals.ts'
 import { namesFrom } from '../names-from.ts'
 import { type Query, query } from '../query.ts'
-import { frame, printed, type Surroundings } from './frame.ts'
-import { type Act, type Key, State } from './state.ts'
+import { frame, printed } from './frame.ts'
+import { type Act, type Key, State, type Surroundings } from './state.ts'
 import { Terminal } from './terminal.ts'
 
 /** Columns of the frame that is printed without a terminal. */

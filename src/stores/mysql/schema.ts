@@ -1,5 +1,6 @@
 import { checkText, invalid, show } from '../../contract/check.ts'
 import { openConnection } from '../shared/connection.ts'
+import { NEVER } from '../shared/timeouts.ts'
 import { driverOf, type MysqlClient, type MysqlConnection } from './connection.ts'
 import { failure, lockedBy } from './failure.ts'
 
@@ -51,7 +52,7 @@ export async function change(client: MysqlClient, all: readonly string[]): Promi
   }
   const keepAlive = setInterval(() => {}, 60_000) // our connections and timers do not keep the process alive
   try {
-    ;(await openConnection(driverOf(client, 'migrate(client)'), work, new AbortController().signal)).close()
+    ;(await openConnection(driverOf(client, 'migrate(client)'), work, NEVER)).close()
   } catch (error) {
     throw failure(error, false)
   } finally {

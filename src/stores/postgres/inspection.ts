@@ -7,7 +7,7 @@ import type { Names } from './names.ts'
 const PAGE = 200
 
 /** Sorts after every name. */
-const LAST = '\u{10ffff}'.repeat(64)
+export const LAST: string = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [name: string, token: string | null, owner: string, note: string, remaining: number]
 

@@ -1,7 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { openConnection } from '../shared/connection.ts'
-import { NoAnswer, within } from '../shared/timeouts.ts'
+import { NEVER, NoAnswer, within } from '../shared/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import type { PostgresConnection } from './connection.ts'
 import { driverOf } from './driver.ts'
@@ -39,7 +39,7 @@ export async function migrate(client: PostgresClient, place: Place = {}): Promis
   const keepAlive = setInterval(() => {}, LONGEST)
   try {
     const look = async (opened: PostgresConnection): Promise<void> => void (await hasSchema(opened, names))
-    connection = await openConnection(driverOf(client, 'migrate(client)'), look, new AbortController().signal)
+    connection = await openConnection(driverOf(client, 'migrate(client)'), look, NEVER)
     await within(makeSchema(connection, names), LONGEST)
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw failure(error, false)

@@ -5,6 +5,7 @@ import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { openConnection } from '../shared/connection.ts'
 import { load, WHERE } from '../shared/load.ts'
 import { optionsOf } from '../shared/options.ts'
+import { NEVER } from '../shared/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { type PostgresOptions, postgres } from './index.ts'
@@ -60,11 +61,7 @@ export async function migrateUrl(url: string): Promise<string> {
 /** Deletes the rows of these names from the tables of a URL. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
   const { url: own, place } = read(url)
-  const connection = await openConnection(
-    driverOf(clientOf(own), 'forgetNames'),
-    async () => {},
-    new AbortController().signal,
-  )
+  const connection = await openConnection(driverOf(clientOf(own), 'forgetNames'), async () => {}, NEVER)
   try {
     const values = [JSON.stringify(names)]
     await connection.askInTime(

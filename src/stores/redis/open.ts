@@ -5,6 +5,7 @@ import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
 import { optionsOf, withoutBrackets } from '../shared/options.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
+import { NEVER } from '../shared/timeouts.ts'
 import { openWire, type RedisClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { redis } from './index.ts'
@@ -65,7 +66,7 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 
 /** Deletes everything that one server stores for these names. */
 export async function forgetAt(target: Target, keys: Keys, names: readonly string[]): Promise<void> {
-  const wire = await openWire(driverOf(clientOf(target, 'redis:')), async () => {}, new AbortController().signal)
+  const wire = await openWire(driverOf(clientOf(target, 'redis:')), async () => {}, NEVER)
   try {
     const kinds = ['', ...LINE]
     const all = names.flatMap(name => kinds.map(kind => keys.lease(name) + kind))

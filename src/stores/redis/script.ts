@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
-import { FIRST_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
+import { FIRST_TURNS, LONGEST_REQUEST, SHORT_TURN, TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Wire } from './client.ts'
 
 /** Milliseconds for which an unused name keeps its last token where no counter of the server covers it. */
 export const MEMORY = 86_400_000
+
+/** The parameters of a release: for how long an unknown claim is refused. */
+export const FORGET: string = `${LONGEST_REQUEST} 0 0 `
 
 /** A program that a server runs as one step. */
 export interface Script {

@@ -18,6 +18,7 @@ import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
 import { Places } from '../shared/places.ts'
 import { askAgainAfter } from '../shared/queue.ts'
+import { NEVER } from '../shared/timeouts.ts'
 import type { RedisDriver } from './client.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
@@ -25,15 +26,9 @@ import { Keys } from './keys.ts'
 import { notificationsOf } from './notifications.ts'
 import { detailsOf, holderOf } from './record.ts'
 import { type Read, Requests } from './requests.ts'
-import { MEMORY } from './script.ts'
+import { FORGET, MEMORY } from './script.ts'
 import { readSelection, selectionRequest } from './selection.ts'
 import { SHORT_MEMORY, script } from './verbs.ts'
-
-/** Does not abort: a position is kept for waiters that come and go. */
-const NEVER = new AbortController().signal
-
-/** The parameters of a release: for how long an unknown claim is refused. */
-const FORGET = `${LONGEST_REQUEST} 0 0 `
 
 export class RedisStore implements Store {
   readonly kind: string
@@ -169,6 +164,7 @@ export class RedisStore implements Store {
   /** Keeps waiters of this process, which are in the order of their positions. */
   #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
     const parameters = `${lifetime} 0 0 ${ids.join(' ')}`
+    // Not cancelled: a position is kept for waiters that come and go.
     return this.#ask('keep', { name, id: '-', ttl: lifetime }, parameters, NEVER, (answer, now) => {
       const [free, rank, first, ...lost] = String(answer).split(' ')
       return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }

@@ -10,20 +10,15 @@ import { Keys } from '../redis/keys.ts'
 import { notificationsOf } from '../redis/notifications.ts'
 import { detailsOf, read } from '../redis/record.ts'
 import { Requests, type ScriptRequest } from '../redis/requests.ts'
-import { MEMORY } from '../redis/script.ts'
+import { FORGET, MEMORY } from '../redis/script.ts'
 import { StaleRequest } from '../shared/batched-requests.ts'
 import type { Notifications } from '../shared/notifications.ts'
+import { NEVER } from '../shared/timeouts.ts'
 import { type Identities, identityOf } from './identity.ts'
 import { PAGE, script } from './script.ts'
 
-/** In a withdrawal: for how long an unknown claim is refused. */
-const FORGET = `${LONGEST_REQUEST} 0 0 `
-
 /** The revision of a restored note: above that of the vote, below those of later changes. */
 const RESTORED = 1
-
-/** Requests to a node are never cancelled: the majority decides. */
-const never = new AbortController().signal
 
 export interface RedisMemberOptions {
   readonly name: string
@@ -104,7 +99,7 @@ export class RedisMember implements Member {
   }
 
   async names(prefix: string): Promise<Answer<readonly string[]>> {
-    return { value: await namesFrom(this.#requests, this.#keys, prefix, never), votesIn: undefined }
+    return { value: await namesFrom(this.#requests, this.#keys, prefix, NEVER), votesIn: undefined }
   }
 
   watch({ id }: ClaimKey, wake: Wake, signal: AbortSignal): Promise<void> {
@@ -128,7 +123,8 @@ export class RedisMember implements Member {
     limit?: number,
   ): Promise<Answer<Value>> {
     const request = { verb, key: this.#keys.lease(name), id, parameters, limit }
-    return this.#requests.put(request, never, (answer, _, state) => {
+    // Not cancelled: the majority decides.
+    return this.#requests.put(request, NEVER, (answer, _, state) => {
       const parts = Array.isArray(answer) ? answer : []
       return { value: read(String(answer), parts), votesIn: Number(state) }
     })

@@ -1,5 +1,8 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 
+/** The signal of requests that are not cancelled. */
+export const NEVER: AbortSignal = new AbortController().signal
+
 /** Milliseconds without an answer after which another connection or server is tried. */
 export const PATIENCE = 1_000
 

@@ -1,12 +1,10 @@
 import type { LeaseRecord, Query } from '../../../contract/store.ts'
+import { LAST } from '../inspection.ts'
 import type { Names } from '../names.ts'
 import type { Session } from './session.ts'
 
 /** Names read at once. */
 const PAGE = 500
-
-/** Sorts after every name. */
-const LAST = '\u{10ffff}'.repeat(64)
 
 type Row = readonly [name: string, token: string, owner: string, note: string, ttl: number]
 

@@ -4,6 +4,7 @@ import { LeaseError } from '../../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store } from '../../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../../contract/time.ts'
 import { closed } from '../../shared/failure.ts'
+import { NEVER } from '../../shared/timeouts.ts'
 import type { PostgresDriver } from '../connection.ts'
 import { exhausted } from '../exhausted.ts'
 import { guaranteesOf } from './guarantees.ts'
@@ -13,8 +14,6 @@ import { type AdvisoryStoreOptions, Session } from './session.ts'
 
 /** Milliseconds, random between these, after which a waiter asks again. */
 const [SHORTEST_POLL, LONGEST_POLL] = [25, 75]
-
-const NEVER = new AbortController().signal
 
 export class AdvisoryStore implements Store {
   readonly kind = 'postgres advisory'

@@ -1,12 +1,11 @@
 import { LeaseError } from './errors.ts'
-import { isReserved, SEPARATOR } from './reserved.ts'
+import { isReserved, LONGEST_TEXT, SEPARATOR } from './reserved.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
 /** Milliseconds. Below this, the margin and the delays of the event loop leave no time to work. */
 const SHORTEST_TTL = 10
 
-const LONGEST_TEXT = 255 // bytes of UTF-8, as every engine can store and index them
 const control = /\p{Cc}/u
 // Line separators, and characters that are invisible or reverse text: with them a name could imitate another. Allowed
 // are the joiners that Persian, Indic scripts and emoji need, and variation selectors.

@@ -1,3 +1,4 @@
+import { LONGEST_TEXT } from './reserved.ts'
 import type { LeaseRecord, NodeRecord } from './store.ts'
 
 /** The holder of one name, its waiters, and the servers that decide. */
@@ -26,9 +27,6 @@ export function stateOf(name: string, records: readonly (LeaseRecord | NodeRecor
 export function isLease(record: LeaseRecord | NodeRecord): record is LeaseRecord {
   return record.state === 'held' || record.state === 'waiting'
 }
-
-/** In bytes of UTF-8: the most that `checkText` accepts. */
-const LONGEST_TEXT = 255
 
 /**
  * The record as callers get it: in whole milliseconds, with texts no longer than this library writes them, and with a

@@ -1,7 +1,10 @@
 /** Separates a name from what this library adds to it. No name of a caller contains it. */
 export const SEPARATOR = '\u241f'
 
-/** In bytes of UTF-8, of a shared name: the names of its slots are longer, and have at most 255. */
+/** In bytes of UTF-8, of a name, an owner or a note: every engine can store and index as many. */
+export const LONGEST_TEXT = 255
+
+/** In bytes of UTF-8, of a shared name: the names of its slots are longer, and have at most `LONGEST_TEXT`. */
 export const LONGEST_SHARED = 240
 
 /** The end of the name of a marker: the command line acquires it as a lease that a successful run leaves behind. */

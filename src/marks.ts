@@ -3,12 +3,14 @@ import { ENGINES, engineAt, schemeOf } from './engines.ts'
 import type { FenceSqlOptions, OpenMarks } from './fencing/open.ts'
 
 const SHAPES =
-  "postgres://host/database, redis://host:6379, sqlite:/path/of/the/application's.db, or file:///folder/of/the/files"
+  "postgres://host/database, mysql://host/database, redis://host:6379, sqlite:/path/of/the/application's.db, " +
+  'or file:///folder/of/the/files'
 
 /**
  * Opens the high-water marks that fences store at a URL, to list, advance or prune them:
  *
- *     postgres[ql]://…[?schema=…&table=…]   redis[s]://…[?prefix=…]   sqlite:PATH   file:///FOLDER
+ *     postgres[ql]://…[?schema=…&table=…]   mysql://… or mariadb://…[?table=…]   redis[s]://…[?prefix=…]
+ *     sqlite:PATH   file:///FOLDER
  *
  * Rejects `INVALID_ARGUMENT` for any other URL, and `DRIVER_MISSING` with the command that installs the driver. The first
  * call connects to the server. Dispose of the result: `await using marks = await openMarks(url)`.
@@ -28,8 +30,8 @@ export async function openMarks(url: string): Promise<OpenMarks> {
 }
 
 /**
- * The SQL that creates the table of marks for a URL of PostgreSQL or SQLite, or with `row` the trigger of a table. It does
- * not connect. Rejects `INVALID_ARGUMENT`.
+ * The SQL that creates the table of marks for a URL of PostgreSQL, MySQL or SQLite, or with `row` the trigger of a table
+ * of PostgreSQL. It does not connect. Rejects `INVALID_ARGUMENT`.
  */
 export async function fenceSql(url: string, options: FenceSqlOptions = {}): Promise<string> {
   const engine = engineAt(url)

@@ -125,7 +125,7 @@ test('invalid arguments are refused', async () => {
     [[], /fence needs a command: sql, ls, advance, prune/],
     [['advanse'], /did you mean advance\?/],
     [['ls'], /--url is missing/],
-    [['ls', '--url', 'etcd://x'], /a URL of etcd: has no marks/],
+    [['ls', '--url', 'etcd://x'], /a URL of etcd: has no marks: expected .*mysql:\/\/host\/database/],
     [['ls', '--url', 's3://bucket/key'], /marks of objects are in the objects, .*holdfast\/fencing\/objects/],
     [['ls', '--url', 'https://files/key'], /marks of objects are in the objects/],
     [

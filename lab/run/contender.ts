@@ -32,8 +32,8 @@ export interface Setting {
 const REST = 100
 
 /**
- * Acquires one name, or a part of a shared one, again and again, writes while it believes to hold it, and records all that it sees. Like a careless
- * program, it checks whether it holds the name, does something else, and then writes.
+ * Acquires one name, or a part of a shared one, again and again, writes while it believes to hold it, and records all
+ * that it sees. Like a careless program, it checks whether it holds the name, does something else, and then writes.
  */
 export class Contender {
   readonly #setting: Setting

@@ -104,7 +104,8 @@ export interface LeaseEvents {
     /** The lease. */
     readonly lease: Lease
     /**
-     * `expired`: it was not renewed in time. `term`: it had no heartbeat, and its term ended. `gone`: the store no longer had it. `max_hold`: it was held for `maxHold`.
+     * `expired`: it was not renewed in time. `term`: it had no heartbeat, and its term ended. `gone`: the store no
+     * longer had it. `max_hold`: it was held for `maxHold`.
      */
     readonly reason: LossReason
     /** `LEASE_LOST` or `MAX_HOLD`. */

@@ -33,12 +33,13 @@
  *     any clock does. A lease keeps its token for as long as it lives. The order may depend on a clock only if the server
  *     loses its data, or forgets a name that was unused for a day (`guarantees.token` says on which clock).
  *
- * R6. `Grant.ttl` is overstated by at most 2 ms, because servers may count whole milliseconds. `margin` covers this. After
- *     the request was sent, no other claim is granted the name for `Grant.ttl` less 2 ms. The exceptions are a release, a
- *     `break`, and a server that loses data or whose clock steps forward. `Grant.ttl` is at least the requested ttl,
- *     unless the answer took long or the `limits` of the store say otherwise. A lease that is not renewed ends soon after its ttl, by the server's clock, and nothing
- *     revives it. `undefined` from `renew`, or false from `annotate`, means that the lease is certainly gone, and not that
- *     the request conflicted with another. A rejection means that the outcome is unknown.
+ * R6. `Grant.ttl` is overstated by at most 2 ms, because servers may count whole milliseconds. `margin` covers this.
+ *     After the request was sent, no other claim is granted the name for `Grant.ttl` less 2 ms. The exceptions are a
+ *     release, a `break`, and a server that loses data or whose clock steps forward. `Grant.ttl` is at least the
+ *     requested ttl, unless the answer took long or the `limits` of the store say otherwise. A lease that is not renewed
+ *     ends soon after its ttl, by the server's clock, and nothing revives it. `undefined` from `renew`, or false from
+ *     `annotate`, means that the lease is certainly gone, and not that the request conflicted with another. A rejection
+ *     means that the outcome is unknown.
  *
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.

@@ -15,9 +15,9 @@ export function marksSql(table: string): string {
 }
 
 /**
- * Advances these marks, in this order, or none and fails with the error 1690 if a higher token was shown: then the sum is out of range. The values that
- * it compares are those of the locked rows, whatever the isolation level. MariaDB reads the first comment as part of the
- * statement, and MySQL the second.
+ * Advances these marks, in this order, or none and fails with the error 1690 if a higher token was shown: then the sum
+ * is out of range. The values that it compares are those of the locked rows, whatever the isolation level. MariaDB
+ * reads the first comment as part of the statement, and MySQL the second.
  */
 export function raiseSql(table: string, presented: readonly Presented[]): string {
   const rows = presented.map(

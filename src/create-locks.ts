@@ -26,7 +26,8 @@ export interface Locks extends Leasing, Leadership, Sharing {}
 
 /**
  * Makes locks over a store, such as `sqlite(path)` or `redis(client)`. For a URL use `connect`. It sends no request: the
- * first call connects. `defaults` apply to every call that does not override them. Call `close()` at the end.
+ * first call connects. `defaults` apply to every call that does not override them. Call `close()` at the end. The store
+ * belongs to these locks and is closed with them: make another store for other locks.
  *
  *     const locks = createLocks(sqlite('leases.db'), { ttl: 10_000 }) // milliseconds
  *

@@ -69,7 +69,7 @@ export interface Leasing extends AsyncDisposable {
    * - Calls that wait, and later calls, reject `CLOSED`. The signals of leases abort with `CLOSED`.
    * - Work may go on for `grace`. Then leases that are still held are no longer renewed, and end by their ttl.
    * - Releases in progress get up to 1 s.
-   * - The store closes what it opened itself, and no client of yours.
+   * - The store is closed too, with what it opened itself, but no client of yours.
    */
   close(options?: CloseOptions): Promise<void>
 }

@@ -1,6 +1,7 @@
 import { driverOf } from '../../stores/mysql/connection.ts'
 import { clientAt } from '../../stores/mysql/open.ts'
 import { tableOf } from '../../stores/mysql/schema.ts'
+import { readOnlyOf } from '../../stores/mysql/sql.ts'
 import { openConnection } from '../../stores/shared/connection.ts'
 import { clockFinding, type Finding, ok, problem, tlsFinding, warning } from './finding.ts'
 import { whileOpen } from './while-open.ts'
@@ -12,7 +13,7 @@ export async function checkMysql(url: string, signal: AbortSignal): Promise<Find
   return whileOpen(connection, signal, async () => {
     const sent = Date.now()
     const [[is, time, readOnly, flush] = []] = await connection.rows(
-      'select version(), unix_timestamp(sysdate(6)) * 1000, @@global.read_only, @@global.innodb_flush_log_at_trx_commit',
+      `select version(), unix_timestamp(sysdate(6)) * 1000, ${readOnlyOf()}, @@global.innodb_flush_log_at_trx_commit`,
     )
     const received = Date.now()
     const tables = await connection.rows(`select table_comment from information_schema.tables

@@ -105,7 +105,7 @@ describe('over Redis', () => {
     const wrong = env.HOLDFAST_STORE.replace('s3cr', 'guess')
     const { code, err } = await holdfast(['ls'], { env: { HOLDFAST_STORE: wrong } })
     expect(code).toBe(64)
-    expect(err).toMatch(/^holdfast: Redis refused the user name or password.*\n$/)
+    expect(err).toMatch(/^holdfast: Redis refused the user, password or database.*\n$/)
     expect(err).not.toContain('guess')
   })
 })

@@ -19,9 +19,13 @@ export function refusalOf(error: unknown): LeaseError | undefined {
   if (!detail) return undefined
   const { resource, mark, seen } = detail
   if (state === STALE || seen.token > mark.token) return staleToken(resource, mark, seen)
-  return new LeaseError('LEASE_LOST', `the lease ${JSON.stringify(resource)} expired or was released: stop`, {
-    lease: resource,
-  })
+  return new LeaseError(
+    'LEASE_LOST',
+    `the lease ${JSON.stringify(resource)} expired or was released, or is not in this database: stop`,
+    {
+      lease: resource,
+    },
+  )
 }
 
 /** `undefined` without a detail of ours: a function of the caller may raise the same SQLSTATE. */

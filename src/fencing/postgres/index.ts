@@ -1,4 +1,4 @@
-import { checkDuration, checkKeys, checkSignal, checkStoredName, invalid } from '../../contract/check.ts'
+import { checkDuration, checkKeys, checkSignal, checkStoredName, invalid, show } from '../../contract/check.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { serialized } from '../../stores/postgres/migrate.ts'
@@ -62,6 +62,8 @@ export function postgresFence<Client extends PostgresClient>(
 ): PostgresFence<TransactionOf<Client>> {
   checkFence(options, ['schema', 'table', 'leases', 'idle'], 'postgresFence')
   const { schema, table, leases, idle } = options
+  if (leases !== undefined && typeof leases !== 'boolean' && typeof leases !== 'object')
+    throw invalid(`leases is ${show(leases)}: expected true, or { schema, table }`)
   if (idle !== undefined) checkDuration(idle, 'idle')
   const names = fenceNames({ schema, table }, leases)
   const connector = connectorOf(client)

@@ -26,6 +26,7 @@ const texts: Record<string, [code: string, retryable: boolean]> = {
   'CLUSTERDOWN Hash slot not served': ['STORE_UNAVAILABLE', true],
   'NOREPLICAS Not enough good replicas to write.': ['STORE_UNAVAILABLE', true],
   'ERR max number of clients reached': ['STORE_UNAVAILABLE', true],
+  'ERR DB index is out of range': ['INVALID_ARGUMENT', false],
   'FORMAT 2': ['STORE_UNAVAILABLE', false],
   'user_script:63: FORMAT ': ['STORE_UNAVAILABLE', false],
   'user_script:18: TOKEN 9007199254740992': ['STORE_UNAVAILABLE', false],

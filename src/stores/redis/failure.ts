@@ -24,7 +24,7 @@ interface Refusal {
 
 const ROLE = 'the Redis server is a read-only replica: connect to its master, or through Sentinel or Cluster'
 
-const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed/
+const credentials = /\bWRONGPASS\b|\bNOAUTH\b|invalid password|invalid username-password|AuthenticationFailed|DB index/
 
 // Error texts of servers and clients for requests that were not carried out.
 const refusals: readonly Refusal[] = [
@@ -32,7 +32,7 @@ const refusals: readonly Refusal[] = [
   {
     text: credentials,
     code: 'INVALID_ARGUMENT',
-    says: 'Redis refused the user name or password: correct them in the client or the URL',
+    says: 'Redis refused the user, password or database: correct them in the client or the URL',
   },
   {
     text: /\bNOPERM\b|ACL failure|can't run this command|can't access|PermissionDenied/,

@@ -18,6 +18,7 @@ const LISTED: readonly Listed[] = [
     'src/recipes/sharing/sharing.ts',
     'PermitOptions',
   ],
+  ['`locks.list`', 'src/core/options.ts', 'ListOptions'],
   ['`locks.close`', 'src/core/options.ts', 'CloseOptions'],
   ['`lead` and `election`, in addition to those of leases', 'src/recipes/campaign.ts', 'CampaignOptions'],
   ['`election`, in addition', 'src/recipes/election.ts', 'ElectionOptions'],
@@ -36,18 +37,52 @@ const LISTED: readonly Listed[] = [
   ['`etcd`', 'src/stores/etcd/options.ts', 'EtcdOptions'],
   ['`zookeeper`', 'src/stores/zookeeper/options.ts', 'ZooKeeperOptions'],
   ['Every fence', 'src/fencing/fence.ts', 'FenceOptions'],
+  ['`transaction` of `postgresFence`, `mysqlFence` and `testFence`', 'src/fencing/fence.ts', 'TransactionOptions'],
   ['`postgresFence`', 'src/fencing/postgres/index.ts', 'PostgresFenceOptions'],
   ['`mysqlFence`', 'src/fencing/mysql/index.ts', 'MysqlFenceOptions'],
   ['`sqliteFence`', 'src/fencing/sqlite/index.ts', 'SqliteFenceOptions'],
   ['`redisFence`', 'src/fencing/redis/index.ts', 'RedisFenceOptions'],
+  ['`fencedSet`', 'src/fencing/redis/index.ts', 'FencedSetOptions'],
   ['`fencedWrite` and `fileMarks`', 'src/fencing/files/place.ts', 'FileFenceOptions'],
   ['`objectFence`', 'src/fencing/objects/object-fence.ts', 'ObjectFenceOptions'],
+  ['`put`, `get` and `touch` of `objectFence`', 'src/fencing/objects/object-fence.ts', 'ObjectCallOptions'],
+  ['`httpObjects`', 'src/fencing/objects/http.ts', 'HttpObjectsOptions'],
+  ['`checkFence`', 'src/fencing/http/check.ts', 'CheckOptions'],
+  [
+    '`expressFence`, `fastifyFence`, `honoFence` and `nodeFence`, in addition to `required`',
+    'src/fencing/http/middleware.ts',
+    'MiddlewareOptions',
+  ],
+  ['`inTurn`', 'src/fencing/http/turn.ts', 'TurnOptions'],
+  ['`memoryMarks`', 'src/fencing/http/memory-marks.ts', 'MemoryMarksOptions'],
+  ['`fenceSql`', 'src/fencing/open.ts', 'FenceSqlOptions'],
+  ['`testFence`', 'src/testing/fence.ts', 'TestFenceOptions'],
   ['`leaseMetrics`', 'src/observe/prometheus.ts', 'LeaseMetricsOptions'],
   ['`leaseTelemetry`', 'src/observe/otel.ts', 'LeaseTelemetryOptions'],
+  ['`runCoordinator` of node-cron', 'src/integrations/node-cron/index.ts', 'CoordinatorOptions'],
+  ['`@LeaseCron` of Nest', 'src/integrations/nestjs/lease-cron.ts', 'LeaseCronOptions'],
 ]
+
+/** Public all the same, and described where they are used: an error that you make, and what consists of functions. */
+const ELSEWHERE = [
+  'LeaseErrorOptions',
+  'DashboardOptions',
+  'LeaseModuleOptions',
+  'LeaseModuleAsyncOptions',
+  'UseLeaseOptions',
+]
+
+/** The interfaces and types of options that the package exports. */
+function exported(): string[] {
+  const api = readFileSync(join(ROOT, 'test/public-api.txt'), 'utf8')
+  return Array.from(api.matchAll(/^ {2}(?:interface|type) (\w+Options)\b/gm), ([, name = '']) => name)
+}
 
 /** docs/reference/options.md, with a table for each interface of options, from its doc comments. */
 export function optionsPage(page: string): string {
+  const known = new Set([...ELSEWHERE, ...LISTED.map(([, , name]) => name)])
+  const missing = exported().filter(name => !known.has(name))
+  if (missing.length > 0) throw new Error(`script/options.ts does not list ${missing.join(', ')}`)
   const sections = LISTED.flatMap(([title, path, name]) => {
     const members = membersOf(path, name)
     if (members.length === 0) return []

@@ -8,6 +8,7 @@ export interface CheckOptions {
   readonly resource?: string | undefined
   /** Refuse requests without a token? @default true */
   readonly required?: boolean | undefined
+  /** Ends the wait for the marks. */
   readonly signal?: AbortSignal | undefined
 }
 

@@ -15,6 +15,7 @@ export interface ObjectFenceOptions {
 }
 
 export interface ObjectCallOptions {
+  /** Ends the attempts. */
   readonly signal?: AbortSignal | undefined
 }
 

@@ -21,6 +21,7 @@ export interface RedisFenceOptions extends FenceOptions {
 export interface FencedSetOptions {
   /** How long Redis keeps the value, in milliseconds. @default for ever */
   readonly ttl?: number | undefined
+  /** Ends the wait for the answer. */
   readonly signal?: AbortSignal | undefined
 }
 

@@ -135,6 +135,7 @@ testCrowds({
       read: async resource => (await client.lrange(resource, 0, -1)).map(parse),
       async restart() {
         await server.kill()
+        await sleep(200) // a fence asks again at once, and would find it restarted
         await server.start()
       },
       async [Symbol.asyncDispose]() {

@@ -76,7 +76,8 @@ test.each(guides)('the sample of %s runs as .mts, twice', async page => {
   const [, sample = ''] = /^```ts\n(.*?)^```/ms.exec(readFileSync(join(ROOT, page), 'utf8')) ?? []
   project.write('guide.mts', sample)
   for (let run = 0; run < 2; run += 1) {
-    const { stdout, stderr } = succeed(await project.node('guide.mts'))
+    const outcome = await project.run(process.execPath, ['guide.mts'], { HOLDFAST_STORE: 'sqlite:leases.db' })
+    const { stdout, stderr } = succeed(outcome)
     expect({ stdout, stderr }).toEqual({ stdout: expect.stringMatching(/^\S/), stderr: '' })
   }
 })

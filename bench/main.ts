@@ -146,8 +146,10 @@ class Run {
   /** Something else on the machine may disturb one of hundreds of trials. */
   async #attempts(peers: readonly [string, Peer][], variant: Variant, round: number): Promise<Measured[]> {
     let found: Measured[] = []
-    for (let attempt = 0; attempt < ATTEMPTS && found.length < peers.length; attempt += 1)
-      found = await this.#measured(peers, variant, round)
+    for (let attempt = 0; attempt < ATTEMPTS && found.length < peers.length; attempt += 1) {
+      const measured = await this.#measured(peers, variant, round)
+      if (measured.length > found.length) found = measured
+    }
     return found
   }
 

@@ -55,7 +55,10 @@ export class Report {
     return this.#of(scenario, variant, peer).map(({ values }) => one(values[value]))
   }
 
-  /** The same in relation to another peer, in each round on its own. Unless they took turns, the trials of a round are minutes apart. */
+  /**
+   * The same in relation to another peer, in each round on its own. Unless they took turns, the trials of a round are
+   * minutes apart.
+   */
   ratios(scenario: string, variant: string, peer: string, other: string, value: string): (number | undefined)[] {
     const others = this.#of(scenario, variant, other)
     return this.#of(scenario, variant, peer).map(({ round, values }) => {

@@ -9,7 +9,8 @@
  *     the same server, unless `guarantees.longestUnattended` is 0. Over a quorum, simultaneous acquires of one claim
  *     through two clients may be granted different tokens. The core acquires a claim through one client only.
  *
- * R2. No request waits for a name. `acquire` answers `Busy` at once. The answer says when to ask again, and who holds the
+ * R2. No request waits for a name. `acquire` answers `Busy` at once, or within 1 s if something other than a lease has
+ *     locked what it would write. The answer says when to ask again, and who holds the
  *     name if the store can tell. A claim that does not queue leaves nothing behind.
  *
  * R3. A stale request is harmless. Requests have a limit, counted from when they were sent: `requestLimit(ttl)` for
@@ -44,7 +45,8 @@
  * R7. `annotate` changes the note of the claim that holds, and nothing else: not the token, the end of the lease or the
  *     queue. Neither a renewal nor an `acquire` that arrives later brings back the old note.
  *
- * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order. A claim that does not
+ * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order, those behind ten that let
+ *     their grace periods pass as they ask. A claim that does not
  *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
  *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
  *     (`TURN`, 100 ms; behind the first ten `SHORT_TURN`, 2 ms), and its entry lapses.

@@ -270,8 +270,7 @@ export class Acquisition {
   get state(): string {
     const holder = this.#holder
     const ahead = this.#busy?.ahead
-    if (!holder)
-      return ahead ? `free, but ${ahead} claims wait before this one` : 'not available; its holder is unknown'
+    if (!holder) return ahead ? `free, but ${ahead} claims wait before this one` : 'not available, holder unknown'
     const remaining = `for another ${holder.remaining} ms unless renewed`
     // Another owner means other locks, which saves the search. The token decides, because owners may be shared.
     const own = holder.owner === this.#claim.owner ? leaseOn(this.#claim.name, this.#core.leases) : undefined

@@ -57,7 +57,7 @@ export interface TransactionFence<Transaction, Any> {
    *
    * - `STALE_TOKEN`: a newer holder was seen.
    * - `LEASE_LOST`, `MAX_HOLD`, `CLOSED`: the lease has ended in this process, also just before the commit.
-   * - `STORE_UNAVAILABLE`: the mark was locked for 4 s, or the database cannot be reached.
+   * - `STORE_UNAVAILABLE`: the mark was locked for too long, or the database cannot be reached.
    * - `INVALID_ARGUMENT`: `work` committed or rolled back, so what it wrote after that was not guarded; or the
    *   connection is in a transaction already.
    * - `OUTCOME_UNKNOWN`: the connection ended during the commit, or the commit was not answered within 30 s.

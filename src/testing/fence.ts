@@ -24,7 +24,8 @@ export interface TestFenceOptions<Transaction> extends FenceOptions {
 }
 
 /**
- * A fence for unit tests, in memory. It decides as `PostgresFence` does. If `work` throws, the mark is as before; what
+ * A fence for unit tests, in memory. It decides as `PostgresFence` does, and rejects `STALE_TOKEN`, what a lease that has
+ * ended throws, and `INVALID_ARGUMENT`, but no code of a database. If `work` throws, the mark is as before; what
  * `work` changed is not undone. A mark that `check` raised stays if you roll your transaction back. `install` does
  * nothing. `marks.raise(name, { epoch: 0, token })` does what a newer holder with this token would do.
  */

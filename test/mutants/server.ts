@@ -11,7 +11,7 @@ import type {
   SomeGranted,
   Wake,
 } from '../../src/contract/store.ts'
-import { LONGEST_REQUEST, TURN } from '../../src/contract/time.ts'
+import { LONGEST_REQUEST, TURN, turnAfter } from '../../src/contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
 import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { Flaw } from './flaws.ts'
@@ -317,7 +317,7 @@ export class Server {
     if (this.#is('wake lost')) return
     const watched = queue.filter(({ claim }) => this.#wakes.has(claim.id))
     for (const [index, { claim }] of watched.slice(0, 2).entries())
-      this.#wakes.get(claim.id)?.(index > 0 ? queue.findIndex(place => place.claim === claim) * TURN : undefined)
+      this.#wakes.get(claim.id)?.(index > 0 ? turnAfter(queue.findIndex(place => place.claim === claim)) : undefined)
   }
 
   #token(): bigint {

@@ -80,7 +80,7 @@ test('a lease is broken only after its name was typed', async () => {
   const next = await ours('alice').acquire('nightly')
   await new Promise(resolve => setTimeout(resolve, 1_500)) // a look
   await tmux.press('nightly', 'Enter')
-  await tmux.shows('Not broken: nightly has not the holder any more that was shown')
+  await tmux.shows('Not broken: nightly may have another holder now, or none')
   next.assertHeld()
   await tmux.press('b', 'nightly', 'Enter')
   await tmux.shows('nightly is free. Its next token is above')

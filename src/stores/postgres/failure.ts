@@ -48,7 +48,7 @@ const refusals: readonly Refusal[] = [
   {
     state: /^55P03/,
     code: 'STORE_UNAVAILABLE',
-    says: 'another session keeps a table of leases, or a row of a waiter, locked, as vacuum full does, and nothing was done: wait for it',
+    says: 'another session keeps a table of leases locked, as vacuum full does, or the row of a waiter, and nothing was done: wait for it',
   },
   { state: /^53300/, code: 'STORE_UNAVAILABLE', says: 'PostgreSQL has no connection left: raise max_connections' },
   {

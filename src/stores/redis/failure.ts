@@ -32,7 +32,7 @@ const refusals: readonly Refusal[] = [
   {
     text: credentials,
     code: 'INVALID_ARGUMENT',
-    says: 'Redis refused the user, password or database: correct them in the client or the URL',
+    says: 'Redis refused the user, password or database: correct them',
   },
   {
     text: /\bNOPERM\b|ACL failure|can't run this command|can't access|PermissionDenied/,

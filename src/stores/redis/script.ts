@@ -241,7 +241,7 @@ local function wake(key, most)
         end
       end
     end
-    if first then return end
+    if first or not next(deaf) then return end
   end
 end
 `

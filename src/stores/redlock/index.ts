@@ -15,7 +15,10 @@ export type { CallClient, CustomCommandClient, RedisClient, SendCommandClient } 
 export interface RedlockOptions extends ShortestTtl {
   /** The prefix of all keys and channels. Use the same value wherever these names are used. @default 'holdfast' */
   readonly prefix?: string | undefined
-  /** Milliseconds after which a node counts as unresponsive. The first request has another second to connect. @default 50 */
+  /**
+   * Milliseconds after which a node counts as unresponsive. The first request has another second to connect.
+   * @default 50
+   */
   readonly nodeTimeout?: number | undefined
   /**
    * The longest ttl of any claim, in milliseconds. A node that may have lost leases grants none for this long, counted

@@ -3,7 +3,8 @@ import { turnAfter } from '../../contract/time.ts'
 /**
  * The rules of a queue, the same in every store that has one. First come, first served: when the name is freed, the first
  * waiter has a grace period to take it, then the second may too, and so on. So a dead waiter costs one grace period and
- * never blocks. Behind ten waiters the grace periods are short, so a process that died with hundreds does not block either. A claim that does not queue comes after all of them, so it never overtakes.
+ * never blocks. Behind ten waiters the grace periods are short, so a process that died with hundreds does not block either.
+ * A claim that does not queue comes after all of them, so it never overtakes.
  */
 
 /** Milliseconds for which a waiter that stops asking keeps its position: it asks again at a third of that. */

@@ -27,19 +27,27 @@ export function checkPath(path: string): void {
 }
 
 /**
- * SQLite keeps its log and its locks in files next to the path. Under two paths of one file, each would have its own, and
- * two could hold one name. Symbolic links are followed, so they are no second path.
+ * SQLite keeps its log and its locks in files next to the path. Two paths of one file would each have their own, so two
+ * could hold one name. Symbolic links are followed, so they are no second path.
  */
 function checkOnlyPath(path: string, { nlink }: BigIntStats): void {
   const file = JSON.stringify(path)
   if (nlink > 1n)
     throw invalid(
-      `${file} has ${nlink} names (hard links), and leases under one are unknown under another: give a path of its own`,
+      `${file} has ${nlink} names (hard links), and what is stored under one is unknown under another: give a path of its own`,
     )
-  if (isMountPoint(realpathSync(path)))
+  if (isMounted(path))
     throw invalid(
       `${file} is mounted as a single file, apart from SQLite's -wal and -shm files: mount its folder instead`,
     )
+}
+
+function isMounted(path: string): boolean {
+  try {
+    return isMountPoint(realpathSync(path))
+  } catch {
+    return false // it is gone, and will be created
+  }
 }
 
 /**

@@ -106,7 +106,7 @@ describe.each(Object.entries(engines))('%s', (_, { start, open }) => {
 })
 
 describe('a password that is changed and restored', () => {
-  const refused = /refused the user name or password/
+  const refused = /refused the user, password or database/
   let server: RedisServer
   let proxy: TcpProxy
   let store: Store

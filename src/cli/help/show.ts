@@ -173,7 +173,7 @@ export const FENCE: CommandHelp = {
     },
     {
       flags: '--older-than AGE',
-      text: 'With prune: the age of marks to remove; 0 needs a PREFIX',
+      text: 'With prune: age of marks; 0 needs a PREFIX',
       values: 'days or hours, such as 90d or 36h',
     },
     { flags: '--leases', text: 'With sql: adds the function that checks lease rows', default: 'off' },

@@ -4,6 +4,7 @@ import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
+import { inTime } from '../../../conformance/timing.ts'
 import { TURN } from '../../../contract/time.ts'
 import { createLocks, type Lease, type Locks } from '../../../index.ts'
 import { claimOf, hold, look, storeOf } from './support.ts'
@@ -70,27 +71,33 @@ test('R8: each position is kept for the ttl of its waiter, also beside one with 
   await Promise.all(all)
 })
 
+// A keep that is late by a third of the ttl counts as failed, and then all waiters ask.
 test('R8: one request keeps the positions of all waiters of a process, for longer than each lasts by itself', async () => {
-  const lease = await far.acquire('a', { ttl: 60_000 })
-  const served: string[] = []
-  const order = [...notesOf('near', 10), ...notesOf('far', 2), ...notesOf('later', 10)]
-  const all = [
-    ...(await wait(near, notesOf('near', 10), served)),
-    ...(await wait(far, notesOf('far', 2), served)),
-    ...(await wait(near, notesOf('later', 10), served)),
-  ]
-  using watcher = await monitor(server)
-  const start = performance.now()
-  await new Promise(resolve => setTimeout(resolve, 2.5 * TTL))
-  const calls = (await watcher.all()).filter(({ command, inScript }) => command.startsWith('evalsha') && !inScript)
-  const rounds = (performance.now() - start) / (TTL / 3) + 1
-  expect(calls.length).toBeLessThanOrEqual(2 * rounds) // of two processes
-  const verbs = calls.map(({ args }) => args.map(arg => /^[a-z]+(?= \d+ \d)/i.exec(arg)?.[0]).find(Boolean))
-  expect(new Set(verbs)).toEqual(new Set(['keep']))
-  expect(await waiting()).toEqual(order)
-  await lease.release()
-  await Promise.all(all)
-  expect(served).toEqual(order)
+  await inTime(TTL / 5, async () => {
+    const lease = await far.acquire('a', { ttl: 60_000 })
+    const served: string[] = []
+    const order = [...notesOf('near', 10), ...notesOf('far', 2), ...notesOf('later', 10)]
+    const all = [
+      ...(await wait(near, notesOf('near', 10), served)),
+      ...(await wait(far, notesOf('far', 2), served)),
+      ...(await wait(near, notesOf('later', 10), served)),
+    ]
+    try {
+      using watcher = await monitor(server)
+      const start = performance.now()
+      await new Promise(resolve => setTimeout(resolve, 2.5 * TTL))
+      const calls = (await watcher.all()).filter(({ command, inScript }) => command.startsWith('evalsha') && !inScript)
+      const rounds = (performance.now() - start) / (TTL / 3) + 1
+      expect(calls.length).toBeLessThanOrEqual(2 * rounds) // of two processes
+      const verbs = calls.map(({ args }) => args.map(arg => /^[a-z]+(?= \d+ \d)/i.exec(arg)?.[0]).find(Boolean))
+      expect(new Set(verbs)).toEqual(new Set(['keep']))
+      expect(await waiting()).toEqual(order)
+    } finally {
+      await lease.release()
+      await Promise.all(all)
+    }
+    expect(served).toEqual(order)
+  })
 })
 
 test('R8: the positions of a process that is gone lapse, and those of others stay', async () => {

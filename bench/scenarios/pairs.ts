@@ -1,7 +1,7 @@
 import type { Worker } from '../launch.ts'
 import { Loops } from '../loops.ts'
 import { pause } from '../peer.ts'
-import { numberOf, ownCpu, rough, rounded, type Scenario, serverCpu, type Trial } from '../scenario.ts'
+import { ownCpu, rough, rounded, type Scenario, serverCpu, type Trial } from '../scenario.ts'
 import { quantile } from '../statistics.ts'
 import { Votes } from '../votes.ts'
 import type { Stage, Values } from '../worker.ts'
@@ -25,11 +25,11 @@ export const scenario: Scenario = {
     })),
   takesPart: peer => peer.can.includes('pairs'),
   async measureInTurns(trials) {
-    const runs = trials.map(trial => new Run(trial))
+    const participants = trials.map(trial => new Participant(trial))
     const { warm = 0, turns = 0 } = trials[0]?.settings ?? {}
     for (let turn = -warm; turn < turns; turn += 1)
-      for (const run of turn % 2 === 0 ? runs : runs.toReversed()) await run.take(turn)
-    return Promise.allSettled(runs.map(run => run.values()))
+      for (const each of turn % 2 === 0 ? participants : participants.toReversed()) await each.take(turn)
+    return Promise.allSettled(participants.map(each => each.values()))
   },
   columns: [
     { title: 'pairs/s', value: 'rate', isRatio: true, format: rounded },
@@ -41,7 +41,7 @@ export const scenario: Scenario = {
 }
 
 /** What the driver sees of one library. */
-class Run {
+class Participant {
   readonly #trial: Trial
   readonly #worker: Worker
   #serverCpu = 0
@@ -65,7 +65,7 @@ class Run {
   async values(): Promise<Values> {
     this.#worker.go()
     const { all, ...values } = await this.#worker.values
-    return { ...values, serverCpu: (this.#serverCpu * 1_000) / numberOf({ all }, 'all') }
+    return { ...values, serverCpu: (this.#serverCpu * 1_000) / Number(all) }
   }
 }
 

@@ -58,7 +58,7 @@ export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
 
-/** After which a waiter with so many ahead may take a free name. */
+/** After which a waiter with so many ahead may acquire a free name. */
 export function turnAfter(ahead: string): string {
   return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
 }

@@ -101,7 +101,7 @@ local function endOf(ttl)
   return ends
 end
 
--- Milliseconds after which a waiter with so many ahead may take a free name.
+-- Milliseconds after which a waiter with so many ahead may acquire a free name.
 local function turnAfter(ahead) return math.min(ahead * TURN, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end
 
 -- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which
@@ -218,7 +218,7 @@ local handOff
 
 -- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused.
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
--- on one node only. If none of the first ten was received, their processes have died, perhaps with hundreds of waiters.
+-- on one node only. If no message to the first ten was received, their processes have died, perhaps with hundreds of waiters.
 local function wake(key, most)
   most = most or 1
   lapse(key)

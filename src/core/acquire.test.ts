@@ -126,6 +126,19 @@ test('an unresponsive store is retried for one ttl, then given up', async () => 
   })
 })
 
+test('a last request that was cut short does not hide why the store failed', async () => {
+  const { locks, clock, store } = stage({ ttl: 3_000 })
+  store.ruleAll(refused)
+  const acquiring = follow(locks.acquire('a', { wait: 1_500 }))
+  await clock.advance(1_400)
+  store.ruleAll(lost)
+  await clock.advance(200)
+  expect(acquiring.error).toMatchObject({
+    code: 'STORE_UNAVAILABLE',
+    message: 'the store failed: connect ECONNREFUSED; if it granted "a" nevertheless, that lease ends within 3000 ms',
+  })
+})
+
 test('a store that is back within one ttl is waited for', async () => {
   const { locks, clock, store } = stage()
   store.ruleAll(refused)

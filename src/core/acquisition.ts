@@ -65,6 +65,8 @@ export class Acquisition {
   #silentSince = 0
   #requests = 0
   #failures = 0
+  /** Why: the last failure since then, other than the silence of a request that `wait` had cut short. */
+  #reason: LeaseError | undefined
   /** When to send the next request. */
   #askAt = 0
   /** When the last request with a busy answer was sent. */
@@ -188,6 +190,8 @@ export class Acquisition {
     this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
     if (this.#failures === 0) this.#silentSince = sent
+    const isCutShort = limit < requestLimit(ttl, this.#core.store.guarantees?.acquireShare)
+    if (this.#failures === 0 || !isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
     this.#silentSince += Math.max(now - sent - limit, 0)
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
@@ -199,7 +203,7 @@ export class Acquisition {
       this.#isOver = isOver
       return
     }
-    throw unanswered(error, name, ttl)
+    throw unanswered(error, this.#reason ?? error, name, ttl)
   }
 
   /** True if the watch has just been armed and may have missed a wake. */
@@ -287,10 +291,10 @@ export class Acquisition {
 }
 
 /** What a call that gives up rejects with: an outcome that is unknown says how long the name may be held. */
-function unanswered(error: LeaseError, name: string, ttl: number): LeaseError {
-  if (error.code !== 'OUTCOME_UNKNOWN') return error
-  const message = `${error.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
-  return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: error })
+function unanswered(last: LeaseError, reason: LeaseError, name: string, ttl: number): LeaseError {
+  if (last.code !== 'OUTCOME_UNKNOWN') return reason
+  const message = `${reason.message}; if it granted ${JSON.stringify(name)} nevertheless, that lease ends within ${ttl} ms`
+  return new LeaseError('STORE_UNAVAILABLE', message, { lease: name, cause: reason })
 }
 
 /** Throws `OUTCOME_UNKNOWN` for a grant that has ended before its answer came, which took `elapsed` ms. */

@@ -2,6 +2,7 @@ import { ENGINES as LAB } from '../../lab/engines/index.ts'
 import { type Opening, openAt } from '../../lab/engines/opening.ts'
 import { number } from '../../lab/judge/format.ts'
 import type { Guarantees } from '../../src/contract/store.ts'
+import { takeoverTime } from '../../src/contract/time.ts'
 import { ENGINES } from '../../src/engines.ts'
 import { minutes, page, table, titleOf } from './page.ts'
 import type { Proof } from './proof.ts'
@@ -62,10 +63,10 @@ function withBlock(text: string, parts: readonly string[]): string {
 
 function overview(stores: readonly Promised[]): string {
   return table(
-    ['store', 'shared by', 'order', 'waiting', 'shortest ttl', 'clock that ends a lease'],
-    stores.map(({ name, guarantees: { scope, order, waiting, shortestTtl, clock } }) => [
+    ['store', 'shared by', 'order', 'waiting', 'shortest ttl', 'takeover, ttl of 10 s', 'clock that ends a lease'],
+    stores.map(({ name, guarantees: { scope, order, waiting, shortestTtl, takeover, clock } }) => [
       ...[name, scope, order, waiting],
-      ...[`${number(shortestTtl)} ms`, clock],
+      ...[`${number(shortestTtl)} ms`, `${number(takeoverTime(10_000, takeover))} ms`, clock],
     ]),
   )
 }

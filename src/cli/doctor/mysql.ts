@@ -8,7 +8,7 @@ import { whileOpen } from './while-open.ts'
 
 /** Checks the MySQL or MariaDB server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkMysql(url: string, signal: AbortSignal): Promise<Finding[]> {
-  const { client, place, options } = clientAt(url)
+  const { client, tables, options } = clientAt(url)
   const connection = await openConnection(driverOf(client, 'doctor'), async () => {}, signal)
   return whileOpen(connection, signal, async () => {
     const sent = Date.now()
@@ -16,15 +16,15 @@ export async function checkMysql(url: string, signal: AbortSignal): Promise<Find
       `select version(), unix_timestamp(sysdate(6)) * 1000, ${readOnlyOf()}, @@global.innodb_flush_log_at_trx_commit`,
     )
     const received = Date.now()
-    const tables = await connection.rows(`select table_comment from information_schema.tables
-      where table_schema = database() and table_name in ('${tableOf(place)}', '${tableOf(place)}_line')`)
+    const found = await connection.rows(`select table_comment from information_schema.tables
+      where table_schema = database() and table_name in ('${tableOf(tables)}', '${tableOf(tables)}_line')`)
     return [
       tlsFinding(new URL(url).hostname, options.get('tls') === 'true'),
       clockFinding(Number(time), sent, received),
       version(String(is)),
       role(Number(readOnly) === 1),
       durability(Number(flush)),
-      schema(tables.map(([comment]) => String(comment))),
+      schema(found.map(([comment]) => String(comment))),
     ]
   })
 }

@@ -23,12 +23,12 @@ interface Facts {
 
 /** Checks the PostgreSQL server of a URL. Rejects if it cannot be reached. `signal` ends the checks. */
 export async function checkPostgres(url: string, signal: AbortSignal): Promise<Finding[]> {
-  const { client, place } = clientAt(url)
+  const { client, tables } = clientAt(url)
   const driver = driverOf(client, 'doctor')
   const connection = await openConnection(driver, async () => {}, signal)
   return whileOpen(connection, signal, async () => {
     const sent = Date.now()
-    const facts = JSON.parse(String(await connection.askInTime(FACTS, [namesOf(place).lease]))) as Facts
+    const facts = JSON.parse(String(await connection.askInTime(FACTS, [namesOf(tables).lease]))) as Facts
     const received = Date.now()
     const own = new URL(url)
     const isPooled = !own.searchParams.has('direct') && connection.pid !== undefined && connection.pid !== facts.pid
@@ -76,7 +76,7 @@ function schema({ table }: Facts): Finding {
   const id = 'postgres-schema'
   const [, format] = /^Holdfast leases, format (\d+)$/.exec(table ?? '') ?? []
   if (format === undefined) {
-    const why = 'leases have no place to be stored'
+    const why = 'leases have no tables to be stored'
     return problem(id, 'the tables are missing, or are not those of Holdfast', why, 'run holdfast migrate')
   }
   if (Number(format) === FORMAT) return ok(id, `the tables have format ${format}`)

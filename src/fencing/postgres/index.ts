@@ -2,7 +2,7 @@ import { checkDuration, checkKeys, checkSignal, checkStoredName, invalid, show }
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { serialized } from '../../stores/postgres/migrate.ts'
-import type { Place } from '../../stores/postgres/names.ts'
+import type { Tables } from '../../stores/postgres/names.ts'
 import {
   abortable,
   assertNotEnded,
@@ -20,20 +20,20 @@ import { fenceNames } from './names.ts'
 import { marksSql, type RowFence, raiseSql, rowSql } from './sql.ts'
 
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from '../../stores/postgres/client.ts'
-export type { Place } from '../../stores/postgres/names.ts'
+export type { Tables } from '../../stores/postgres/names.ts'
 export type { FenceOptions, KeptMarks, MarkRecord, TransactionFence, TransactionOptions } from '../fence.ts'
 export type { Holder, Holders, Mark, Marks } from '../mark.ts'
 export type { AnyTransaction, TransactionOf } from './client.ts'
 export type { RowFence } from './sql.ts'
 
-export interface PostgresFenceOptions extends FenceOptions, Place {
+export interface PostgresFenceOptions extends FenceOptions, Tables {
   /** The table of marks. @default 'fence' */
   readonly table?: string | undefined
   /**
    * Where the leases are if this database has them too (`holdfast/postgres`); true for the default tables. A transaction
    * then also checks the row of its lease, and nobody else is granted the name until it ends. @default false
    */
-  readonly leases?: boolean | Place | undefined
+  readonly leases?: boolean | Tables | undefined
   /**
    * How long a transaction of the fence may be idle between two statements, in milliseconds. After that the server ends
    * its session, so that a holder that was paused in a transaction does not block the next one. @default no limit
@@ -146,10 +146,10 @@ export function fenceSql({
 }
 
 /** The SQL of a trigger that refuses row updates with a lower token, for writers in any language. */
-export function rowFenceSql(row: RowFence, place: Place = {}): string {
+export function rowFenceSql(row: RowFence, tables: Tables = {}): string {
   const { resource, epoch } = row
   checkFence({ resource, epoch }, [], 'rowFenceSql')
-  return `begin;\n${serialized(rowSql(fenceNames(place), row))}\ncommit;\n`
+  return `begin;\n${serialized(rowSql(fenceNames(tables), row))}\ncommit;\n`
 }
 
 /** TypeScript does not see that the callback has changed it. */

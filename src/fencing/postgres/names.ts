@@ -1,4 +1,4 @@
-import { type Names, namesOf, type Place } from '../../stores/postgres/names.ts'
+import { type Names, namesOf, type Tables } from '../../stores/postgres/names.ts'
 
 /** The names of the fence's objects, quoted for SQL. Function names contain the format number, as in the store. */
 export interface FenceNames {
@@ -14,7 +14,7 @@ export interface FenceNames {
 }
 
 /** Throws `INVALID_ARGUMENT` for names that PostgreSQL would truncate or that are unsafe in SQL. */
-export function fenceNames({ schema, table = 'fence' }: Place, leases?: boolean | Place): FenceNames {
+export function fenceNames({ schema, table = 'fence' }: Tables, leases?: boolean | Tables): FenceNames {
   const { schema: quoted, lease: marks, call } = namesOf({ schema, table })
   return {
     schema: quoted,

@@ -3,13 +3,13 @@ import type { Store } from '../../contract/store.ts'
 import { checkBoolean } from '../shared/options.ts'
 import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { driverOf, type MysqlClient } from './connection.ts'
-import { type Place, tableOf } from './schema.ts'
+import { type Tables, tableOf } from './schema.ts'
 import { MysqlStore } from './store.ts'
 
 export type { MysqlClient } from './connection.ts'
-export { migrate, migration, type Place } from './schema.ts'
+export { migrate, migration, type Tables } from './schema.ts'
 
-export interface MysqlOptions extends Place, ShortestTtl {
+export interface MysqlOptions extends Tables, ShortestTtl {
   /** May the store create its tables, if they are missing when it is first used? @default false */
   readonly create?: boolean | undefined
 }

@@ -8,7 +8,7 @@ import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import type { MysqlClient } from './connection.ts'
 import { mysql } from './index.ts'
-import { change, migrate, migration, type Place, tableOf } from './schema.ts'
+import { change, migrate, migration, type Tables, tableOf } from './schema.ts'
 import { hex } from './sql.ts'
 
 const SHAPE = 'write mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]'
@@ -18,18 +18,18 @@ const SHAPE = 'write mysql://[user:password@]host[:port]/database[?table=…&cre
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openMysql(url: string): Promise<Store> {
-  const { client, place, options } = clientAt(url)
-  return mysql(client, { ...place, create: options.get('create') === 'true', shortestTtl: shortestTtlIn(options) })
+  const { client, tables, options } = clientAt(url)
+  return mysql(client, { ...tables, create: options.get('create') === 'true', shortestTtl: shortestTtlIn(options) })
 }
 
 /** A client for what a URL names, and which tables it says. Nothing is connected yet. */
-export function clientAt(url: string): { client: MysqlClient; place: Place; options: URLSearchParams } {
+export function clientAt(url: string): { client: MysqlClient; tables: Tables; options: URLSearchParams } {
   const { hostname, port, username, password, pathname, search } = parse(url)
   const options = optionsOf(search.slice(1), ['table', 'create', 'shortestTtl', 'tls', ...pemFiles], 'a MySQL store')
   for (const name of ['create', 'tls'])
     if (!/^(true|false)$/.test(options.get(name) ?? 'false')) throw invalid(`${name} in a URL is true or false`)
-  const place = { table: options.get('table') ?? undefined }
-  tableOf(place)
+  const tables = { table: options.get('table') ?? undefined }
+  tableOf(tables)
   const host = withoutBrackets(hostname)
   const isTls = options.get('tls') === 'true'
   if (!isTls && password) warnOfClearPassword('MySQL', host)
@@ -38,23 +38,23 @@ export function clientAt(url: string): { client: MysqlClient; place: Place; opti
   const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent)
   const ssl = isTls ? { ...readPem(options, 'MySQL'), verifyIdentity: true } : undefined
   const client = library.createPool({ host, port: Number(port || 3306), user, password: secret, database, ssl })
-  return { client, place, options }
+  return { client, tables, options }
 }
 
 /** Creates the tables that a URL names, and resolves to which. Rejects as `migrate` does. */
 export async function migrateUrl(url: string): Promise<string> {
-  const { client, place } = clientAt(url)
-  await migrate(client, place)
-  return tableOf(place)
+  const { client, tables } = clientAt(url)
+  await migrate(client, tables)
+  return tableOf(tables)
 }
 
 /** The SQL for that. */
-export const migrationOf = (url: string): string => migration(clientAt(url).place)
+export const migrationOf = (url: string): string => migration(clientAt(url).tables)
 
 /** Deletes the rows of these names from the tables that a URL names. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
-  const { client, place } = clientAt(url)
-  const table = tableOf(place)
+  const { client, tables } = clientAt(url)
+  const table = tableOf(tables)
   const those = `where name in (${names.map(hex).join(', ')})`
   await change(client, [`delete from ${table}_line ${those}`, `delete from ${table} ${those}`])
 }

@@ -5,7 +5,7 @@ import { driverOf, type MysqlClient, type MysqlConnection } from './connection.t
 import { failure, lockedBy } from './failure.ts'
 
 /** Where leases are kept: in the database of the client. */
-export interface Place {
+export interface Tables {
   /** The table of leases. That of waiters has the same name and `_line`. @default 'holdfast_lease' */
   readonly table?: string | undefined
 }
@@ -14,7 +14,7 @@ export interface Place {
 const SMALLEST_PACKET = 1_048_576
 
 /** Throws `INVALID_ARGUMENT` for a name that needs care in SQL. */
-export function tableOf({ table = 'holdfast_lease' }: Place): string {
+export function tableOf({ table = 'holdfast_lease' }: Tables): string {
   checkText(table, 'the table')
   if (/^[a-z_][a-z0-9_]{0,39}$/.test(table)) return table
   throw invalid(`the table must be 1 to 40 of a-z, 0-9 and _, and not begin with a digit: not ${show(table)}`)
@@ -34,15 +34,15 @@ function statements(table: string): string[] {
 }
 
 /** The SQL of `migrate`, for your own migrations. It may run again. */
-export function migration(place: Place = {}): string {
-  return statements(tableOf(place))
+export function migration(tables: Tables = {}): string {
+  return statements(tableOf(tables))
     .map(statement => `${statement};\n`)
     .join('\n')
 }
 
 /** Creates the tables that are missing. Rejects `INVALID_ARGUMENT` if the user may not; `STORE_UNAVAILABLE`. */
-export async function migrate(client: MysqlClient, place: Place = {}): Promise<void> {
-  await change(client, statements(tableOf(place)))
+export async function migrate(client: MysqlClient, tables: Tables = {}): Promise<void> {
+  await change(client, statements(tableOf(tables)))
 }
 
 /** Runs statements over its own connection, within 5 s. Rejects with a `LeaseError`. */

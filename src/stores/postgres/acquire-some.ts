@@ -1,5 +1,5 @@
 import type { Names } from './names.ts'
-import { BEGIN, FORGETFUL, NOW, SETTINGS, since, turnAfter } from './sql.ts'
+import { BEGIN, FORGETFUL, LAST_SEQ, NOW, QUEUE, SETTINGS, since, turnAfter } from './sql.ts'
 
 /**
  * In: `[{i, name, id, owner, note, ttl, queue, until}]`, the same for the gate, how many are wanted, and a channel; out:
@@ -7,7 +7,7 @@ import { BEGIN, FORGETFUL, NOW, SETTINGS, since, turnAfter } from './sql.ts'
  * If the gate queues, `gated` and `few` also have the answer of `acquire` about the gate, or about each name.
  */
 export function acquireSome({ lease, line, call }: Names): string {
-  const waits = (name: string): string => `w.name = ${name} and not w.gone and w.lapses_at > _now`
+  const waits = (name: string): string => `${QUEUE} = ${name} and not w.gone and w.lapses_at > _now`
   const columns =
     'a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
   const ordersOf = (condition: string, queues: boolean): string => `
@@ -80,7 +80,7 @@ ${BEGIN}
         and case
           when l.id is not null and l.expires_at > _now then l.id = a.id
           else l.expires_at is null or _now >= least(l.expires_at, _now)
-            + (select ${turnAfter('count(*)')} from ${line} w where ${waits('a.name')} and (p.seq is null or w.seq < p.seq))
+            + (select ${turnAfter('count(*)')} from ${line} w where ${waits('a.name')} and w.seq < coalesce(p.seq, ${LAST_SEQ}))
         end
     ) found;
     if coalesce(cardinality(_free), 0) < _want and not _queues then

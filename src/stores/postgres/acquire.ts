@@ -1,13 +1,33 @@
 import { placeLifetime } from '../shared/queue.ts'
 import type { Names } from './names.ts'
-import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS, since, turnAfter } from './sql.ts'
+import {
+  BEGIN,
+  DURABLE,
+  FLOOR,
+  FORGETFUL,
+  LAST_SEQ,
+  LAST_TOKEN,
+  ms,
+  NOW,
+  QUEUE,
+  SETTINGS,
+  since,
+  turnAfter,
+} from './sql.ts'
+
+/** More waiters ahead count as so many. Otherwise a crowd that comes at once would take the square of its size. */
+const MOST_AHEAD = 200
+
+/** Of so many waiters at the head of the queue, a grant deletes those that have lapsed. */
+const MOST_LAPSED = 100
 
 /** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */
 export function acquire({ lease, line, call }: Names): string {
   const lifetime = ms(`greatest(ttl, ${placeLifetime(0)})`)
   const orders =
     'json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
-  const waits = 'w.name = a.name and not w.gone and w.lapses_at > _now'
+  const waits = `${QUEUE} = a.name and not w.gone and w.lapses_at > _now`
+  const ahead = `(select count(*) from (select from ${line} w where ${waits} and w.seq < coalesce(p.seq, ${LAST_SEQ}) limit ${MOST_AHEAD}) w)`
   return `create or replace function ${call('acquire')}(orders text, _channel text) returns text ${SETTINGS}
 declare
   _orders constant json := orders;
@@ -49,7 +69,7 @@ ${BEGIN}
   with asked as materialized (
     select a.*, l.token, l.id as holder, l.expires_at, coalesce(l.id is not null and l.expires_at > _now, false) as held,
       l.expires_at > _now + ${ms('l.ttl')} as future, p.lapses_at, coalesce(p.gone, false) as gone,
-      (select count(*) from ${line} w where ${waits} and (p.seq is null or w.seq < p.seq)) as ahead
+      case when l.id is null or l.expires_at <= _now then ${ahead} end as ahead
     from ${orders}
     left join ${lease} l on l.name = a.name
     left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
@@ -93,8 +113,13 @@ ${BEGIN}
       lapses_at = excluded.lapses_at, gone = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end
     where not w.gone or w.lapses_at <= _now
   ), old as (
-    select w.name, w.id from taken t join ${line} w on w.name = t.name and (w.id = t.id or w.lapses_at <= _now)
-    for update of w skip locked
+    select w.name, w.id from (
+      select name, id from taken
+      union all
+      select w.name, w.id from taken t, lateral (
+        select name, id, lapses_at from ${line} w where ${QUEUE} = t.name order by w.seq limit ${MOST_LAPSED}
+      ) w where w.lapses_at <= _now
+    ) k join ${line} w on w.name = k.name and w.id = k.id for update of w skip locked
   ), left_line as (
     delete from ${line} w using old o where w.name = o.name and w.id = o.id
   )
@@ -133,7 +158,7 @@ ${BEGIN}
         a.until < extract(epoch from clock_timestamp()) * 1000 as late,
         coalesce(l.id = a.id and l.expires_at > _now, false) as mine,
         coalesce(l.id is not null and l.expires_at > _now, false) as held,
-        (select count(*) from ${line} w where ${waits} and (p.seq is null or w.seq < p.seq)) as ahead
+        ${ahead} as ahead
       from ${orders}
       left join ${lease} l on l.name = a.name
       left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now

@@ -59,8 +59,7 @@ ${BEGIN}
     return ${call('release')}(json_build_array(json_build_object('i', 0, 'name', _name, 'id', _id))::text);
   end if;
   update ${lease} set id = null, ttl = 0, expires_at = _now where name = _name;
-  perform from ${line} where name = _name;
-  if found then
+  if exists (select from ${line} where name = _name) then
     delete from ${line} where name = _name and id = _id and not gone;
     perform ${call('wake')}(_name, _now);
   end if;

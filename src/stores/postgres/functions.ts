@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
-import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from './sql.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, QUEUE, SETTINGS, since } from './sql.ts'
 
 /** For how long an unused name keeps its last token. */
 const MEMORY = '24 hours'
@@ -37,6 +37,50 @@ ${BEGIN}
     where a.i not in (select i from renewed)
   ) found;
   return json_build_array(_time, _answers)::text;
+end $holdfast$;`
+}
+
+/**
+ * Keeps waiters of one process for `_lifetime` ms. Out: `[time, ms until the name is free, position of the first of them, its
+ * id, ids of those that have no position]`. A join instead of the loop read the whole queue for each of them, because its plan
+ * is made while the table is small.
+ */
+export function keep({ lease, line, call }: Names): string {
+  const own = 'name = _name and id = _id and not gone and lapses_at > _now'
+  return `
+create or replace function ${call('keep')}(_name text, _lifetime integer, ids text) returns text ${SETTINGS}
+declare
+  ${NOW}
+  _id text;
+  _seq bigint;
+  _first bigint;
+  _lost text[] := '{}';
+${BEGIN}
+  ${FORGETFUL}
+  foreach _id in array string_to_array(ids, ' ') loop
+    with k as (
+      select name, id from ${line} where ${own} for no key update skip locked
+    )
+    update ${line} w set lapses_at = _now + ${ms('_lifetime')} from k where w.name = k.name and w.id = k.id returning seq into _seq;
+    if _seq is null then
+      -- A waiter whose row is locked asks or leaves just now.
+      select seq into _seq from ${line} where ${own};
+    end if;
+    if _seq is null then
+      _lost := _lost || _id;
+    end if;
+    _first := least(_first, _seq);
+  end loop;
+  -- The clock was set back: as in acquire.
+  update ${lease} l set expires_at = clock_timestamp() + ${ms('l.ttl')} from (
+    select name from ${lease} where name = _name and expires_at > clock_timestamp() + ${ms('ttl')}
+    for no key update skip locked
+  ) k where l.name = k.name;
+  return json_build_array(_time,
+    (select ${since('expires_at')} from ${lease} where name = _name),
+    (select count(*) from ${line} where ${QUEUE} = _name and seq < _first and not gone and lapses_at > _now),
+    (select id from ${line} where ${QUEUE} = _name and seq = _first),
+    _lost)::text;
 end $holdfast$;`
 }
 
@@ -97,9 +141,8 @@ ${BEGIN}
   end if;
 
   for _name in
-    select distinct w.name from ${line} w join ${lease} l on l.name = w.name
-    where w.name = any (_freed || _left) and not w.gone and w.lapses_at > _now and w.channel is not null
-      and (l.id is null or l.expires_at <= _now)
+    select l.name from ${lease} l where l.name = any (_freed || _left) and (l.id is null or l.expires_at <= _now)
+      and exists (select from ${line} w where ${QUEUE} = l.name and not w.gone and w.lapses_at > _now and w.channel is not null)
   loop
     perform ${call('wake')}(_name, _now);
   end loop;
@@ -161,7 +204,7 @@ declare
 begin
   for _waiter in
     select id, channel, asked_at, row_number() over (order by seq) - 1 as ahead from ${line}
-    where name = _name and not gone and lapses_at > _now order by seq limit 10
+    where ${QUEUE} = _name and not gone and lapses_at > _now order by seq limit 10
   loop
     if _waiter.channel is null then continue; end if;
     if _first is null then

@@ -5,14 +5,14 @@ import { type ShortestTtl, withShortestTtl } from '../shared/shortest-ttl.ts'
 import { AdvisoryStore } from './advisory/store.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'
-import { namesOf, type Place } from './names.ts'
+import { namesOf, type Tables } from './names.ts'
 import { PostgresStore } from './store.ts'
 
 export type { PgClient, PgPool, PostgresClient, PostgresJs } from './client.ts'
 export { migrate, migration } from './migrate.ts'
-export type { Place } from './names.ts'
+export type { Tables } from './names.ts'
 
-export interface PostgresOptions extends Place, ShortestTtl {
+export interface PostgresOptions extends Tables, ShortestTtl {
   /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**
@@ -22,7 +22,7 @@ export interface PostgresOptions extends Place, ShortestTtl {
   readonly direct?: PostgresClient | false | undefined
 }
 
-export interface AdvisoryOptions extends Place, ShortestTtl {
+export interface AdvisoryOptions extends Tables, ShortestTtl {
   /** Create the tables and functions at the first use if they are missing? @default false */
   readonly create?: boolean | undefined
   /**

@@ -6,7 +6,7 @@ import type { PostgresClient } from './client.ts'
 import type { PostgresConnection } from './connection.ts'
 import { driverOf } from './driver.ts'
 import { failure } from './failure.ts'
-import { FORMAT, type Names, namesOf, type Place } from './names.ts'
+import { FORMAT, type Names, namesOf, type Tables } from './names.ts'
 import { schemaSql } from './schema.ts'
 
 const OLDEST = 120_000
@@ -18,8 +18,8 @@ const LONGEST = 30_000
 const LOCK = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('holdfast migrate'));"
 
 /** The SQL of `migrate`, for your own migrations. It may run again. */
-export function migration(place: Place = {}): string {
-  return `begin;\n${serialized(schemaSql(namesOf(place)))}\ncommit;\n`
+export function migration(tables: Tables = {}): string {
+  return `begin;\n${serialized(schemaSql(namesOf(tables)))}\ncommit;\n`
 }
 
 /** Runs `text` in one process at a time. The statements of one message are a transaction. */
@@ -32,8 +32,8 @@ export function serialized(text: string): string {
  * own connection with the settings of the client. It may run again. Rejects `INVALID_ARGUMENT` if the user lacks
  * permissions or a table of that name is foreign, and `STORE_UNAVAILABLE`.
  */
-export async function migrate(client: PostgresClient, place: Place = {}): Promise<void> {
-  const names = namesOf(place)
+export async function migrate(client: PostgresClient, tables: Tables = {}): Promise<void> {
+  const names = namesOf(tables)
   let connection: PostgresConnection | undefined
   // Our connections and timers do not keep the process alive.
   const keepAlive = setInterval(() => {}, LONGEST)

@@ -4,7 +4,7 @@ import { checkText, invalid, show } from '../../contract/check.ts'
 export const FORMAT = 1
 
 /** Where leases are stored. */
-export interface Place {
+export interface Tables {
   /** The schema of the tables and functions. @default 'holdfast' */
   readonly schema?: string | undefined
   /** The table of leases. The names of the other objects begin with its name and `_`. @default 'lease' */
@@ -24,7 +24,7 @@ export interface Names {
 }
 
 /** Throws `INVALID_ARGUMENT` for names that PostgreSQL would truncate or that are unsafe in SQL. */
-export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names {
+export function namesOf({ schema = 'holdfast', table = 'lease' }: Tables): Names {
   check(schema, 'schema')
   check(table, 'table')
   const name = (part: string): string => `"${schema}"."${table}${part}"`
@@ -32,7 +32,7 @@ export function namesOf({ schema = 'holdfast', table = 'lease' }: Place): Names 
     schema: `"${schema}"`,
     lease: name(''),
     line: name('_line'),
-    index: `"${table}_line_seq"`,
+    index: `"${table}_line_queue"`,
     tokens: name('_token'),
     call: verb => name(`_${verb}_${FORMAT}`),
   }

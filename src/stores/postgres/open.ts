@@ -10,14 +10,14 @@ import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'
 import { type PostgresOptions, postgres } from './index.ts'
 import { migrate, migration } from './migrate.ts'
-import { namesOf, type Place } from './names.ts'
+import { namesOf, type Tables } from './names.ts'
 import { takeTls } from './tls.ts'
 
 /** The parts of a URL. */
 interface Target {
   /** The URL for the driver. */
   readonly url: URL
-  readonly place: Place
+  readonly tables: Tables
   readonly create: boolean
   readonly direct: URL | false | undefined
   readonly shortestTtl: number | undefined
@@ -35,38 +35,38 @@ const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=â
  * @throws LeaseError INVALID_ARGUMENT for an invalid URL, DRIVER_MISSING
  */
 export async function openPostgres(url: string): Promise<Store> {
-  const { url: own, place, create, direct, shortestTtl } = read(url)
-  const options: PostgresOptions = { ...place, create, direct: direct && clientOf(direct), shortestTtl }
+  const { url: own, tables, create, direct, shortestTtl } = read(url)
+  const options: PostgresOptions = { ...tables, create, direct: direct && clientOf(direct), shortestTtl }
   return postgres(clientOf(own), options)
 }
 
-/** A client and the place of the tables for a URL. It does not connect yet. */
-export function clientAt(url: string): { client: PostgresClient; place: Place } {
-  const { url: own, place } = read(url)
-  return { client: clientOf(own), place }
+/** A client and the tables for a URL. It does not connect yet. */
+export function clientAt(url: string): { client: PostgresClient; tables: Tables } {
+  const { url: own, tables } = read(url)
+  return { client: clientOf(own), tables }
 }
 
-/** The place of the tables in a URL. */
-export function placeOf(url: string): Place {
-  return read(url).place
+/** The tables in a URL. */
+export function tablesOf(url: string): Tables {
+  return read(url).tables
 }
 
 /** Migrates the tables of a URL and resolves to the name of the table of leases. Rejects as `migrate` does. */
 export async function migrateUrl(url: string): Promise<string> {
-  const { url: own, place } = read(url)
-  await migrate(clientOf(own), place)
-  return namesOf(place).lease
+  const { url: own, tables } = read(url)
+  await migrate(clientOf(own), tables)
+  return namesOf(tables).lease
 }
 
 /** Deletes the rows of these names from the tables of a URL. */
 export async function forgetNames(url: string, names: readonly string[]): Promise<void> {
-  const { url: own, place } = read(url)
+  const { url: own, tables } = read(url)
   const connection = await openConnection(driverOf(clientOf(own), 'forgetNames'), async () => {}, NEVER)
   try {
     const values = [JSON.stringify(names)]
     await connection.askInTime(
       `with gone as (
-        delete from ${namesOf(place).lease} where name = any(array(select json_array_elements_text($1)))
+        delete from ${namesOf(tables).lease} where name = any(array(select json_array_elements_text($1)))
       ) select null, $0`,
       values,
     )
@@ -77,7 +77,7 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 
 /** The SQL of the migration for a URL. */
 export function migrationOf(url: string): string {
-  return migration(placeOf(url))
+  return migration(tablesOf(url))
 }
 
 /** No message repeats the URL: it may contain a password. */
@@ -92,11 +92,11 @@ function read(text: string): Target {
   const { schema, table, create = 'false', direct, shortestTtl } = given
   if (create !== 'true' && create !== 'false')
     throw invalid(`create in a URL must be true or false, not ${show(create)}`)
-  const place = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
-  namesOf(place)
+  const tables = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
+  namesOf(tables)
   return {
     url,
-    place,
+    tables,
     create: create === 'true',
     direct: direct === 'false' ? false : direct ? parse(direct) : undefined,
     shortestTtl: shortestTtl === undefined ? undefined : Number(shortestTtl),

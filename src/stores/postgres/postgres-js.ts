@@ -32,11 +32,11 @@ interface Options {
 export function postgresJs(client: object): Driver<Wire> | undefined {
   const sql = client as Partial<Sql>
   if (typeof sql.unsafe !== 'function' || typeof sql.options !== 'object') return undefined
-  const places = placesOf((client as Sql).options)
-  return { open: async signal => open(client as Sql, places, signal) }
+  const addresses = addressesOf((client as Sql).options)
+  return { open: async signal => open(client as Sql, addresses, signal) }
 }
 
-async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<Wire> {
+async function open(client: Sql, addresses: Address[], signal: AbortSignal): Promise<Wire> {
   const factory = load('postgres') as ((options: object) => Sql) | undefined
   // If it cannot be found, as in a bundle, the caller's client is used. Each query may then use another of its
   // connections, so there is no process id.
@@ -61,7 +61,7 @@ async function open(client: Sql, places: Place[], signal: AbortSignal): Promise<
     fetch_types: false,
     onnotice: () => {}, // it would print them
     ssl: endedBy(over.signal, options.ssl),
-    socket: options.socket ?? (async () => (socket = await connectTo(places, signal))),
+    socket: options.socket ?? (async () => (socket = await connectTo(addresses, signal))),
     onnotify: (channel: string, message: string) => notified.get(channel)?.(message),
     onclose() {
       isOpen = false
@@ -122,9 +122,9 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
   }
 }
 
-type Place = { readonly path: string } | { readonly host: string; readonly port: number }
+type Address = { readonly path: string } | { readonly host: string; readonly port: number }
 
-function placesOf({ host, port, path }: Options): Place[] {
+function addressesOf({ host, port, path }: Options): Address[] {
   return path ? [{ path }] : host.map((name, i) => ({ host: name, port: port[i] ?? 5432 }))
 }
 
@@ -132,17 +132,17 @@ function placesOf({ host, port, path }: Options): Place[] {
  * Its sockets must not keep a process alive, and it does not expose them. Each attempt begins with another host, because
  * one that answers may be a standby. `signal` ends only the attempt.
  */
-async function connectTo(places: Place[], signal: AbortSignal): Promise<Socket> {
+async function connectTo(addresses: Address[], signal: AbortSignal): Promise<Socket> {
   let failure: unknown
-  for (const place of [...places]) {
+  for (const address of [...addresses]) {
     signal.throwIfAborted()
-    places.push(...places.splice(0, 1))
-    const socket = connect(place)
+    addresses.push(...addresses.splice(0, 1))
+    const socket = connect(address)
     const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
     signal.addEventListener('abort', giveUp)
     try {
       // It sends this as the host name in the TLS handshake (SNI). Providers with many databases at one address need that.
-      return Object.assign(await connected(socket), 'host' in place && { host: place.host })
+      return Object.assign(await connected(socket), 'host' in address && { host: address.host })
     } catch (error) {
       failure = error
     } finally {

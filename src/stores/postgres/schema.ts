@@ -1,9 +1,9 @@
 import { acquire } from './acquire.ts'
 import { acquireSome } from './acquire-some.ts'
 import { acquireOne, releaseOne } from './fast-path.ts'
-import { breakLease, prune, release, renew, wake } from './functions.ts'
+import { breakLease, keep, prune, release, renew, wake } from './functions.ts'
 import { FORMAT, type Names } from './names.ts'
-import { LAST_TOKEN, SAFE_PATH } from './sql.ts'
+import { LAST_TOKEN, QUEUE, SAFE_PATH } from './sql.ts'
 
 /**
  * The tables and functions under the chosen names; idempotent. A batch of requests is one call of one function, so that
@@ -46,7 +46,7 @@ create table if not exists ${line} (
   gone boolean not null,
   primary key (name, id)
 );
-create index if not exists ${names.index} on ${line} (name, seq);
+create index if not exists ${names.index} on ${line} (${QUEUE}, seq);
 
 create table if not exists ${names.tokens} (
   name text collate "C" primary key,
@@ -61,6 +61,7 @@ ${acquire(names)}
 ${acquireOne(names)}
 ${acquireSome(names)}
 ${renew(names)}
+${keep(names)}
 ${release(names)}
 ${releaseOne(names)}
 ${breakLease(names)}

@@ -10,12 +10,14 @@ const LOCK_TIMEOUT = 'lock_timeout = 1000'
  * A request that waits for a lock, such as for a table that is being rewritten, ends before its client gives up. Otherwise
  * its server process would wait for ever, each retry would add another, and no connection would be left.
  *
- * Plans must not depend on how full the tables were when they were planned. No operators of other schemas are found, and
+ * Plans must not depend on how full the tables were when they were planned. A bitmap has no order, so the first ten waiters
+ * would be sorted out of all. No operators of other schemas are found, and
  * nothing is compiled (JIT): that takes longer than a request may, and PostgreSQL misjudges its cost for these plans.
  */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
@@ -62,6 +64,15 @@ export function ms(expression: string): string {
 export function turnAfter(ahead: string): string {
   return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
 }
+
+/**
+ * The name of a waiter, where all waiters for a name are searched. Where one is searched it is plainly `name`, so each search
+ * has one index that fits: of two, PostgreSQL took that of the queue for a waiter by its id, and read thousands of rows.
+ */
+export const QUEUE: string = "(name || '')"
+
+/** Above the `seq` of every waiter. */
+export const LAST_SEQ: string = '9223372036854775807'
 
 /** The milliseconds from now until a time. */
 export function since(moment: string): string {

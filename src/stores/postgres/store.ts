@@ -13,11 +13,13 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { reportStale } from '../shared/batched-requests.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
+import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
+import { Places } from '../shared/places.ts'
 import { Pruning } from '../shared/pruning.ts'
 import { askAgainAfter } from '../shared/queue.ts'
 import { annotate } from './annotate.ts'
@@ -34,6 +36,9 @@ import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
+
+/** The largest number of waiters that one request keeps. It takes PostgreSQL 10 to 50 ms, and renewals wait for it. */
+const MOST_KEPT = 500
 
 export interface PostgresStoreOptions {
   readonly names: Names
@@ -56,6 +61,10 @@ export class PostgresStore implements Store {
   /** Only if waiters are notified. */
   readonly #channel: string | undefined
   readonly #notifications: Notifications | undefined
+  readonly #places = new Places(
+    { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
+    id => this.#notifications?.notify(id),
+  )
   readonly #pruning: Pruning
 
   constructor(driver: PostgresDriver, { names, create, direct }: PostgresStoreOptions) {
@@ -94,7 +103,10 @@ export class PostgresStore implements Store {
     this.#channel = channel
     const notifications = notificationsOf(direct, channel)
     this.#notifications = notifications
-    this.watch = ({ id }, wake, signal) => notifications.watch(id, wake, signal)
+    this.watch = async (claim, wake, signal) => {
+      await notifications.watch(claim.id, wake, signal)
+      if (claim.queue) this.#places.add(claim, wake, signal)
+    }
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -106,20 +118,26 @@ export class PostgresStore implements Store {
       reportStale('postgres', 'withdrawn')
       return { held: false, retryAfter: LONGEST_REQUEST }
     }
-    if (kind === 'busy') return this.#busy(claim, answer, this.#notifications?.covers(subscription))
+    // If it was aborted, a later request may have been answered already.
+    if (kind === 'busy')
+      return this.#busy(claim, answer, this.#notifications?.covers(subscription), queue && !signal.aborted)
     if (kind !== 'held') throw locked(name)
+    this.#places.granted(claim)
     this.#pruning.granted()
     return { held: true, token: BigInt(String(token)), ttl }
   }
 
   async acquireSome(selection: Selection, signal: AbortSignal): Promise<SomeGranted | NoneGranted> {
     signal.throwIfAborted()
+    const { gate } = selection
     const subscription = this.#notifications?.subscription
-    return askFor(this.#connections, this.#names, selection, this.#channel, (claim, answer) =>
-      answer[0] === 'busy'
-        ? this.#busy(claim, answer, this.#notifications?.covers(subscription))
-        : { retryAfter: answer[0] === 'gone' ? LONGEST_REQUEST : LOCKED },
-    )
+    const answer = await askFor(this.#connections, this.#names, selection, this.#channel, (claim, wait) => {
+      if (wait[0] !== 'busy') return { retryAfter: wait[0] === 'gone' ? LONGEST_REQUEST : LOCKED }
+      return this.#busy(claim, wait, this.#notifications?.covers(subscription), claim === gate && !signal.aborted)
+    })
+    // With the gate it waits for the names, and asks by itself.
+    if (answer.held || !answer.isGated) this.#places.remove(gate.name, gate.id)
+    return answer
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -136,6 +154,7 @@ export class PostgresStore implements Store {
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
+    this.#places.remove(name, id)
     const [kind] = await this.#releases.put({ name, id }, { signal })
     if (kind === 'skipped') throw locked(name)
     return kind === 'released' ? 'released' : 'gone'
@@ -170,17 +189,33 @@ export class PostgresStore implements Store {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#connections.close()
     this.#notifications?.close()
+    this.#places.close()
   }
 
-  #busy({ name, ttl, queue }: Claim, answer: Answer, listens: boolean | undefined): Busy {
+  async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
+    const statement = `select ${this.#names.call('keep')}($1, $2, $3), $0`
+    const work = async (connection: PostgresConnection, sent: number): Promise<Kept> => {
+      const text = await connection.ask(statement, [name, String(lifetime), ids.join(' ')])
+      const [time, free, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
+      connection.clock.learn(time, sent)
+      return { freeAt: performance.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
+    }
+    return this.#connections.run(work, { patience: requestLimit(lifetime) })
+  }
+
+  /** `isTold`: it waits for this name only. */
+  #busy(claim: Claim, answer: Answer, listens: boolean | undefined, isTold: boolean): Busy {
+    const { name, ttl, queue } = claim
     const [, freeAt, ahead, waits, found, wasSeen] = answer as BusyAnswer
     const holder: LeaseRecord | undefined = found
       ? { name, state: 'held', owner: found[1], note: found[2], token: BigInt(found[0]), remaining: freeAt }
       : undefined
     const isNotified = this.#notifications?.subscription !== undefined
     const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
-    // A release of the meantime did not see a position that was not committed.
-    return { held: false, retryAfter, ahead, listens: listens && wasSeen, holder }
+    if (isTold) this.#places.told(claim, { freeAt: performance.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
+    const kept = isTold && listens && waits && freeAt > 0
+    // A release of the meantime did not see a position that was not committed. For those that are kept, one request looks.
+    return { held: false, retryAfter, ahead, listens: listens && (kept || wasSeen), kept, holder }
   }
 }
 
@@ -193,6 +228,9 @@ type BusyAnswer = [
   holder: [token: string, owner: string, note: string] | null,
   wasSeen: boolean,
 ]
+
+/** `free`: milliseconds until the name is free. The first of the waiters has `ahead` others before it. */
+type KeptAnswer = [time: number, free: number | null, ahead: number, first: string | null, lost: string[]]
 
 /** One request has a function of its own, without JSON. */
 function askOneOr(

@@ -30,6 +30,9 @@ import { FORGET, MEMORY } from './script.ts'
 import { readSelection, selectionRequest } from './selection.ts'
 import { SHORT_MEMORY, script } from './verbs.ts'
 
+/** The largest number of waiters that one request keeps: Lua passes less than 8,000 values to a command, two for each. */
+const MOST_KEPT = 3_900
+
 export class RedisStore implements Store {
   readonly kind: string
   readonly guarantees: Guarantees
@@ -45,7 +48,7 @@ export class RedisStore implements Store {
   #holder: LeaseRecord | undefined
   #seen = ''
   readonly #places = new Places(
-    (name, lifetime, ids) => this.#keep(name, lifetime, ids),
+    { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
     id => this.#notifications.notify(id),
   )
 

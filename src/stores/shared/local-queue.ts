@@ -8,9 +8,6 @@ import { LONGEST_DELAY } from '../../contract/timers.ts'
  */
 const LONGEST_SLEEP = 5_000
 
-/** The largest number of waiters in one request: Lua passes less than 8,000 values to a command, two for each. */
-const MOST = 3_900
-
 /** The largest number of releases in a row that prompt no waiter. */
 const MOST_SKIPPED = 15
 
@@ -22,6 +19,8 @@ export interface State {
   readonly rank: number
   /** The server's time when the claim asked, if that was what told so. */
   readonly asked?: number
+  /** A release of the meantime may not have seen the position of the claim. @default false */
+  readonly isUnseen?: boolean
 }
 
 /** What the server said of a name, and of the waiters that it was asked to keep. */
@@ -30,6 +29,14 @@ export interface Kept extends State {
   readonly first: string | undefined
   /** Those that have no position any more. */
   readonly lost: readonly string[]
+}
+
+/** How a server keeps positions. */
+export interface Keeper {
+  /** The largest number of waiters in one request. */
+  readonly most: number
+  /** Keeps the positions of these waiters for `lifetime` ms, in one request. Rejects if that cannot be confirmed. */
+  keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept>
 }
 
 export interface Waiter {
@@ -45,7 +52,8 @@ export interface Waiter {
 
 /** The waiters of this process on one name, in the order of their positions. */
 export class LocalQueue {
-  readonly #keep: (lifetime: number, ids: readonly string[]) => Promise<Kept>
+  readonly #name: string
+  readonly #keeper: Keeper
   readonly #onEmpty: () => void
   #waiters = new Map<string, Waiter>()
   /** The shortest lifetime of them. */
@@ -58,6 +66,8 @@ export class LocalQueue {
   /** When the next requests are due: to keep all positions, and to look at the name. */
   #keepAt = Number.POSITIVE_INFINITY
   #lookAt = 0
+  /** May a release have been missed since the last request left? */
+  #mayHaveMissed = false
   #isAsking = false
   /** Waiters that were prompted to ask with a release, and have no answer yet. */
   readonly #prompted = new Set<string>()
@@ -68,8 +78,9 @@ export class LocalQueue {
   #timerAt = Number.POSITIVE_INFINITY
 
   /** `onEmpty` is called when the last waiter has left. */
-  constructor(keep: (lifetime: number, ids: readonly string[]) => Promise<Kept>, onEmpty: () => void) {
-    this.#keep = keep
+  constructor(name: string, keeper: Keeper, onEmpty: () => void) {
+    this.#name = name
+    this.#keeper = keeper
     this.#onEmpty = onEmpty
   }
 
@@ -117,13 +128,14 @@ export class LocalQueue {
   }
 
   /** The server has said this about the name. */
-  learn({ freeAt, rank }: State): void {
+  learn({ freeAt, rank, isUnseen }: State): void {
     const now = performance.now()
     // Since it may be free, others may have held it.
     if (freeAt > now) this.#turns = 0
     this.#freeAt = freeAt
     this.#rank = Math.min(this.#rank, rank)
     this.#lookAt = now + LONGEST_SLEEP * (1 + this.#rank)
+    if (isUnseen) this.#mayHaveMissed = true
     this.#schedule()
   }
 
@@ -141,10 +153,16 @@ export class LocalQueue {
       : Number.POSITIVE_INFINITY
   }
 
+  get #nextLook(): number {
+    return this.#mayHaveMissed ? 0 : this.#lookAt
+  }
+
   #schedule(): void {
     if (this.#waiters.size === 0) return
-    const askAt = this.#isAsking ? Number.POSITIVE_INFINITY : Math.min(this.#keepAt, this.#lookAt)
-    const at = Math.min(this.#turnAt, askAt)
+    const at = Math.min(
+      this.#turnAt,
+      this.#isAsking ? Number.POSITIVE_INFINITY : Math.min(this.#keepAt, this.#nextLook),
+    )
     if (at >= this.#timerAt) return // it then looks again
     clearTimeout(this.#timer)
     this.#timerAt = at
@@ -157,7 +175,7 @@ export class LocalQueue {
     const waiters = this.#current()
     if (now >= this.#turnAt) waiters[this.#turns++]?.wake()
     if (!this.#isAsking && now >= this.#keepAt) void this.#ask(waiters)
-    else if (!this.#isAsking && now >= this.#lookAt) void this.#ask(waiters.slice(0, 1))
+    else if (!this.#isAsking && now >= this.#nextLook) void this.#ask(waiters.slice(0, 1))
     this.#schedule()
   }
 
@@ -169,6 +187,7 @@ export class LocalQueue {
 
   async #ask(waiters: readonly Waiter[]): Promise<void> {
     this.#isAsking = true
+    this.#mayHaveMissed = false
     if (waiters.length === this.#waiters.size) this.#keepAt = performance.now() + this.#lifetime / 3
     try {
       let first: Kept | undefined
@@ -176,7 +195,7 @@ export class LocalQueue {
       for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime)) {
         const ids = equal.map(({ id }) => id)
         while (ids.length > 0) {
-          const kept = await this.#keep(lifetime, ids.splice(0, MOST))
+          const kept = await this.#keeper.keep(this.#name, lifetime, ids.splice(0, this.#keeper.most))
           for (const id of kept.lost) this.#moveBack(id)
           if (!first || kept.rank < first.rank) first = kept
         }

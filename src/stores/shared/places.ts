@@ -1,17 +1,14 @@
 import { gateName, partOf } from '../../contract/reserved.ts'
 import type { Claim, Wake } from '../../contract/store.ts'
-import { type Kept, LocalQueue, type State } from './local-queue.ts'
+import { type Keeper, LocalQueue, type State } from './local-queue.ts'
 import { placeLifetime } from './queue.ts'
-
-/** Keeps the positions of these waiters for `lifetime` ms, in one request. Rejects if that cannot be confirmed. */
-export type Keep = (name: string, lifetime: number, ids: readonly string[]) => Promise<Kept>
 
 /**
  * Keeps the positions of the waiters of this process, all those on one name by one request, and wakes the first of them
  * when the name may be free. So a waiter costs no request of its own.
  */
 export class Places {
-  readonly #keep: Keep
+  readonly #keeper: Keeper
   readonly #queues = new Map<string, LocalQueue>()
   /** What claims were told that are not watched yet. */
   readonly #told = new WeakMap<Claim, State>()
@@ -19,8 +16,8 @@ export class Places {
   readonly #entered = new Map<string, string>()
   readonly #notify: (id: string) => void
 
-  constructor(keep: Keep, notify: (id: string) => void) {
-    this.#keep = keep
+  constructor(keeper: Keeper, notify: (id: string) => void) {
+    this.#keeper = keeper
     this.#notify = notify
   }
 
@@ -56,10 +53,7 @@ export class Places {
     this.#told.delete(claim)
     let queue = this.#queues.get(name)
     if (!queue) {
-      queue = new LocalQueue(
-        (lifetime, ids) => this.#keep(name, lifetime, ids),
-        () => this.#queues.delete(name),
-      )
+      queue = new LocalQueue(name, this.#keeper, () => this.#queues.delete(name))
       this.#queues.set(name, queue)
     }
     queue.add({ id, lifetime: placeLifetime(ttl), wake, signal, asked: state?.asked }, state)

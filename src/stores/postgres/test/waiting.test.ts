@@ -10,7 +10,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-test('a waiter whose position is not committed when the name is released asks once more', async () => {
+test('a waiter whose position is not committed when the name is released is woken', async () => {
   await using store = storeAt(server.url())
   const [holder, first] = [claimOf('a'), claimOf('other', { queue: true })]
   await hold(store, claimOf('other'))
@@ -33,7 +33,10 @@ test('a waiter whose position is not committed when the name is released asks on
   await using other = storeAt(server.url())
   expect(await other.release(holder, signal)).toBe('released')
   await held.end()
-  expect(await asked).toMatchObject({ held: false, listens: false })
+  expect(await asked).toMatchObject({ held: false, listens: true, kept: true })
+  let isWoken = false
+  await store.watch?.(waiter, () => (isWoken = true), signal)
+  await until('it is woken', () => isWoken)
   expect(await acquire(store, waiter)).toMatchObject({ held: true })
 })
 
@@ -43,5 +46,5 @@ test('a waiter whose position was there before its request need not ask again', 
   await hold(store, claimOf('b'))
   await acquire(store, waiter)
   await store.watch?.(waiter, () => {}, signal)
-  expect(await acquire(store, waiter)).toMatchObject({ held: false, listens: true })
+  expect(await acquire(store, waiter)).toMatchObject({ held: false, listens: true, kept: true })
 })

@@ -1,173 +1,39 @@
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { startProxy, type TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
-import { until } from '../../../../lab/servers/until.ts'
 import { monitor } from '../../../../test/monitor.ts'
-import { inTime } from '../../../conformance/timing.ts'
-import { TURN } from '../../../contract/time.ts'
-import { createLocks, type Lease, type Locks } from '../../../index.ts'
-import { claimOf, hold, look, storeOf } from './support.ts'
+import { keptPositions } from '../../shared/test/kept-positions.ts'
+import { storeOf } from './support.ts'
 
-/** Milliseconds. The shortest for which a position is kept. */
-const TTL = 1_000
 const KEY = 'holdfast:{:a}'
 
 let server: RedisServer
 let proxy: TcpProxy
-/** Straight to the server, and through the proxy. */
-let near: Locks
-let far: Locks
 
 beforeAll(async () => {
   server = await startRedis()
-})
-afterAll(() => server.stop())
-beforeEach(async () => {
-  await server.call('FLUSHALL')
   proxy = await startProxy(server)
-  near = createLocks(storeOf(new Redis({ port: server.port, lazyConnect: true })), { ttl: TTL })
-  far = createLocks(storeOf(new Redis({ port: proxy.port, lazyConnect: true })), { ttl: TTL })
 })
-afterEach(async () => {
-  await proxy.accept()
-  await Promise.all([near.close(), far.close()])
+afterAll(async () => {
   await proxy.stop()
+  await server.stop()
 })
+beforeEach(() => server.call('FLUSHALL'))
 
-const waiting = async (): Promise<string[]> =>
-  (await look(near.store, { name: 'a' })).filter(({ state }) => state === 'waiting').map(({ note }) => note)
-
-/** Waiters in this order, which note in `served` that they were served, and release at once. */
-async function wait(locks: Locks, notes: readonly string[], served: string[]): Promise<Promise<void>[]> {
-  const all: Promise<void>[] = []
-  for (const note of notes) {
-    const one = async (lease: Lease): Promise<void> => {
-      served.push(note)
-      await lease.release()
-    }
-    all.push(locks.acquire('a', { note }).then(one))
-    await until(`${note} waits`, async () => (await waiting()).includes(note))
-  }
-  for (const each of all) each.catch(() => {})
-  return all
-}
-
-const notesOf = (side: string, count: number): string[] =>
-  Array.from({ length: count }, (_, place) => `${side} ${place}`)
-
-test('R8: each position is kept for the ttl of its waiter, also beside one with a shorter ttl', async () => {
-  const lease = await near.acquire('a', { ttl: 60_000 })
-  const all = [30_000, TTL].map(ttl => far.acquire('a', { ttl, note: `${ttl}` }).catch(() => {}))
-  const remaining = async (): Promise<number[]> =>
-    (await look(near.store, { name: 'a' })).slice(1).map(record => record.remaining)
-  await until('both wait', async () => (await remaining()).length === 2)
-  await new Promise(resolve => setTimeout(resolve, 2 * TTL)) // the shorter one would have lapsed
-  const [long = 0, short = 0] = await remaining()
-  expect(long).toBeGreaterThan(25_000)
-  expect(short).toBeGreaterThan(0)
-  await far.close()
-  await lease.release()
-  await Promise.all(all)
-})
-
-// A keep that is late by a third of the ttl counts as failed, and then all waiters ask.
-test('R8: one request keeps the positions of all waiters of a process, for longer than each lasts by itself', async () => {
-  await inTime(TTL / 5, async () => {
-    const lease = await far.acquire('a', { ttl: 60_000 })
-    const served: string[] = []
-    const order = [...notesOf('near', 10), ...notesOf('far', 2), ...notesOf('later', 10)]
-    const all = [
-      ...(await wait(near, notesOf('near', 10), served)),
-      ...(await wait(far, notesOf('far', 2), served)),
-      ...(await wait(near, notesOf('later', 10), served)),
-    ]
-    try {
-      using watcher = await monitor(server)
-      const start = performance.now()
-      await new Promise(resolve => setTimeout(resolve, 2.5 * TTL))
-      const calls = (await watcher.all()).filter(({ command, inScript }) => command.startsWith('evalsha') && !inScript)
-      const rounds = (performance.now() - start) / (TTL / 3) + 1
-      expect(calls.length).toBeLessThanOrEqual(2 * rounds) // of two processes
-      const verbs = calls.map(({ args }) => args.map(arg => /^[a-z]+(?= \d+ \d)/i.exec(arg)?.[0]).find(Boolean))
-      expect(new Set(verbs)).toEqual(new Set(['keep']))
-      expect(await waiting()).toEqual(order)
-    } finally {
-      await lease.release()
-      await Promise.all(all)
-    }
-    expect(served).toEqual(order)
-  })
-})
-
-test('R8: the positions of a process that is gone lapse, and those of others stay', async () => {
-  const lease = await near.acquire('a', { ttl: 60_000 })
-  const served: string[] = []
-  void (await wait(far, notesOf('far', 3), served))
-  const [one] = await wait(near, ['near'], served)
-  await proxy.refuse()
-  proxy.reset()
-  await until('they lapse', async () => (await waiting()).length === 1, { limit: 5 * TTL })
-  await lease.release()
-  await one
-  expect(served).toEqual(['near'])
-})
-
-test('R9: the lease of a holder that died goes to the first kept waiter, and on to the next', async () => {
-  const store = storeOf(new Redis({ port: server.port, lazyConnect: true }))
-  await hold(store, claimOf('a', { ttl: 3 * TTL }))
-  const start = performance.now()
-  const served: string[] = []
-  await Promise.all(await wait(near, notesOf('near', 3), served))
-  expect(served).toEqual(notesOf('near', 3))
-  expect(performance.now() - start).toBeGreaterThan(2.5 * TTL)
-  await store[Symbol.asyncDispose]()
-})
-
-test('R9: kept waiters find by themselves that nobody holds the name any more', async () => {
-  await using _ = await near.acquire('a', { ttl: 60_000, heartbeat: false })
-  const served: string[] = []
-  const all = await wait(far, notesOf('far', 3), served)
-  await server.call('SET', KEY, `1 ${String(Date.now() - 5 * TURN).padStart(13, '0')} free 1 5 1000 - []`)
-  await Promise.all(all)
-  expect(served).toEqual(notesOf('far', 3))
-})
-
-test('R9: a kept waiter that lost its position asks for a new one', async () => {
-  const lease = await near.acquire('a', { ttl: 60_000 })
-  const served: string[] = []
-  const all = await wait(far, notesOf('far', 3), served)
-  const [first = ''] = (await server.call('ZRANGE', `${KEY}:line`, 0, 0)) as string[]
-  for (const key of [':line', ':lapse']) await server.call('ZREM', KEY + key, first)
-  await server.call('HDEL', `${KEY}:waiter`, first)
-  await until('it waits again', async () => (await waiting()).at(-1) === 'far 0')
-  await lease.release()
-  await Promise.all(all)
-  expect(served).toEqual(['far 1', 'far 2', 'far 0'])
-})
-
-test('R9: kept waiters learn that the store is gone, within one ttl and the time of its requests', async () => {
-  await using _ = await near.acquire('a', { ttl: 60_000 })
-  const all = await wait(far, notesOf('far', 3), [])
-  await proxy.refuse()
-  proxy.reset()
-  const ends = await Promise.allSettled(all)
-  expect(ends.map(end => end.status === 'rejected' && end.reason.code)).toEqual(
-    Array.from({ length: 3 }, () => 'STORE_UNAVAILABLE'),
-  )
-})
-
-test('a kept waiter that is aborted, or gives up, leaves the queue', async () => {
-  const lease = await near.acquire('a', { ttl: 60_000 })
-  const served: string[] = []
-  const stop = new AbortController()
-  const aborted = far.acquire('a', { signal: stop.signal }).catch(error => error)
-  const late = far.acquire('a', { wait: 1.5 * TTL }).catch(error => error)
-  const [last] = await wait(far, ['last'], served)
-  stop.abort(new Error('enough'))
-  expect(await aborted).toMatchObject({ message: 'enough' })
-  expect(await late).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
-  await until('one is left', async () => (await waiting()).length === 1)
-  await lease.release()
-  await last
-})
+keptPositions(() => ({
+  proxy,
+  storeBy: way => storeOf(new Redis({ port: (way === 'near' ? server : proxy).port, lazyConnect: true })),
+  async loseFirst() {
+    const [first = ''] = (await server.call('ZRANGE', `${KEY}:line`, 0, 0)) as string[]
+    for (const key of [':line', ':lapse']) await server.call('ZREM', KEY + key, first)
+    await server.call('HDEL', `${KEY}:waiter`, first)
+  },
+  free: () => server.call('SET', KEY, `1 ${String(Date.now() - 500).padStart(13, '0')} free 1 5 1000 - []`),
+  async requestsDuring(work) {
+    using watcher = await monitor(server)
+    await work()
+    const calls = (await watcher.all()).filter(({ command, inScript }) => command.startsWith('evalsha') && !inScript)
+    return calls.map(({ args }) => args.map(arg => /^[a-z]+(?= \d+ \d)/i.exec(arg)?.[0]).find(Boolean) ?? '')
+  },
+}))

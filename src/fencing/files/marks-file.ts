@@ -40,7 +40,7 @@ export class MarksFile implements Disposable {
     return this.#transaction(database => {
       if (this.#compare(database, file, mark) === 0) return false
       database
-        .prepare('insert or replace into holdfast_fence (resource, lineage, token) values (?, ?, ?)')
+        .prepare('insert or replace into holdfast_fence (resource, epoch, token) values (?, ?, ?)')
         .run(file, mark.epoch, mark.token)
       return true
     })
@@ -83,7 +83,7 @@ export class MarksFile implements Disposable {
 
   /** 0 if `mark` equals the stored one, above 0 if it is higher. Throws `STALE_TOKEN` if it is lower. */
   #compare(database: DatabaseSync, file: string, mark: Mark): number {
-    const statement = database.prepare('select lineage as epoch, token from holdfast_fence where resource = ?')
+    const statement = database.prepare('select epoch, token from holdfast_fence where resource = ?')
     statement.setReadBigInts(true)
     const row = statement.get(file)
     if (!row) return 1

@@ -11,11 +11,11 @@ export interface Envelope {
 // One line of JSON before the body. It is not in metadata, because the ETag of S3 and similar services is a hash of the
 // body alone. If a newer holder wrote an unchanged body, the ETag would stay the same, and an older holder that had read
 // it before would not be refused.
-const LINE = /^\{"fencing-token":"(0|[1-9]\d{0,18})","lineage":(\d{1,10}),"written":(true|false)\}\n/
+const LINE = /^\{"fencing-token":"(0|[1-9]\d{0,18})","epoch":(\d{1,10}),"written":(true|false)\}\n/
 const LONGEST_LINE = 100
 
 export function seal(mark: Mark, body: Uint8Array | undefined): Uint8Array {
-  const line = `{"fencing-token":"${mark.token}","lineage":${mark.epoch},"written":${body !== undefined}}\n`
+  const line = `{"fencing-token":"${mark.token}","epoch":${mark.epoch},"written":${body !== undefined}}\n`
   return Buffer.concat([Buffer.from(line), body ?? Buffer.alloc(0)])
 }
 

@@ -1,4 +1,4 @@
-import { checkKeys, invalid, show } from '../../contract/check.ts'
+import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import type { Objects } from './objects.ts'
 
@@ -25,7 +25,7 @@ export interface HttpObjectsOptions {
   /** Additional headers of every request, such as `authorization` and `content-type`. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** The time limit of one request, in milliseconds. @default 30_000 */
-  readonly limit?: number | undefined
+  readonly timeout?: number | undefined
 }
 
 // Compression changes an ETag, and a cache may be stale.
@@ -39,8 +39,9 @@ const CURRENT = { 'accept-encoding': 'identity', 'cache-control': 'no-cache' }
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function httpObjects(options: HttpObjectsOptions = {}): Objects {
-  checkKeys(options, new Set(['send', 'headers', 'limit']), 'httpObjects')
-  const { send = fetch, headers: always = {}, limit = 30_000 } = options
+  checkKeys(options, new Set(['send', 'headers', 'timeout']), 'httpObjects')
+  const { send = fetch, headers: always = {}, timeout = 30_000 } = options
+  checkDuration(timeout, 'timeout')
 
   async function ask(
     url: string,
@@ -49,7 +50,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
     failed: LeaseErrorCode,
   ): Promise<{ status: number; tag: string | null; body: Uint8Array }> {
     if (!URL.canParse(url)) throw invalid(`an object needs a full URL, such as https://host/path, not ${show(url)}`)
-    const late = AbortSignal.timeout(limit)
+    const late = AbortSignal.timeout(timeout)
     try {
       const signal = caller ? AbortSignal.any([caller, late]) : late
       const response = await send(url, {
@@ -62,7 +63,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
       return { status: response.status, tag: response.headers.get('etag'), body }
     } catch (error) {
       caller?.throwIfAborted()
-      const reason = late.aborted ? `no answer within ${limit} ms` : reasonOf(error)
+      const reason = late.aborted ? `no answer within ${timeout} ms` : reasonOf(error)
       throw new LeaseError(failed, `${request.method} ${url} failed: ${reason}`, { cause: error })
     }
   }

@@ -6,9 +6,9 @@ import { OVER, STALE } from './sql.ts'
 /** The JSON in the detail of the error. */
 interface Detail {
   readonly resource: string
-  readonly lineage: number
+  readonly epoch: number
   readonly token: string
-  readonly highest: { readonly lineage: number; readonly token: string }
+  readonly highest: { readonly epoch: number; readonly token: string }
 }
 
 /** The refusal of our function or trigger, whichever statement caused it. `undefined` for any other error. */
@@ -32,8 +32,8 @@ export function refusalOf(error: unknown): LeaseError | undefined {
 function detailOf(error: unknown): { resource: string; mark: Mark; seen: Mark } | undefined {
   try {
     const { resource, highest, ...shown } = JSON.parse(String((error as { detail?: unknown }).detail)) as Detail
-    const markOf = ({ lineage, token }: Omit<Detail, 'resource' | 'highest'>): Mark => ({
-      epoch: lineage,
+    const markOf = ({ epoch, token }: Omit<Detail, 'resource' | 'highest'>): Mark => ({
+      epoch,
       token: BigInt(token),
     })
     return { resource, mark: markOf(shown), seen: markOf(highest) }

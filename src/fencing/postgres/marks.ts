@@ -30,7 +30,7 @@ export class PostgresMarks implements KeptMarks {
 
   async list(prefix = ''): Promise<readonly MarkRecord[]> {
     checkText(prefix, 'the prefix')
-    const columns = 'resource, lineage, token::pg_catalog.text, extract(epoch from raised_at)'
+    const columns = 'resource, epoch, token::pg_catalog.text, extract(epoch from raised_at)'
     const rows = await this.ask(
       `select ${columns} from ${this.#names.marks}
        where pg_catalog.starts_with(resource, ${literal(prefix)}) order by resource`,
@@ -46,9 +46,9 @@ export class PostgresMarks implements KeptMarks {
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
     const [row] = await this.ask(
-      `update ${this.#names.marks} set lineage = lineage operator(pg_catalog.+) 1, token = 0,
+      `update ${this.#names.marks} set epoch = epoch operator(pg_catalog.+) 1, token = 0,
        raised_at = pg_catalog.clock_timestamp()
-       where resource operator(pg_catalog.=) ${literal(resource)} returning lineage`,
+       where resource operator(pg_catalog.=) ${literal(resource)} returning epoch`,
     )
     return row && Number(row[0])
   }

@@ -33,45 +33,45 @@ export function marksSql(names: FenceNames): string {
 
 create table if not exists ${marks} (
   resource text collate "C" primary key,
-  lineage integer not null default 0 check (lineage >= 0),
+  epoch integer not null default 0 check (epoch >= 0),
   token bigint not null check (token >= 0),
   raised_at timestamptz not null default clock_timestamp()
 ) with (fillfactor = 50);
 comment on table ${marks} is 'Holdfast marks, format 1: the highest token that each resource was shown';
 
 -- Call it first in the transaction that writes. It raises the SQLSTATE ${STALE} if a higher token was shown.
-create or replace function ${raise}(_resource text, _lineage integer, _token bigint) returns void
+create or replace function ${raise}(_resource text, _epoch integer, _token bigint) returns void
 ${FUNCTION}
 declare
   _seen record;
 begin
-  select lineage, token into _seen from ${marks} where resource = _resource;
-  if (_seen.lineage, _seen.token) = (_lineage, _token) then
+  select epoch, token into _seen from ${marks} where resource = _resource;
+  if (_seen.epoch, _seen.token) = (_epoch, _token) then
     perform pg_advisory_xact_lock_shared(hashtext('${marks}'), hashtext(_resource));
-    perform 1 from ${marks} where resource = _resource and lineage = _lineage and token = _token for share;
+    perform 1 from ${marks} where resource = _resource and epoch = _epoch and token = _token for share;
     if found then
       return;
     end if;
-  elsif (_seen.lineage, _seen.token) > (_lineage, _token) is not true then
+  elsif (_seen.epoch, _seen.token) > (_epoch, _token) is not true then
     perform pg_advisory_xact_lock(hashtext('${marks}'), hashtext(_resource));
   end if;
   -- A late holder needs no row lock. With one, it would wait for the transaction of the newest holder.
-  select lineage, token into _seen from ${marks} where resource = _resource;
-  if not found or (_seen.lineage, _seen.token) <= (_lineage, _token) then
-    insert into ${marks} as mark (resource, lineage, token) values (_resource, _lineage, _token)
+  select epoch, token into _seen from ${marks} where resource = _resource;
+  if not found or (_seen.epoch, _seen.token) <= (_epoch, _token) then
+    insert into ${marks} as mark (resource, epoch, token) values (_resource, _epoch, _token)
       on conflict (resource) do update
-      set lineage = excluded.lineage, token = excluded.token, raised_at = clock_timestamp()
-      where (mark.lineage, mark.token) <= (excluded.lineage, excluded.token);
+      set epoch = excluded.epoch, token = excluded.token, raised_at = clock_timestamp()
+      where (mark.epoch, mark.token) <= (excluded.epoch, excluded.token);
     if found then
       return;
     end if;
-    select lineage, token into _seen from ${marks} where resource = _resource;
+    select epoch, token into _seen from ${marks} where resource = _resource;
   end if;
   raise exception 'token %:% is refused: % has seen %:%',
-    _lineage, _token, to_json(_resource), _seen.lineage, _seen.token
+    _epoch, _token, to_json(_resource), _seen.epoch, _seen.token
     using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
-      'resource', _resource, 'lineage', _lineage, 'token', _token::text,
-      'highest', json_build_object('lineage', _seen.lineage, 'token', _seen.token::text))::text;
+      'resource', _resource, 'epoch', _epoch, 'token', _token::text,
+      'highest', json_build_object('epoch', _seen.epoch, 'token', _seen.token::text))::text;
 end $holdfast$;
 ${names.leases ? guardSql(names.guard, names.leases.lease) : ''}`
 }
@@ -91,8 +91,8 @@ begin
   end if;
   raise exception 'the lease % with token % is over', to_json(_name), _token
     using errcode = '${OVER}', detail = json_build_object(
-      'resource', _name, 'lineage', 0, 'token', _token::text,
-      'highest', json_build_object('lineage', 0, 'token', coalesce(_lease.token, 0)::text))::text;
+      'resource', _name, 'epoch', 0, 'token', _token::text,
+      'highest', json_build_object('epoch', 0, 'token', coalesce(_lease.token, 0)::text))::text;
 end $holdfast$;
 `
 }
@@ -150,8 +150,8 @@ begin
   if tg_op = 'UPDATE' and (new.${version} is null or new.${version} < old.${version}) then
     raise exception ${quotable(`token % is refused: the row of ${quoted.replaceAll('%', '%%')} has seen %`)}, new.${version}, old.${version}
       using errcode = '${STALE}', hint = 'a newer holder has written: stop', detail = json_build_object(
-        'resource', tg_table_name, 'lineage', 0, 'token', coalesce(new.${version}, 0)::text,
-        'highest', json_build_object('lineage', 0, 'token', coalesce(old.${version}, 0)::text))::text;
+        'resource', tg_table_name, 'epoch', 0, 'token', coalesce(new.${version}, 0)::text,
+        'highest', json_build_object('epoch', 0, 'token', coalesce(old.${version}, 0)::text))::text;
   end if;
 ${raised}  return new;
 end $holdfast$;

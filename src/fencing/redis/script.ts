@@ -21,16 +21,16 @@ local function raise()
   end
   local risen = {}
   for i = 1, marks do
-    local lineage, token = ARGV[2 * i], ARGV[2 * i + 1]
+    local epoch, token = ARGV[2 * i], ARGV[2 * i + 1]
     local mark = redis.pcall('get', KEYS[i])
     local isSame = false
     if mark then
       local seen, highest = string.match(type(mark) == 'string' and mark or '', '^(%d+):(%d+):%d+$')
       if not seen then return {2, 'the key ' .. KEYS[i] .. ' is no mark, or one of another version'} end
-      if less(lineage, seen) or (lineage == seen and less(token, highest)) then return {0, mark, i} end
-      isSame = lineage == seen and token == highest
+      if less(epoch, seen) or (epoch == seen and less(token, highest)) then return {0, mark, i} end
+      isSame = epoch == seen and token == highest
     end
-    if not isSame then table.insert(risen, {KEYS[i], lineage .. ':' .. token}) end
+    if not isSame then table.insert(risen, {KEYS[i], epoch .. ':' .. token}) end
   end
   if #risen == 0 then return nil end
   local time = redis.call('time')

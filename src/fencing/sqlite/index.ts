@@ -131,7 +131,7 @@ export function sqliteFence(database: SqliteDatabase, options: SqliteFenceOption
 export function sqliteFenceSql({ table }: Pick<SqliteFenceOptions, 'table'> = {}): string {
   return `create table if not exists ${tableOf(table)} (
   resource text primary key,
-  lineage integer not null default 0 check (lineage >= 0),
+  epoch integer not null default 0 check (epoch >= 0),
   token integer not null check (token >= 0),
   raised_at integer not null default (cast(unixepoch('subsec') * 1000 as integer))
 ) strict, without rowid;
@@ -168,10 +168,10 @@ class SqliteMarks implements KeptMarks {
   raiseNow({ resource, mark }: Presented): void {
     const { changes } = this.translated(() => {
       this.#raise ??= this.#database.prepare(
-        `insert into ${this.#table} (resource, lineage, token) values (?, ?, ?)
+        `insert into ${this.#table} (resource, epoch, token) values (?, ?, ?)
          on conflict (resource) do update
-         set lineage = excluded.lineage, token = excluded.token, raised_at = iif(token = excluded.token, raised_at, excluded.raised_at)
-         where (lineage, token) <= (excluded.lineage, excluded.token)`,
+         set epoch = excluded.epoch, token = excluded.token, raised_at = iif(token = excluded.token, raised_at, excluded.raised_at)
+         where (epoch, token) <= (excluded.epoch, excluded.token)`,
       )
       return this.#raise.run(resource, mark.epoch, mark.token)
     })
@@ -193,7 +193,7 @@ class SqliteMarks implements KeptMarks {
 
   async advance(resource: string): Promise<number | undefined> {
     checkResource(resource)
-    const text = `update ${this.#table} set lineage = lineage + 1, token = 0, raised_at = ? where resource = ? returning lineage as epoch`
+    const text = `update ${this.#table} set epoch = epoch + 1, token = 0, raised_at = ? where resource = ? returning epoch`
     const [row] = await this.#whenUnlocked(() => this.#database.prepare(text).all(Date.now(), resource))
     return row === undefined ? undefined : Number(valuesOf(row)[0])
   }
@@ -220,7 +220,7 @@ class SqliteMarks implements KeptMarks {
   }
 
   #read(condition: string, parameter: string): MarkRecord[] {
-    const text = `select resource, lineage as epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
+    const text = `select resource, epoch, cast(token as text) as token, raised_at as raisedAt from ${this.#table} ${condition}`
     const rows = this.#database.prepare(text).all(parameter).map(valuesOf)
     return rows.map(([resource, epoch, token, raisedAt]) => ({
       resource: String(resource),

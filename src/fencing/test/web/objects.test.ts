@@ -106,7 +106,7 @@ test('an object that was never fenced is read unchanged, and fenced by the first
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: undefined })
   await fence.touch(url, lease(7))
   expect(await fence.get(url)).toEqual({ body: new TextEncoder().encode('plain'), mark: { epoch: 0, token: 7n } })
-  expect(await (await fetch(url)).text()).toBe('{"fencing-token":"7","lineage":0,"written":true}\nplain')
+  expect(await (await fetch(url)).text()).toBe('{"fencing-token":"7","epoch":0,"written":true}\nplain')
 })
 
 test('an epoch counts before the token', async () => {
@@ -274,11 +274,11 @@ describe('is reported at once', () => {
   })
 
   test('a server that does not answer in time, with OUTCOME_UNKNOWN for a write', async () => {
-    const paused = objectFence(httpObjects({ limit: 200 }))
+    const paused = objectFence(httpObjects({ timeout: 200 }))
     await server.pause()
     try {
       expect(await failureOf(paused.put(url, 'x', lease(1)))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-      expect(await failureOf(httpObjects({ limit: 200 }).write(url, Buffer.from('x'), undefined))).toMatchObject({
+      expect(await failureOf(httpObjects({ timeout: 200 }).write(url, Buffer.from('x'), undefined))).toMatchObject({
         code: 'OUTCOME_UNKNOWN',
         retryable: true,
       })

@@ -46,7 +46,7 @@ function missing(all: readonly Proof[]): string[][] {
 type Known = LabEngine & { readonly known?: { readonly what: string } }
 
 const EXPLAINED =
-  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets, how often a write of the earlier holder was accepted after one of the later holder. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
+  'Times are milliseconds. *Overlaps*: two clients acted as holders of one name at once; in brackets, how often the fence accepted a write of the holder that was answered first after one of the other. Its token was then the higher one, or safety would be violated. *Reacquired*: the longest time until the name of a dead holder was acquired, including server faults. *Notified*: how long before the next grant holders were notified, the least and the median.'
 const SEEN = [
   ...['engine', 'faults', 'minutes', 'faults injected', 'grants', 'takeovers', 'losses', 'deaths', 'writes accepted'],
   ...['writes refused', 'overlaps', 'reacquired', 'notified'],

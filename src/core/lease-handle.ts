@@ -1,3 +1,4 @@
+import type { Identified } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import { warn } from '../contract/warnings.ts'
 import { Handle } from './handle.ts'
@@ -9,7 +10,7 @@ export type Held = Omit<Lease, 'toJSON' | typeof Symbol.asyncDispose>
  * The lease as its user sees it. While the core renews the lease it refers to the handle weakly. So it notices when the
  * program has lost every reference to the lease.
  */
-export class LeaseHandle extends Handle implements Lease {
+export class LeaseHandle extends Handle implements Lease, Identified {
   readonly name: string
   readonly token: bigint
   readonly owner: string
@@ -24,6 +25,10 @@ export class LeaseHandle extends Handle implements Lease {
     this.owner = held.owner
     this.ttl = held.ttl
     this.#held = held
+  }
+
+  get 'holdfast:held'(): Held {
+    return this.#held
   }
 
   annotate(note: string): Promise<void> {

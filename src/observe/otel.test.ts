@@ -14,7 +14,9 @@ import {
   type ReadableSpan,
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '../../lab/servers/until.ts'
+import { collect, droppedWarnings, renewedAndCollected } from '../../test/garbage.ts'
 import { follow, refused, stage } from '../../test/scripted-store.ts'
 import { createLocks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
@@ -168,6 +170,29 @@ test('errors are on the span: a busy name is not an error, a loss is', async () 
   expect(aborted).toMatchObject({ status: { code: 2, message: 'shutdown' }, attributes: { 'error.type': 'aborted' } })
   expect(hold).toMatchObject({ name: 'lease hold', status: { code: 2 }, attributes: { 'error.type': 'LEASE_LOST' } })
   expect(hold?.events[0]).toMatchObject({ name: 'heartbeat failed', attributes: { 'error.type': 'STORE_UNAVAILABLE' } })
+})
+
+test('a lease and a permit that the program has dropped cause the warning, and are followed to their end', async () => {
+  const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const names = ['lease', 'permit']
+  const locks = createLocks(memory(), { ttl: 1_000 })
+  await locks.acquire('lease')
+  await locks.semaphore('permit', { limit: 2 }).acquire()
+  await renewedAndCollected(locks, 4)
+  await until('the warning', () => {
+    collect()
+    return droppedWarnings(warn).length > 0
+  })
+  const held = async (): Promise<unknown[]> =>
+    (await measured())['holdfast.lease.held']?.points.map(({ value }) => value) ?? []
+  const holds = (): unknown[] =>
+    ended().flatMap(({ name, attributes }) => (name === 'lease hold' ? attributes['holdfast.lease.name'] : []))
+  expect([await held(), holds()]).toEqual([[1, 1], []])
+  for (const name of names) await locks.break(name)
+  await until('both are lost', () => holds().length === names.length)
+  expect(await held()).toEqual([0, 0])
+  warn.mockRestore()
+  await locks.close({ grace: 0 })
 })
 
 test('stopping ends open spans', async () => {

@@ -1,6 +1,7 @@
 import { type Attributes, type Context, context, type Span, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import { LeaseError, messageOf } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
+import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
 
@@ -17,8 +18,9 @@ interface Acquiring {
 export class Spans {
   readonly #tracer: Tracer
   readonly #acquires = new Map<string, Acquiring>()
-  readonly #holds = new Map<Lease, Span>()
-  readonly #releases = new Map<Lease, Span>()
+  /** By `heldBy`, as the releases: a reference to a handle would hide that the program has dropped it. */
+  readonly #holds = new Map<object, Span>()
+  readonly #releases = new Map<object, Span>()
   readonly #stops: readonly (() => void)[]
 
   constructor(tracer: Tracer) {
@@ -28,11 +30,11 @@ export class Spans {
       subscribe('acquire_failed', event => this.#onAcquireFailed(event)),
       subscribe('lease_acquired', event => this.#onAcquired(event)),
       subscribe('heartbeat_failed', ({ lease, error }) =>
-        this.#holds.get(lease)?.addEvent('heartbeat failed', { 'error.type': error.code }),
+        this.#holds.get(heldBy(lease))?.addEvent('heartbeat failed', { 'error.type': error.code }),
       ),
       subscribe('lease_lost', ({ lease, error }) => this.#end(lease, error)),
       subscribe('release_began', ({ lease }) =>
-        this.#releases.set(lease, this.#start('lease release', of(lease), context.active())),
+        this.#releases.set(heldBy(lease), this.#start('lease release', of(lease), context.active())),
       ),
       subscribe('lease_released', ({ lease }) => this.#end(lease)),
       subscribe('release_failed', ({ lease, error }) => lease && this.#end(lease, error)),
@@ -72,14 +74,14 @@ export class Spans {
     const { span, caller } = acquiring
     const granted = { 'holdfast.lease.token': lease.token.toString() }
     end(span.setAttributes({ ...granted, 'holdfast.lease.requests': requests }))
-    this.#holds.set(lease, this.#start('lease hold', { ...of(lease), ...granted }, caller))
+    this.#holds.set(heldBy(lease), this.#start('lease hold', { ...of(lease), ...granted }, caller))
   }
 
   #end(lease: Lease, error?: LeaseError): void {
     for (const spans of [this.#releases, this.#holds]) {
-      const span = spans.get(lease)
+      const span = spans.get(heldBy(lease))
       if (span) end(span, error)
-      spans.delete(lease)
+      spans.delete(heldBy(lease))
     }
   }
 }

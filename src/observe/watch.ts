@@ -1,5 +1,6 @@
 import { LeaseError } from '../contract/errors.ts'
 import { subscribe } from '../contract/events.ts'
+import { heldBy } from '../contract/identity.ts'
 import type { Lease } from '../contract/lease.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
 import { Labelling, type LabelMapper, type Labels, type Unlabelled } from './labels.ts'
@@ -45,7 +46,8 @@ export class Watch {
   readonly #recorder: Recorder
   readonly #labelling: Labelling
   readonly #waits = new Map<string, Entry>()
-  readonly #leases = new Map<Lease, Holding>()
+  /** By `heldBy`: a reference to a handle would hide that the program has dropped it. */
+  readonly #leases = new Map<Pick<Lease, 'ttl'>, Holding>()
   readonly #stops: readonly (() => void)[]
   #gauges: readonly Gauges[] | undefined
 
@@ -99,14 +101,14 @@ export class Watch {
 
   #onAcquired({ id, lease, waited }: LeaseEvents['lease_acquired']): void {
     const { labels } = this.#endWait(id) ?? this.#entry(lease)
-    this.#leases.set(lease, { labels, since: performance.now(), ttl: lease.ttl })
+    this.#leases.set(heldBy(lease), { labels, since: performance.now(), ttl: lease.ttl })
     this.#recorder.count('acquired', labels)
     this.#recorder.record('waitDuration', labels, waited / 1_000)
   }
 
   #onHeartbeat({ lease, latency, margin }: LeaseEvents['heartbeat']): void {
     const labels = this.#labelsOf(lease)
-    const holding = this.#leases.get(lease)
+    const holding = this.#leases.get(heldBy(lease))
     this.#recorder.record('latency', labels, latency / 1_000)
     // The margin is a share of the ttl before this renewal: `extend` may have changed the ttl.
     this.#recorder.record('margin', labels, margin / (holding?.ttl ?? lease.ttl))
@@ -115,9 +117,9 @@ export class Watch {
 
   /** Only the first end counts: a lost lease may also be released. */
   #end(lease: Lease): void {
-    const entry = this.#leases.get(lease)
+    const entry = this.#leases.get(heldBy(lease))
     if (!entry) return // already ended, or granted before this subscribed
-    this.#leases.delete(lease)
+    this.#leases.delete(heldBy(lease))
     this.#recorder.record('holdDuration', entry.labels, (performance.now() - entry.since) / 1_000)
   }
 
@@ -132,7 +134,7 @@ export class Watch {
   }
 
   #labelsOf(lease: Lease): Labels {
-    return this.#leases.get(lease)?.labels ?? this.#labelling.of(lease)
+    return this.#leases.get(heldBy(lease))?.labels ?? this.#labelling.of(lease)
   }
 
   #count(): Gauges[] {

@@ -1,0 +1,15 @@
+import type { Lease } from './lease.ts'
+
+/** A handle. The name of the property is the same in every copy of this library, since copies share their events. */
+export interface Identified {
+  /** What the handle stands for. */
+  readonly 'holdfast:held': Pick<Lease, 'ttl'>
+}
+
+/**
+ * Identifies the lease of an event without a reference to its handle. A program may drop the handle of a lease that is
+ * still renewed; later events of that lease then have another handle.
+ */
+export function heldBy(lease: Lease & Partial<Identified>): Pick<Lease, 'ttl'> {
+  return lease['holdfast:held'] ?? lease
+}

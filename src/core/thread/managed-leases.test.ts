@@ -258,6 +258,17 @@ test('an extension waits for the renewal in flight, so that its own ttl counts',
   expect(store.count('renew')).toBe(2 + 3)
 })
 
+test('an extension directly after a grant that is longer than the ttl counts', async () => {
+  const { term, execute, store, clock } = await thread({ claim: { ...claim, ttl: 1_100 } }) // the store granted TTL
+  const arrive = store.holdRequests('renew')
+  const extended = execute({ kind: 'extend', id, ttl: 2 * TTL, from: 1_100, call: 1 })
+  await clock.advance(0)
+  expect(term.read()).toBe(TTL - MARGIN) // until then the grant lasts
+  arrive()
+  await extended
+  expect(term.read()).toBe(2 * TTL - 1_202)
+})
+
 test('a stop waits for the extension in flight, which is answered', async () => {
   const { notifications, store, execute, clock } = await thread()
   const answer = store.holdReplies('renew')

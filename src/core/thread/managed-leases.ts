@@ -7,6 +7,7 @@ import type { Claim, Grant, Store } from '../../contract/store.ts'
 import { margin } from '../../contract/time.ts'
 import { isSlow } from '../advice/renewal-statistics.ts'
 import type { CoreEnvironment, LeaseCore } from '../core.ts'
+import { Deadline } from '../deadline.ts'
 import { Heartbeat } from '../heartbeat.ts'
 import { HeldLease } from '../held-lease.ts'
 import type { Liveness } from './liveness.ts'
@@ -107,9 +108,13 @@ export class ManagedLeases {
     const term = new SharedTerm(memory, this.#now)
     const remaining = term.read() ?? 0
     const grant: Grant = { held: true, token, ttl: claim.ttl }
-    const sent = now + remaining - (claim.ttl - margin(claim.ttl))
+    const renewed = now + remaining - (claim.ttl - margin(claim.ttl))
     const options = { heartbeat: true, background: true, maxHold: undefined }
-    const lease = new HeldLease(this.#core, claim, { grant, sent, unsettled: false, waited: 0, requests: 0 }, options)
+    const deadline = new Deadline(this.#core.clock, grant, renewed, options)
+    // Later than now if the grant is longer than the ttl. Answers to requests from before `sent` are ignored.
+    const sent = Math.min(renewed, now)
+    const acquired = { grant, sent, unsettled: false, waited: 0, requests: 0 }
+    const lease = new HeldLease(this.#core, claim, acquired, options, deadline)
     const managed: ManagedLease = {
       claim,
       token,

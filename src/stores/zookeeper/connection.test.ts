@@ -92,6 +92,25 @@ describe('a connection', () => {
     expect(await settled(connection.send(exists('/a')))).toBeInstanceOf(Expired)
   })
 
+  test('takes a step that failed because the session is over or has moved as any request that does', async () => {
+    const failed = (...errors: number[]): Buffer =>
+      answer(1, 0, to => {
+        for (const error of errors) to.int(-1).bool(false).int(error).int(error)
+        return to.int(-1).bool(true).int(-1)
+      })
+    const steps = multi([checkStep('/a'), checkStep('/b')])
+    for (const [errors, reason] of [
+      [[0, -112], Expired],
+      [[-112, -2], Expired],
+      [[-118, -2], Disconnected],
+    ] as const) {
+      const connection = await opened(hello, failed(...errors))
+      expect(await settled(connection.send(steps))).toBeInstanceOf(reason)
+      expect(connection.isOpen).toBe(false)
+      server?.close()
+    }
+  })
+
   test('ends with the error when the server refuses the password', async () => {
     const connection = await opened(hello, answer(-4, -115))
     expect(await settled(connection.send(exists('/a')))).toEqual(new Refused(-115))

@@ -120,7 +120,8 @@ export class Connection {
       this.#xid = (this.#xid % 0x7fff_ffff) + 1
       const xid = this.#xid
       const sent = performance.now()
-      this.#flights.push({ xid, sent, land: from => resolve(request.read(from)), fail: reject })
+      const land = (from: Reader): void => resolve(request.read(from, error => this.#endIfOver(error)))
+      this.#flights.push({ xid, sent, land, fail: reject })
       this.#write(to => request.write(to.int(xid).int(request.op)))
       this.#timer.watch(sent + this.#patience)
     })
@@ -204,13 +205,18 @@ export class Connection {
   #answer(xid: number, error: number, from: Reader): void {
     const flight = this.#flights[0]
     if (flight?.xid !== xid) throw new Malformed(`an answer has xid ${xid} instead of ${flight?.xid ?? 'none'}`)
-    if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
-    else if (error === code.sessionMoved) this.end(new Disconnected('the session moved to another server'))
+    this.#endIfOver(error)
     // A failed transaction has results too.
-    else if (error === 0 || from.remaining > 0) flight.land(from)
+    if (error === 0 || from.remaining > 0) flight.land(from)
     else flight.fail(new Refused(error))
     this.#flights.shift()
     if (this.#flights.length === 0) this.#tellIdle()
+  }
+
+  /** The session is over, or no longer here. Requests in flight reject with that, also the one that is being answered. */
+  #endIfOver(error: number): void {
+    if (error === code.sessionExpired) this.end(new Expired('the server ended it'))
+    if (error === code.sessionMoved) this.end(new Disconnected('the session moved to another server'))
   }
 
   #tellIdle(): void {

@@ -66,7 +66,8 @@ export interface Request<Answer> {
   /** Is it a transaction? The leader carries those out. */
   readonly writes: boolean
   write(to: Writer): void
-  read(from: Reader): Answer
+  /** `onError` is called with each error in the answer. */
+  read(from: Reader, onError?: (error: number) => void): Answer
 }
 
 /** An operation that may be part of a transaction of several. */
@@ -190,7 +191,7 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
       }
       to.int(-1).bool(true).int(-1)
     },
-    read(from) {
+    read(from, onError) {
       const results: Done[] = []
       for (;;) {
         const type = from.int()
@@ -204,6 +205,7 @@ export function multi(steps: readonly Step[]): Request<Done[]> {
       }
       // A step without a result would count as successful.
       if (results.length < steps.length) throw new Malformed(`it has ${results.length} of ${steps.length} results`)
+      for (const { error } of results) onError?.(error)
       return results
     },
   }

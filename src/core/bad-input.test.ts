@@ -56,18 +56,20 @@ const waits: [options: unknown, message: string][] = [
   [{ wait: '5s' }, `wait must be ${waitExpected}, not "5s"`],
 ]
 
-const signals: [options: unknown, message: string][] = [
+const perCall: [options: unknown, message: string][] = [
   [{ signal: null }, 'signal must be an AbortSignal, not null'],
   [{ signal: new AbortController() }, 'signal must be an AbortSignal, not an object'],
   [{ signal: 'SIGINT' }, 'signal must be an AbortSignal, not "SIGINT"'],
+  [{ heartbeat: true, livenessLimit: 5_000 }, "livenessLimit needs heartbeat: 'thread'"],
+  [{ heartbeat: false, livenessLimit: 5_000 }, "livenessLimit needs heartbeat: 'thread'"],
 ]
 
 const work = (): void => {}
 
 const calls: [call: string, run: (locks: Locks, given: unknown) => Promise<unknown>, bad: typeof options][] = [
-  ['acquire', (locks, given) => (locks.acquire as Untyped)('a', given), [...options, ...waits, ...signals]],
-  ['tryAcquire', (locks, given) => (locks.tryAcquire as Untyped)('a', given), [...options, ...signals]],
-  ['using', (locks, given) => (locks.using as Untyped)('a', work, given), [...options, ...waits, ...signals]],
+  ['acquire', (locks, given) => (locks.acquire as Untyped)('a', given), [...options, ...waits, ...perCall]],
+  ['tryAcquire', (locks, given) => (locks.tryAcquire as Untyped)('a', given), [...options, ...perCall]],
+  ['using', (locks, given) => (locks.using as Untyped)('a', work, given), [...options, ...waits, ...perCall]],
   [
     'close',
     (locks, given) => (locks.close as Untyped)(given),
@@ -148,7 +150,15 @@ test.each([undefined, null, {}, 'memory:', memory])('createLocks throws for the 
 })
 
 test('options that are explicitly undefined mean the defaults', async () => {
-  const { locks } = stage({ ttl: 3_000, note: 'n', owner: 'me', wait: 5, heartbeat: false, maxHold: undefined })
+  const { locks } = stage({
+    ttl: 3_000,
+    note: 'n',
+    owner: 'me',
+    wait: 5,
+    heartbeat: false,
+    livenessLimit: 5_000,
+    maxHold: undefined,
+  })
   const lease = await locks.acquire('a', {
     ttl: undefined,
     note: undefined,

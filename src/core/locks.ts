@@ -160,6 +160,8 @@ export class CoreLocks implements Leasing {
   /** What `verb` asks for, with the defaults of these locks. Throws `CLOSED`, and `INVALID_ARGUMENT` as `checkOptions`. */
   protected terms(verb: Verb, options: AcquireOptions): AcquireTerms {
     checkOptions(options, this.store, this.#openRenewer !== undefined)
+    if (options.livenessLimit !== undefined && (options.heartbeat ?? 'thread') !== 'thread')
+      throw invalid("livenessLimit needs heartbeat: 'thread'")
     this.closing.assertOpen()
     const defaults = this.#defaults
     return {

@@ -24,7 +24,7 @@ export interface LeaseOptions {
   /**
    * With `heartbeat: 'thread'`: milliseconds without a turn of the event loop after which the thread stops renewing. So
    * a process that hangs for good loses the lease within this + ttl + a third of the ttl. A block of up to nine tenths of
-   * it is certainly tolerated. @default the ttl
+   * it is certainly tolerated. `INVALID_ARGUMENT` in a call with another `heartbeat`. @default the ttl
    */
   readonly livenessLimit?: number | undefined
   /** Milliseconds after which the lease ends with `MAX_HOLD`, so that a job that hangs frees the name. @default none */

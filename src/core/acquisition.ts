@@ -46,8 +46,8 @@ export interface Acquired {
 
 /**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
- * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for one ttl;
- * with `wait` 0 it gets one request.
+ * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for
+ * `patience` ms; with `wait` 0 it gets one request.
  */
 export class Acquisition {
   /** May the store know the claim? */
@@ -58,6 +58,7 @@ export class Acquisition {
   readonly #claim: Claim
   readonly #cancel: Cancel
   readonly #wait: number
+  readonly #patience: number
   #started = Number.POSITIVE_INFINITY
   #giveUpAt = 0
   #watch: AbortController | undefined
@@ -86,11 +87,12 @@ export class Acquisition {
   }
   #timeout: LeaseErrorOf<'ACQUIRE_TIMEOUT'> | undefined
 
-  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel) {
+  constructor(core: AcquisitionCore, claim: Claim, wait: number, cancel: Cancel, patience: number = claim.ttl) {
     this.#core = core
     this.#claim = claim
     this.#wait = wait
     this.#cancel = cancel
+    this.#patience = patience
   }
 
   /** `undefined`: the name was not acquired within `wait`. */
@@ -199,7 +201,7 @@ export class Acquisition {
     if (retryAfter > 0) this.#silentSince = now
     if (!error.retryable) throw error
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy : now < this.#silentSince + ttl) {
+    if (isOver ? this.#busy : now < this.#silentSince + this.#patience) {
       this.#isOver = isOver
       return
     }

@@ -39,7 +39,7 @@ export class Attempt {
     this.#host = host
     this.#terms = terms
     this.#events = new PartEvents(name)
-    const of = { core, events: this.#events.emitters, renewer, owner, note }
+    const of = { core, events: this.#events.emitters, renewer, owner, note, patience: ttl }
     this.#gate = new Gate({ ...of, events: new PartEvents(name).emitters }, name, ttl)
     this.#slots = new Slots(of, demand, terms, held => {
       const permit = new HeldPermit(host, name, held, terms)

@@ -1,4 +1,3 @@
-import { LeaseError } from '../../contract/errors.ts'
 import { backoff, Cancel, pause } from '../../contract/request.ts'
 import { gateName } from '../../contract/reserved.ts'
 import type { Busy } from '../../contract/store.ts'
@@ -26,7 +25,6 @@ export class Gate {
   readonly #of: PartsOf
   readonly #name: string
   readonly #ttl: number
-  readonly #slotTtl: number
   readonly #cancel = new Cancel()
   #part: Part | undefined
 
@@ -34,7 +32,6 @@ export class Gate {
   constructor(of: PartsOf, name: string, ttl: number) {
     this.#of = { ...of, renewer: undefined, note: '' }
     this.#name = gateName(name)
-    this.#slotTtl = ttl
     this.#ttl = gateTtl(of.core, ttl)
   }
 
@@ -51,7 +48,6 @@ export class Gate {
     const began = clock.now()
     for (let failures = 1; ; failures += 1) {
       this.#cancel.throwIfCancelled()
-      const left = Math.max(began + limit - clock.now(), 0)
       const part = new Part(this.#of, this.#name, this.#ttl, {
         heartbeat: true,
         background: true,
@@ -59,14 +55,8 @@ export class Gate {
         livenessLimit: undefined,
       })
       this.#part = part
-      try {
-        if (await part.ask(left)) return true
-        if (limit > 0 || isTaken(part.busy) || clock.now() >= began + PATIENCE) return false
-      } catch (error) {
-        // It gives up after the ttl of the gate, and the call only after that of the slots.
-        const isOver = left === 0 || clock.now() >= began + this.#slotTtl
-        if (isOver || !LeaseError.is(error) || !error.retryable) throw error
-      }
+      if (await part.ask(limit)) return true
+      if (limit > 0 || isTaken(part.busy) || clock.now() >= began + PATIENCE) return false
       await pause(clock, backoff(failures, random, PAUSES), { cancel: this.#cancel })
     }
   }

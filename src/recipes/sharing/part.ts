@@ -19,6 +19,8 @@ export interface PartsOf {
   readonly renewer: Renewer | undefined
   readonly owner: string
   readonly note: string
+  /** Milliseconds for which a part that waits retries a store that does not answer. The ttl of a gate is too short for that. */
+  readonly patience: number
 }
 
 /** One claim of a call, on the gate or on a slot. It is asked for once, then held or withdrawn. */
@@ -58,7 +60,7 @@ export class Part {
   ask(limit: number): Promise<HeldLease | undefined> {
     const { owner, note } = this.#of
     const claim: Claim = { name: this.name, id: randomId(), owner, ttl: this.#ttl, note, queue: limit > 0 }
-    const acquisition = new Acquisition({ ...this.#core, leases: NONE }, claim, limit, this.#cancel)
+    const acquisition = new Acquisition({ ...this.#core, leases: NONE }, claim, limit, this.#cancel, this.#of.patience)
     this.#acquisition = acquisition
     this.#asking = acquisition.run().then(acquired => acquired && this.#accept(claim, acquired))
     return this.#asking

@@ -1,0 +1,37 @@
+/** How long calls take while the store does not answer. docs/operations/time-limits.md has the limits. */
+import { expect, test } from 'vitest'
+import { follow, lost, type Stage, stage } from '../../../test/scripted-store.ts'
+import type { AcquireOptions } from '../../core/options.ts'
+
+const calls: [string, (stage: Stage, options: AcquireOptions) => Promise<unknown>][] = [
+  ['a permit', ({ locks }, options) => locks.semaphore('x', { limit: 4 }).acquire(options)],
+  ['several permits', ({ locks }, options) => locks.semaphore('x', { limit: 4 }).acquire({ ...options, permits: 2 })],
+  ['a writer', ({ locks }, options) => locks.readWrite('x').writer.acquire(options)],
+]
+
+test.each(calls)('wait limits a call for %s while the store does not answer', async (_, acquire) => {
+  const set = stage()
+  set.store.ruleAll(lost)
+  const call = follow(acquire(set, { wait: 1_000 }))
+  await set.clock.advance(1_100)
+  expect(call).toMatchObject({ settled: true, error: { code: 'STORE_UNAVAILABLE' } })
+})
+
+test('a call that has waited for long at the gate tolerates an outage of nearly one ttl', async () => {
+  const { locks, other, clock, store } = stage()
+  const semaphore = other.semaphore('x', { limit: 1 })
+  const holder = await semaphore.acquire()
+  const ahead = follow(semaphore.acquire())
+  const call = follow(locks.semaphore('x', { limit: 1 }).acquire())
+  await clock.advance(60_000)
+  store.ruleAll(lost)
+  await clock.advance(9_000)
+  expect(call.settled).toBe(false)
+  store.restore('acquire', 'renew', 'annotate', 'release', 'watch')
+  await holder.release()
+  await clock.advance(100)
+  await ahead.value?.release()
+  await clock.advance(5_000)
+  call.value?.assertHeld()
+  expect(call.value).toBeDefined()
+})

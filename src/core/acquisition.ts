@@ -47,7 +47,7 @@ export interface Acquired {
 /**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
  * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for
- * `patience` ms; with `wait` 0 it gets one request.
+ * `patience` ms; with `wait` 0 it gets one request of at most as many.
  */
 export class Acquisition {
   /** May the store know the claim? */
@@ -119,7 +119,7 @@ export class Acquisition {
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
   #attempt(sent: number): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
-    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : LONGEST_TRY
+    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Math.min(LONGEST_TRY, this.#patience)
     const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })

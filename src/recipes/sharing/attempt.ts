@@ -94,7 +94,7 @@ export class Attempt {
       this.isGateLost = true
       slots.cancel(GATE_LOST)
     })
-    let permit = await slots.look(giveUpAt !== undefined)
+    let permit = await slots.look(giveUpAt)
     if (!permit && left() > 0) {
       this.#gate.announceWait()
       permit = await slots.wait(left())

@@ -57,10 +57,10 @@ export class Part {
   }
 
   /** Asks once if `limit` is 0, else waits in the queue. `undefined`: busy for all of `limit`. Rejects as `Acquisition`. */
-  ask(limit: number): Promise<HeldLease | undefined> {
+  ask(limit: number, patience: number = this.#of.patience): Promise<HeldLease | undefined> {
     const { owner, note } = this.#of
     const claim: Claim = { name: this.name, id: randomId(), owner, ttl: this.#ttl, note, queue: limit > 0 }
-    const acquisition = new Acquisition({ ...this.#core, leases: NONE }, claim, limit, this.#cancel, this.#of.patience)
+    const acquisition = new Acquisition({ ...this.#core, leases: NONE }, claim, limit, this.#cancel, patience)
     this.#acquisition = acquisition
     this.#asking = acquisition.run().then(acquired => acquired && this.#accept(claim, acquired))
     return this.#asking

@@ -1,6 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { Cancel } from '../../contract/request.ts'
 import { slotName } from '../../contract/reserved.ts'
+import { LAST_REQUEST } from '../../contract/time.ts'
 import type { AcquireTerms } from '../../core/options.ts'
 import type { RenewerOptions } from '../../core/renewer.ts'
 import { whenAborted } from '../../core/signals.ts'
@@ -52,22 +53,27 @@ export class Slots<Whole> {
   }
 
   /**
-   * Asks for each slot once, the lowest first, until enough are held. Resolves to what `handOut` makes of them. `waits`:
-   * the call goes on to wait, so a failure that a retry may fix counts as busy.
+   * Asks for each slot once, the lowest first, until enough are held. Resolves to what `handOut` makes of them. With
+   * `giveUpAt` the call goes on to wait until then, so a failure that a retry may fix counts as busy.
    */
-  async look(waits: boolean): Promise<Whole | undefined> {
+  async look(giveUpAt?: number): Promise<Whole | undefined> {
     const { slots, want } = this.#demand
+    const { clock } = this.#of.core
+    const isOver = (): boolean => giveUpAt !== undefined && clock.now() >= giveUpAt
     const ask = async (slot: number): Promise<void> => {
       const part = this.#part(slot)
       try {
-        if (await part.ask(0)) this.#keep(slot, part)
+        if (await part.ask(0, giveUpAt && Math.max(giveUpAt - clock.now(), LAST_REQUEST))) this.#keep(slot, part)
       } catch (error) {
-        if (!waits || this.#cancel.cancelled || !LeaseError.is(error) || !error.retryable) throw error
+        const isLast = giveUpAt === undefined || (isOver() && !this.busy)
+        if (isLast || this.#cancel.cancelled || !LeaseError.is(error) || !error.retryable) throw error
       }
     }
     // Each round of further slots asks for twice as many. So few are granted in vain, and a full name takes few rounds.
-    for (let from = 0, size = want; from < slots.length && !this.isEnough; from += size, size *= from > want ? 2 : 1)
+    for (let from = 0, size = want; from < slots.length && !this.isEnough; from += size, size *= from > want ? 2 : 1) {
+      if (from > 0 && isOver()) return undefined
       await Promise.all(slots.slice(from, from + size).map(ask))
+    }
     return this.#whole()
   }
 

@@ -181,6 +181,28 @@ test('maxHold counts from when all are held', async () => {
   expect(await heldNames(other)).toEqual([])
 })
 
+test.each([
+  [2_000, 'nothing is left behind'],
+  [Number.POSITIVE_INFINITY, 'it begins anew, and does not wait for itself'],
+])('if maxHold ends before a call with wait %s does, %s', async wait => {
+  const { locks, other, clock, store } = stage()
+  const blocker = await other.acquire('b')
+  const call = follow(locks.all(['a', 'b']).acquire({ heartbeat: false, maxHold: 100, wait }))
+  await clock.advance(1_900)
+  store.rule('renew', async forward => {
+    const answer = await forward()
+    await new Promise<void>(resolve => clock.after(150, resolve))
+    return answer
+  })
+  await blocker.release()
+  await clock.advance(100)
+  store.restore('renew')
+  await clock.advance(100)
+  if (wait === 2_000) expect(call.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT', cause: { code: 'MAX_HOLD' } })
+  else expect(call.value?.remaining).toBeGreaterThan(0)
+  expect(await heldNames(other)).toEqual(wait === 2_000 ? [] : ['a', 'b'])
+})
+
 test('after maxHold the names stay held while the work runs, until their ttl', async () => {
   const { locks, other, clock } = stage({ maxHold: 2_000 })
   const { promise: end, resolve } = Promise.withResolvers<void>()

@@ -50,6 +50,7 @@ export class Gathering {
         } catch (error) {
           const loss = round.set.error
           if (!loss || error !== loss) throw error
+          void round.set.release() // after MAX_HOLD it is still held
           if (this.#host.clock.now() >= this.#giveUpAt) return this.#lostTooLate(loss)
         }
         this.#beginAnew()
@@ -78,11 +79,11 @@ export class Gathering {
     } catch (error) {
       const loss = this.#round.set.error
       if (!loss || error !== loss) throw error
+      void this.#round.set.release()
       this.#beginAnew()
     }
   }
 
-  /** The set has released what it held. */
   #beginAnew(): void {
     const { signal } = this.#terms
     this.#round = new Round(this.#host, this.#ordered, this.#terms)

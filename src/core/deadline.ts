@@ -22,7 +22,6 @@ export class Deadline {
   lease: TimedLease | undefined
   readonly #clock: Clock
   readonly #background: boolean
-  readonly #heartbeat: boolean
   readonly #endsAt: number
   #at: number
   #stopTimer: (() => void) | undefined
@@ -30,10 +29,9 @@ export class Deadline {
 
   /** `sent`: the clock's time before the granted request left. */
   constructor(clock: Clock, grant: Grant, sent: number, options: HoldOptions) {
-    const { background, heartbeat, maxHold = Number.POSITIVE_INFINITY } = options
+    const { background, maxHold = Number.POSITIVE_INFINITY } = options
     this.#clock = clock
     this.#background = background
-    this.#heartbeat = heartbeat
     this.maxHold = maxHold
     this.#endsAt = sent + maxHold
     this.#at = sent + grant.ttl - margin(grant.ttl)
@@ -51,11 +49,11 @@ export class Deadline {
     return Math.min(this.#at, this.#endsAt) - this.#clock.now()
   }
 
-  /** Why the lease is over, if it is. */
-  passed(now: number): LossReason | undefined {
+  /** Why the lease is over, if it is. `isRenewed`: it has a heartbeat. */
+  passed(now: number, isRenewed: boolean): LossReason | undefined {
     if (now >= this.#endsAt && this.#endsAt <= this.#at) return 'max_hold'
     if (now < this.#at) return undefined
-    return this.#heartbeat ? 'expired' : 'term'
+    return isRenewed ? 'expired' : 'term'
   }
 
   /** A renewal succeeded. */

@@ -54,7 +54,7 @@ test('a lease still held after close is no longer renewed, even if it is extende
   await lease.extend(6_000)
   await clock.advance(6_000)
   expect(store.count('renew')).toBe(1)
-  expect(() => lease.assertHeld()).toThrow('not renewed in time')
+  expect(() => lease.assertHeld()).toThrow('has no heartbeat')
 })
 
 test('a loss reported by the store ends the lease at once, and once, but not a released or lost one', async () => {

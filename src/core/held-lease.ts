@@ -161,7 +161,7 @@ export class HeldLease implements ListedLease {
 
   check(): LeaseError | undefined {
     if (this.#error || this.#releasing) return this.#error
-    const passed = this.#deadline.passed(this.#core.clock.now())
+    const passed = this.#deadline.passed(this.#core.clock.now(), this.renewals.isOn)
     return passed && this.lose(passed)
   }
 

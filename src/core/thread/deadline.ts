@@ -20,11 +20,11 @@ export class SharedDeadline extends Deadline {
     this.#term = undefined
   }
 
-  override passed(now: number): LossReason | undefined {
+  override passed(now: number, isRenewed: boolean): LossReason | undefined {
     const remaining = this.#term?.read()
     if (remaining === Number.NEGATIVE_INFINITY) return 'gone'
     if (remaining !== undefined) super.move(now + remaining)
-    return super.passed(now)
+    return super.passed(now, isRenewed)
   }
 
   override move(at: number): void {

@@ -108,6 +108,16 @@ test('extend, annotate, stopRenewing and maxHold count for all slots', async () 
   await fixed.release()
 })
 
+test('the loss of several slots or names without a heartbeat has the reason term', async () => {
+  const { locks, clock } = stage({ ttl: 2_000, heartbeat: false })
+  const reasons: string[] = []
+  onTestFinished(subscribe('lease_lost', ({ reason }) => reasons.push(reason)))
+  await locks.semaphore('x', { limit: 2 }).acquire({ permits: 2 })
+  await locks.all(['y', 'z']).acquire()
+  await clock.advance(2_000)
+  expect(reasons).toEqual(['term', 'term', 'term'])
+})
+
 test('a store that fails: a try rejects, and a wait goes on once it works again', async () => {
   const { locks, clock, store, server } = stage({ ttl: 3_000 })
   const semaphore = locks.semaphore('x', { limit: 2 })

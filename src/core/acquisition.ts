@@ -1,6 +1,7 @@
 import { LeaseError, type LeaseErrorOf } from '../contract/errors.ts'
 import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
+import { partOf } from '../contract/reserved.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
 import { DRIFT, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
@@ -205,7 +206,7 @@ export class Acquisition {
       this.#isOver = isOver
       return
     }
-    throw unanswered(error, this.#reason ?? error, name, ttl)
+    throw unanswered(error, this.#reason ?? error, partOf(name).name, ttl)
   }
 
   /** True if the watch has just been armed and may have missed a wake. */

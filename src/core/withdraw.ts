@@ -1,6 +1,7 @@
 import { LeaseError } from '../contract/errors.ts'
 import type { Lease } from '../contract/lease.ts'
 import { backoff, type Cancel, pause, request } from '../contract/request.ts'
+import { partOf } from '../contract/reserved.ts'
 import type { Claim, Store } from '../contract/store.ts'
 import { LAST_REQUEST, LAST_WITHDRAWAL, LONGEST_REQUEST, requestLimit } from '../contract/time.ts'
 import type { LeaseCore } from './core.ts'
@@ -45,8 +46,9 @@ export async function withdraw(
           const isLate = clock.now() >= endsAt
           if ((failures === 0 && !isLate) || !lease) return 'gone'
           const what = isLate ? 'ended while it was released' : 'was gone when its release was repeated after a failure'
-          const message = `the lease ${JSON.stringify(name)} ${what}`
-          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: name }))
+          const known = partOf(name).name
+          const message = `the lease ${JSON.stringify(known)} ${what}`
+          return unknown(new LeaseError('OUTCOME_UNKNOWN', message, { lease: known }))
         }
         released = true
         if (repeats-- <= 0) return 'released'

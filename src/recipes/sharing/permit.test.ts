@@ -222,6 +222,23 @@ test('a release that the store does not answer for long is reported when it succ
   expect(heard).toEqual(['x'])
 })
 
+test('a release of unknown outcome names the lease, and not its slots', async () => {
+  const { locks, clock, store } = stage()
+  const failures: LeaseEvents['release_failed'][] = []
+  onTestFinished(subscribe('release_failed', failure => failures.push(failure)))
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire({ permits: 2 })
+  store.rule('release', async forward => {
+    await forward()
+    throw new Error('connection closed')
+  })
+  const release = follow(permit.release())
+  await clock.advance(0)
+  store.restore('release')
+  await clock.advance(1_000)
+  expect(release.value).toBe('unknown')
+  expect(failures.map(({ error }) => error.lease)).toEqual(['x', 'x'])
+})
+
 test('lose() of test locks ends a slot of a permit', async () => {
   const locks = testLocks()
   const semaphore = locks.semaphore('x', { limit: 3 })

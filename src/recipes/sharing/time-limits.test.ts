@@ -15,7 +15,8 @@ test.each(calls)('wait limits a call for %s while the store does not answer', as
   set.store.ruleAll(lost)
   const call = follow(acquire(set, { wait: 1_000 }))
   await set.clock.advance(1_100)
-  expect(call).toMatchObject({ settled: true, error: { code: 'STORE_UNAVAILABLE' } })
+  expect(call).toMatchObject({ settled: true, error: { code: 'STORE_UNAVAILABLE', lease: 'x' } })
+  expect(String(call.error)).not.toContain('\u241f')
 })
 
 test('wait limits a call whose store does not answer once it holds the gate', async () => {
@@ -23,7 +24,7 @@ test('wait limits a call whose store does not answer once it holds the gate', as
   store.rule('acquire', forward => (store.claim?.name === 'x\u241fgate' ? forward() : lost(forward, signal)))
   const call = follow(locks.semaphore('x', { limit: 16 }).acquire({ wait: 500 }))
   await clock.advance(600)
-  expect(call).toMatchObject({ settled: true, error: { code: 'STORE_UNAVAILABLE' } })
+  expect(call).toMatchObject({ settled: true, error: { code: 'STORE_UNAVAILABLE', lease: 'x' } })
 })
 
 test('wait limits a call that finds the first slots held and then no answer', async () => {

@@ -13,7 +13,7 @@ const LONGEST_SLEEP = 60_000
 
 /** When a lease ends unless it is renewed, and the timer for it. A successful renewal sets no timer. */
 export class Deadline {
-  readonly maxHold: number
+  maxHold: number
   /**
    * The owner, whose method is called. A function would be slower: V8 creates a function that the source assigns to a
    * property in the old generation. Each would keep its lease until the next full collection, which took a quarter of the
@@ -22,7 +22,7 @@ export class Deadline {
   lease: TimedLease | undefined
   readonly #clock: Clock
   readonly #background: boolean
-  readonly #endsAt: number
+  #endsAt: number
   #at: number
   #stopTimer: (() => void) | undefined
   #isOver = false
@@ -54,6 +54,13 @@ export class Deadline {
     if (now >= this.#endsAt && this.#endsAt <= this.#at) return 'max_hold'
     if (now < this.#at) return undefined
     return isRenewed ? 'expired' : 'term'
+  }
+
+  /** It ends `maxHold` ms after `since`, however often it is renewed. */
+  limit(maxHold: number, since: number): void {
+    this.maxHold = maxHold
+    this.#endsAt = since + maxHold
+    this.watch()
   }
 
   /** A renewal succeeded. */

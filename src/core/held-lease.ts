@@ -150,6 +150,11 @@ export class HeldLease implements ListedLease {
     this.#deadline.watch()
   }
 
+  /** From now on it has a `maxHold`, which counts from `since`. */
+  limit(maxHold: number, since: number): void {
+    this.#deadline.limit(maxHold, since)
+  }
+
   onTime(): void {
     if (!this.check() && this.renewals.isOn) this.watchHandle() // most probably it was renewed meanwhile
   }

@@ -2,7 +2,6 @@ import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import type { LeaseEnd } from '../../contract/lease.ts'
 import type { LossReason } from '../../contract/lease-events.ts'
-import type { Clock } from '../../contract/time.ts'
 import { AbortSource } from '../../core/abort-source.ts'
 import { Ending } from '../../core/ending.ts'
 import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
@@ -23,13 +22,10 @@ export class HeldPermit implements LeaseGroup {
   readonly owner: string
   readonly token: bigint
   readonly slots: readonly HeldSlot[]
-  readonly #clock: Clock
   readonly #leases: readonly HeldLease[]
   readonly #abort = new AbortSource()
   readonly #handle: HandleRef
-  readonly #maxHold: number
-  readonly #endsAt: number
-  readonly #stopTimer: (() => void) | undefined
+  readonly #maxHold: number | undefined
   readonly #ending = new Ending()
   readonly #onEnd: () => void
   /** The loss. */
@@ -45,22 +41,23 @@ export class HeldPermit implements LeaseGroup {
     terms: AcquireTerms,
   ) {
     const { clock } = host.core
-    const { owner, maxHold = Number.POSITIVE_INFINITY, background } = terms
+    const { owner, maxHold, background } = terms
     this.name = name
     this.owner = owner
     this.slots = held.map(({ slot, lease }) => ({ slot, token: lease.token }))
     this.token = this.slots[0]?.token ?? 0n
-    this.#clock = clock
     this.#onEnd = host.heldSlots.add(
       name,
       held.map(({ slot }) => slot),
     )
     this.#leases = held.map(({ lease }) => lease)
     this.#maxHold = maxHold
-    this.#endsAt = clock.now() + maxHold
     this.#handle = new HandleRef(this, background, () => new PermitHandle(this, this.slots))
-    if (terms.maxHold !== undefined) this.#stopTimer = clock.after(maxHold, () => this.check(), background)
-    for (const lease of this.#leases) lease.group = this
+    const now = clock.now()
+    for (const lease of this.#leases) {
+      lease.group = this
+      if (maxHold !== undefined) lease.limit(maxHold, now)
+    }
   }
 
   get handle(): PermitHandle {
@@ -78,7 +75,7 @@ export class HeldPermit implements LeaseGroup {
 
   get remaining(): number {
     if (this.#releasing || this.check()) return 0
-    return Math.min(this.#endsAt - this.#clock.now(), ...this.#leases.map(({ remaining }) => remaining))
+    return Math.min(...this.#leases.map(({ remaining }) => remaining))
   }
 
   get ended(): Promise<LeaseEnd> {
@@ -136,7 +133,6 @@ export class HeldPermit implements LeaseGroup {
     if (this.error || this.#releasing) return this.error
     // A loss is reported to lose(), but not one from before this permit was made: the process may have been paused.
     for (const lease of this.#leases) if (lease.check()) this.#lose('expired')
-    if (this.#clock.now() >= this.#endsAt) this.#lose('max_hold')
     return this.error
   }
 
@@ -176,7 +172,6 @@ export class HeldPermit implements LeaseGroup {
   }
 
   #stop(): void {
-    this.#stopTimer?.()
     this.#onEnd()
     this.#handle.keep()
   }

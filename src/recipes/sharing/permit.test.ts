@@ -5,6 +5,7 @@ import { subscribe } from '../../contract/events.ts'
 import type { LeaseEvents } from '../../contract/lease-events.ts'
 import { StoreLocks } from '../../create-locks.ts'
 import { memory } from '../../stores/memory/index.ts'
+import { VirtualClock } from '../../testing/clock.ts'
 import { testLocks } from '../../testing/index.ts'
 
 const random = (): number => 0.5
@@ -220,6 +221,24 @@ test('a release that the store does not answer for long is reported when it succ
   store.restore('release')
   await clock.advance(5_000)
   expect(heard).toEqual(['x'])
+})
+
+/** Its timers stop while the machine sleeps, as those of Node do. */
+class SleepingClock extends VirtualClock {
+  slept = 0
+  override now(): number {
+    return super.now() + this.slept
+  }
+}
+
+test('maxHold of a permit counts the sleep of the machine', async () => {
+  const clock = new SleepingClock()
+  const locks = new StoreLocks(memory({ clock }), { ttl: 14_400_000 }, { clock, random })
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire({ maxHold: 3_600_000 })
+  const { signal } = permit
+  clock.slept = 3_500_000
+  await clock.advance(120_000)
+  expect(signal.reason).toMatchObject({ code: 'MAX_HOLD' })
 })
 
 test('a release of unknown outcome names the lease, and not its slots', async () => {

@@ -19,6 +19,8 @@ export interface Beats {
   rejoin(entry: Entry<Renewable>, ttl: number): Entry<Renewable>
   /** Resolves when no renewal is in flight elsewhere, in bounded time. `undefined`: none is. */
   leave(entry: Entry<Renewable>): Promise<void> | undefined
+  /** The lease is not renewed after `maxHold` ms from now. Only if it is renewed elsewhere. */
+  limit?(maxHold: number): void
 }
 
 /**

@@ -153,6 +153,7 @@ export class HeldLease implements ListedLease {
   /** From now on it has a `maxHold`, which counts from `since`. */
   limit(maxHold: number, since: number): void {
     this.#deadline.limit(maxHold, since)
+    this.#core.heartbeat.limit?.(since + maxHold - this.#core.clock.now())
   }
 
   onTime(): void {

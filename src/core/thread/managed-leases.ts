@@ -21,7 +21,7 @@ type Hold = Extract<Command, { kind: 'hold' }>
 interface ManagedLease extends Pick<Hold, 'claim' | 'token' | 'livenessLimit'> {
   readonly term: SharedTerm
   /** The clock's time after which the lease is no longer renewed. */
-  readonly endsAt: number
+  endsAt: number
   readonly lease: HeldLease
   /** As the main thread wrote it last. */
   note: string
@@ -92,6 +92,7 @@ export class ManagedLeases {
     if (command.kind === 'stop') return this.#stop(command.id, managed)
     if (!managed) return // stopped before
     if (command.kind === 'annotated') managed.note = command.note
+    else if (command.kind === 'limit') managed.endsAt = this.#core.clock.now() + command.maxHold
     else {
       managed.ttl = command.ttl
       if (command.kind === 'extend') await this.#extend(managed, command)

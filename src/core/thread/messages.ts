@@ -33,6 +33,8 @@ export type Command =
   | { readonly kind: 'extend'; readonly id: string; readonly ttl: number; readonly from: number; readonly call: number }
   /** The main thread has given up an extension. The lease keeps this ttl. */
   | { readonly kind: 'keep'; readonly id: string; readonly ttl: number }
+  /** The lease is no longer renewed after `maxHold` ms. */
+  | { readonly kind: 'limit'; readonly id: string; readonly maxHold: number }
   | { readonly kind: 'annotated'; readonly id: string; readonly note: string }
   | { readonly kind: 'stop'; readonly id: string }
 

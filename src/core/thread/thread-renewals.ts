@@ -125,6 +125,7 @@ export class ThreadRenewals {
           if (this.#beat) this.#beat = heartbeat.rejoin(this.#beat, ttl)
           return entry
         },
+        limit: maxHold => void this.#worker.send({ kind: 'limit', id: idOf(this.#claim), maxHold }),
       },
       statistics: {
         answered: (...renewal) => deadline.isShared || statistics.answered(...renewal),

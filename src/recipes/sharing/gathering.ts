@@ -150,21 +150,21 @@ class Round implements Gathered {
       if (busy) return busy
       hasWaited = true
     }
+    this.set.limit(this.#terms.maxHold)
     if (this.#terms.heartbeat === false) await this.#endRenewals(hasWaited)
     return undefined
   }
 
   async #acquire(name: string, wait: number, signal: AbortSignal | undefined): Promise<Acquisition | undefined> {
-    const { heartbeat, maxHold } = this.#terms
-    const isLast = name === this.#ordered.at(-1)
+    const { heartbeat } = this.#terms
     const held = await this.#host.hold(name, {
       ...this.#terms,
       kind: 'set',
       wait,
       signal,
       // The others are held while this one is awaited: they are renewed, and their time counts from the last.
-      heartbeat: isLast ? heartbeat : heartbeat || true,
-      maxHold: isLast ? maxHold : undefined,
+      heartbeat: name === this.#ordered.at(-1) ? heartbeat : heartbeat || true,
+      maxHold: undefined,
     })
     if (held instanceof Acquisition) return held
     this.handles.set(name, held.handle)

@@ -52,6 +52,12 @@ export class HeldSet implements LeaseGroup {
     if (this.error || this.#releasing) void lease.release()
   }
 
+  /** `maxHold` counts from when all are held. */
+  limit(maxHold: number | undefined): void {
+    const since = Math.max(...this.#leases.map(({ heldSince }) => heldSince))
+    if (maxHold !== undefined) for (const lease of this.#leases) lease.limit(maxHold, since)
+  }
+
   /** Releases this one, before the set is complete. */
   releaseOne(name: string): void {
     const index = this.#leases.findIndex(lease => lease.name === name)
@@ -72,10 +78,8 @@ export class HeldSet implements LeaseGroup {
     this.error = error
     this.abort(error)
     this.#ending.settle('lost')
-    if (error.code !== 'MAX_HOLD') return void this.release()
-    // The work may still run: they end by their ttl, or by release(), as one lease does.
-    for (const lease of this.#leases)
-      if (lease.remaining > 0) lease.lose('max_hold', 'was held for the maxHold of its set')
+    // After maxHold the work may still run: they end by their ttl, or by release(), as one lease does.
+    if (error.code !== 'MAX_HOLD') void this.release()
   }
 
   release(): Promise<LeaseEnd> {

@@ -19,3 +19,15 @@ test('a thread renews every slot of a permit while the event loop is blocked', a
   expect(third?.slot).toBe(2)
   for (const each of [permit, third]) expect(await each?.release()).toBe('released')
 })
+
+test('maxHold of a permit or a set ends the renewals of all its leases while the event loop is blocked', async () => {
+  const url = `sqlite:${join(newFolder('permits'), 'leases.db')}`
+  await using locks = await connect(url, { ttl: 1_000, heartbeat: 'thread', livenessLimit: 20_000, maxHold: 1_000 })
+  await using others = await connect(url, { ttl: 1_000 })
+  await locks.semaphore('api', { limit: 2 }).acquire({ permits: 2 })
+  await locks.all(['a', 'b']).acquire()
+  block(2_500)
+  const set = await others.all(['a', 'b']).tryAcquire()
+  const permit = await others.semaphore('api', { limit: 2 }).tryAcquire({ permits: 2 })
+  for (const each of [set, permit]) expect(await each?.release()).toBe('released')
+})

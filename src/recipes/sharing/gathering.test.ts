@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { follow, refused, stage } from '../../../test/scripted-store.ts'
+import { follow, lost, refused, stage } from '../../../test/scripted-store.ts'
 import { subscribe } from '../../contract/events.ts'
 import type { Claim } from '../../contract/store.ts'
 import { heldNames } from './test/held-names.ts'
@@ -142,6 +142,23 @@ test('an abort while it waits rejects at once with the reason, and leaves nothin
   expect((await other.inspect('b')).waiters).toEqual([])
   await expect(locks.all(['x', 'y']).acquire({ signal: stop.signal })).rejects.toBe(reason)
   expect(await heldNames(other)).toEqual(['b'])
+})
+
+test('an abort while the fixed terms begin rejects at once too', async () => {
+  const { locks, other, clock, store } = stage()
+  const blocker = await other.acquire('b')
+  const controller = new AbortController()
+  const call = follow(locks.all(['a', 'b']).acquire({ heartbeat: false, signal: controller.signal }))
+  await clock.advance(0)
+  store.rule('renew', lost)
+  await blocker.release()
+  await clock.advance(100)
+  expect([call.settled, await heldNames(other)]).toEqual([false, ['a', 'b']])
+  controller.abort('stop')
+  await clock.advance(0)
+  expect(call).toMatchObject({ settled: true, error: 'stop' })
+  await clock.advance(5_000)
+  expect(await heldNames(other)).toEqual([])
 })
 
 test('close ends a wait and what it holds, and aborts the signals of sets', async () => {

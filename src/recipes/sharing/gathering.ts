@@ -3,6 +3,7 @@ import type { Lease } from '../../contract/lease.ts'
 import { LONGEST_TRY } from '../../contract/time.ts'
 import { Acquisition } from '../../core/acquisition.ts'
 import type { AcquireTerms } from '../../core/options.ts'
+import { whenAborted } from '../../core/signals.ts'
 import { HeldSet } from './held-set.ts'
 import type { SharingHost } from './host.ts'
 
@@ -151,7 +152,10 @@ class Round implements Gathered {
       hasWaited = true
     }
     this.set.limit(this.#terms.maxHold)
-    if (this.#terms.heartbeat === false) await this.#endRenewals(hasWaited)
+    if (this.#terms.heartbeat === false) {
+      const aborted = new Promise<void>(resolve => whenAborted(this.set.signal, resolve))
+      await Promise.race([this.#endRenewals(hasWaited), aborted])
+    }
     return undefined
   }
 

@@ -174,6 +174,19 @@ test.each([
   expect(() => locks.all(names as never)).toThrow(message)
 })
 
+test('ended resolves when the leases of a set were released one by one', async () => {
+  const { locks, clock } = stage()
+  const set = await locks.all(['a', 'b']).acquire()
+  const ended = follow(set.ended)
+  const [a, b] = set.leases
+  await a?.release()
+  await clock.advance(100)
+  expect(ended.settled).toBe(false)
+  await b?.release()
+  await clock.advance(0)
+  expect(ended.value).toBe('released')
+})
+
 test('accepts 64 names, and doubles beyond', async () => {
   const locks = testLocks()
   const names = Array.from({ length: 64 }, (_, index) => `n${index}`)

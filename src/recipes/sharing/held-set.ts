@@ -25,7 +25,7 @@ export class HeldSet implements LeaseGroup {
 
   get ended(): Promise<LeaseEnd> {
     this.#check()
-    for (const lease of this.#leases) void lease.ended // a program that waits for the end has not lost the set
+    void this.#settle(this.#leases.map(({ ended }) => ended)) // a program that waits for the end has not lost the set
     return this.#ending.promise
   }
 
@@ -84,7 +84,7 @@ export class HeldSet implements LeaseGroup {
 
   release(): Promise<LeaseEnd> {
     this.#check() // first: a loss releases
-    this.#releasing ??= this.#release()
+    this.#releasing ??= this.#settle(this.#leases.map(lease => lease.release()))
     return this.#releasing
   }
 
@@ -92,8 +92,9 @@ export class HeldSet implements LeaseGroup {
     return (await this.release()) === 'lost' ? this.error : undefined
   }
 
-  async #release(): Promise<LeaseEnd> {
-    const ends = await Promise.all(this.#leases.map(lease => lease.release()))
+  /** The set ends with the last of its leases. */
+  async #settle(leases: readonly Promise<LeaseEnd>[]): Promise<LeaseEnd> {
+    const ends = await Promise.all(leases)
     return this.#ending.settle(ends.includes('unknown') ? 'unknown' : 'released') // a loss has settled it before
   }
 

@@ -16,8 +16,8 @@ export interface LeaseSet extends AsyncDisposable {
   /** Milliseconds until the first of them is over unless it is renewed; 0 when one is lost or released. */
   readonly remaining: number
   /**
-   * Resolves when the set is over: to `lost` as soon as one is lost; after `release()` to `unknown` if the store did not
-   * confirm all releases, else to `released`. Never rejects. Does not keep the process alive.
+   * Resolves when the set is over: to `lost` as soon as one is lost; when all are released to `unknown` if the store did
+   * not confirm all releases, else to `released`. Never rejects. Does not keep the process alive.
    */
   readonly ended: Promise<LeaseEnd>
   /** Throws if any of them is over, as `Lease.assertHeld`. It reads the clock. */

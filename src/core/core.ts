@@ -61,5 +61,5 @@ export interface HoldOptions {
   /** May the process end while the lease is held? */
   readonly background: boolean
   /** Milliseconds. */
-  readonly maxHold: number | undefined
+  readonly maxHold?: number | undefined
 }

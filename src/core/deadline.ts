@@ -56,10 +56,10 @@ export class Deadline {
     return isRenewed ? 'expired' : 'term'
   }
 
-  /** It ends `maxHold` ms after `since`, however often it is renewed. */
-  limit(maxHold: number, since: number): void {
+  /** It ends within `maxHold` ms from now, however often it is renewed. */
+  limit(maxHold: number): void {
     this.maxHold = maxHold
-    this.#endsAt = since + maxHold
+    this.#endsAt = this.#clock.now() + maxHold
     this.watch()
   }
 

@@ -150,10 +150,11 @@ export class HeldLease implements ListedLease {
     this.#deadline.watch()
   }
 
-  /** From now on it has a `maxHold`, which counts from `since`. */
-  limit(maxHold: number, since: number): void {
-    this.#deadline.limit(maxHold, since)
-    this.#core.heartbeat.limit?.(since + maxHold - this.#core.clock.now())
+  /** It has this `maxHold`, which counts from now. */
+  limit(maxHold: number | undefined): void {
+    if (maxHold === undefined) return
+    this.#deadline.limit(maxHold)
+    this.#core.heartbeat.limit?.(maxHold)
   }
 
   onTime(): void {

@@ -110,7 +110,7 @@ export class ManagedLeases {
     const remaining = term.read() ?? 0
     const grant: Grant = { held: true, token, ttl: claim.ttl }
     const renewed = now + remaining - (claim.ttl - margin(claim.ttl))
-    const options = { heartbeat: true, background: true, maxHold: undefined }
+    const options = { heartbeat: true, background: true }
     const deadline = new Deadline(this.#core.clock, grant, renewed, options)
     // Later than now if the grant is longer than the ttl. Answers to requests from before `sent` are ignored.
     const sent = Math.min(renewed, now)

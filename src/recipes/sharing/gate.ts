@@ -48,12 +48,7 @@ export class Gate {
     const began = clock.now()
     for (let failures = 1; ; failures += 1) {
       this.#cancel.throwIfCancelled()
-      const part = new Part(this.#of, this.#name, this.#ttl, {
-        heartbeat: true,
-        background: true,
-        maxHold: undefined,
-        livenessLimit: undefined,
-      })
+      const part = new Part(this.#of, this.#name, this.#ttl, { heartbeat: true, background: true })
       this.#part = part
       if (await part.ask(limit)) return true
       if (limit > 0 || isTaken(part.busy) || clock.now() >= began + PATIENCE) return false

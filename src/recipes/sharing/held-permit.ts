@@ -34,13 +34,7 @@ export class HeldPermit implements LeaseGroup {
   #released = 0 // slots
 
   /** `held`: by slot, in ascending order. */
-  constructor(
-    host: Pick<SharingHost, 'core' | 'heldSlots'>,
-    name: string,
-    held: readonly SlotLease[],
-    terms: AcquireTerms,
-  ) {
-    const { clock } = host.core
+  constructor(host: Pick<SharingHost, 'heldSlots'>, name: string, held: readonly SlotLease[], terms: AcquireTerms) {
     const { owner, maxHold, background } = terms
     this.name = name
     this.owner = owner
@@ -53,10 +47,9 @@ export class HeldPermit implements LeaseGroup {
     this.#leases = held.map(({ lease }) => lease)
     this.#maxHold = maxHold
     this.#handle = new HandleRef(this, background, () => new PermitHandle(this, this.slots))
-    const now = clock.now()
     for (const lease of this.#leases) {
       lease.group = this
-      if (maxHold !== undefined) lease.limit(maxHold, now)
+      lease.limit(maxHold)
     }
   }
 

@@ -52,10 +52,9 @@ export class HeldSet implements LeaseGroup {
     if (this.error || this.#releasing) void lease.release()
   }
 
-  /** `maxHold` counts from when all are held. */
+  /** All are held: from now on they have this `maxHold`. */
   limit(maxHold: number | undefined): void {
-    const since = Math.max(...this.#leases.map(({ heldSince }) => heldSince))
-    if (maxHold !== undefined) for (const lease of this.#leases) lease.limit(maxHold, since)
+    for (const lease of this.#leases) lease.limit(maxHold)
   }
 
   /** Releases this one, before the set is complete. */

@@ -187,7 +187,7 @@ export class Shortcut implements Pick<Store, 'acquire' | 'release'> {
   #accept({ grants }: SomeGranted, { sent, unsettled, waited, requests }: Acquired): HeldPermit {
     const core = this.#core
     const { heartbeat, background, livenessLimit } = this.#terms
-    const options = { heartbeat: heartbeat !== false, background, maxHold: undefined, livenessLimit }
+    const options = { heartbeat: heartbeat !== false, background, livenessLimit }
     const held: SlotLease[] = []
     if (unsettled) core.inBackground(withdraw(core, this.#gate, true)) // a copy may still come to the gate
     for (const [index, claim] of this.#claims.entries()) {

@@ -35,7 +35,7 @@ export class Slots<Whole> {
     this.#ttl = ttl
     this.#handOut = handOut
     // A slot that waits for others must not end. The permit has its own maxHold, which begins later.
-    this.#hold = { heartbeat: heartbeat !== false || demand.want > 1, background, maxHold: undefined, livenessLimit }
+    this.#hold = { heartbeat: heartbeat !== false || demand.want > 1, background, livenessLimit }
   }
 
   get count(): number {

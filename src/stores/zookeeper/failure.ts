@@ -83,7 +83,7 @@ export function failure(error: unknown, sent: boolean): unknown {
   return error instanceof Disconnected ? noAnswerFrom('ZooKeeper', error, sent) : error
 }
 
-/** Did the server answer with this error? */
+/** Did the server answer with one of these errors, or with any if none is given? */
 export function isRefused(error: unknown, ...codes: number[]): boolean {
-  return error instanceof Refused && codes.includes(error.code)
+  return error instanceof Refused && (codes.length === 0 || codes.includes(error.code))
 }

@@ -94,17 +94,19 @@ export class Group implements Listener {
     this.watches.forget(id)
     Object.assign(place, NOTHING)
     const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
-    const [created, queue] = await this.#parents.make(connection, name, creation, () =>
-      this.queues.look(connection, name),
-    )
-    if (created.status === 'rejected') {
-      if (isRefused(created.reason)) this.places.forget(place)
-      throw created.reason
+    const forgetIfRefused = (error: unknown): never => {
+      if (isRefused(error)) this.places.forget(place)
+      throw error
     }
+    const [created, seen] = await this.#parents
+      .make(connection, name, creation, () => this.queues.look(connection, name))
+      .catch(forgetIfRefused)
+    if (created.status === 'rejected') return forgetIfRefused(created.reason)
     const { path, stat } = created.value
     // A transaction that was in flight may have set the rest meanwhile.
     Object.assign(place, { ...NOTHING, node: parseNode(path.slice(path.lastIndexOf('/') + 1)), czxid: stat.czxid })
-    return { place, queue }
+    if (seen.status === 'rejected') throw seen.reason // the withdrawal deletes the node
+    return { place, queue: seen.value }
   }
 
   /**
@@ -179,11 +181,12 @@ export class Group implements Listener {
     const path = paths.node(name, tombstone(id))
     const creation = create(path, '', acl, 'ephemeral')
     this.#tombstones.add(path, this.#now() + LONGEST_REQUEST) // its answer may be lost
-    const [created, queue] = await this.#parents.make(connection, name, creation, () =>
+    const [created, seen] = await this.#parents.make(connection, name, creation, () =>
       this.queues.look(connection, name),
     )
     if (created.status === 'rejected' && !isRefused(created.reason, code.nodeExists)) throw created.reason
-    const nodes = queue.of(id)
+    if (seen.status === 'rejected') throw seen.reason
+    const nodes = seen.value.of(id)
     const isFound = nodes.length > 0
     if (isFound) this.#tombstones.end(path)
     const isDeleted = await this.delete(connection, name, nodes)
@@ -221,7 +224,8 @@ export class Group implements Listener {
     const lost = this.places.all().filter(place => !place.node || isWithdrawn(place))
     if (lost.length === 0) return
     await connection.send(multi([checkStep(this.#settings.paths.root)]))
-    await Promise.all(lost.map(place => this.#find(connection, place)))
+    const find = (place: Place): Promise<void> => this.#find(connection, place).catch(unlessRefused)
+    await Promise.all(lost.map(find))
   }
 
   /** The session is over, and with it all its leases. */
@@ -268,9 +272,7 @@ export class Group implements Listener {
     // The first one counts, whichever session it belongs to.
     const first = own[0]?.node === nodes[0] ? own.shift() : undefined
     const others = own.map(each => each.node)
-    await this.delete(connection, name, others).catch(error => {
-      if (!isRefused(error)) throw error // a refusal must not keep the session from its requests
-    })
+    await this.delete(connection, name, others).catch(unlessRefused)
     if (first) Object.assign(place, first)
     else this.places.forget(place)
   }
@@ -321,4 +323,9 @@ export class Group implements Listener {
     if (own) Object.assign(place, own)
     else this.places.forget(place)
   }
+}
+
+/** What the server refuses for one name must not keep the session from its other requests. */
+function unlessRefused(error: unknown): void {
+  if (!isRefused(error)) throw error
 }

@@ -24,13 +24,14 @@ export class Parents {
   /**
    * Sends `request`, which creates a node of a claim, after one that creates the node of its name, unless that is known to
    * exist. If all parents were missing, it creates them and tries again. `alongside` is sent after it each time.
+   * If it rejects `Refused`, nothing was created.
    */
   async make<Made, Also>(
     connection: Connection,
     name: string,
     request: Request<Made>,
     alongside: () => Promise<Also>,
-  ): Promise<[PromiseSettledResult<Made>, Also]> {
+  ): Promise<[PromiseSettledResult<Made>, PromiseSettledResult<Also>]> {
     for (let attempt = 0; ; attempt++) {
       const making = this.#makeName(connection, name)
       const creating = this.#send(connection, request) as Promise<Made>
@@ -38,10 +39,7 @@ export class Parents {
       const isMissing = created.status === 'rejected' && isRefused(created.reason, code.noNode)
       // A server without container nodes reports this, and closes the connection before it answers the other requests.
       if (made.status === 'rejected' && isRefused(made.reason, code.unimplemented)) throw made.reason
-      if (!isMissing || attempt > 1) {
-        if (also.status === 'rejected') throw created.status === 'rejected' ? created.reason : also.reason
-        return [created, also.value]
-      }
+      if (!isMissing || attempt > 1) return [created, also]
       this.#known.delete(name)
       if (made.status === 'rejected') await this.#makeFolders(connection, made.reason)
     }

@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
+import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import { systemClock } from '../../../contract/time.ts'
 import { createLocks } from '../../../create-locks.ts'
 import type { Connection } from '../connection.ts'
 import { Disconnected } from '../failure.ts'
+import { Group } from '../group.ts'
+import { Paths } from '../paths.ts'
 import { create, READ, remove } from '../protocol.ts'
-import { claimOf, connectionTo, failureOf, hold, nodesOf, setAcl, signal, storeOf } from './support.ts'
+import { claimOf, connectionTo, failureOf, hold, nodesOf, setAcl, settingsWith, signal, storeOf } from './support.ts'
 
 const auth = { user: 'app', password: 's3cret' }
 const anyone = { permissions: 31, scheme: 'world', id: 'anyone' }
@@ -111,6 +116,43 @@ test('each call that permissions forbid is refused at once, and served as soon a
   expect(await allowed.acquire(waiter, signal)).toMatchObject({ held: false })
   expect(await allowed.release(claim, signal)).toBe('released')
   await hold(allowed, waiter)
+})
+
+test('a name that this process may not read costs no other lease of the session', async () => {
+  await using proxy = await startProxy(server)
+  await using store = storeOf(proxy)
+  const [claim, secret] = [claimOf('public'), claimOf('secret', { queue: true })]
+  const { token } = await hold(store, claim)
+  const cut = proxy.cutAfterRequest(secret.id)
+  await failureOf(store.acquire(secret, signal))
+  await cut
+  await until('it is put', async () => (await nodesOf(server, 'secret')).length === 1)
+  await own.send(setAcl('/holdfast/secret', 'auth'))
+  expect(await store.renew(claim, signal)).toMatchObject({ token })
+})
+
+test('a claim that was refused before it had a node is forgotten, and one that may not be read keeps its node', async () => {
+  const { path } = await own.send(create('/blind', '', anyone, 'persistent'))
+  for (const [name, permissions] of [
+    ['closed', 0],
+    ['unread', 4],
+  ] as const) {
+    if (name === 'closed') await own.send(create(`${path}/holdfast`, '', anyone, 'persistent'))
+    await own.send(create(`${path}/holdfast/${name}`, '', anyone, 'persistent'))
+    await own.send(setAcl(`${path}/holdfast/${name}`, 'world', permissions))
+  }
+  const nodesAfterPut = async (chroot: string, name: string): Promise<unknown[]> => {
+    const settings = { ...settingsWith(server, systemClock()), paths: new Paths(chroot, 'holdfast') }
+    const group = new Group(settings, 10_000, { wake: () => {}, lose: () => {}, hold: () => {} })
+    const claim = claimOf(name)
+    await expect(group.put(await group.connection(0), claim, 'h')).rejects.toThrow('NOAUTH')
+    const kinds = group.places.all().map(({ node }) => node?.kind)
+    await group.close()
+    return kinds
+  }
+  expect(await nodesAfterPut('/blind', 'closed')).toEqual([])
+  expect(await nodesAfterPut('/denied', 'any')).toEqual([])
+  expect(await nodesAfterPut('/blind', 'unread')).toEqual(['h'])
 })
 
 test('a chroot that is there is used by its user, who has no rights on the folders above it', async () => {

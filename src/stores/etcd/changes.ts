@@ -24,17 +24,19 @@ export class Changes {
 
   /** Moves the key to an etcd lease of another ttl. */
   async ttl({ id, ttl }: Claim, found: KeyValue): Promise<Grant> {
-    const limit = requestLimit(ttl)
-    const lease = leaseOf(id, secondsOf(ttl), found.mod_revision)
+    const [seconds, limit] = [secondsOf(ttl), requestLimit(ttl)]
+    const lease = leaseOf(id, seconds, found.mod_revision)
     const beat = await this.#leases.grant(lease, ttl, limit)
     const put = { request_put: { key: found.key, ignore_value: true, lease } }
     // A stale copy must not undo a later change: it compares the lease. The note may have changed.
     const compare = [madeAt(found.key, found.create_revision), onLease(found.key, found.lease)]
+    // A keepalive would not change what a stale copy compares, so each renewal moves the key until one is answered.
+    this.#leases.know(id, { lease: found.lease ?? '0', seconds, ...this.#leases.known(id), mayMove: true })
     const { succeeded, header } = await this.#gateway.txn({ compare, success: [put] }, limit)
     if (!succeeded) throw vanished()
     const { loan } = this.#leases.known(id) ?? {}
     if (loan) loan.isOver = true
-    this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
+    this.#leases.know(id, { lease, seconds })
     // A release through another store, such as that of the heartbeat's thread, must not find the old lease.
     if (found.lease !== undefined) await this.#leases.revoke(found.lease).catch(orMissing)
     return granted(found.create_revision, beat, termOf(header))

@@ -23,6 +23,8 @@ export interface Known {
   readonly seconds: number
   /** If it is a pooled lease of this store. */
   readonly loan?: Loan
+  /** May an unanswered request still move the key to another lease? */
+  readonly mayMove?: boolean
 }
 
 /** The etcd leases of the claims of this store. A lease serves one claim at a time. */

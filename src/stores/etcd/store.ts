@@ -69,8 +69,9 @@ export class EtcdStore implements Store {
     const [seconds, limit, beatAt] = [secondsOf(ttl), requestLimit(ttl), this.#clock.now()]
     const known = this.#leases.known(id)
     const lease = known?.lease ?? leaseOf(id, seconds)
+    const mayStay = known === undefined || (known.seconds === seconds && !known.mayMove)
     const [beat, { found, term }] = await Promise.all([
-      known === undefined || known.seconds === seconds ? this.#requests.keepAlive(lease, limit) : undefined,
+      mayStay ? this.#requests.keepAlive(lease, limit) : undefined,
       this.#requests.look(this.#keys.held(name), limit),
     ])
     if (!found || idOf(found) !== id) return undefined

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
-import { name, other, relay, server, store } from './relayed.ts'
+import { leaseOf, name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, read, signal } from './support.ts'
 
 function isThere(held: string): Promise<boolean> {
@@ -54,6 +54,21 @@ describe('a stale request', () => {
     expect(await shorter).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
     const [record] = await look(other, { name: claim.name })
     expect(record?.remaining).toBeGreaterThan(15_000)
+  })
+
+  test('does not move a lease that was renewed for its former ttl meanwhile', async () => {
+    for (const first of [store, other]) {
+      const claim = claimOf(name())
+      await hold(first, claim)
+      const held = relay.holdBack(/ignore_value/)
+      const longer = failureOf(store.renew({ ...claim, ttl: 20_000 }, signal))
+      const pass = await held
+      expect(await store.renew(claim, signal)).toMatchObject({ ttl: 10_000 })
+      const lease = await leaseOf(claim.name)
+      pass()
+      expect(await longer).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
+      expect(await leaseOf(claim.name)).toBe(lease)
+    }
   })
 
   test('does not end a lease that returned to its former ttl', async () => {

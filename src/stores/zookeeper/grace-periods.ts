@@ -5,11 +5,17 @@ import type { Queue } from './nodes.ts'
 
 const MOST_NAMES = 10_000
 
+interface Seen {
+  /** `Infinity` while the name is held. */
+  readonly freeSince: number
+  /** The name of the first node. While that waits, nobody holds. */
+  readonly first: string | undefined
+}
+
 /** When names with waiters were freed, as far as this process has seen it. */
 export class GracePeriods {
   readonly #clock: Clock
-  /** `Infinity` while the name is held. */
-  readonly #freeSince = new Map<string, number>()
+  readonly #seen = new Map<string, Seen>()
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -17,42 +23,45 @@ export class GracePeriods {
 
   /** Did the name have claims when it was last read? */
   isBusy(name: string): boolean {
-    return this.#freeSince.has(name)
+    return this.#seen.has(name)
   }
 
   see(name: string, queue: Queue): void {
-    if (queue.nodes.length === 0) {
+    const first = queue.nodes[0]?.name
+    if (first === undefined) {
       this.forget(name)
       return
     }
-    const before = this.#freeSince.get(name) ?? Number.POSITIVE_INFINITY
-    this.#set(name, queue.holder ? Number.POSITIVE_INFINITY : Math.min(before, this.#clock.now()))
+    const seen = this.#seen.get(name)
+    // If another is the first now, somebody may have held the name meanwhile, and the grace periods begin anew.
+    const before = seen?.first === first ? seen.freeSince : Number.POSITIVE_INFINITY
+    const freeSince = queue.holder ? Number.POSITIVE_INFINITY : Math.min(before, this.#clock.now())
+    this.#set(name, { freeSince, first })
   }
 
   hold(name: string): void {
-    this.#set(name, Number.POSITIVE_INFINITY)
+    this.#set(name, { freeSince: Number.POSITIVE_INFINITY, first: undefined })
   }
 
   forget(name: string): void {
-    this.#freeSince.delete(name)
+    this.#seen.delete(name)
   }
 
   /** Are the grace periods of all `ahead` over? */
   mayTake(name: string, ahead: number): boolean {
-    return mayTake(this.#clock.now(), this.#freeSince.get(name) ?? Number.POSITIVE_INFINITY, ahead)
+    return mayTake(this.#clock.now(), this.#seen.get(name)?.freeSince ?? Number.POSITIVE_INFINITY, ahead)
   }
 
   /** `remaining`: of the lease, if the name is held. */
   retryAfter({ name, ttl, queue }: Claim, ahead: number, remaining: number | undefined): number {
     const now = this.#clock.now()
-    const free = this.#freeSince.get(name) ?? now
+    const free = this.#seen.get(name)?.freeSince ?? now
     return askAgainAfter(now, free === Number.POSITIVE_INFINITY ? now + (remaining ?? ttl) : free, ahead, ttl, queue)
   }
 
-  #set(name: string, freeSince: number): void {
-    this.#freeSince.delete(name)
-    this.#freeSince.set(name, freeSince)
-    if (this.#freeSince.size > MOST_NAMES)
-      for (const oldest of this.#freeSince.keys()) return void this.#freeSince.delete(oldest)
+  #set(name: string, seen: Seen): void {
+    this.#seen.delete(name)
+    this.#seen.set(name, seen)
+    if (this.#seen.size > MOST_NAMES) for (const oldest of this.#seen.keys()) return void this.#seen.delete(oldest)
   }
 }

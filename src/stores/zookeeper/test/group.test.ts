@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../../../lab/servers/zookeeper.ts'
+import type { Claim } from '../../../contract/store.ts'
 import { systemClock } from '../../../contract/time.ts'
 import { createLocks } from '../../../index.ts'
 import { Disconnected } from '../failure.ts'
@@ -213,6 +214,24 @@ test('a waiter whose node was deleted after a step of the wall clock is woken', 
   await until('both nodes are gone', async () => (await nodesOf(server, waiting.name)).length === 0)
   expect(woken).toEqual([waiting.id])
   await group.close()
+})
+
+test('a waiter does not count the time for which one ahead of it held as the grace periods of the others', async () => {
+  const { settings, sleep } = sleeping()
+  await using others = storeOf(server)
+  await using store = new ZooKeeperStore(settings, 0)
+  const waiter = (): Claim => claimOf('overtaken', { queue: true })
+  const [holder, first, second, third, last] = [claimOf('overtaken'), waiter(), waiter(), waiter(), waiter()] as const
+  await hold(others, holder)
+  for (const claim of [first, second, third]) await others.acquire(claim, signal)
+  await store.acquire(last, signal)
+  await others.release(holder, signal)
+  await store.acquire(last, signal) // sees that the name is free
+  await hold(others, first)
+  sleep(400)
+  await others.release(first, signal)
+  expect(await store.acquire(last, signal)).toMatchObject({ held: false, ahead: 2 })
+  await hold(others, second)
 })
 
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {

@@ -161,15 +161,21 @@ export class EtcdStore implements Store {
     signal.throwIfAborted()
     const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
     const [, held, queued] = responses.map(({ response_range = {} }) => response_range)
+    const holder = held?.kvs?.[0]
+    if (holder && idOf(holder) === id) {
+      // It holds by another lease already, and must not wait behind itself.
+      this.#leases.drop(id, lease)
+      return this.#again(claim, holder, termOf(header), this.#keys.place(name, id))
+    }
     if (succeeded) {
-      const found = { held: held?.kvs?.[0], ahead: Number(queued?.count ?? 1) - 1 }
+      const found = { held: holder, ahead: Number(queued?.count ?? 1) - 1 }
       return this.#waiting.join(claim, { lease, revision: header.revision, beat, beatAt }, found, signal)
     }
     const answer = await this.#gateway.txn({ success: situation(this.#keys, claim) }, limit)
     const found = situationOf(answer)
     if (found.held && !found.isGone && idOf(found.held) === id) {
       if (found.held.lease !== lease) this.#leases.drop(id, lease)
-      return this.#again(claim, found.held, termOf(answer.header), found.place)
+      return this.#again(claim, found.held, termOf(answer.header), found.place?.key)
     }
     if (found.isGone) {
       this.#leases.drop(id, lease)
@@ -202,9 +208,9 @@ export class EtcdStore implements Store {
   }
 
   /** A holder asks again. That never shortens its lease. */
-  async #again(claim: Claim, found: KeyValue, confirmed: number, place?: KeyValue): Promise<Grant> {
+  async #again(claim: Claim, found: KeyValue, confirmed: number, place?: string): Promise<Grant> {
     const { id, ttl } = claim
-    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place.key } }] })
+    if (place) await this.#gateway.txn({ success: [{ request_delete_range: { key: place } }] })
     const { lease = '0', create_revision: revision } = found
     const beatAt = this.#clock.now()
     const beat = await this.#requests.keepAlive(lease, requestLimit(ttl))

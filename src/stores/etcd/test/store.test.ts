@@ -152,6 +152,17 @@ describe('the ttl', () => {
   })
 })
 
+test('a holder whose ttl was changed asks again, and neither waits nor has a position', async () => {
+  const claim = claimOf(name(), { queue: true })
+  const token = await hold(store, claim)
+  await store.renew({ ...claim, ttl: 20_000 }, signal)
+  expect(await store.acquire(claim, signal)).toMatchObject({ held: true, token })
+  expect(await look(other, { name: claim.name })).toMatchObject([{ state: 'held' }])
+  expect(await store.renew({ ...claim, ttl: 20_000 }, signal)).toMatchObject({ token })
+  expect(await store.release(claim, signal)).toBe('released')
+  expect(await look(other, { name: claim.name })).toEqual([])
+})
+
 describe('requests whose answers are lost', () => {
   test.each(['lease/grant', 'kv/txn'])(
     'an acquire that lost its answer to %s is recovered by asking again',

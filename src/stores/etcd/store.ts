@@ -193,7 +193,9 @@ export class EtcdStore implements Store {
   async #settle(claim: Claim): Promise<Grant | undefined> {
     const known = this.#leases.known(claim.id)
     if (!known?.loan) return undefined
-    const held = await this.#recover(claim)
+    let held = await this.#recover(claim)
+    // A copy of the request may have been granted after the key was read.
+    if (!held && known.loan.revision !== undefined) held = await this.#recover(claim)
     if (held) return held
     // It may still arrive, but has no effect once its lease is revoked.
     known.loan.isOver = true

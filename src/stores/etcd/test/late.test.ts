@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { until } from '../../../../lab/servers/until.ts'
+import { Requests } from '../requests.ts'
 import { leaseOf, name, other, relay, server, store } from './relayed.ts'
 import { base64, claimOf, failureOf, hold, look, read, signal } from './support.ts'
 
@@ -196,6 +197,21 @@ test('a waiter that is served after its machine slept sends a keepalive first, b
   expect(await store.acquire(waiter, signal)).toMatchObject({ held: true, ttl: 10_000 })
   expect(relay.requests.filter(each => each.includes('keepalive'))).toHaveLength(1)
   controller.abort()
+})
+
+test('a copy that reads the name just before the first one is granted gets the same token', async () => {
+  const claim = claimOf(name(), { queue: true })
+  const held = relay.holdBack(/request_put/)
+  const first = hold(store, claim)
+  const pass = await held
+  const { look } = Requests.prototype
+  using _ = vi.spyOn(Requests.prototype, 'look').mockImplementationOnce(async function (this: Requests, ...asked) {
+    const seen = await look.apply(this, asked)
+    pass()
+    await first
+    return seen
+  })
+  expect(await hold(store, claim)).toBe(await first)
 })
 
 describe('claims that share a transaction', () => {

@@ -73,7 +73,8 @@ export class Acquisition {
         if (queue?.isWithdrawn(id)) return { held: false, retryAfter: LONGEST_REQUEST }
         if (queue && !mayWait && this.#isBusy(claim, queue)) return this.#busy(group, connection, claim, queue)
         const kind = (queue ? queue.nodes.length > 0 : isBehindOwn) ? 'w' : 'h'
-        this.#gracePeriods.hold(name) // other claims read first meanwhile
+        // Other claims read first meanwhile.
+        if (!this.#gracePeriods.isBusy(name)) this.#gracePeriods.hold(name)
         ;({ place, queue } = await group.put(connection, claim, kind))
         mine = queue.of(id)[0]
         if (!mine) continue

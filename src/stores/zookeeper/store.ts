@@ -129,9 +129,9 @@ export class ZooKeeperStore implements Store {
 
   async #release(key: ClaimKey): Promise<'released' | 'gone'> {
     const { name, id } = key
-    this.#gracePeriods.forget(name)
     const group = this.#groups.of(id)
     const place = group?.places.get(id)
+    if (place?.token !== undefined) this.#gracePeriods.forget(name)
     if (!group || !place) {
       const unclaimed = this.#groups.unclaimed
       return unclaimed.withdraw(await unclaimed.connection(0), key)

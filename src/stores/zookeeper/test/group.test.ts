@@ -234,6 +234,24 @@ test('a waiter does not count the time for which one ahead of it held as the gra
   await hold(others, second)
 })
 
+test('a waiter that joins or withdraws does not restart the grace periods of others', async () => {
+  const clock = systemClock()
+  let now = clock.now()
+  await using others = storeOf(server)
+  await using store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => now }), 0)
+  const waiter = (): Claim => claimOf('graced', { queue: true })
+  const [holder, hung, next, last] = [claimOf('graced'), waiter(), waiter(), waiter()] as const
+  await hold(others, holder)
+  await others.acquire(hung, signal)
+  for (const claim of [next, last]) await store.acquire(claim, signal)
+  await others.release(holder, signal)
+  expect(await store.acquire(next, signal)).toMatchObject({ held: false })
+  now += 100
+  expect(await store.acquire(waiter(), signal)).toMatchObject({ held: false })
+  expect(await store.release(last, signal)).toBe('released')
+  await hold(store, next)
+})
+
 test('a claim that asks again while its node is deleted, or was looked for, keeps its position', async () => {
   const { settings, sleep } = sleeping()
   const group = new Group(settings, 20_000, { wake: () => {}, lose: () => {}, hold: () => {} })

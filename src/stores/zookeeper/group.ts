@@ -187,11 +187,12 @@ export class Group implements Listener {
     if (created.status === 'rejected' && !isRefused(created.reason, code.nodeExists)) throw created.reason
     if (seen.status === 'rejected') throw seen.reason
     const nodes = seen.value.of(id)
-    const isFound = nodes.length > 0
-    if (isFound) this.#tombstones.end(path)
-    const isDeleted = await this.delete(connection, name, nodes)
-    if (isFound) this.#sweep(connection, true)
-    return isDeleted ? 'released' : 'gone'
+    if (await this.delete(connection, name, nodes)) {
+      this.#tombstones.end(path)
+      this.#sweep(connection, true)
+    }
+    // If another client deleted them first, that may have ended the tombstone.
+    return nodes.length > 0 ? 'released' : 'gone'
   }
 
   /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */

@@ -134,6 +134,21 @@ test('a claim that is withdrawn while its node is created no longer moves in the
   expect(await nodesOf(server, 'aborted')).toEqual([expect.stringMatching(`^h${holder.id}`)])
 })
 
+test('of two clients that release one claim, none answers gone without a tombstone', async () => {
+  await using proxy = await startProxy(server)
+  await using slow = storeOf(proxy)
+  await using others = storeOf(server)
+  const claim = claimOf('twice')
+  await hold(others, claim)
+  await Array.fromAsync(slow.inspect({ name: claim.name }, signal)) // has it connected
+  proxy.down.hold()
+  const released = slow.release(claim, signal)
+  await until('it is withdrawn', async () => (await nodesOf(server, claim.name)).includes(`x${claim.id}`))
+  expect(await others.release(claim, signal)).toBe('released')
+  proxy.down.pass()
+  expect(await released).toBe('released')
+})
+
 test('a tombstone is deleted although the answers to its creation and deletion were lost', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)

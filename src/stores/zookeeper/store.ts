@@ -1,4 +1,5 @@
 import type { Busy, Claim, ClaimKey, Grant, Guarantees, LeaseRecord, Query, Store, Wake } from '../../contract/store.ts'
+import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { closed } from '../shared/failure.ts'
 import { Waiters } from '../shared/waiters.ts'
 import { Acquisition } from './acquisition.ts'
@@ -132,10 +133,7 @@ export class ZooKeeperStore implements Store {
     const group = this.#groups.of(id)
     const place = group?.places.get(id)
     if (place?.token !== undefined) this.#gracePeriods.forget(name)
-    if (!group || !place) {
-      const unclaimed = this.#groups.unclaimed
-      return unclaimed.withdraw(await unclaimed.connection(0), key)
-    }
+    if (!group || !place) return this.#withdrawUnclaimed(key)
     try {
       group.places.leave(place)
       const connection = await group.connection(0)
@@ -146,13 +144,21 @@ export class ZooKeeperStore implements Store {
       }
       const { node } = place
       const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
+      // On a session that may end within 5 s, a tombstone does not last that long.
+      const isShort = group.session.timeout < 2 * LONGEST_REQUEST
+      const before = !isDeleted && isShort ? await this.#withdrawUnclaimed(key) : 'gone'
       const answer = isDeleted ? 'released' : await group.withdraw(connection, key)
       group.places.forget(place)
-      return answer
+      return before === 'gone' ? answer : before
     } catch (error) {
       group.places.abandon(place)
       throw error
     }
+  }
+
+  async #withdrawUnclaimed(key: ClaimKey): Promise<'released' | 'gone'> {
+    const { unclaimed } = this.#groups
+    return unclaimed.withdraw(await unclaimed.connection(0), key)
   }
 
   /** Once per lease, however many sweeps its node takes. */

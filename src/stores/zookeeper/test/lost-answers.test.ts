@@ -149,6 +149,17 @@ test('of two clients that release one claim, none answers gone without a tombsto
   expect(await released).toBe('released')
 })
 
+test('the tombstone of a claim with a short session outlasts that', async () => {
+  await using store = storeOf(server)
+  await using others = storeOf(server)
+  const [claim, other] = [claimOf('short', { ttl: 300 }), claimOf('of-the-session', { ttl: 300 })]
+  for (const each of [claim, other]) await hold(store, each)
+  await others.break(claim.name, '', signal)
+  expect(await store.release(claim, signal)).toBe('gone')
+  await until('the session is over', async () => (await nodesOf(server, other.name)).length === 0)
+  expect(await nodesOf(server, claim.name)).toEqual([`x${claim.id}`])
+})
+
 test('a tombstone is deleted although the answers to its creation and deletion were lost', async () => {
   await using proxy = await startProxy(server)
   await using store = storeOf(proxy)

@@ -144,17 +144,20 @@ export class Leases {
     return this.#asked.answer
   }
 
-  /** The lease for tombstones, which last for as long as a request may be in flight. */
+  /**
+   * The lease for tombstones, which last for as long as a request may be in flight. It is used for 5 s, and the request
+   * that puts a tombstone may take 5 s.
+   */
   async tombstones(): Promise<string> {
     const now = this.#clock.now()
     if (!this.#tombstones || now > this.#tombstones.until) {
-      const ttl = 2 * LONGEST_REQUEST
+      const ttl = 3 * LONGEST_REQUEST
       const id = leaseOf(randomUUID(), secondsOf(ttl))
       const lease = this.grant(id, ttl, LONGEST_REQUEST).then(() => id)
       lease.catch(() => {
         this.#tombstones = undefined
       })
-      this.#tombstones = { lease, until: now + ttl - LONGEST_REQUEST }
+      this.#tombstones = { lease, until: now + LONGEST_REQUEST }
     }
     return this.#tombstones.lease
   }

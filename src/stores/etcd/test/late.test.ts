@@ -32,6 +32,13 @@ describe('a stale request', () => {
     expect(await isThere(claim.name)).toBe(false)
   })
 
+  test('finds the tombstone for 5 s, also if its lease was used for 5 s and the request took 5 s', async () => {
+    const claim = claimOf(name())
+    expect(await other.release(claim, signal)).toBe('gone')
+    const [{ lease } = {}] = (await read(server, `holdfast\t\t${claim.id}`)).kvs ?? []
+    expect(await server.call('lease/timetolive', { ID: lease })).toMatchObject({ grantedTTL: '15' })
+  })
+
   test('grants nothing when its lease expired meanwhile', async () => {
     const claim = claimOf(name(), { ttl: 1_000 })
     const held = relay.holdBack(/kv\/txn.*request_put/)

@@ -1,7 +1,8 @@
+import dns from 'node:dns'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import fc from 'fast-check'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Connection } from './connection.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Writer } from './jute.ts'
@@ -114,6 +115,18 @@ describe('a connection', () => {
   test('ends with the error when the server refuses the password', async () => {
     const connection = await opened(hello, answer(-4, -115))
     expect(await settled(connection.send(exists('/a')))).toEqual(new Refused(-115))
+  })
+
+  test('reports why each address of a host was not reached', async () => {
+    const addresses = [
+      { address: '127.0.0.1', family: 4 },
+      { address: '127.0.0.2', family: 4 },
+    ]
+    const lookup = (...asked: unknown[]): void =>
+      (asked.at(-1) as (error: null, found: unknown) => void)(null, addresses)
+    using _ = vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
+    const opening = Connection.open({ host: 'two.test', port: 1 }, way, NEW, PATIENCE)
+    await expect(opening).rejects.toThrow(/ECONNREFUSED 127.0.0.1:1; .*ECONNREFUSED 127.0.0.2:1/)
   })
 
   test('reports events between answers', async () => {

@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { textOf } from '../shared/failure.ts'
 import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
@@ -152,9 +153,11 @@ export class Connection {
     const isClosed = error === undefined || error.code === 'EPIPE' || error.code === 'ECONNRESET'
     if (error?.code?.startsWith('ERR_SSL'))
       return `TLS failed: ${(error as { reason?: string }).reason ?? error.message}`
-    if (!isClosed) return error.message || 'it was refused'
+    if (!isClosed) return textOf(error)
     if (!this.#onHandshake) return 'the server closed the connection'
-    return 'the server closed the connection at once (it has no majority, has reached maxClientCnxns, or differs in TLS)'
+    const causes =
+      'it has no majority, lags behind what this client has seen, has reached maxClientCnxns, or differs in TLS'
+    return `the server closed the connection at once (${causes})`
   }
 
   /** Requests of one turn of the event loop leave together. */

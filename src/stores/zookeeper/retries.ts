@@ -6,6 +6,6 @@ export const MAX_ATTEMPTS = 10
 export function tooManyChanges(name: string): LeaseError {
   return new LeaseError(
     'STORE_UNAVAILABLE',
-    `the queue of ${JSON.stringify(name)} changed during each of ${MAX_ATTEMPTS} attempts, and nothing was done: retry`,
+    `the queue of ${JSON.stringify(name)} changed during each of ${MAX_ATTEMPTS} attempts: retry`,
   )
 }

@@ -184,7 +184,7 @@ test('a server that closes a connection at once is reported with the likely reas
   for (let round = 0; round < 5; round += 1)
     expect(await failureOf(two.acquire(claimOf('two'), signal))).toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/closed the connection at once .*majority.*maxClientCnxns.*TLS/),
+      message: expect.stringMatching(/closed the connection at once .*majority.*lags behind.*maxClientCnxns.*TLS/),
     })
 })
 

@@ -47,7 +47,11 @@ export function compareMarks(mark: Mark, other: Mark): number {
 export function staleToken(resource: string, mark: Mark, highest: Mark): LeaseError {
   const [shown, seen] = [mark, highest].map(({ epoch, token }) => (epoch > 0 ? `${epoch}:${token}` : `${token}`))
   const what = `token ${shown} is refused: ${JSON.stringify(resource)} has seen ${seen}`
-  return new LeaseError('STALE_TOKEN', `${what}, so a newer holder has written: stop`, {
+  const why =
+    highest.epoch > mark.epoch
+      ? `its epoch is ${highest.epoch}, and the fence has ${mark.epoch}: stop, and set its option epoch`
+      : 'so a newer holder has written: stop'
+  return new LeaseError('STALE_TOKEN', `${what}, ${why}`, {
     token: mark.token,
     highest: highest.token,
   })

@@ -7,6 +7,7 @@ import {
   FORGETFUL,
   LAST_SEQ,
   LAST_TOKEN,
+  MOST_LAPSED,
   ms,
   NOW,
   QUEUE,
@@ -17,9 +18,6 @@ import {
 
 /** More waiters ahead count as so many. Otherwise a crowd that comes at once would take the square of its size. */
 const MOST_AHEAD = 200
-
-/** Of so many waiters at the head of the queue, a grant deletes those that have lapsed. */
-const MOST_LAPSED = 100
 
 /** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */
 export function acquire({ lease, line, call }: Names): string {

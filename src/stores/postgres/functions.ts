@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
-import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, QUEUE, SETTINGS, since } from './sql.ts'
+import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, MOST_LAPSED, ms, NOW, QUEUE, SETTINGS, since } from './sql.ts'
 
 /** For how long an unused name keeps its last token. */
 const MEMORY = '24 hours'
@@ -71,6 +71,10 @@ ${BEGIN}
     end if;
     _first := least(_first, _seq);
   end loop;
+  -- Whatever lapsed is read by each request for the name. Crowds that time out, or die, leave thousands.
+  delete from ${line} w using (
+    select name, id from ${line} where ${QUEUE} = _name and lapses_at <= _now limit ${MOST_LAPSED} for update skip locked
+  ) k where w.name = k.name and w.id = k.id;
   -- The clock was set back: as in acquire.
   update ${lease} l set expires_at = clock_timestamp() + ${ms('l.ttl')} from (
     select name from ${lease} where name = _name and expires_at > clock_timestamp() + ${ms('ttl')}

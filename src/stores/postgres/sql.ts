@@ -71,6 +71,9 @@ export function turnAfter(ahead: string): string {
  */
 export const QUEUE: string = "(name || '')"
 
+/** The largest number of waiters that have lapsed, or are looked at for that, in one deletion. */
+export const MOST_LAPSED = 1_000
+
 /** Above the `seq` of every waiter. */
 export const LAST_SEQ: string = '9223372036854775807'
 

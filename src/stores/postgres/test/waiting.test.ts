@@ -48,3 +48,16 @@ test('a waiter whose position was there before its request need not ask again', 
   await store.watch?.(waiter, () => {}, signal)
   expect(await acquire(store, waiter)).toMatchObject({ held: false, listens: true, kept: true })
 })
+
+test('positions and withdrawals that lapsed are deleted while others wait', async () => {
+  await using store = storeAt(server.url())
+  const waiter = claimOf('c', { queue: true })
+  await hold(store, claimOf('c'))
+  await server.query(`insert into holdfast.lease_line (name, id, owner, note, asked_at, lapses_at, gone)
+    select 'c', i::text, '', '', now(), now() - interval '1 s', i % 2 = 0 from generate_series(1, 500) i`)
+  await acquire(store, waiter)
+  await store.watch?.(waiter, () => {}, signal)
+  const left = (): Promise<unknown[]> => server.query("select id from holdfast.lease_line where name = 'c'")
+  await until('they are deleted', async () => (await left()).length === 1)
+  expect(await left()).toEqual([{ id: waiter.id }])
+})

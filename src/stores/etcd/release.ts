@@ -46,9 +46,6 @@ export class Releases {
       try {
         await this.#leases.revoke(known.lease)
         this.#leases.forget(id)
-        // Another client of the claim may have moved its key to another lease.
-        const { found } = await this.#requests.look(this.#keys.held(key.name), LONGEST_REQUEST)
-        if (found && idOf(found) === id) await this.#withdraw(key, signal)
         return 'released'
       } catch (error) {
         if (!isLeaseMissing(error)) throw error

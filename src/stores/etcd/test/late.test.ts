@@ -121,19 +121,6 @@ describe('a stale request', () => {
   })
 })
 
-test('a release ends a claim whose key was moved through another store, which failed to end the old lease', async () => {
-  const before = claimOf(name())
-  const claim = claimOf(before.name, { queue: true })
-  await hold(other, before)
-  await other.acquire(claim, signal)
-  await other.release(before, signal)
-  await until('it holds by its own lease', async () => (await other.acquire(claim, signal)).held)
-  relay.answer(/lease\/revoke/, 503, 'busy')
-  await failureOf(store.renew({ ...claim, ttl: 20_000 }, signal))
-  expect(await other.release(claim, signal)).toBe('released')
-  expect(await isThere(claim.name)).toBe(false)
-})
-
 describe('an answer of a leader that was replaced', () => {
   /** Makes the keepalive look answered in the term before. */
   function ageKeepalives(): void {

@@ -21,6 +21,7 @@ export const guarantees: Guarantees = {
   durability:
     'every grant and release is on the disks of a majority before it is answered; renewals are in the memory of the leader',
   limits: [
+    'If the heartbeat thread has changed the ttl of a lease by extend(), and could not end the etcd lease before it, a release may answer released while the name stays held until the new ttl ends.',
     'A ttl is rounded up to whole seconds, and to the shortest that the servers grant: 2 s with their default settings.',
     'A lease that is not renewed may end a tenth of its ttl early, because leases of etcd are used again. The grant says so.',
     'A new leader restarts the time of every lease. So if a holder dies just before an election, its name is free after at most twice its ttl and the election.',

@@ -95,12 +95,12 @@ export const SHORT_TURN = 2
 /** What the longer grace periods of the first ten add. */
 export const FIRST_TURNS: number = 10 * (TURN - SHORT_TURN)
 
-/** Milliseconds after which a waiter with so many ahead may acquire a free name. */
+/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it. */
 export function turnAfter(ahead: number): number {
   return Math.min(ahead * TURN, FIRST_TURNS + ahead * SHORT_TURN)
 }
 
-/** How many waiters may acquire a name that has been free for so many milliseconds. */
+/** How many waiters may acquire a name that has been free for `ms` milliseconds. */
 export function turnsWithin(ms: number): number {
   return Math.floor(Math.max(ms / TURN, (ms - FIRST_TURNS) / SHORT_TURN)) + 1
 }

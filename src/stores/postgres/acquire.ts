@@ -16,7 +16,7 @@ import {
   turnAfter,
 } from './sql.ts'
 
-/** More waiters ahead count as so many. Otherwise a crowd that comes at once would take the square of its size. */
+/** The largest number of waiters ahead that is counted. Without it, the cost of a crowd is the square of its size. */
 const MOST_AHEAD = 200
 
 /** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */

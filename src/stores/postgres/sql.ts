@@ -10,9 +10,9 @@ const LOCK_TIMEOUT = 'lock_timeout = 1000'
  * A request that waits for a lock, such as for a table that is being rewritten, ends before its client gives up. Otherwise
  * its server process would wait for ever, each retry would add another, and no connection would be left.
  *
- * Plans must not depend on how full the tables were when they were planned. A bitmap has no order, so the first ten waiters
- * would be sorted out of all. No operators of other schemas are found, and
- * nothing is compiled (JIT): that takes longer than a request may, and PostgreSQL misjudges its cost for these plans.
+ * Plans must not depend on how full the tables were when they were planned. A bitmap has no order: to find the first ten
+ * waiters, all would be sorted. No operators of other schemas are found, and nothing is compiled (JIT): that takes longer
+ * than a request may, and PostgreSQL misjudges its cost for these plans.
  */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
@@ -60,18 +60,18 @@ export function ms(expression: string): string {
   return `${expression} * interval '1 millisecond'`
 }
 
-/** After which a waiter with so many ahead may acquire a free name. */
+/** After which a waiter may acquire a free name, by the number of waiters ahead of it. */
 export function turnAfter(ahead: string): string {
   return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
 }
 
 /**
- * The name of a waiter, where all waiters for a name are searched. Where one is searched it is plainly `name`, so each search
- * has one index that fits: of two, PostgreSQL took that of the queue for a waiter by its id, and read thousands of rows.
+ * The name, in a search for all waiters. A search for one waiter has plain `name`. So each search has one index that fits. Of
+ * two, PostgreSQL chose that of the queue for a waiter by its id, and read thousands of rows.
  */
 export const QUEUE: string = "(name || '')"
 
-/** The largest number of waiters that have lapsed, or are looked at for that, in one deletion. */
+/** One deletion of what has lapsed looks at, or deletes, at most this number of waiters. */
 export const MOST_LAPSED = 1_000
 
 /** Above the `seq` of every waiter. */

@@ -16,7 +16,7 @@ export async function startMysql({ ttl, clocks }: EngineOptions): Promise<Engine
     versions: { mariadb: row?.version ?? 'unknown' },
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
-    open: ([proxy]) => ({ url: `${server.url().replace(`:${server.port}/`, `:${proxy?.port}/`)}?create=true` }),
+    open: ([proxy]) => ({ url: `${server.urlBy(proxy?.port)}?create=true` }),
     faults: {
       'session-end': exclusive(async ({ report }) => {
         report('the server', {})

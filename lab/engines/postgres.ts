@@ -31,7 +31,7 @@ async function start(
     bound: { death: 1_000, election: 1_000 },
     endpoints: [server],
     endsWithConnection: endsWithSessions,
-    open: ([proxy]) => opening(server.url().replace(`:${server.port}/`, `:${proxy?.port}/`)),
+    open: ([proxy]) => opening(server.urlBy(proxy?.port)),
     faults: {
       'session-end': exclusive(async ({ report }) => {
         report('the server', endsWithSessions ? { forgets: true } : {})

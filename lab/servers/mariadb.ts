@@ -90,6 +90,11 @@ alter user root@localhost account lock;
     return `mysql://${user}${secret}@${this.host}:${this.port}/${DATABASE}`
   }
 
+  /** The URL through a proxy that listens on this port. */
+  urlBy(port: number = this.port): string {
+    return this.url().replace(`:${this.port}/`, `:${port}/`)
+  }
+
   /** Runs a query as the user `app` on a new connection. Resolves to the rows. */
   async query<Row extends object>(text: string): Promise<Row[]> {
     const client = await this.#client.createConnection({ uri: this.url(), connectTimeout: 5_000 })

@@ -109,6 +109,11 @@ export class PostgresServer extends ServerProcess {
     return `postgres://${user}${secret}@${this.host}:${this.port}/postgres`
   }
 
+  /** The URL through a proxy that listens on this port. */
+  urlBy(port: number = this.port): string {
+    return this.url().replace(`:${this.port}/`, `:${port}/`)
+  }
+
   /** Runs a query, or several statements, as the user `postgres` on a new connection. Resolves to the rows. */
   async query<Row extends object>(text: string, values?: unknown[]): Promise<Row[]> {
     const client = new this.#client({ connectionString: this.url(), connectionTimeoutMillis: 5_000 })

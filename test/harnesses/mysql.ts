@@ -21,7 +21,7 @@ export function mysqlHarness(): StoreHarness {
     open: async () => mysql((await started.value).client, { create: true }),
     faults: {
       ...network(started, ([port], stack, { servers: [server] }) =>
-        mysql(poolAt(server.url().replace(`:${server.port}/`, `:${port}/`), stack), { create: true }),
+        mysql(poolAt(server.urlBy(port), stack), { create: true }),
       ),
       ...deaths(started),
       ...jumps(started),

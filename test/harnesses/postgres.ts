@@ -117,5 +117,5 @@ export function advisoryHarness(): StoreHarness {
 
 /** The URL of the server, with this port. */
 function at(port: number | undefined, [server]: readonly PostgresServer[]): string {
-  return server?.url().replace(`:${server.port}/`, `:${port}/`) ?? ''
+  return server?.urlBy(port) ?? ''
 }

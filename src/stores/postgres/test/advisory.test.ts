@@ -63,7 +63,7 @@ test('notifies all holders at once when the session ends, and serves again over 
 
 test('the refusal of a withdrawn claim is not that of another claim of the process', async () => {
   await using proxy = await startProxy(server)
-  await using store = storeOf({}, server.url().replace(`:${server.port}/`, `:${proxy.port}/`))
+  await using store = storeOf({}, server.urlBy(proxy.port))
   await look(store, { prefix: '' }) // connects
   const [one, two] = [claimOf('asked twice'), claimOf('asked twice')]
   proxy.up.hold()
@@ -76,7 +76,7 @@ test('the refusal of a withdrawn claim is not that of another claim of the proce
 test('passes on the names of an unresponsive holder after the timeout of its connection, and not before', async () => {
   const ttl = 1_000
   await using proxy = await startProxy(server)
-  const holder = createLocks(storeOf({ ttl }, server.url().replace(`:${server.port}/`, `:${proxy.port}/`)), { ttl })
+  const holder = createLocks(storeOf({ ttl }, server.urlBy(proxy.port)), { ttl })
   await using other = storeOf()
   const lease = await holder.acquire('silent')
   let told = Number.POSITIVE_INFINITY
@@ -192,7 +192,7 @@ test('refuses to break a lease, a ttl longer than that of its connection, and wr
 
 test('frees the names of a killed process at once', async () => {
   await using proxy = await startProxy(server)
-  const dead = storeOf({ ttl: 60_000 }, server.url().replace(`:${server.port}/`, `:${proxy.port}/`))
+  const dead = storeOf({ ttl: 60_000 }, server.urlBy(proxy.port))
   await using other = storeOf()
   await hold(dead, claimOf('dead', { ttl: 60_000 }))
   const started = performance.now()

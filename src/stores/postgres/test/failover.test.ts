@@ -30,7 +30,7 @@ async function startPair() {
   const standby = stack.use(await startPostgres({ standbyOf: primary, config }))
   const target = { port: primary.port }
   const proxy = stack.use(await startProxy(target))
-  const url = primary.url().replace(`:${primary.port}/`, `:${proxy.port}/`)
+  const url = primary.urlBy(proxy.port)
   const pool = stack.adopt(new Pool({ connectionString: url }), each => each.end())
   await migrate(pool)
   return {

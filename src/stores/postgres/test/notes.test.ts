@@ -117,9 +117,7 @@ test('a note wakes no waiter', async () => {
 
 test('a stale note of an advisory lock is not written to the next lease of the name', async () => {
   await using proxy = await startProxy(server)
-  await using one = advisory(
-    new Pool({ connectionString: server.url().replace(`:${server.port}/`, `:${proxy.port}/`) }),
-  )
+  await using one = advisory(new Pool({ connectionString: server.urlBy(proxy.port) }))
   await using two = advisory(new Pool({ connectionString: server.url() }))
   const claims = ['first', 'second', 'overtaken'].map(name => claimOf(name))
   for (const claim of claims) await hold(one, claim)

@@ -19,7 +19,7 @@ beforeEach(() => server.query('drop schema if exists holdfast cascade'))
 
 keptPositions(() => ({
   proxy,
-  storeBy: way => storeAt(server.url().replace(`:${server.port}`, `:${(way === 'near' ? server : proxy).port}`)),
+  storeBy: way => storeAt(server.urlBy((way === 'near' ? server : proxy).port)),
   loseFirst: () =>
     server.query('delete from holdfast.lease_line where seq = (select min(seq) from holdfast.lease_line)'),
   free: () => server.query("update holdfast.lease set id = null, ttl = 0, expires_at = now() - interval '500 ms'"),

@@ -38,7 +38,7 @@ export class ShiftingPooler implements AsyncDisposable {
   }
 
   get url(): string {
-    return this.#server.url().replace(`:${this.#server.port}/`, `:${this.#port}/`)
+    return this.#server.urlBy(this.#port)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,6 +1,6 @@
-import { chmodSync, mkdirSync, statSync } from 'node:fs'
+import { lstatSync, mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { EXIT, Failure, Usage } from './failure.ts'
 import { mask, type Output } from './output.ts'
 
@@ -37,16 +37,18 @@ function defaultUrl(output: Output): string {
     )
   }
   const folder = stateFolder()
+  let problem: string | undefined
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    // Another program or user may have created the folder. Who can write to the file can break every lease.
-    if ((statSync(folder).mode & 0o077) !== 0) chmodSync(folder, 0o700)
+    problem = unsafe(folder)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
+    problem = `cannot be created (${(error as NodeJS.ErrnoException).code})`
+  }
+  if (problem !== undefined) {
+    const cure = 'set HOLDFAST_STORE or XDG_STATE_HOME'
     throw new Failure(
       EXIT.unavailable,
       'STORE_UNAVAILABLE',
-      `the folder ${folder} of the default store cannot be created or made private (${code}): set HOLDFAST_STORE or XDG_STATE_HOME`,
+      `the folder ${folder} of the default store ${problem}: ${cure}`,
     )
   }
   const path = join(folder, 'leases.db')
@@ -56,6 +58,22 @@ function defaultUrl(output: Output): string {
     { store: path },
   )
   return `sqlite:${path}`
+}
+
+/**
+ * Creates the folder, and says why nothing can be kept in it. Who can write to it can break every lease. As root with the
+ * HOME of another user, a link there would let that user choose where root creates files.
+ */
+function unsafe(folder: string): string | undefined {
+  let above = dirname(folder)
+  while (!statSync(above, { throwIfNoEntry: false })) above = dirname(above)
+  if (![0, process.geteuid?.()].includes(statSync(above).uid)) return `is below ${above}, which another user owns`
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const stats = lstatSync(folder)
+  if (!stats.isDirectory()) return 'is a link'
+  if (stats.uid !== (process.geteuid?.() ?? 0)) return 'belongs to another user'
+  if ((stats.mode & 0o022) !== 0) return 'can be written to by other users (run chmod go-w on it)'
+  return undefined
 }
 
 function stateFolder(): string {

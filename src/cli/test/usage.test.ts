@@ -203,7 +203,7 @@ describe('without a store', () => {
     const { code, err } = await holdfast(['run', 'job', '--', 'true'], { env: { ...nowhere, HOME: '/dev/null' } })
     expect(code).toBe(69)
     expect(err).toMatch(
-      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be created or made private \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
+      /^holdfast: the folder \/dev\/null\/\.local\/state\/holdfast of the default store cannot be created \(\w+\): set HOLDFAST_STORE or XDG_STATE_HOME\n$/,
     )
   })
 

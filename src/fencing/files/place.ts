@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type BigIntStats, lstatSync, readlinkSync, realpathSync } from 'node:fs'
+import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
@@ -27,7 +27,7 @@ export interface Place {
   readonly mark: Mark
   readonly wait: number
   readonly signal: AbortSignal | undefined
-  /** The mode of the existing file. */
+  /** The mode of the file that is replaced. */
   readonly mode: number | undefined
 }
 
@@ -52,7 +52,9 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
     throw invalid(
       `${show(path)} is ${stats.isSymbolicLink() ? 'a link' : 'not a file'}: give the path of the file itself`,
     )
-  const database = realFile(marks === undefined ? join(folder, MARKS) : resolve(marks))
+  const database = marks === undefined ? join(folder, MARKS) : realFile(resolve(marks))
+  if (look(database)?.isSymbolicLink())
+    throw invalid(`${show(database)} is a link: delete it, or give the option marks the path of the database itself`)
   return {
     path,
     folder,
@@ -61,7 +63,7 @@ export function placeOf(file: string, holder: Holder, options: FileFenceOptions)
     mark,
     wait,
     signal,
-    mode: stats && Number(stats.mode) & 0o7777,
+    mode: stats && modeFor(stats),
   }
 }
 
@@ -94,8 +96,7 @@ function realFile(path: string): string {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code !== 'ENOENT') throw invalid(`the marks ${show(path)} cannot be used: give another path (${message})`)
-    // A link may lead to a file that is still missing. SQLite creates it there.
-    return look(there) ? realFile(resolve(folder, readlinkSync(there))) : there
+    return there // a link to a missing file is refused: who made it would choose where the database is created
   }
 }
 
@@ -105,6 +106,15 @@ function realFolder(folder: string): string {
   } catch (error) {
     throw invalid(`the folder ${show(folder)} cannot be used: create it, or give another (${(error as Error).message})`)
   }
+}
+
+/**
+ * The new file belongs to the writer. With the bits of set-user-id, or as readable or writable as another user made it,
+ * it would give that user the rights of the writer.
+ */
+function modeFor({ mode, uid }: BigIntStats): number {
+  const isForeign = process.geteuid !== undefined && Number(uid) !== process.geteuid()
+  return isForeign ? 0o600 : Number(mode) & 0o777
 }
 
 function look(path: string): BigIntStats | undefined {

@@ -17,7 +17,8 @@ export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>
 
 /**
  * Replaces a file of this machine with `data`, unless a newer holder has written it. Readers never see a partial file.
- * Once this call has begun, no older holder can replace the file. The mode of the file does not change.
+ * Once this call has begun, no older holder can replace the file. The permissions of the file do
+ * not change, except that a file of another user is replaced by one with mode 0600.
  *
  * It raises the mark, writes and syncs a temporary file in the same folder, and renames it while no other process can
  * raise the mark. A process that is paused while it raises a mark or renames blocks all other writers of these marks.
@@ -78,12 +79,21 @@ async function raise(marks: MarksFile, place: Place): Promise<void> {
 /** Deletes temporary files of older holders that were killed. Those holders are refused now, so nobody needs the files. */
 function sweep(place: Place): void {
   const prefix = temporaryPrefix(place)
-  for (const name of readdirSync(place.folder)) {
-    if (!name.startsWith(prefix)) continue
+  for (const entry of readdirSync(place.folder, { withFileTypes: true })) {
+    const { name } = entry
+    if (!entry.isFile() || !name.startsWith(prefix)) continue
     const [, epoch, token] = TEMPORARY.exec(name.slice(prefix.length)) ?? []
     if (epoch === undefined || token === undefined) continue // not ours
-    if (compareMarks({ epoch: Number(epoch), token: BigInt(token) }, place.mark) < 0)
-      rmSync(join(place.folder, name), { force: true })
+    if (compareMarks({ epoch: Number(epoch), token: BigInt(token) }, place.mark) < 0) remove(join(place.folder, name))
+  }
+}
+
+/** In a folder with the sticky bit, another user's file stays. That must not fail a write. */
+function remove(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // It is refused either way.
   }
 }
 

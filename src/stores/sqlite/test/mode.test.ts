@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { newFolder } from '../../../../lab/servers/folder.ts'
 import { claimOf, hold } from '../../../../test/support.ts'
-import { holdfast } from '../../../cli/test/holdfast.ts'
+import { HOLDFAST, holdfast, launch } from '../../../cli/test/holdfast.ts'
 import { fencedTouch, fencedWrite } from '../../../fencing/files/index.ts'
 import { temporaryPrefix } from '../../../fencing/files/place.ts'
 import { sqlite } from '../index.ts'
@@ -45,17 +45,46 @@ test('M6: only their user can read the marks of files', async () => {
   expect(modes(folder)).toEqual({ '.holdfast-fence.db': '600' })
 })
 
-test('M6: the folder of the default store is made private', async () => {
+const runBelow = (folder: string): ReturnType<typeof holdfast> =>
+  holdfast(['run', 'a', '--', 'true'], { env: { HOLDFAST_STORE: undefined, XDG_STATE_HOME: folder } })
+
+test('a folder of the default store that exists keeps its mode', async () => {
   const folder = newFolder('mode')
   const state = join(folder, 'holdfast')
   mkdirSync(state)
   chmodSync(state, 0o755)
-  const { code } = await holdfast(['run', 'a', '--', 'true'], {
-    env: { HOLDFAST_STORE: undefined, XDG_STATE_HOME: folder },
-  })
-  expect(code).toBe(0)
-  expect(modeOf(state)).toBe('700')
+  expect((await runBelow(folder)).code).toBe(0)
+  expect(modeOf(state)).toBe('755')
   expect(modeOf(join(state, 'leases.db'))).toBe('600')
+})
+
+test('a folder of the default store that others can write to is refused', async () => {
+  const folder = newFolder('mode')
+  mkdirSync(join(folder, 'holdfast'))
+  chmodSync(join(folder, 'holdfast'), 0o777)
+  expect(await runBelow(folder)).toMatchObject({ code: 69, err: expect.stringContaining('run chmod go-w on it') })
+  expect(modes(folder)).toEqual({ holdfast: '777' })
+})
+
+test('a link at the folder of the default store changes nothing at its target', async () => {
+  const [folder, target] = [newFolder('mode'), newFolder('target')]
+  chmodSync(target, 0o755)
+  symlinkSync(target, join(folder, 'holdfast'))
+  expect(await runBelow(folder)).toMatchObject({ code: 69, err: expect.stringContaining('is a link') })
+  expect([modeOf(target), readdirSync(target)]).toEqual(['755', []])
+})
+
+test('the HOME of another user gets no default store', async () => {
+  const folder = newFolder('home')
+  const script = 'chown 1:1 "$XDG_STATE_HOME"; exec "$@" run a -- true'
+  const asRoot = process.getuid?.() === 0 ? [] : ['unshare', '-r', '--map-auto']
+  const env = { HOLDFAST_STORE: undefined, XDG_STATE_HOME: folder }
+  const { code, err } = await launch([...asRoot, 'sh', '-c', script, 'sh', ...HOLDFAST], { env }).ended
+  expect({ code, err }).toEqual({
+    code: 69,
+    err: expect.stringContaining(`is below ${folder}, which another user owns`),
+  })
+  expect(readdirSync(folder)).toEqual([])
 })
 
 test('L18: a file that only resembles a temporary file of a fence is kept', async () => {

@@ -28,8 +28,8 @@ export interface DashboardOptions {
 }
 
 /**
- * The dashboard, to be mounted at any path. Disposing of it ends the streams, and later requests get 503. It does not close
- * the locks.
+ * The dashboard, to be mounted at any path. Disposing of it ends the streams, within a second, and later requests get 503.
+ * It does not close the locks.
  */
 export interface Dashboard extends AsyncDisposable {
   /** For Node's server, Express, Fastify and Nest. It reads no body. */
@@ -43,6 +43,12 @@ const NO_ACCESS = 'You have no access. For holdfast dashboard, open the address 
 
 /** Milliseconds after which a page must ask for its events again, so that withdrawn access ends. */
 const LONGEST_STREAM = 60_000
+
+/** Milliseconds after the end of a stream in which a viewer must have read the rest. Then its connection is cut. */
+const GRACE = 1_000
+
+/** A host, and a port. Anything else in the header would become part of the path or the query of the URL. */
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
 const HEADERS = guarded(SOURCES)
 /** A proxy must neither collect events, as nginx does, nor compress them. */
@@ -72,6 +78,7 @@ class Board implements Dashboard {
   readonly #survey: Survey
   readonly #nodes: Nodes
   readonly #streams = new Set<() => void>()
+  readonly #responses = new Map<ServerResponse, Promise<void>>()
   readonly #process: Process = { acquired: 0, lost: 0 }
   readonly #unsubscribe: readonly (() => void)[]
   #isClosed = false
@@ -107,15 +114,26 @@ class Board implements Dashboard {
     this.#isClosed = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     for (const end of this.#streams) end()
-    await this.#survey.close()
+    const timer = setTimeout(() => {
+      for (const response of this.#responses.keys()) response.destroy()
+    }, GRACE)
+    await Promise.allSettled([this.#survey.close(), ...this.#responses.values()])
+    clearTimeout(timer)
   }
 
   async #serve(node: IncomingMessage, response: ServerResponse): Promise<void> {
     const request = requestOf(node)
     const answer = request ? await this.#answer({ request, node }) : problem(400, 'The request is not valid')
     response.writeHead(answer.status, Object.fromEntries(answer.headers))
-    if (answer.body && node.method !== 'HEAD') await pipeline(Readable.fromWeb(answer.body as never), response)
-    else response.end()
+    if (!answer.body || node.method === 'HEAD') return void response.end()
+    // A viewer that does not read would keep the connection after its access, and the dashboard, have ended.
+    const timer = setTimeout(() => response.destroy(), LONGEST_STREAM + GRACE).unref()
+    const written = pipeline(Readable.fromWeb(answer.body as never), response)
+    this.#responses.set(response, written)
+    await written.finally(() => {
+      clearTimeout(timer)
+      this.#responses.delete(response)
+    })
   }
 
   async #answer(context: AccessContext): Promise<Response> {
@@ -184,7 +202,9 @@ class Board implements Dashboard {
           this.#streams.delete(end)
           signal.removeEventListener('abort', end)
           try {
-            controller.close()
+            // What a viewer has not read by now, it does not read.
+            if ((controller.desiredSize ?? 1) > 0) controller.close()
+            else controller.error(new Error('the viewer does not read'))
           } catch {
             // The reader cancelled it.
           }
@@ -211,14 +231,14 @@ class Board implements Dashboard {
 
 function requestOf(node: IncomingMessage): Request | undefined {
   const { url: path = '/' } = node
-  if (!path.startsWith('/')) return undefined // of a proxy
+  const { host = 'localhost' } = node.headers
+  if (!path.startsWith('/') || !HOST.test(host)) return undefined // the path of a request to a proxy begins with a host
   try {
     const headers = new Headers()
     for (const [name, values = []] of Object.entries(node.headersDistinct))
       for (const value of values) headers.append(name, value)
     // Not relative to the host: a path that begins with // would name another one.
-    const url = `http://${node.headers.host ?? 'localhost'}${path}`
-    return new Request(url, { method: node.method ?? 'GET', headers })
+    return new Request(`http://${host}${path}`, { method: node.method ?? 'GET', headers })
   } catch {
     return undefined
   }

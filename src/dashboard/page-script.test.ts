@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { SCRIPT } from './page-script.ts'
 
 /** Runs the script in a page whose elements hold what is put into them. Returns the element of an id. */
-function opened(fetch: typeof globalThis.fetch): (id: string) => { textContent: string } {
+function opened(fetch: typeof globalThis.fetch, pathname = '/locks'): (id: string) => { textContent: string } {
   const elements = new Map<string, { textContent: string }>()
   const element = (id: string): { textContent: string } => {
     const known = elements.get(id) ?? { textContent: '' }
@@ -13,7 +13,8 @@ function opened(fetch: typeof globalThis.fetch): (id: string) => { textContent: 
   runInNewContext(SCRIPT, {
     ...{ fetch, setTimeout, clearTimeout, performance, AbortController, URLSearchParams, TextDecoderStream, Error },
     document: { getElementById: element },
-    location: { search: '', pathname: '/locks', hash: '' },
+    location: { search: '?token=t', origin: 'http://here', pathname, hash: '' },
+    history: { replaceState: () => {} },
     addEventListener: () => {},
   })
   return element
@@ -37,4 +38,12 @@ test('a stream that is silent for 10 s counts as gone, and another one is asked 
   expect(element('state').textContent).toBe('Not connected: nothing came for 10 s')
   await vi.advanceTimersByTimeAsync(1_000)
   expect(asked).toHaveBeenCalledTimes(2)
+})
+
+test('a path that begins with // leads to the server of the page', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const asked = vi.fn<typeof fetch>(() => new Promise(() => {}))
+  opened(asked, '//evil.example/')
+  expect(asked.mock.calls[0]?.[0]).toBe('http://here//evil.example/?api=events')
 })

@@ -5,9 +5,11 @@
 export const SCRIPT: string = String.raw`'use strict'
 const $ = id => document.getElementById(id)
 const token = new URLSearchParams(location.search).get('token')
-if (token !== null) history.replaceState(null, '', location.pathname + location.hash)
+// Not the path alone: with // at its beginning it would name another host.
+const here = location.origin + location.pathname
+if (token !== null) history.replaceState(null, '', here + location.hash)
 const headers = token === null ? {} : { authorization: 'Bearer ' + token }
-const url = query => location.pathname + '?' + new URLSearchParams(query)
+const url = query => here + '?' + new URLSearchParams(query)
 const rows = new Map()
 let look, shown = ''
 

@@ -5,8 +5,15 @@ import { newPlace } from './process.ts'
 import { fields, RedisServer } from './redis.ts'
 import { until } from './until.ts'
 
+export interface ClusterOptions {
+  /** The password of the default user. */
+  readonly password?: string | undefined
+  /** Further lines of the configuration of a node. */
+  readonly lines?: (() => Promise<readonly string[]>) | undefined
+}
+
 /** A Redis Cluster of three masters without replicas, each with a third of the slots. All nodes serve. */
-export async function startCluster(): Promise<RedisCluster> {
+export async function startCluster({ password, lines: more }: ClusterOptions = {}): Promise<RedisCluster> {
   const nodes: RedisServer[] = []
   try {
     await Promise.all(
@@ -17,8 +24,10 @@ export async function startCluster(): Promise<RedisCluster> {
           'cluster-enabled yes',
           `cluster-port ${place.port.number + 10_000}`,
           'cluster-node-timeout 1000',
+          ...(password ? [`requirepass ${password}`] : []),
+          ...((await more?.()) ?? []),
         ]
-        const node = new RedisServer(place, { lines })
+        const node = new RedisServer(place, { lines, password })
         nodes.push(node)
         await node.start()
       }),
@@ -26,7 +35,7 @@ export async function startCluster(): Promise<RedisCluster> {
     const cli = findBinary('redis-cli', 'redis-tools')
     const addresses = nodes.map(node => `${node.host}:${node.port}`)
     await promisify(execFile)(cli.path, ['--cluster', 'create', ...addresses, '--cluster-yes'], {
-      env: { ...process.env, ...cli.env },
+      env: { ...process.env, ...cli.env, ...(password && { REDISCLI_AUTH: password }) },
     })
     const cluster = new RedisCluster(nodes)
     await cluster.agreed()

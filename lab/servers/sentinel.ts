@@ -7,26 +7,31 @@ const QUORUM = 2
 export interface SentinelOptions {
   /** The timeout after which a node counts as down, in milliseconds. @default 500 */
   readonly downAfter?: number
+  /** The password of the default user of all servers, also of the sentinels. */
+  readonly password?: string | undefined
+  /** ACL rules of the nodes, one user each. */
+  readonly users?: readonly string[] | undefined
 }
 
 /** A master, its replica and three sentinels that agree on them. */
 export async function startSentinel(options: SentinelOptions = {}): Promise<SentinelSet> {
-  const { downAfter = 500 } = options
+  const { downAfter = 500, password, users } = options
   const started: RedisServer[] = []
   try {
-    const master = await startRedis()
+    const master = await startRedis({ password, users })
     started.push(master)
     // Before the sentinels, because they look for further replicas only every 10 s.
-    const replica = await startRedis({ replicaOf: master })
+    const replica = await startRedis({ replicaOf: master, password, users })
     started.push(replica)
     const lines = [
       `sentinel monitor ${SentinelSet.group} ${master.host} ${master.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${SentinelSet.group} ${downAfter}`,
       // Also the time before the next vote after a tie.
       `sentinel failover-timeout ${SentinelSet.group} 1000`,
+      ...(password ? [`sentinel auth-pass ${SentinelSet.group} ${password}`, `requirepass ${password}`] : []),
     ]
     const sentinels = [1, 2, 3].map(async () => {
-      const sentinel = new RedisServer(await newPlace('sentinel'), { lines, isSentinel: true })
+      const sentinel = new RedisServer(await newPlace('sentinel'), { lines, password, isSentinel: true })
       started.push(sentinel)
       await sentinel.start()
       // By default they look for each other every 2 s.

@@ -1,3 +1,4 @@
+import { invalid } from '../../contract/check.ts'
 import { type Connection, type Driver, openConnection } from '../shared/connection.ts'
 import { type Endpoint, unlessPlain } from './plain.ts'
 
@@ -107,6 +108,13 @@ export function asItIs(
     close: () => {},
   }
   return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
+}
+
+/** The key prefix of a client. Throws `INVALID_ARGUMENT` for bytes that are no UTF-8: our keys would be others than its own. */
+export function prefixOf(given: unknown): string {
+  const prefix = String(given ?? '')
+  if (!(given instanceof Uint8Array) || Buffer.from(prefix).equals(given)) return prefix
+  throw invalid('the key prefix of this client is not UTF-8: give it a string')
 }
 
 /** What a driver of one server says of where that is. */

@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { can, connected, placeOf, type RedisDriver, type Wire } from './client.ts'
+import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 
 interface Emitter {
   on(event: string, listener: (...args: never[]) => void): unknown
@@ -39,7 +39,10 @@ interface Command {
 }
 
 interface Cluster extends Connection {
-  readonly options: { readonly keyPrefix?: string; readonly redisOptions?: { readonly keyPrefix?: string } }
+  readonly options: {
+    readonly keyPrefix?: string
+    readonly redisOptions?: { readonly keyPrefix?: string; readonly connectTimeout?: number }
+  }
   readonly subscriber?: { getInstance?(): { readonly stream?: { unref?: () => void } } | null }
   duplicate(nodes: [], options: object): Cluster
   nodes(role: 'master'): Connection[]
@@ -63,6 +66,8 @@ const SAFE = {
   stringNumbers: false,
   readOnly: false,
   monitor: false,
+  // Of a set of Sentinel: leases are written.
+  role: 'master',
 }
 
 /** ioredis and iovalkey, their `Cluster`, and Sentinel through them. */
@@ -74,14 +79,14 @@ export function ioredis(client: object): RedisDriver | undefined {
 }
 
 function single(client: Single): RedisDriver {
-  const { sentinels, keyPrefix = '', connectTimeout = LONGEST_REQUEST } = client.options
+  const { sentinels, keyPrefix, connectTimeout = LONGEST_REQUEST } = client.options
   const place = placeOf(client.options, !sentinels)
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
   return {
     isCluster: false,
     ...place,
-    keyPrefix: String(keyPrefix),
+    keyPrefix: prefixOf(keyPrefix),
     canListen: true,
     open: async signal => {
       const own = client.duplicate({ ...SAFE, db, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
@@ -111,7 +116,7 @@ function cluster(client: Cluster): RedisDriver {
   const { keyPrefix, redisOptions } = client.options
   return {
     isCluster: true,
-    keyPrefix: String(keyPrefix || redisOptions?.keyPrefix || ''),
+    keyPrefix: prefixOf(keyPrefix || redisOptions?.keyPrefix),
     canListen: true,
     open: async signal => {
       // A node connects at its first request, which waits for that. Every request of ours has a deadline.
@@ -123,11 +128,19 @@ function cluster(client: Cluster): RedisDriver {
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         scaleReads: 'master',
-        redisOptions: { ...node, connectTimeout: LONGEST_REQUEST, socketTimeout: LONGEST_REQUEST },
+        // Version 5 and iovalkey replace the caller's by these: login and TLS would be lost.
+        redisOptions: {
+          ...redisOptions,
+          ...node,
+          connectTimeout: Math.min(redisOptions?.connectTimeout ?? LONGEST_REQUEST, LONGEST_REQUEST),
+          socketTimeout: LONGEST_REQUEST,
+        },
       })
       own.on('+node', (node: Connection) => unrefWhenConnected(node))
       const ends = ['end', 'node error', '-node']
-      const wire = await open({ own, signal, ends, masters: () => own.nodes('master') })
+      const wire = await open({ own, signal, ends, masters: () => own.nodes('master') }).catch(error => {
+        throw error?.lastNodeError ?? error // such as a refused password
+      })
       return {
         ...wire,
         failure: () => undefined,
@@ -150,6 +163,7 @@ interface Opening {
 
 async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
   const failure = await connected(own, signal, () => own.disconnect())
+  let isClosed = false
   return {
     isOpen: () => own.status === 'ready',
     failure,
@@ -164,7 +178,13 @@ async function open({ own, signal, ends, masters }: Opening): Promise<Wire> {
     onEnd(ended) {
       for (const event of ends) own.on(event, ended)
     },
-    close: () => own.disconnect(),
+    close() {
+      // A cluster of iovalkey fails if an event of its end closes it again.
+      if (!isClosed) {
+        isClosed = true
+        own.disconnect()
+      }
+    },
   }
 }
 

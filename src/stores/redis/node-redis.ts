@@ -1,5 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { asItIs, can, connected, placeOf, type RedisDriver, type Wire } from './client.ts'
+import { readPrivate } from '../shared/private-fields.ts'
+import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
 
@@ -11,7 +12,7 @@ interface Options {
     readonly tls?: unknown
     readonly connectTimeout?: number
   }
-  readonly keyPrefix?: string
+  readonly keyPrefix?: unknown
   /** In a cluster: the options of each node. */
   readonly defaults?: Options
 }
@@ -21,7 +22,6 @@ interface Connection {
   readonly isReady?: boolean
   readonly masters?: readonly unknown[]
   readonly options?: Options
-  readonly _options?: Options
   readonly sendCommand: Send
   connect(): Promise<unknown>
   destroy?(): unknown
@@ -40,8 +40,7 @@ interface Client extends Connection {
 export function nodeRedis(client: object): RedisDriver | undefined {
   if (!can(client, 'sendCommand')) return undefined
   const known = client as unknown as Client
-  if (!can(client, 'duplicate'))
-    return can(client, 'execute') ? asItIs(false, args => known.sendCommand(args)) : undefined
+  if (!can(client, 'duplicate')) return can(client, 'execute') ? pool(known) : undefined
   if (can(client, 'getMasterNode')) return sentinel(known)
   return can(client, 'nodeClient') ? cluster(known) : single(known)
 }
@@ -76,7 +75,7 @@ function single(client: Client): RedisDriver {
   return {
     isCluster: false,
     ...placeOf(client.options?.socket ?? {}),
-    keyPrefix: client.options?.keyPrefix ?? '',
+    keyPrefix: prefixOf(client.options?.keyPrefix),
     canListen: true,
     async open(signal) {
       const own = client.duplicate(safe(client.options, signal))
@@ -87,12 +86,13 @@ function single(client: Client): RedisDriver {
 }
 
 function cluster(client: Client): RedisDriver {
-  // Version 4 does not expose the options of a cluster. The defaults of its nodes are safe: every request has a deadline.
-  const options = client._options ?? client.options
+  // Version 4 does not expose the options of a cluster, and has no key prefix. Its duplicate keeps the others. The defaults
+  // of its nodes are safe: every request has a deadline.
+  const options = can(client, 'withTypeMapping') ? (readPrivate(client, 'cluster') as Options) : undefined
   const overrides = { minimizeConnections: true, useReplicas: false, keyPrefix: undefined, commandOptions: {} }
   return {
     isCluster: true,
-    keyPrefix: options?.keyPrefix ?? '',
+    keyPrefix: prefixOf(options?.keyPrefix),
     canListen: true,
     async open(signal) {
       const own = client.duplicate({ ...overrides, ...(options && { defaults: safe(options.defaults, signal) }) })
@@ -113,7 +113,7 @@ function cluster(client: Client): RedisDriver {
 function sentinel(client: Client): RedisDriver {
   return {
     isCluster: false,
-    keyPrefix: client._options?.keyPrefix ?? '',
+    keyPrefix: prefixOf(readPrivate(client, 'sentinel')),
     canListen: true,
     reconnects: true,
     async open(signal) {
@@ -123,6 +123,10 @@ function sentinel(client: Client): RedisDriver {
       return { ...wire, isOpen: () => true, failure: () => undefined }
     },
   }
+}
+
+function pool(client: Client): RedisDriver {
+  return { ...asItIs(false, args => client.sendCommand(args)), keyPrefix: prefixOf(readPrivate(client, 'pool')) }
 }
 
 async function open(own: Connection, signal: AbortSignal, call: Wire['call']): Promise<Wire> {

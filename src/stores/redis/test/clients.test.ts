@@ -58,29 +58,6 @@ describe.each(Object.entries(clients))('%s', (name, create) => {
   })
 })
 
-test('uses the key prefix of the client, and adds its own', async () => {
-  const plain = new Redis({ port: server.port, lazyConnect: true })
-  const prefixed = new Valkey({ port: server.port, lazyConnect: true, keyPrefix: 'app:' })
-  const nodeRedis = createClient({ socket: { host, port: server.port }, keyPrefix: 'app:' })
-  await using a = storeOf(plain)
-  await using b = storeOf(prefixed, 'leases')
-  await using c = storeOf(nodeRedis, 'leases')
-  const claim = claimOf('a')
-  await hold(a, claim)
-  const token = await hold(b, claim)
-  expect(await hold(c, claim)).toBe(token)
-  expect(await server.call('KEYS', '*{:a}')).toEqual(expect.arrayContaining(['holdfast:{:a}', 'app:leases:{:a}']))
-})
-
-test('uses the database of the client', async () => {
-  await using a = storeOf(new Redis({ port: server.port, lazyConnect: true, db: 3 }))
-  await using b = storeOf(createClient({ socket: { host, port: server.port }, database: 3 }))
-  await using c = storeOf(createClient4({ socket: { host, port: server.port } }))
-  const claim = claimOf('a')
-  expect(await hold(a, claim)).toBe(await hold(b, claim))
-  expect(await look(c, { name: 'a' })).toEqual([])
-})
-
 describe.each([
   ['ioredis', 2, (port: number) => new Redis({ port })],
   ['ioredis5', 3, (port: number) => new Redis5({ port })],

@@ -16,7 +16,7 @@ import { engineOf } from './engines.ts'
  *
  *     sqlite:PATH   memory:   redis[s]://[user:password@]host[:port][/database][?prefix=…]
  *     redlock[s]://[user:password@]host[:port],host[:port],…[/database][?prefix=…&maxTtl=…]
- *     postgres[ql]://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]
+ *     postgres[ql]://[user:password@]host[:port][/database][?table=[SCHEMA.]TABLE&create=true&direct=…]
  *     mysql://[user:password@]host[:port]/database[?table=…&create=true&tls=true]
  *     etcd[s]://[user:password@]host[:port][,host[:port]…][?prefix=…]
  *     zookeeper://[user:password@]host[:port][,host[:port]…][/chroot][?prefix=…]

@@ -9,7 +9,7 @@ const SHAPES =
 /**
  * Opens the high-water marks that fences store at a URL, to list, advance or prune them:
  *
- *     postgres[ql]://…[?schema=…&table=…]   mysql://… or mariadb://…[?table=…]   redis[s]://…[?prefix=…]
+ *     postgres[ql]://…[?table=[SCHEMA.]TABLE]   mysql://… or mariadb://…[?table=…]   redis[s]://…[?prefix=…]
  *     sqlite:PATH   file:///FOLDER
  *
  * Rejects `INVALID_ARGUMENT` for any other URL, and `DRIVER_MISSING` with the command that installs the driver. The first

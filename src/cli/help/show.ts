@@ -107,7 +107,7 @@ export const MIGRATE: CommandHelp = {
   ],
   examples: [
     ['holdfast migrate --store postgres://owner@db/app'],
-    [`holdfast migrate --store 'postgres://owner@db/app?schema=locks&table=job'`],
+    [`holdfast migrate --store 'postgres://owner@db/app?table=locks.job'`],
     ['holdfast migrate --print-sql > migrations/0042-holdfast.sql'],
   ],
   options: [
@@ -197,7 +197,7 @@ export const FENCE: CommandHelp = {
     {
       title: 'URLs (--url)',
       rows: [
-        ['postgres://host/database', 'Options: ?schema=…&table=… of the marks'],
+        ['postgres://host/database', 'Options: ?table=[SCHEMA.]TABLE of the marks'],
         ['mysql://host/database', 'Option: ?table=… of the marks'],
         ['redis://host:6379', 'Option: ?prefix=…'],
         ['sqlite:PATH', 'The file with the data and its marks'],

@@ -36,13 +36,13 @@ async function printed(...args: string[]): Promise<string> {
 describe('holdfast fence sql', () => {
   test('prints the SQL of the marks and of a trigger for the writers of a table', async () => {
     await server.query(await printed())
-    await server.query(await printed('--url', 'postgres://x?schema=app&table=marks', '--leases'))
+    await server.query(await printed('--url', 'postgres://x?table=app.marks', '--leases'))
     await server.query('create table app.invoices (id int primary key)')
     const row = ['--table', 'app.invoices', '--column', 'version', '--resource', 'invoices', '--epoch', '2']
-    await server.query(await printed(...row, '--url', 'postgres://x?schema=app&table=marks'))
+    await server.query(await printed(...row, '--url', 'postgres://x?table=app.marks'))
     await server.query('insert into app.invoices values (1, 7)')
     expect(await failureOf(server.query('insert into app.invoices values (2, 6)'))).toMatchObject({ code: 'HF412' })
-    const marks = await holdfast(['fence', 'ls', '--json', '--url', `${server.url()}?schema=app&table=marks`])
+    const marks = await holdfast(['fence', 'ls', '--json', '--url', `${server.url()}?table=app.marks`])
     expect(JSON.parse(marks.out)).toMatchObject([{ resource: 'invoices', epoch: 2, token: '7' }])
   })
 

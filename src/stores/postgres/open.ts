@@ -24,10 +24,15 @@ interface Target {
 }
 
 /** Options of the store. The others are for the driver. */
-const OURS: ReadonlySet<string> = new Set(['schema', 'table', 'create', 'direct', 'shortestTtl'])
+const OURS: ReadonlySet<string> = new Set(['table', 'create', 'direct', 'shortestTtl'])
 const DRIVERS: ReadonlySet<string> = new Set(['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'])
 
-const SHAPE = 'write postgres://[user:password@]host[:port][/database][?schema=…&table=…&create=true&direct=…]'
+/** Its tables would be among those that `prisma db push` drops. */
+const OF_PRISMA =
+  'the URL of the PostgreSQL store has the option schema, which is for Prisma: leave it out, and the tables of leases ' +
+  'are in a schema of their own; table=SCHEMA.TABLE names another'
+
+const SHAPE = 'write postgres://[user:password@]host[:port][/database][?table=[SCHEMA.]TABLE&create=true&direct=…]'
 
 /**
  * Opens the store at `postgres[ql]://[user:password@]host[:port][/database]`, over pg or postgres, whichever `load` finds
@@ -83,24 +88,32 @@ export function migrationOf(url: string): string {
 /** No message repeats the URL: it may contain a password. */
 function read(text: string): Target {
   const url = parse(text)
+  if (url.searchParams.has('schema')) throw invalid(OF_PRISMA)
   const given: Record<string, string> = {}
   const options = optionsOf(url.search.slice(1), [...OURS, ...DRIVERS], 'a PostgreSQL store')
   for (const [key, value] of options) {
     given[key] = value
     if (OURS.has(key)) url.searchParams.delete(key)
   }
-  const { schema, table, create = 'false', direct, shortestTtl } = given
+  const { create = 'false', direct, shortestTtl } = given
   if (create !== 'true' && create !== 'false')
     throw invalid(`create in a URL must be true or false, not ${show(create)}`)
-  const tables = { ...(schema !== undefined && { schema }), ...(table !== undefined && { table }) }
-  namesOf(tables)
   return {
     url,
-    tables,
+    tables: tablesIn(given.table),
     create: create === 'true',
     direct: direct === 'false' ? false : direct ? parse(direct) : undefined,
     shortestTtl: shortestTtl === undefined ? undefined : Number(shortestTtl),
   }
+}
+
+/** The tables of `[SCHEMA.]TABLE`. */
+function tablesIn(text: string | undefined): Tables {
+  if (text === undefined) return {}
+  const dot = text.indexOf('.')
+  const tables = dot < 0 ? { table: text } : { schema: text.slice(0, dot), table: text.slice(dot + 1) }
+  namesOf(tables)
+  return tables
 }
 
 function parse(text: string): URL {

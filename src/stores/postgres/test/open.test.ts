@@ -22,12 +22,12 @@ test('opens what the URL names: user, password, database, schema, table', async 
     .replace(/postgres$/, 'an%20app')
     .replace('postgres:', 'postgresql:')
   {
-    await using store = await openStore(`${url}?schema=own&table=job&create=true&application_name=mine&sslmode=disable`)
+    await using store = await openStore(`${url}?table=own.job&create=true&application_name=mine&sslmode=disable`)
     expect(store.kind).toBe('postgres')
     await hold(store, claim)
     expect(await server.query("select 1 as one from pg_stat_activity where application_name = 'mine'")).toHaveLength(1)
   }
-  await using again = await openStore(`${url}?schema=own&table=job&direct=false`)
+  await using again = await openStore(`${url}?table=own.job&direct=false`)
   await hold(again, claim)
   expect(again.watch).toBeUndefined()
   await using elsewhere = await openStore(`${server.url()}?create=true`)
@@ -87,10 +87,11 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'postgres://user:s3cret@host/app/1': /has two databases/,
     'postgres://user:s3cret@host/app#1': /has a #/,
     'postgres://user:s3cret%@host/app': /a % that encodes nothing/,
-    'postgres://user:s3cret@host/app?ttl=5':
-      /no option "ttl", only schema, table, create, direct, shortestTtl, sslmode/,
-    'postgres://user:s3cret@host/app?schema=': /schema must be 1 to 40/,
-    'postgres://user:s3cret@host/app?schema=a&schema=b': /schema is given twice/,
+    'postgres://user:s3cret@host/app?ttl=5': /no option "ttl", only table, create, direct, shortestTtl, sslmode/,
+    'postgres://user:s3cret@host/app?table=.lease': /schema must be 1 to 40/,
+    'postgres://user:s3cret@host/app?table=a.b.c': /table must be 1 to 40/,
+    'postgres://user:s3cret@host/app?table=a&table=b': /table is given twice/,
+    'postgres://user:s3cret@host/app?schema=public': /schema, which is for Prisma: leave it out/,
     'postgres://user:s3cret@host/app?create=yes': /create in a URL must be true or false, not "yes"/,
     'postgres://user:s3cret@host/app?direct=redis://x': /direct must be another postgres:/,
     'postgres://user:s3cret@host/app?direct=there': /is invalid/,
@@ -112,7 +113,7 @@ test('L16: no message repeats a password with a special character that nobody en
 })
 
 test('holdfast migrate creates the tables, and holdfast run uses them', async () => {
-  const env = { HOLDFAST_STORE: `${server.url()}?schema=cli&table=job` }
+  const env = { HOLDFAST_STORE: `${server.url()}?table=cli.job` }
   const missing = await holdfast(['run', 'nightly', '--', 'true'], { env })
   expect(missing).toMatchObject({
     code: 64,
@@ -129,7 +130,7 @@ test('holdfast migrate creates the tables, and holdfast run uses them', async ()
 })
 
 test('holdfast migrate --print-sql prints the SQL and changes nothing', async () => {
-  const env = { HOLDFAST_STORE: `${server.url()}?schema=printed` }
+  const env = { HOLDFAST_STORE: `${server.url()}?table=printed.lease` }
   const { code, out, err } = await holdfast(['migrate', '--print-sql'], { env })
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(await failureOf(server.query('select from printed.lease'))).toMatchObject({

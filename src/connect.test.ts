@@ -20,10 +20,15 @@ test('all locks of a process with one memory URL share their leases', async () =
 
 test.each([
   [
-    'localhost:6379',
-    'no store has the scheme localhost: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: mysql: mariadb: etcd: etcds: zookeeper:',
+    'mongodb://localhost',
+    'no store has the scheme mongodb: use one of sqlite: memory: redis: rediss: redlock: redlocks: postgres: postgresql: mysql: mariadb: etcd: etcds: zookeeper:',
   ],
-  ['mongodb://localhost', 'no store has the scheme mongodb: use one of sqlite: memory:'],
+  ['localhost:6379', 'has no scheme: write one before localhost:6379, such as redis://localhost:6379'],
+  ['user:12345@host', 'no store has the scheme user: use one of'],
+  [' redis://localhost', 'the URL of the store begins or ends with white space: remove it'],
+  ['redis://localhost\n', 'the URL of the store begins or ends with white space: remove it'],
+  ['redis://s3cret@host', 'has a user name and no password: write a password without a user as redis://:PASSWORD@host'],
+  ['mysql://app:s3cret@host', 'the URL of the MySQL store names no database: write mysql://'],
   ['__proto__:x', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['leases.db', 'the URL of the store has no scheme: use one of sqlite: memory:'],
   ['', 'the URL of the store has no scheme: use one of sqlite: memory:'],

@@ -114,6 +114,7 @@ export const ENGINES: readonly Engine[] = [
 export function engineOf(url: string): Engine {
   if (typeof url !== 'string')
     throw invalid(`the store must be a URL in a string, such as sqlite:leases.db, not ${typeof url}`)
+  if (url !== url.trim()) throw invalid('the URL of the store begins or ends with white space: remove it')
   const engine = engineAt(url)
   if (engine) {
     checkPorts(url)
@@ -121,6 +122,10 @@ export function engineOf(url: string): Engine {
   }
   const scheme = schemeOf(url)
   const known = ENGINES.flatMap(({ schemes }) => schemes).join(' ')
+  // Digits and a slash or the end: what follows the colon of a user name is never printed.
+  const [address] = /^[a-z0-9.-]+:\d{1,5}(?=\/|$)/i.exec(url) ?? []
+  if (address)
+    throw invalid(`the URL of the store has no scheme: write one before ${address}, such as redis://${address}`)
   const what =
     scheme === undefined ? 'the URL of the store has no scheme' : `no store has the scheme ${scheme.slice(0, -1)}`
   throw invalid(`${what}: use one of ${known}, for example sqlite:./leases.db or redis://localhost:6379`)

@@ -62,6 +62,8 @@ export async function forgetNames(url: string, names: readonly string[]): Promis
 /** No message repeats the URL: it may hold a password. */
 function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.hostname && /^\/?$/.test(url.pathname))
+    throw invalid(`the URL of the MySQL store names no database: ${SHAPE}`)
   // With an @ in its path, the host may be the user and the port the beginning of a password.
   if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname) || /%(?![0-9a-f]{2})/i.test(text))
     throw invalid(

@@ -32,7 +32,9 @@ const refusals: readonly Refusal[] = [
   {
     state: /^25006/,
     code: 'STORE_UNAVAILABLE',
-    says: 'the PostgreSQL server is read-only, such as a standby: connect to the primary',
+    says:
+      'the PostgreSQL server is read-only, such as a standby: connect to the primary; behind pgpool, list the functions of ' +
+      'the schema holdfast in write_function_list',
     elsewhere: true,
   },
   {

@@ -42,7 +42,9 @@ const refusals: readonly Refusal[] = [
   {
     text: /\bMOVED\b|\bCROSSSLOT\b|\bASK \d|CrossSlot/,
     code: 'INVALID_ARGUMENT',
-    says: 'the server is part of a Redis Cluster: pass a cluster client, such as new Cluster([…]) of ioredis',
+    says:
+      'the server is part of a Redis Cluster: pass a cluster client, such as new Cluster([…]) of ioredis; behind a proxy ' +
+      "that hides the cluster, give the option prefix: '{holdfast}'",
   },
   {
     text: /unknown command|disabled commands/i,
@@ -136,10 +138,12 @@ function unusable(text: string, key = 'of the lease'): string | undefined {
   return undefined
 }
 
-/** A port with TLS resets connections without TLS. */
+/** A port with TLS resets connections without TLS, as do other servers. A server without slots is no cluster. */
 function hintOf(said: string, { served, isPlain = false }: Circumstances): string {
+  if (!served && /refresh slots cache|cluster support disabled/i.test(said))
+    return '; perhaps the server is no Redis Cluster: pass a client for a single server, such as new Redis() of ioredis'
   if (served || !isPlain || !/ECONNRESET|closed|Protocol error|RESP type/i.test(said)) return ''
-  return "; perhaps this port speaks TLS: use rediss://, or the client's option tls"
+  return "; perhaps it is another server than Redis, or this port speaks TLS: use rediss://, or the client's option tls"
 }
 
 function refusalOf(text: string): Refusal | undefined {

@@ -84,6 +84,11 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
     throw invalid(`the URL of the Redis store is invalid: ${shape}; percent-encode special characters in a password`)
   if (!parsed.hostname) throw invalid(`the URL of the Redis store has no host: ${shape}`)
   if (parsed.hash) throw invalid('the URL of the Redis store has a #: write it as %23')
+  // Clients send no user name without a password.
+  if (parsed.username && !parsed.password)
+    throw invalid(
+      'the URL of the Redis store has a user name and no password: write a password without a user as redis://:PASSWORD@host',
+    )
   const [, database = '0'] = /^\/?(\d*)$/.exec(parsed.pathname) ?? []
   if (!/^\/?\d*$/.test(parsed.pathname))
     throw invalid('the database in the URL of the Redis store must be a number, as in redis://host/1')

@@ -109,7 +109,7 @@ test('close waits for work within the grace, then releases, then closes the stor
   await clock.advance(1_999)
   expect([job.settled, closing.settled]).toEqual([false, false])
   await clock.advance(1)
-  expect(job.value).toMatchObject({ code: 'CLOSED', message: 'these locks were closed' })
+  expect(job.value).toMatchObject({ code: 'CLOSED', message: 'these locks were closed while "a" was held' })
   expect(closing.settled).toBe(true)
   expect(store.calls.slice(-2)).toEqual(['release', 'close'])
   expect(await other.tryAcquire('a')).toBeDefined()

@@ -104,7 +104,7 @@ export class Closing {
     const closed = new LeaseError('CLOSED', 'these locks were closed')
     this.#controller.abort(closed)
     for (const { cancel } of this.calls.values()) cancel.cancel(closed)
-    for (const lease of this.#leases.values()) lease.abort(closed)
+    for (const lease of this.#leases.values()) lease.abort(closedWhileHeld(lease.name))
     const arm = (wake: () => void): void => {
       this.#onIdle = wake
     }
@@ -117,4 +117,9 @@ export class Closing {
     }
     await request(this.#clock, LAST_WITHDRAWAL, withdrawn).catch(() => {})
   }
+}
+
+/** Names the lease: a call that nobody awaits rejects with this. */
+function closedWhileHeld(name: string): LeaseError {
+  return new LeaseError('CLOSED', `these locks were closed while ${JSON.stringify(name)} was held`, { lease: name })
 }

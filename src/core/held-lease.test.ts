@@ -175,7 +175,7 @@ test('a lease that was broken is lost at the next renewal, and the breaker outra
   await clock.advance(3_333)
   expect(lease.signal.reason).toMatchObject({
     code: 'LEASE_LOST',
-    message: 'the lease "a" is no longer held: it expired at the store or was broken',
+    message: 'the lease "a" is no longer held, because it expired at the store or was broken',
   })
 })
 

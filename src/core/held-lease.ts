@@ -228,7 +228,7 @@ export class HeldLease implements ListedLease {
     return {
       expired: 'was not renewed in time',
       term: 'has no heartbeat, and its term ended',
-      gone: 'is no longer held: it expired at the store or was broken',
+      gone: 'is no longer held, because it expired at the store or was broken',
       max_hold: `was held for ${this.#deadline.maxHold} ms, its maxHold`,
     }[reason]
   }

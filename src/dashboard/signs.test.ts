@@ -95,7 +95,9 @@ test('with fewer than five others nothing is usual, and less than ten seconds is
 test('a note that changed steadily and then no longer is found', () => {
   const note = (second: number): string => `${Math.min(Math.floor(second / 2), 10)} of 50`
   expect(texts(held(29, { note }))).toEqual([])
-  expect(texts(held(40, { note }))).toEqual(['Its note is the same for 20 s, and changed within 2.0 s before'])
+  expect(texts(held(40, { note }))).toEqual([
+    'Its note has not changed for 20 s. Before, it changed at least every 2.0 s',
+  ])
 })
 
 test('a token that is a time says since when the name is held; a later one and a counter do not', () => {

@@ -85,7 +85,10 @@ function sameNote({ noteIntervals, noteSince, seen }: Hold): Sign | undefined {
   const longest = Math.max(...noteIntervals)
   const same = seen - noteSince
   if (noteIntervals.length < 3 || same < SHORTEST || same < FAR * longest) return undefined
-  return { kind: 'note', text: `Its note is the same for ${span(same)}, and changed within ${span(longest)} before` }
+  return {
+    kind: 'note',
+    text: `Its note has not changed for ${span(same)}. Before, it changed at least every ${span(longest)}`,
+  }
 }
 
 /** What nine of ten of these are at most. `undefined`: there are too few. */

@@ -149,7 +149,7 @@ export function text(result: Report): string {
   lines.push(
     `${paint('bold', 'unresponsive')}     ${ms(unresponsiveness)}`,
     `${paint('bold', 'event loop')}       p99 ${ms(loopDelay.p99)} late, worst ${ms(loopDelay.worst)}; ` +
-      `${gc.pauses} garbage collections, worst ${ms(gc.worst)}`,
+      `${gc.pauses} garbage ${gc.pauses === 1 ? 'collection' : 'collections'}, worst ${ms(gc.worst)}`,
     '',
   )
   if (advice) lines.push(...adviceLines(advice))

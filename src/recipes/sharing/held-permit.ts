@@ -146,7 +146,7 @@ export class HeldPermit implements LeaseGroup {
     const lost = this.slots.find((_, index) => this.#leases[index]?.isLost)
     const which = this.slots.length > 1 && lost ? ` because its slot ${lost.slot}` : ''
     const what = {
-      gone: `is no longer held${which ? `,${which}` : ': it'} expired at the store or was broken`,
+      gone: `is no longer held${which ? `,${which}` : ', because it'} expired at the store or was broken`,
       expired: which ? `is lost,${which} was not renewed in time` : 'was not renewed in time',
       term: 'has no heartbeat, and its term ended',
       max_hold: `was held for ${this.#maxHold} ms, its maxHold`,

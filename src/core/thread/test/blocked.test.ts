@@ -121,7 +121,7 @@ describe.each(Object.entries(stores))('over %s', (_, urlOf) => {
       expect(await locks.break('a')).toBeTypeOf('bigint')
       expect(await holder.next()).toMatchObject({
         code: 'LEASE_LOST',
-        message: 'the lease "a" is no longer held: it expired at the store or was broken',
+        message: 'the lease "a" is no longer held, because it expired at the store or was broken',
       })
     })
   }, 60_000)

@@ -65,8 +65,8 @@ export class Call {
 
   #endWithin(limit: number): void {
     this.#stopTimeout()
-    const error = failure(new Error(`nothing within ${Math.round(limit)} ms`), true)
-    this.#stopTimeout = afterReads(limit, () => this.fail(error))
+    const giveUp = (): void => this.fail(failure(new Error(`nothing within ${Math.round(limit)} ms`), true))
+    this.#stopTimeout = afterReads(limit, giveUp)
   }
 
   #next(): boolean {

@@ -6,7 +6,7 @@ import { mayTake } from '../shared/queue.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { KeyValue, WatchAnswer } from './messages.ts'
-import type { KeepAlive } from './requests.ts'
+import type { KeepAlive, Survey } from './requests.ts'
 import { openWatch, type Watch } from './watch.ts'
 
 /** A claim of this process in the queue of a name. */
@@ -21,6 +21,10 @@ export interface Waiter {
   ahead: number
   freeSince: number | undefined
   askedAt: number
+  /** The keepalive in flight. */
+  beating?: Promise<KeepAlive> | undefined
+  /** Is there no answer to a request by which it may have got the name? */
+  mayHold?: boolean
 }
 
 /** May the waiter take the name: is it free as far as is known, and the grace period of those ahead over? */
@@ -40,6 +44,9 @@ const PAUSES: Pauses = [50, 2_000]
 
 /** Milliseconds that a watch may lag behind an answer of the server. After that it must have missed events. */
 const LONGEST_LAG = 1_000
+
+/** So many waiters of this process on one name share what the server says. */
+const CROWD = 100
 
 /** Milliseconds for which the watch of a name stays open after the last waiter here has left. */
 const LINGER = 2_000
@@ -63,6 +70,9 @@ export class Queue {
   #attempt: object | undefined
   #isReady = false
   #revision = 0n
+  /** The last comparison with the server, and when that began. */
+  #checking: Promise<boolean> | undefined
+  #checkedAt = 0
   #held: KeyValue | undefined
   #freeSince = 0
   /** The ids in the queue, in order, and the create revisions of their keys. */
@@ -93,9 +103,26 @@ export class Queue {
     return { held: this.#held, freeSince: this.#freeSince, ahead: this.#aheadOf(id) }
   }
 
-  /** Has the watch reported what the server just answered? A watch that keeps lagging is replaced. */
-  agrees(held: KeyValue | undefined, waiting: number): boolean {
+  /**
+   * Has the watch reported what the server says now? In a crowd that is asked once a second for all, because to count the
+   * waiters takes the server time for each of them. A watch that keeps lagging is replaced.
+   */
+  async agrees(survey: () => Promise<Survey>): Promise<boolean> {
     if (!this.#isReady) return false
+    if (this.waiters.size < CROWD) return this.#agreesWith(await survey())
+    const now = this.#clock.now()
+    if (!this.#checking || now > this.#checkedAt + LONGEST_LAG) {
+      this.#checkedAt = now
+      this.#checking = survey().then(found => this.#agreesWith(found))
+      this.#checking.catch(() => {
+        this.#checking = undefined
+      })
+    }
+    await this.#checking
+    return this.#isReady
+  }
+
+  #agreesWith({ held, waiting }: Survey): boolean {
     if (held?.create_revision === this.#held?.create_revision && waiting === this.#positions.size) return true
     const before = this.#revision
     const look = (): void => {
@@ -251,6 +278,7 @@ export class Queue {
   /** Events were lost: the watch is opened again, and everything read again. */
   #lose(): void {
     this.#isReady = false
+    this.#checking = undefined
     this.#opening = undefined
     this.#attempt = undefined
     this.#watch?.end()

@@ -107,11 +107,15 @@ interface Asked<Answer> {
   readonly reject: (error: unknown) => void
 }
 
-/** Joins the requests of one turn of the event loop. Requests for the same key share an answer. */
+/** Requests in flight of each kind. The keepalives of a thousand waiters leave most connections to others. */
+const AT_ONCE = 8
+
+/** Joins the requests of one turn of the event loop, and those that wait. Requests for the same key share an answer. */
 class Batched<Answer> {
   readonly #most: number
   readonly #send: (keys: string[], limit: number) => Promise<Map<string, Answer>>
-  #waiting = new Map<string, Asked<Answer>>()
+  readonly #waiting = new Map<string, Asked<Answer>>()
+  #inFlight = 0
 
   constructor(most: number, send: (keys: string[], limit: number) => Promise<Map<string, Answer>>) {
     this.#most = most
@@ -130,9 +134,18 @@ class Batched<Answer> {
   }
 
   #flush(): void {
-    const waiting = [...this.#waiting]
-    this.#waiting = new Map()
-    while (waiting.length > 0) void this.#carryOut(waiting.splice(0, this.#most))
+    while (this.#waiting.size > 0 && this.#inFlight < AT_ONCE) {
+      const next: [string, Asked<Answer>][] = []
+      for (const entry of this.#waiting) {
+        if (next.push(entry) === this.#most) break
+      }
+      for (const [key] of next) this.#waiting.delete(key)
+      this.#inFlight += 1
+      void this.#carryOut(next).then(() => {
+        this.#inFlight -= 1
+        this.#flush()
+      })
+    }
   }
 
   async #carryOut(all: readonly [string, Asked<Answer>][]): Promise<void> {

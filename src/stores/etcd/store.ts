@@ -19,6 +19,9 @@ import { Waiting } from './waiting.ts'
 
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
+/** Many claims of this process are about to join, so this one was not sent yet. */
+const notYet: Busy = { held: false, retryAfter: 1 }
+
 /**
  * The claim that created the key `held` holds the name, for as long as the etcd lease of that key lasts. A claim that
  * waits creates a key in the queue, on its own lease, and takes the name in the order of these keys.
@@ -96,6 +99,7 @@ export class EtcdStore implements Store {
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     this.#assertWanted(signal)
+    this.#admission.forget(id)
     this.#waiting.leave(name, id)
     return this.#releases.release({ name, id }, signal)
   }
@@ -146,7 +150,8 @@ export class EtcdStore implements Store {
       if (recovered) return recovered
       throw vanished()
     }
-    return (await this.#admission.run(signal, () => this.#join(claim, signal))) ?? this.#enter(claim, signal)
+    const joined = await this.#admission.run(id, limit / 2, signal, () => this.#join(claim, signal))
+    return joined ? (joined.answer ?? this.#enter(claim, signal)) : notYet
   }
 
   /** Joins the queue. `undefined`: the claim has lost its position already. */

@@ -90,15 +90,19 @@ export class Waiting {
     if (view) waiter.ahead = view.ahead
     if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
     const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
-    const beating = this.#keepPlace(waiter, isWoken, limit)
+    let beating = isWoken ? this.#keepForTake(waiter, limit) : this.#keepAll(queue, waiter, limit)
     beating.catch(() => {}) // awaited below
     if (!isWoken) {
       const state = await this.#look(claim, waiter, queue)
       if (typeof state === 'object' && (await beating).ttl > 0) return state
       signal.throwIfAborted()
+      beating = this.#keepForTake(waiter, limit)
+      beating.catch(() => {})
     }
+    waiter.mayHold = true
     const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision), limit)
     const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
+    waiter.mayHold = false
     if (answer?.succeeded) {
       queue.leave(id)
       return granted(answer.header.revision, beat, termOf(answer.header))
@@ -114,21 +118,45 @@ export class Waiting {
   }
 
   /** A claim that is about to hold, and was kept alive just now, skips the keepalive: its renewals start soon enough. */
-  async #keepPlace(waiter: Waiter, isWoken: boolean, limit: number): Promise<KeepAlive> {
-    const { beat, beatAt, askedAt } = waiter
-    const age = askedAt - beatAt
-    if (isWoken && age < beat.ttl / 10) return { ...beat, ttl: Math.floor(beat.ttl - age) }
-    waiter.beat = await this.#requests.keepAlive(waiter.lease, limit)
-    waiter.beatAt = askedAt
-    return waiter.beat
+  async #keepForTake(waiter: Waiter, limit: number): Promise<KeepAlive> {
+    const { beat, beatAt } = waiter
+    const age = this.#clock.now() - beatAt
+    if (age < beat.ttl / 10) return { ...beat, ttl: Math.floor(beat.ttl - age) }
+    waiter.beating ??= this.#keepPlace(waiter, limit)
+    return waiter.beating
+  }
+
+  /** Keeps the lease of a waiter alive, and those of all that still ask, if that was not done a short time ago. */
+  async #keepAll(queue: Queue, waiter: Waiter, limit: number): Promise<KeepAlive> {
+    const { askedAt: now, beat, beatAt } = waiter
+    if (now - beatAt < beat.ttl / 4) return beat
+    waiter.beating ??= this.#keepPlace(waiter, limit)
+    for (const each of queue.waiters.values()) {
+      if (each.beating || now - each.beatAt < each.beat.ttl / 10 || now - each.askedAt > each.beat.ttl / 2) continue
+      each.beating = this.#keepPlace(each, limit)
+      each.beating.catch(() => {}) // it asks, and finds out why
+    }
+    return waiter.beating
+  }
+
+  async #keepPlace(waiter: Waiter, limit: number): Promise<KeepAlive> {
+    const now = this.#clock.now()
+    try {
+      waiter.beat = await this.#requests.keepAlive(waiter.lease, limit)
+      waiter.beatAt = now
+      return waiter.beat
+    } finally {
+      waiter.beating = undefined
+    }
   }
 
   /** Reads the state of a waiter, since the watch may lag: it must wait, it may take the name, or its position is gone. */
   async #look(claim: Claim, waiter: Waiter, queue: Queue): Promise<Busy | 'turn' | 'gone'> {
     const { name, id, ttl } = claim
     const limit = requestLimit(ttl)
-    let { held, waiting } = await this.#requests.survey(name, limit)
-    const view = queue.agrees(held, waiting) ? queue.view(id, waiter.revision) : undefined
+    const agrees = !waiter.mayHold && (await queue.agrees(() => this.#requests.survey(name, limit)))
+    const view = agrees ? queue.view(id, waiter.revision) : undefined
+    let held = view?.held
     if (view) waiter.ahead = view.ahead
     else {
       const read = { success: situation(this.#keys, claim, waiter.revision) }

@@ -1,0 +1,70 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
+import { until } from '../../../../lab/servers/until.ts'
+import { createLocks } from '../../../create-locks.ts'
+import { leaseOf } from '../keys.ts'
+import { type HttpRelay, startRelay } from './relay.ts'
+import { claimOf, hold, look, signal, storeOf } from './support.ts'
+
+let server: EtcdServer
+let relay: HttpRelay
+
+beforeAll(async () => {
+  server = await startEtcd()
+})
+afterAll(() => server.stop())
+
+beforeEach(async () => {
+  relay = await startRelay(server)
+})
+afterEach(() => relay[Symbol.asyncDispose]())
+
+test('a claim that waits until it may join a queue is busy, not unanswered, and keeps its place', async () => {
+  await using store = storeOf([relay])
+  await hold(store, claimOf('joining', { ttl: 60_000 }))
+  const claim = { queue: true, ttl: 6_000 }
+  await store.acquire(claimOf('joining', claim), signal)
+  const held = Array.from({ length: 16 }, () => relay.holdBack(/lease\/grant/))
+  const joining = Array.from({ length: 16 }, () => store.acquire(claimOf('joining', claim), signal))
+  const passes = await Promise.all(held)
+  const [first, last] = [claimOf('joining', claim), claimOf('joining', claim)]
+  const notYet = store.acquire(first, signal)
+  const behind = store.acquire(last, signal)
+  expect(await notYet).toMatchObject({ held: false, retryAfter: 1 })
+  expect(await behind).toMatchObject({ held: false, retryAfter: 1 })
+  const later = store.acquire(last, signal)
+  const earlier = store.acquire(first, signal)
+  const grants = (): string[] => relay.requests.filter(request => request.includes('lease/grant'))
+  const before = grants().length
+  for (const pass of passes) pass()
+  await Promise.all([...joining, later, earlier])
+  const leases = [first, last].map(({ id }) => `"${leaseOf(id, 6)}"`)
+  expect(grants().slice(before)).toEqual(leases.map(lease => expect.stringContaining(lease)))
+})
+
+test('a crowd of 1,000 waiters is served, and none hears that the store is unavailable', async () => {
+  await using other = storeOf([server])
+  const [holders, waiters] = [createLocks(other, { ttl: 30_000 }), createLocks(storeOf([relay]), { ttl: 6_000 })]
+  const lease = await holders.acquire('crowd')
+  const failed: unknown[] = []
+  let served = 0
+  const crowd = Array.from({ length: 1_000 }, () =>
+    waiters.acquire('crowd').then(
+      async each => {
+        served += 1
+        await each.release()
+      },
+      error => failed.push(error),
+    ),
+  )
+  await until('all wait', async () => (await look(other, { name: 'crowd' })).length === 1_001, { limit: 60_000 })
+  relay.requests.length = 0
+  const asks = (): number => relay.requests.filter(request => request.includes('lease/keepalive')).length
+  await until('they have kept their positions', () => asks() >= 100, { limit: 30_000 })
+  const counts = relay.requests.filter(request => request.includes('kv/txn') && request.includes('count_only'))
+  expect(counts.length).toBeLessThan(30)
+  await lease.release()
+  await Promise.all(crowd)
+  expect([served, failed]).toEqual([1_000, []])
+  await waiters.close()
+}, 180_000)

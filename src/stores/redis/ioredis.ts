@@ -1,6 +1,7 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
 import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
+import { Turns } from './turns.ts'
 
 interface Emitter {
   on(event: string, listener: (...args: never[]) => void): unknown
@@ -22,7 +23,8 @@ interface Single extends Connection {
     readonly path?: string
     readonly db?: number
     readonly tls?: object
-    readonly sentinels?: unknown
+    readonly sentinels?: readonly object[] | null
+    readonly sentinelCommandTimeout?: number
     readonly keyPrefix?: string
     readonly connectTimeout?: number
   }
@@ -79,7 +81,8 @@ export function ioredis(client: object): RedisDriver | undefined {
 }
 
 function single(client: Single): RedisDriver {
-  const { sentinels, keyPrefix, connectTimeout = LONGEST_REQUEST } = client.options
+  const { sentinels, sentinelCommandTimeout, keyPrefix, connectTimeout = LONGEST_REQUEST } = client.options
+  const turns = sentinels ? new Turns(sentinels) : undefined
   const place = placeOf(client.options, !sentinels)
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
@@ -89,10 +92,20 @@ function single(client: Single): RedisDriver {
     keyPrefix: prefixOf(keyPrefix),
     canListen: true,
     open: async signal => {
-      const own = client.duplicate({ ...SAFE, db, connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) })
-      unrefWhenConnected(own)
-      forgetArguments(own)
-      const wire = await open({ own, signal, ends: ['close'], masters: () => [own] })
+      const connect = (options?: object): Promise<Wire> => {
+        const limits = { connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST) }
+        const own = client.duplicate({ ...SAFE, db, ...limits, ...options })
+        unrefWhenConnected(own)
+        forgetArguments(own)
+        return open({ own, signal, ends: ['close'], masters: () => [own] })
+      }
+      // It would ask them in the same order each time, and wait for the answer of the first.
+      const askOne = (sentinel: object): Promise<Wire> =>
+        connect({
+          sentinels: [sentinel],
+          sentinelCommandTimeout: Math.min(sentinelCommandTimeout ?? LONGEST_REQUEST, LONGEST_REQUEST),
+        })
+      const wire = await (turns ? turns.take(askOne, signal) : connect())
       const call: Wire['call'] = args => {
         if (selected() !== db) warnOfDatabase(place.address, db, selected())
         return wire.call(args)

@@ -1,6 +1,8 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { readPrivate } from '../shared/private-fields.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
+import { sentinelOptionsOf } from './sentinel-options.ts'
+import { Turns } from './turns.ts'
 
 type Send = (...args: unknown[]) => Promise<unknown>
 
@@ -111,22 +113,43 @@ function cluster(client: Client): RedisDriver {
 }
 
 function sentinel(client: Client): RedisDriver {
+  const { sentinelRootNodes, nodeClientOptions, sentinelClientOptions } = sentinelOptionsOf(client)
+  const turns = new Turns(sentinelRootNodes)
   return {
     isCluster: false,
     keyPrefix: prefixOf(readPrivate(client, 'sentinel')),
     canListen: true,
     reconnects: true,
-    async open(signal) {
-      // It would send a request again whose answer was lost with the connection.
-      const own = client.duplicate({ commandOptions: {}, maxCommandRediscovers: 0 })
-      const wire = await open(own, signal, args => own.sendCommand(false, args))
-      return { ...wire, isOpen: () => true, failure: () => undefined }
-    },
+    open: signal =>
+      // It would ask them in the same order each time, and wait for the answer of the first.
+      turns.take(async node => {
+        const ended = new AbortController()
+        const sockets = AbortSignal.any([signal, ended.signal])
+        const own = client.duplicate({
+          commandOptions: {},
+          // It would send a request again whose answer was lost with the connection.
+          maxCommandRediscovers: 0,
+          sentinelRootNodes: [node],
+          nodeClientOptions: endedBy(sockets, nodeClientOptions),
+          sentinelClientOptions: endedBy(sockets, sentinelClientOptions),
+        })
+        const wire = await open(own, signal, args => own.sendCommand(false, args))
+        const close = (): void => {
+          wire.close()
+          ended.abort() // its own close() waits for a sentinel that does not answer
+        }
+        return { ...wire, isOpen: () => true, failure: () => undefined, close }
+      }, signal),
   }
 }
 
 function pool(client: Client): RedisDriver {
   return { ...asItIs(false, args => client.sendCommand(args)), keyPrefix: prefixOf(readPrivate(client, 'pool')) }
+}
+
+/** The options of a node, with a signal that destroys its sockets. */
+function endedBy(signal: AbortSignal, options: Options = {}): object {
+  return { ...options, socket: { ...options.socket, signal } }
 }
 
 async function open(own: Connection, signal: AbortSignal, call: Wire['call']): Promise<Wire> {

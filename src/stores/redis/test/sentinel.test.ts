@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
+import { Redis as Redis5 } from 'ioredis5'
+import { Redis as Valkey } from 'iovalkey'
 import { createSentinel } from 'redis'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SentinelSet, startSentinel } from '../../../../lab/servers/sentinel.ts'
@@ -26,13 +29,22 @@ async function inStep(): Promise<void> {
 
 const stores: Record<string, () => Store> = {
   ioredis() {
-    const sentinels = set.sentinels.map(({ port }) => ({ host, port }))
-    return storeOf(new Redis({ sentinels, name: SentinelSet.group, lazyConnect: true }))
+    return storeOf(new Redis({ ...sentinelOptions(), lazyConnect: true }))
   },
   'node-redis'() {
     const sentinelRootNodes = set.sentinels.map(({ port }) => ({ host, port }))
     return storeOf(createSentinel({ name: SentinelSet.group, sentinelRootNodes }))
   },
+}
+
+/** The other clients that know Sentinel. */
+const others: Record<string, () => Store> = {
+  ioredis5: () => storeOf(new Redis5({ ...sentinelOptions(), lazyConnect: true })),
+  iovalkey: () => storeOf(new Valkey({ ...sentinelOptions(), lazyConnect: true })),
+}
+
+function sentinelOptions(): { sentinels: { host: string; port: number }[]; name: string } {
+  return { sentinels: set.sentinels.map(({ port }) => ({ host, port })), name: SentinelSet.group }
 }
 
 describe.each(Object.entries(stores))('%s', (_, open) => {
@@ -101,6 +113,26 @@ test('serves while a sentinel is dead, and finds the master past it', async () =
     await store.watch?.(claim, () => {}, signal)
     expect(await store.release(claim, signal)).toBe('released')
   }
+})
+
+test('a first sentinel that hangs keeps no client from the new master', { timeout: 90_000 }, async () => {
+  const all = Object.entries({ ...stores, ...others })
+  const replica = await set.replica()
+  const old = all.map(([name, open]) => ({ name, store: open() }))
+  for (const { name, store } of old) await hold(store, claimOf(name))
+  await set.sentinels[0]?.pause()
+  await set.nodes.find(node => node !== replica)?.pause()
+  await until('a failover', async () => (await replica.info('replication')).role === 'master')
+  const fresh = all.map(([name, open]) => ({ name, store: open() }))
+  await Promise.all(
+    [...old, ...fresh].map(async ({ name, store }) => {
+      const limit = 20_000
+      await until(`${name} is served`, () => hold(store, claimOf(randomUUID())), { limit, every: 100 })
+      const waits = claimOf(name)
+      await until(`${name} is notified`, () => store.watch?.(waits, () => {}, signal).then(() => true), { limit })
+      await store[Symbol.asyncDispose]()
+    }),
+  )
 })
 
 test('a request that is refused during a failover can be retried', { timeout: 60_000 }, async () => {

@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { invalid } from '../../contract/check.ts'
 import type { Connection, Driver } from '../shared/connection.ts'
 
@@ -34,7 +34,14 @@ interface Config {
 }
 
 /** Set over whatever the caller has. The store has time limits of its own. */
-const OWN = { connectTimeout: 0, rowsAsArray: true, typeCast: true, trace: false, nestTables: undefined }
+const OWN = {
+  connectTimeout: 0,
+  rowsAsArray: true,
+  typeCast: true,
+  trace: false,
+  nestTables: undefined,
+  queryFormat: undefined,
+}
 
 /** Opens connections like those of the client. Throws `INVALID_ARGUMENT` for what is no client of mysql2. */
 export function driverOf(client: unknown, what: string): Driver<MysqlConnection> {
@@ -51,14 +58,22 @@ export function driverOf(client: unknown, what: string): Driver<MysqlConnection>
   return { open: signal => open(core, config, signal) }
 }
 
+/**
+ * A socket whose TLS compares the certificate with the host that it connects to. mysql2 passes no name to TLS for an address,
+ * and Node then takes this property of the socket, or else "localhost": any certificate for localhost could stand in.
+ */
+export function socketTo(to: NetConnectOpts): Socket {
+  const socket = connect({ ...to, noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 })
+  return Object.assign(socket, 'host' in to && { _host: to.host })
+}
+
 function open(core: object, config: Config, signal: AbortSignal): Promise<MysqlConnection> {
   return new Promise((resolve, reject) => {
     const { stream: given, socketPath, host, port } = config
     let socket: Socket | undefined
     const stream = (options: object): Socket => {
       const to = socketPath ? { path: socketPath } : { host, port: Number(port) }
-      const keepAlive = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 }
-      socket = typeof given === 'function' ? (given(options) as Socket) : connect({ ...to, ...keepAlive })
+      socket = typeof given === 'function' ? (given(options) as Socket) : socketTo(to)
       return socket
     }
     const own = Object.assign(Object.create(Object.getPrototypeOf(config)), config, OWN, { stream })

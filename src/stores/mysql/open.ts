@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
@@ -6,7 +7,7 @@ import { load, WHERE } from '../shared/load.ts'
 import { optionsOf, withoutBrackets } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
-import type { MysqlClient } from './connection.ts'
+import { type MysqlClient, socketTo } from './connection.ts'
 import { mysql } from './index.ts'
 import { change, migrate, migration, type Tables, tableOf } from './schema.ts'
 import { hex } from './sql.ts'
@@ -37,7 +38,9 @@ export function clientAt(url: string): { client: MysqlClient; tables: Tables; op
   if (!library) throw new LeaseError('DRIVER_MISSING', `a mysql: store needs a client of MySQL: npm i mysql2 ${WHERE}`)
   const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent)
   const ssl = isTls ? { ...readPem(options, 'MySQL'), verifyIdentity: true } : undefined
-  const client = library.createPool({ host, port: Number(port || 3306), user, password: secret, database, ssl })
+  const to = { host, port: Number(port || 3306) }
+  const stream = (): Socket => socketTo(to)
+  const client = library.createPool({ ...to, user, password: secret, database, ssl, stream })
   return { client, tables, options }
 }
 

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
-import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { createConnection, createPool } from 'mysql2'
 import { createConnection as createPromised, createPool as createPromisedPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newFolder } from '../../../../lab/servers/folder.ts'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { createLocks, type Locks, migrate, openStore } from '../../../index.ts'
@@ -299,28 +298,4 @@ test('a process that gives up on a server that does not answer ends at once', as
   const elapsed = performance.now() - began
   expect(elapsed - Number(stdout)).toBeLessThan(5_000)
   hanging.close()
-})
-
-test('by URL with TLS the certificate and the host name are verified', async () => {
-  const folder = newFolder('tls')
-  const given = join(import.meta.dirname, '../../../../test/certificates')
-  const [key, cert] = ['server.key', 'server.pem'].map(name => {
-    copyFileSync(join(given, name), join(folder, name))
-    chmodSync(join(folder, name), 0o644)
-    return join(folder, name)
-  })
-  chmodSync(folder, 0o755)
-  await using secured = await startMariaDb({ config: { ssl_key: `${key}`, ssl_cert: `${cert}` } })
-  const url = `${secured.url().replace('127.0.0.1', 'localhost')}?create=true&tls=true`
-  await using store = await openStore(`${url}&ca=${join(given, 'ca.pem')}`)
-  const claim = claimOf('a')
-  await hold(store, claim)
-  const [row] = await secured.query<{ n: bigint }>(
-    "select count(*) as n from information_schema.processlist where user = 'app'",
-  )
-  expect(Number(row?.n)).toBeGreaterThan(0)
-  await using unknown = await openStore(url)
-  expect(await failureOf(hold(unknown, claimOf('b')))).toMatchObject({ message: expect.stringMatching(/certificate/) })
-  await using elsewhere = await openStore(`${url.replace('localhost', '127.0.0.2')}&ca=${join(given, 'ca.pem')}`)
-  expect(await failureOf(hold(elsewhere, claimOf('c')))).toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })

@@ -16,6 +16,7 @@ const config: KnipConfig = {
         'examples/{dashboard,invoices}/*.ts',
         'test/alongside/worker.ts',
         'test/browser/holder.ts',
+        'test/clones/{clone,generator}.ts',
         'test/stalls/monitor.ts',
         '{src,test}/**/*.test.ts',
       ],

@@ -50,6 +50,14 @@ test('only the command line prints', () => {
   ).toEqual([])
 })
 
+// Clones of a snapshot of memory share what the generators of Node draw.
+test('ids that decide are drawn by contract/random-id.ts', () => {
+  const sources = files('src/**/*.ts').filter(
+    path => !/^src.(cli|conformance).|\.test\.ts$|.test\/|random-id/.test(path),
+  )
+  expect(sources.filter(path => /random(UUID|Bytes|FillSync)|getRandomValues/.test(read(path)))).toEqual([])
+})
+
 test(`no source file has more than ${LONGEST_FILE} lines`, () => {
   const sources = files('{src,lab,drop-ins,test,examples,script,site}/**/*').filter(path =>
     /(\.(ts|c|sh)|^script\/\w+)$/.test(path),

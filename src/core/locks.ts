@@ -3,6 +3,7 @@ import { checkKeys, checkName, checkStoredName, checkText, checkWait, invalid } 
 import { events } from '../contract/events.ts'
 import type { Lease } from '../contract/lease.ts'
 import { List } from '../contract/list.ts'
+import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
 import { isSlotOf } from '../contract/reserved.ts'
@@ -33,7 +34,6 @@ import {
   tryKeys,
   type Verb,
 } from './options.ts'
-import { randomId } from './random-id.ts'
 import { holdWith, type OpenRenewer, type Renewer } from './renewer.ts'
 import { Signals } from './signals.ts'
 import { withdrawIfCancelled } from './withdraw.ts'

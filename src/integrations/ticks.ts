@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import { checkName, checkTtl, invalid } from '../contract/check.ts'
 import type { Lease } from '../contract/lease.ts'
+import { randomId } from '../contract/random-id.ts'
 import { request } from '../contract/request.ts'
 import type { Claim } from '../contract/store.ts'
 import { type Clock, LONGEST_TRY, requestLimit, systemClock } from '../contract/time.ts'
@@ -59,7 +59,7 @@ export class Ticks {
       )
     checkTtl(ttl, store, what)
     const note = 'this tick has been taken; nobody renews this lease'
-    const claim: Claim = { name, id: randomBytes(16).toString('hex'), owner: 'schedule', ttl, note, queue: false }
+    const claim: Claim = { name, id: randomId(), owner: 'schedule', ttl, note, queue: false }
     const limit = Math.min(LONGEST_TRY, requestLimit(ttl, store.guarantees?.acquireShare))
     try {
       const answer = await request(this.#clock, limit, signal => store.acquire(claim, signal))

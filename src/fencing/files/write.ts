@@ -1,9 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { closeSync, fsyncSync, openSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { randomId } from '../../contract/random-id.ts'
 import { assertNotEnded } from '../fence.ts'
 import { compareMarks, type Holder } from '../mark.ts'
 import { MarksFile } from './marks-file.ts'
@@ -37,7 +37,7 @@ export async function fencedWrite(
   if (typeof data !== 'string' && !(data instanceof Uint8Array) && !isIterable(data))
     throw invalid(`data must be text, a Uint8Array or an async iterable of them, not ${show(data)}`)
   const { key, mark, folder, wait, signal } = place
-  const temporary = join(folder, `${temporaryPrefix(place)}${mark.epoch}-${mark.token}-${randomName()}`)
+  const temporary = join(folder, `${temporaryPrefix(place)}${mark.epoch}-${mark.token}-${randomId().slice(0, 16)}`)
   using marks = new MarksFile(place.marks)
   let isReplaced = false
   try {
@@ -128,8 +128,4 @@ function notDurable(error: unknown, path: string): LeaseError {
 
 function isIterable(data: unknown): boolean {
   return typeof data === 'object' && data !== null && Symbol.asyncIterator in data
-}
-
-function randomName(): string {
-  return randomBytes(8).toString('hex')
 }

@@ -1,11 +1,11 @@
 import type { Emitters } from '../../contract/events.ts'
 import { List } from '../../contract/list.ts'
+import { randomId } from '../../contract/random-id.ts'
 import { Cancel } from '../../contract/request.ts'
 import type { Busy, Claim } from '../../contract/store.ts'
 import { type Acquired, Acquisition } from '../../core/acquisition.ts'
 import type { Core, ListedLease } from '../../core/core.ts'
 import type { HeldLease } from '../../core/held-lease.ts'
-import { randomId } from '../../core/random-id.ts'
 import { holdWith, type Renewer, type RenewerOptions } from '../../core/renewer.ts'
 import { withdrawIfCancelled } from '../../core/withdraw.ts'
 

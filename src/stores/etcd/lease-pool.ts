@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomId } from '../../contract/random-id.ts'
 import type { Clock } from '../../contract/time.ts'
 import type { KeepAlive } from './requests.ts'
 
@@ -74,7 +74,7 @@ export class LeasePool {
 
 /** An even number. The leases that belong to one claim have odd ones. */
 export function newPooledId(): string {
-  return (((randomBytes(8).readBigUInt64BE() >> 2n) + 1n) << 1n).toString()
+  return (((BigInt(`0x${randomId().slice(0, 16)}`) >> 2n) + 1n) << 1n).toString()
 }
 
 /** Is this a pooled lease? Other claims may use it later, so only its own store may revoke it. */

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomId } from '../../contract/random-id.ts'
 import { type Clock, LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import { isLeaseMissing, isLeaseThere, isRepetition } from './failure.ts'
 import type { Gateway } from './gateway.ts'
@@ -152,7 +152,7 @@ export class Leases {
     const now = this.#clock.now()
     if (!this.#tombstones || now > this.#tombstones.until) {
       const ttl = 3 * LONGEST_REQUEST
-      const id = leaseOf(randomUUID(), secondsOf(ttl))
+      const id = leaseOf(randomId(), secondsOf(ttl))
       const lease = this.grant(id, ttl, LONGEST_REQUEST).then(() => id)
       lease.catch(() => {
         this.#tombstones = undefined

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomId } from '../../contract/random-id.ts'
 import { Sequence } from '../../contract/sequence.ts'
 import type { Connection, Driver } from '../shared/connection.ts'
 import { ServerClock } from '../shared/server-clock.ts'
@@ -63,7 +63,7 @@ export class PostgresConnection implements Connection {
   }
 
   async #send(put: (id: string) => Promise<readonly unknown[] | undefined>): Promise<unknown> {
-    const id = randomUUID()
+    const id = randomId()
     const ask = (): Promise<readonly unknown[] | undefined> => put(`'${id}'`)
     const row = await (this.#sequence ? this.#sequence.run(ask) : ask())
     if (row?.[1] === id) return row[0]

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import { LeaseError } from '../../contract/errors.ts'
+import { randomId } from '../../contract/random-id.ts'
 import type {
   Busy,
   Claim,
@@ -75,7 +75,7 @@ export class PostgresStore implements Store {
       failure: (error, connection) => failure(error, connection !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),
     })
-    const channel = `holdfast_${randomUUID().replaceAll('-', '')}`
+    const channel = `holdfast_${randomId()}`
     this.#connections = connections
     const notify = direct ? `'${channel}'` : 'null'
     const [acquire, acquireOne, renew, release, releaseOne] = [

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomId } from '../../contract/random-id.ts'
 import type {
   Busy,
   Claim,
@@ -57,7 +57,7 @@ export class RedisStore implements Store {
     this.kind = isCluster ? 'redis cluster' : 'redis'
     this.guarantees = guaranteesOf(driver)
     this.#keys = new Keys(driver.keyPrefix + prefix)
-    const channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
+    const channel = driver.canListen ? this.#keys.channel(randomId()) : '-'
     this.#memory = isCluster ? MEMORY : SHORT_MEMORY
     const preamble = { keys: isCluster ? [] : [this.#keys.counter], args: [channel, isCluster ? '1' : '0'] }
     this.#requests = new Requests(driver, {

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
 import type { LeaseError } from '../../contract/errors.ts'
+import { randomId } from '../../contract/random-id.ts'
 import type { Claim, ClaimKey, Wake } from '../../contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
@@ -43,7 +43,7 @@ export class RedisMember implements Member {
     this.name = options.name
     this.#options = options
     this.#keys = new Keys(`${driver.keyPrefix}${options.prefix}:redlock`)
-    this.#channel = driver.canListen ? this.#keys.channel(randomUUID()) : '-'
+    this.#channel = driver.canListen ? this.#keys.channel(randomId()) : '-'
     this.#requests = new Requests(driver, {
       script,
       prepare: (wire, now) => this.#prepare(wire, now),

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomId } from '../../contract/random-id.ts'
 
 /** A node of a claim. Its name contains everything that decides. */
 export interface Node {
@@ -26,7 +26,7 @@ export function newNode(kind: 'h' | 'w', id: string): string {
 export function nodeInPlace(kind: 'h' | 'w', from: Node, token: bigint | undefined): string {
   if (kind === 'h' && from.kind === 'w' && token === undefined) return holderAfter(from)
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
-  return `${kind}${from.id}-${randomBytes(4).toString('hex')}${carried}-${digits(from.place)}`
+  return `${kind}${from.id}-${randomId().slice(0, 8)}${carried}-${digits(from.place)}`
 }
 
 /** The name of the node by which a waiter holds. */

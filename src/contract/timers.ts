@@ -1,4 +1,5 @@
 import { type Entry, List } from './list.ts'
+import { inRootContext } from './root-context.ts'
 
 /** `setTimeout` fires at once above this (2^31 - 1 ms, about 24.8 days); it is also the longest ttl. */
 export const LONGEST_DELAY = 2_147_483_647
@@ -14,7 +15,7 @@ interface Timer {
 }
 
 /**
- * Timers of this process. Timers of equal duration share one timer of Node, which is not cleared when they are. Most
+ * Timers of this process. Timers of equal duration share one timer of Node, which is not cleared when they are. All fire in the root context. Most
  * timers are for requests and are cancelled soon, and to set and clear a timer of Node costs 5 us in a cold event loop.
  */
 export class Timers {
@@ -90,7 +91,7 @@ class TimerQueue {
   }
 
   #wait(delay: number): NodeJS.Timeout {
-    const timeout = setTimeout(() => this.#run(), delay)
+    const timeout = inRootContext(() => setTimeout(() => this.#run(), delay))
     return this.#foreground > 0 ? timeout : timeout.unref()
   }
 

@@ -1,19 +1,32 @@
-/** An `AbortController` that is made when somebody asks for the signal: most leases are released before. */
+import { AsyncResource } from 'node:async_hooks'
+
+/**
+ * An `AbortController` that is made when somebody asks for the signal: most leases are released before. Listeners of the
+ * signal run in the async context in which it was first asked for.
+ */
 export class AbortSource {
   #controller: AbortController | undefined
+  #context: AsyncResource | undefined
   #abort: { readonly reason: unknown } | undefined
 
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
       if (this.#abort) this.#controller.abort(this.#abort.reason)
+      else this.#context = new AsyncResource('HoldfastSignal', { requireManualDestroy: true })
     }
     return this.#controller.signal
+  }
+
+  get isAborted(): boolean {
+    return this.#abort !== undefined
   }
 
   /** The first reason counts. */
   abort(reason: unknown): void {
     this.#abort ??= { reason }
-    this.#controller?.abort(reason)
+    const context = this.#context
+    this.#context = undefined
+    context?.runInAsyncScope(() => this.#controller?.abort(reason))
   }
 }

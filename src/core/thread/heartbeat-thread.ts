@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { LeaseError } from '../../contract/errors.ts'
 import { events } from '../../contract/events.ts'
 import { request } from '../../contract/request.ts'
+import { inRootContext } from '../../contract/root-context.ts'
 import type { Claim } from '../../contract/store.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Acquired } from '../acquisition.ts'
@@ -167,7 +168,7 @@ export class HeartbeatThread implements Renewer, WorkerLink {
     // Options of the program itself (--import, --input-type, --test) are not for the worker.
     const options = { workerData, name: 'holdfast heartbeat', execArgv: [] }
     try {
-      return new Worker(this.#script, options)
+      return inRootContext(() => new Worker(this.#script, options))
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code !== 'ERR_ACCESS_DENIED') throw startError(cause)
       const message =

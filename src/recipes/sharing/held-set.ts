@@ -1,5 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import type { LeaseEnd } from '../../contract/lease.ts'
+import { AbortSource } from '../../core/abort-source.ts'
 import { Ending } from '../../core/ending.ts'
 import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
 
@@ -8,7 +9,7 @@ import type { HeldLease, LeaseGroup } from '../../core/held-lease.ts'
  */
 export class HeldSet implements LeaseGroup {
   readonly #leases: HeldLease[] = []
-  readonly #controller = new AbortController()
+  readonly #abort = new AbortSource()
   readonly #ending = new Ending()
   /** The loss of any of them. */
   error: LeaseError | undefined
@@ -16,7 +17,7 @@ export class HeldSet implements LeaseGroup {
 
   get signal(): AbortSignal {
     this.#check()
-    return this.#controller.signal
+    return this.#abort.signal
   }
 
   get remaining(): number {
@@ -67,8 +68,8 @@ export class HeldSet implements LeaseGroup {
   }
 
   abort(reason: unknown): void {
-    if (this.#controller.signal.aborted) return
-    this.#controller.abort(reason)
+    if (this.#abort.isAborted) return
+    this.#abort.abort(reason)
     for (const lease of this.#leases) lease.abort(reason)
   }
 

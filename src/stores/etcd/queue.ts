@@ -1,5 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
+import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
 import { type Clock, turnAfter } from '../../contract/time.ts'
 import { mayTake } from '../shared/queue.ts'
@@ -165,7 +166,7 @@ export class Queue {
   /** Resolves once the watch is open. */
   open(): Promise<void> {
     if (this.#opening) return this.#opening
-    const opening = this.#open().catch(error => {
+    const opening = inRootContext(() => this.#open()).catch(error => {
       if (this.#opening === opening) this.#opening = undefined
       throw error
     })
@@ -308,6 +309,6 @@ export class Queue {
         this.#onEnd()
       }
     }
-    this.#lingering = setTimeout(look, LINGER).unref()
+    this.#lingering = inRootContext(() => setTimeout(look, LINGER)).unref()
   }
 }

@@ -1,4 +1,5 @@
 import { events } from '../../contract/events.ts'
+import { inRootContext } from '../../contract/root-context.ts'
 
 interface Entry {
   /** Aborts when nobody waits for it any more. */
@@ -65,7 +66,7 @@ export class Batch<Own extends Entry> {
     if (events.batch_sent.hasSubscribers) events.batch_sent.publish({ size: entries.length })
     this.#send(entries, () => {
       this.#inFlight -= 1
-      this.#schedule()
+      if (this.#waiting.length > 0) inRootContext(() => this.#schedule()) // of no request: under load this goes on for long
     })
   }
 }

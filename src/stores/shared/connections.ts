@@ -1,5 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { List } from '../../contract/list.ts'
+import { inRootContext } from '../../contract/root-context.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Connection } from './connection.ts'
 import { closed } from './failure.ts'
@@ -115,7 +116,7 @@ export class Connections<Opened extends Connection> {
   }
 
   async #begin(patience: number): Promise<Opened> {
-    this.#opening = new Opening(closing => this.#server.open(closing), patience)
+    this.#opening = inRootContext(() => new Opening(closing => this.#server.open(closing), patience))
     const connection = await this.#opening.connection.catch(error => {
       throw this.failure(error)
     })

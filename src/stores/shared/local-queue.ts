@@ -1,3 +1,4 @@
+import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
 import { turnAfter } from '../../contract/time.ts'
 import { LONGEST_DELAY } from '../../contract/timers.ts'
@@ -166,7 +167,8 @@ export class LocalQueue {
     if (at >= this.#timerAt) return // it then looks again
     clearTimeout(this.#timer)
     this.#timerAt = at
-    this.#timer = setTimeout(() => this.#run(), Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)).unref()
+    const delay = Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)
+    this.#timer = inRootContext(() => setTimeout(() => this.#run(), delay)).unref()
   }
 
   #run(): void {

@@ -1,5 +1,6 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
+import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
 import type { Connection } from './connection.ts'
 import { closed } from './failure.ts'
@@ -89,7 +90,7 @@ export class Notifications {
 
   #subscribe(): Promise<void> {
     if (this.#failure && performance.now() < this.#failure.until) return Promise.reject(this.#failure.reason)
-    this.#subscribing ??= this.#begin().catch(error => {
+    this.#subscribing ??= inRootContext(() => this.#begin()).catch(error => {
       this.#subscribing = undefined
       this.#failures += 1
       const reason = this.#end.signal.aborted ? closed() : this.#channel.failure(error)

@@ -1,3 +1,4 @@
+import { inRootContext } from '../../contract/root-context.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 
 /** The signal of requests that are not cancelled. */
@@ -77,10 +78,11 @@ export class FlightTimer {
     if (time >= this.#at) return
     this.#stop()
     this.#at = time
-    this.#stop = this.#after(Math.max(time - this.#now(), 0), () => {
+    const check = (): void => {
       this.#at = Number.POSITIVE_INFINITY
       this.watch(this.#check(this.#now()))
-    })
+    }
+    this.#stop = inRootContext(() => this.#after(Math.max(time - this.#now(), 0), check))
   }
 
   stop(): void {

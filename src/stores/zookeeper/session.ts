@@ -1,3 +1,4 @@
+import { inRootContext } from '../../contract/root-context.ts'
 import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
 import { closed, noAnswerFrom, textOf } from '../shared/failure.ts'
 import { Connection, type Server, type Way } from './connection.ts'
@@ -86,7 +87,7 @@ export class Session {
     const connection = this.#connection
     // Attaching the session again reaches the leader: a follower does not answer that by itself.
     if (!this.#opening && connection?.isOpen && this.safeUntil - this.#clock.now() >= least) return connection
-    this.#opening ??= this.#open().finally(() => {
+    this.#opening ??= inRootContext(() => this.#open()).finally(() => {
       this.#opening = undefined
     })
     return this.#opening

@@ -1,3 +1,4 @@
+import { inRootContext } from '../../../contract/root-context.ts'
 import type { Busy, Claim, Grant } from '../../../contract/store.ts'
 import { LONGEST_REQUEST } from '../../../contract/time.ts'
 import { LONGEST_DELAY } from '../../../contract/timers.ts'
@@ -130,7 +131,7 @@ export class Holdings {
     clearTimeout(this.#timer)
     this.#timerAt = at
     const delay = Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)
-    this.#timer = setTimeout(() => {
+    const look = (): void => {
       this.#timerAt = Number.POSITIVE_INFINITY
       let next = Number.POSITIVE_INFINITY
       for (const holding of [...this.#holdings.values()]) {
@@ -139,6 +140,7 @@ export class Holdings {
         if (holding.state === 'held') next = Math.min(next, holding.expires)
       }
       if (next < Number.POSITIVE_INFINITY) this.#look(next)
-    }, Math.ceil(delay)).unref()
+    }
+    this.#timer = inRootContext(() => setTimeout(look, Math.ceil(delay))).unref()
   }
 }

@@ -2,14 +2,13 @@ import type { Case } from './case.ts'
 import { burstCases, claimCases, releaseCases } from './claims.ts'
 import { clientCases } from './clients.ts'
 import { faultCases } from './faults.ts'
-import { handoffCases } from './handoffs.ts'
 import { checkHarness, type Harness, type Need } from './harness.ts'
 import { holdingCases } from './holding.ts'
 import { inspectionCases } from './inspection.ts'
 import { lostWakeCases } from './lost-wakes.ts'
 import { messageCases } from './messages.ts'
 import { noteCases } from './notes.ts'
-import { queueCases, watchCases } from './queue.ts'
+import { queueCases } from './queue.ts'
 import { clockCases, renewalCases, tokenCases } from './renewals.ts'
 import { selectionCases } from './selection.ts'
 import { sharingCases } from './sharing.ts'
@@ -17,6 +16,7 @@ import { Space } from './space.ts'
 import { staleCases } from './stale.ts'
 import { usingCases } from './using.ts'
 import { waitingCases } from './waiting.ts'
+import { wakeCases } from './wakes.ts'
 
 export type { Cure, Delayable, Faults, Harness, Need, Severable } from './harness.ts'
 
@@ -28,7 +28,7 @@ const groups: Readonly<Record<string, readonly Case[]>> = {
   notes: noteCases,
   'stale requests': staleCases,
   queue: queueCases,
-  wakes: [...watchCases, ...handoffCases, ...lostWakeCases],
+  wakes: [...wakeCases, ...lostWakeCases],
   'inspect and names': inspectionCases,
   'requests and clients': clientCases,
   'holding a lease': holdingCases,

@@ -1,6 +1,6 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R15 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
+ * core's. The core relies on rules R1 to R14 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
  * with its number.
  *
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
@@ -53,9 +53,10 @@
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
- *     is a hint: a lost wake costs only time, and a superfluous one costs a request. A waiter asks by itself, or the store
- *     asks for it (`kept`). A kept waiter is also woken when the lease may have ended and its grace period begins, when its
- *     position is lost, and when the store cannot be asked.
+ *     is a hint and grants nothing: a waiter holds only once its own `acquire` was answered so. A lost wake costs only
+ *     time, and a superfluous one costs a request. A waiter asks by itself, or the store asks for it (`kept`). A kept waiter
+ *     is also woken when the lease may have ended and its grace period begins, when its position is lost, and when the store
+ *     cannot be asked.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
  *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
@@ -79,12 +80,6 @@
  *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
  *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
  *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
- *
- * R15. A release or a `break` may grant the name to the first waiter, if that claim has `handoff`, can be woken, and waits in
- *      the same process or asked within the last `TURN` and third of its ttl. It is woken, and its next `acquire` answers
- *      that grant. If the answer has `handoff`, then in place of R6 the lease lasts `Grant.ttl` from when the last request
- *      with a busy answer was sent, and no handoff from before that is answered. In place of R8, a waiter that stops after
- *      the grant delays the next one as any holder does.
  */
 
 /**
@@ -103,8 +98,6 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
-  /** May a release grant it the name while it waits (R15)? @default false */
-  readonly handoff?: boolean | undefined
   /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
   readonly token?: bigint | undefined
 }
@@ -115,8 +108,6 @@ export interface Grant {
   readonly token: bigint
   /** Milliseconds, as the server granted them (R6). It may be more than the claim asked for. */
   readonly ttl: number
-  /** A release granted it before: the ttl counts from the last request with a busy answer (R15). @default false */
-  readonly handoff?: boolean | undefined
 }
 
 /** Another claim holds the name, or is ahead of this one in the queue. */

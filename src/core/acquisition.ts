@@ -3,7 +3,7 @@ import { visible } from '../contract/record.ts'
 import { backoff, type Cancel, pause, request, storeError } from '../contract/request.ts'
 import { partOf } from '../contract/reserved.ts'
 import type { Busy, Claim, Grant, LeaseRecord, Store, Wake } from '../contract/store.ts'
-import { DRIFT, LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
+import { LAST_REQUEST, LONGEST_TRY, margin, requestLimit } from '../contract/time.ts'
 import { warn } from '../contract/warnings.ts'
 import { type Core, type ListedLease, leaseOn } from './core.ts'
 import { withdraw } from './withdraw.ts'
@@ -71,8 +71,6 @@ export class Acquisition {
   #reason: LeaseError | undefined
   /** When to send the next request. */
   #askAt = 0
-  /** When the last request with a busy answer was sent. */
-  #refused = 0
   #busy: Busy | undefined
   /** A lease of these locks for which the call waits. */
   #waitsFor: ListedLease | undefined
@@ -124,7 +122,7 @@ export class Acquisition {
     const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
-      .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer, sent)))
+      .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
       .catch(error => this.#onFailure(error, sent, limit))
   }
 
@@ -151,25 +149,15 @@ export class Acquisition {
   }
 
   /** Throws for a grant that has ended before its answer came. Asking again renews the same claim. */
-  #accept(answer: Grant, sent: number): Acquired | undefined {
-    const { clock } = this.#core
-    let grant = answer
-    if (answer.handoff) {
-      this.#requests -= 1
-      const age = sent - this.#refused
-      // It may be nearly over, so ask: that renews it.
-      if (age > requestLimit(this.#claim.ttl)) return void this.#askWithin(0)
-      grant = { ...answer, ttl: answer.ttl - age * (1 + DRIFT) }
-    }
-    const now = clock.now()
+  #accept(grant: Grant, sent: number): Acquired {
+    const now = this.#core.clock.now()
     checkTerm(grant, now - sent)
     return { grant, sent, unsettled: this.#unsettled, waited: now - this.#started, requests: this.#requests }
   }
 
-  #onBusy(answer: Busy, sent: number): undefined {
+  #onBusy(answer: Busy): undefined {
     const { name, owner, queue } = this.#claim
     const now = this.#core.clock.now()
-    this.#refused = sent
     this.#failures = 0
     this.#busy = answer
     const retryAfter = answer.retryAfter >= 1 ? answer.retryAfter : SHORTEST_PAUSE

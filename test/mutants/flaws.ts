@@ -57,8 +57,7 @@ export type Flaw =
   | 'selection waits on without the gate'
   | 'selection keeps the gate'
   | 'selection ends what it holds'
-  | 'handoff ends early'
-  | 'handoff to any waiter'
+  | 'release grants the name to a waiter'
   | 'no grace period'
   | 'dead crowd blocks'
   | 'busy answer late'
@@ -100,6 +99,7 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'dead crowd blocks': ['R8: a process that died with many waiters', /does not hold/],
   'queue jumped': ['R8: a claim that does not queue never overtakes', /served before the waiter/],
   'wake lost': ['R9: a break wakes the first waiter', /the first waiter is woken/],
+  'release grants the name to a waiter': ['R9: a message grants nothing', /after the release/],
   'kept waiter is not woken': ['R9: a waiter holds soon after the server', /the waiter holds/],
   'wakes who watches no more': ['R9: wakes no waiter whose watch was stopped', /strictly equal/],
   'break does not raise the token': ['R10: a break frees the name and outranks the old holder', / after /],
@@ -129,7 +129,5 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
   'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
   'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
-  'handoff ends early': ['R15: a lease of a handoff lasts its ttl', /that were granted/],
-  'handoff to any waiter': ['R15: a waiter without handoff', /does not hold/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

@@ -4,13 +4,10 @@ export interface Holder {
   claim: Claim
   readonly token: bigint
   expires: number
-  /** Granted by a release, and not taken yet. */
-  isHandoff?: boolean
 }
 
 export interface Place {
   readonly claim: Claim
-  readonly asked: number
   readonly lapses: number
 }
 

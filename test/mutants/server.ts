@@ -15,7 +15,7 @@ import { LONGEST_REQUEST, TURN, turnAfter } from '../../src/contract/time.ts'
 import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
 import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { Flaw } from './flaws.ts'
-import { type Holder, type Name, type Place, recordOf } from './name.ts'
+import { type Holder, type Name, recordOf } from './name.ts'
 
 /** The smallest server that keeps the contract, or keeps it except for one planted flaw. */
 export class Server {
@@ -48,10 +48,6 @@ export class Server {
       this.#isOf(holder, claim) &&
       !this.#is('holder gets another token') &&
       !(this.#is('copy granted again while under way') && this.#changed.has(id))
-    if (isOwn && holder.isHandoff) {
-      holder.isHandoff = false
-      return { ...this.#granted(holder, ttl), handoff: true }
-    }
     if (isOwn && this.#is('copy of acquire shortens')) holder.expires = now + ttl
     if (isOwn && this.#is('acquire brings the old note back')) holder.claim = claim
     if (isOwn) return this.#extend(holder, Math.max(holder.expires, now + ttl), ttl)
@@ -70,7 +66,7 @@ export class Server {
       return this.#granted(name.holder, ttl)
     }
     if (claim.queue || this.#is('queues who does not queue'))
-      name.queue[ahead] = { claim, asked: now, lapses: now + placeLifetime(ttl) }
+      name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
     const listens = this.#is('kept waiter is not woken')
     const kept = listens || this.#is('keeps no position')
@@ -299,18 +295,11 @@ export class Server {
     name.holder = undefined
     name.freeSince = performance.now()
     const [first] = name.queue
-    if (first && this.#takesHandoff(first)) {
-      const { claim } = first
-      const ttl = this.#is('handoff ends early') ? claim.ttl / 2 : claim.ttl
-      name.holder = { claim, token: this.#token(), expires: name.freeSince + ttl, isHandoff: true }
-    }
     this.#wakeHead(name)
-    if (name.holder) name.queue.shift()
-  }
-
-  #takesHandoff({ claim: { id, handoff, ttl }, asked }: Place): boolean {
-    const mayTake = handoff || this.#is('handoff to any waiter')
-    return mayTake && this.#wakes.has(id) && performance.now() - asked < Math.min(TURN, ttl / 3)
+    if (!first || !this.#is('release grants the name to a waiter')) return
+    const { claim } = first
+    name.holder = { claim, token: this.#token(), expires: name.freeSince + claim.ttl }
+    name.queue.shift()
   }
 
   #wakeHead({ queue }: Name): void {

@@ -9,7 +9,6 @@ import type { World } from './world.ts'
 /** Counts of what a run showed. Over all runs, each must be high enough. */
 export type Count =
   | 'grants'
-  | 'handoffs'
   | 'takeovers'
   | 'losses'
   | 'recovered'
@@ -104,7 +103,6 @@ export class Ledger {
     this.#reference = new Reference(what => judgesAnswers && this.fail(what))
     this.counts = {
       grants: 0,
-      handoffs: 0,
       takeovers: 0,
       losses: 0,
       recovered: 0,
@@ -239,8 +237,7 @@ export class Ledger {
       this.fail(`${claim.name}: it was free for ${idle.toFixed(1)} ms although it was waited for`)
     this.counts.grants += 1
     const late = this.#world.now - (this.#givenUp.get(operation) ?? Number.POSITIVE_INFINITY)
-    // Its last request may be late, and a release may grant it the name within a grace period.
-    if (late > requestLimit(claim.ttl) + TURN + 20 && !this.mayBeLate)
+    if (late > requestLimit(claim.ttl) + 20 && !this.mayBeLate)
       this.fail(
         `${claim.name}: ${operation} was granted ${late.toFixed(1)} ms after its caller was told that it is not`,
       )

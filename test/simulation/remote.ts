@@ -15,7 +15,7 @@ import { memory } from '../../src/stores/memory/index.ts'
 import type { Ledger } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
-import type { Late, Notify, Server } from './server.ts'
+import type { Late, Server } from './server.ts'
 
 /** Part of every reply: the time of the server when it was sent. */
 interface Reply<Answer> {
@@ -27,8 +27,6 @@ interface Reply<Answer> {
 export interface Mistake {
   /** Milliseconds that are added to a grant, up to the latency of its request. */
   ttl?(elapsed: number): number
-  /** Counts the ttl of a handoff from its wake. */
-  readonly handoff?: false
   /** The result of a failed renewal. */
   failedRenewal?(claim: Claim, last: Grant | undefined): Grant | undefined
 }
@@ -48,9 +46,6 @@ export class RemoteStore implements Store {
   /** The server's time less the machine's. */
   #offset: number | undefined
   #lastGrant: Grant | undefined
-  /** Handoffs, and the server's time in the last busy answer, by the id of the claim. */
-  readonly #handoffs = new Map<string, { readonly token: bigint; readonly asked: number | undefined }>()
-  readonly #asked = new Map<string, number>()
 
   constructor(machine: Machine, network: Network, server: Server, ledger: Ledger, mistake: Mistake) {
     this.#ledger = ledger
@@ -62,14 +57,9 @@ export class RemoteStore implements Store {
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
     const sent = this.#machine.now()
-    const handoff = this.#handoffs.get(claim.id)
-    this.#handoffs.delete(claim.id)
-    if (handoff && handoff.asked === this.#asked.get(claim.id))
-      return { held: true, token: handoff.token, ttl: claim.ttl, handoff: this.#mistake.handoff ?? true }
     const answer = await this.#ask(requestLimit(claim.ttl), signal, deadline =>
       this.#server.acquire(claim, deadline, never),
     )
-    if (!answer.held) this.#asked.set(claim.id, answer.asked)
     return answer.held ? this.#granted(answer, sent) : answer
   }
 
@@ -103,17 +93,12 @@ export class RemoteStore implements Store {
 
   watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     const atServer = new AbortController()
-    const heard: Notify = (delay, token, asked) => {
-      if (token !== undefined) this.#handoffs.set(claim.id, { token, asked })
+    const heard: Wake = delay => {
       if (!signal.aborted) wake(delay)
     }
     signal.addEventListener('abort', () => this.#network.exchange(this.#machine, async () => atServer.abort()))
     return this.#ask(LONGEST_REQUEST, signal, () =>
-      this.#server.watch(
-        claim,
-        (...notice) => this.#network.wake(this.#machine, () => heard(...notice)),
-        atServer.signal,
-      ),
+      this.#server.watch(claim, delay => this.#network.wake(this.#machine, () => heard(delay)), atServer.signal),
     )
   }
 

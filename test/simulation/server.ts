@@ -1,7 +1,7 @@
 import { LeaseError } from '../../src/contract/errors.ts'
 import { isLease } from '../../src/contract/record.ts'
-import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store } from '../../src/contract/store.ts'
-import { type Clock, TURN } from '../../src/contract/time.ts'
+import type { Busy, Claim, ClaimKey, Grant, LeaseRecord, Query, Store, Wake } from '../../src/contract/store.ts'
+import type { Clock } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
 import type { Ledger } from './ledger.ts'
 import { BEGINNING } from './machine.ts'
@@ -19,17 +19,6 @@ export interface Flaw {
   wrap?(store: Store): Store
 }
 
-/** Notifies a waiter: to ask after `delay` ms, or that a release granted it the name after it had asked at `asked` (R15). */
-export type Notify = (delay: number, token?: bigint, asked?: number) => void
-
-/** A claim that was told to wait, and may be granted the name by a release. */
-interface Waiting {
-  readonly claim: Claim
-  readonly asked: number
-  /** The same by the clock that replies report. */
-  readonly time: number
-}
-
 /** One server over the memory store. It reports all that it does to the ledger. */
 export class Server {
   refusedLate = 0
@@ -42,11 +31,6 @@ export class Server {
   #leap = 0
   #step = 0
   #store: Store
-  /** By their notes, which are unique. */
-  readonly #waiting = new Map<string, Waiting>()
-  readonly #watching = new Map<string, Notify>()
-  /** The wakes of a request, which are sent when it is done, by the id of the claim. */
-  readonly #wakes = new Map<string, () => void>()
 
   constructor(world: World, ledger: Ledger, flaw: Flaw) {
     this.#world = world
@@ -104,18 +88,12 @@ export class Server {
     this.#ledger.forgot()
   }
 
-  async acquire(
-    claim: Claim,
-    deadline: number,
-    signal: AbortSignal,
-  ): Promise<Grant | (Busy & { asked: number }) | Late> {
+  async acquire(claim: Claim, deadline: number, signal: AbortSignal): Promise<Grant | Busy | Late> {
     if (this.#isLate(deadline)) return { late: true }
     const now = this.#clock.now()
     const answer = await this.#store.acquire(claim, signal)
     this.#ledger.acquired(claim, answer, now)
-    if (answer.held) this.#waiting.delete(claim.note)
-    else if (claim.handoff) this.#waiting.set(claim.note, { claim, asked: now, time: this.time() })
-    return answer.held ? answer : { ...answer, asked: this.time() }
+    return answer
   }
 
   async renew(claim: Claim, deadline: number, signal: AbortSignal): Promise<Grant | undefined | Late> {
@@ -134,7 +112,6 @@ export class Server {
     const now = this.#clock.now()
     const answer = await this.#store.release(key, signal)
     this.#ledger.released(key, answer, now)
-    await this.#handOff(key.name)
     return answer
   }
 
@@ -143,37 +120,15 @@ export class Server {
     const now = this.#clock.now()
     const token = await this.#store.break(name, by, signal)
     this.#ledger.broken(name, token, now)
-    await this.#handOff(name)
     return token
   }
 
-  async watch({ id, ...claim }: Claim, notify: Notify, signal: AbortSignal): Promise<void> {
-    this.#watching.set(id, notify)
-    signal.addEventListener('abort', () => this.#watching.delete(id))
-    await this.#store.watch?.({ id, ...claim }, (delay = 0) => this.#wakes.set(id, () => notify(delay)), signal)
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+    await this.#store.watch?.(claim, wake, signal)
   }
 
   async inspect(query: Query, signal: AbortSignal): Promise<LeaseRecord[]> {
     return (await Array.fromAsync(this.#store.inspect(query, signal))).filter(isLease)
-  }
-
-  /** Grants a free name to its first waiter, if that asked just now. Then sends the other wakes. */
-  async #handOff(name: string): Promise<void> {
-    const [first] = await this.inspect({ name }, new AbortController().signal)
-    const waiting = first?.state === 'waiting' ? this.#waiting.get(first.note) : undefined
-    const notify = waiting && this.#watching.get(waiting.claim.id)
-    const now = this.#clock.now()
-    if (notify && now - waiting.asked < Math.min(TURN, waiting.claim.ttl / 3)) {
-      const { claim } = waiting
-      const answer = await this.#store.acquire(claim, new AbortController().signal)
-      this.#ledger.acquired(claim, answer, now)
-      if (answer.held) {
-        this.#ledger.counts.handoffs += 1
-        this.#wakes.set(claim.id, () => notify(0, answer.token, waiting.time))
-      }
-    }
-    for (const wake of this.#wakes.values()) wake()
-    this.#wakes.clear()
   }
 
   #isLate(deadline: number): boolean {

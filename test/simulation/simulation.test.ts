@@ -6,7 +6,6 @@ import { climates, simulate } from './simulate.ts'
 /** What 500 runs must show at least. */
 const counts: Readonly<Record<Count, number>> = {
   grants: 10_000,
-  handoffs: 2_000,
   takeovers: 1_000,
   losses: 2_000,
   recovered: 1_000,

@@ -16,11 +16,6 @@ export const variants: Readonly<Record<string, Wrong>> = {
     caught: /believes to hold it|is told that it holds/,
     isSeenByClients: true,
   },
-  'a client that counts the ttl of a handoff from its wake': {
-    variant: { mistake: { handoff: false } },
-    caught: /believes to hold it|is told that it holds/,
-    isSeenByClients: true,
-  },
   'a client that takes a renewal without an answer for a good one': {
     variant: { mistake: { failedRenewal: (_claim, last) => last } },
     caught: /believes to hold it|is told that it holds/,

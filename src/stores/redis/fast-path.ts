@@ -11,7 +11,7 @@ export const fastPath = `
 if #KEYS == 6 and #ARGV == 4 and #ARGV[4] == 32 then
   local key, id = KEYS[1], ARGV[4]
   local verb, _, deadline, ttl, life, _, rest = match(
-    ARGV[3], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([012]) (.*)$'
+    ARGV[3], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
   )
   local found = call('MGET', key, KEYS[6], KEYS[5])
   local value, highest = found[1], tonumber(found[2] or '')

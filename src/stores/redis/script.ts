@@ -190,15 +190,14 @@ local function extend(key, lifetime)
   end
 end
 
--- HANDOFF: may a release grant it the name? Then its ttl follows the time at which it asked, as a fraction.
-local function queue(key, id, isNew, ttl, details, handoff)
+local function queue(key, id, isNew, ttl, details)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
     local last = call('ZREVRANGE', key .. ':line', '0', '0', 'WITHSCORES')
     call('ZADD', key .. ':line', (last[2] or 0) + 1, id)
   end
   call('ZADD', key .. ':lapse', endOf(lifetime), id)
-  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. (handoff and '.' .. ttl or '') .. ' ' .. details)
+  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
   extend(key, lifetime)
 end
 
@@ -213,16 +212,12 @@ local function tell(target, message)
   refused = receivers.err
 end
 
--- Grants a free name to its first waiter, if the store does that and the waiter can have it. Answers whether it did.
-local handOff
-
 -- Wakes the first waiter whose process is subscribed, or the first MOST. A waiter that has not asked recently may be paused.
 -- So the first waiter of another process is also told to ask, after the grace periods before it. A cluster counts receivers
 -- on one node only. If no message to the first ten was received, their processes have died, perhaps with hundreds of waiters.
 local function wake(key, most)
   most = most or 1
   lapse(key)
-  if handOff and handOff(key) then return end
   local first, deaf = nil, {}
   for from = 0, 10, 10 do -- the first ten, then those up to the thousandth
     for at, id in ipairs(call('ZRANGE', key .. ':line', from, from * 99 + 9)) do
@@ -251,7 +246,7 @@ const carryOut = (first: number, head: string, last: string): string => `
 local answers, isList = { ${head} }, false
 for at = ${first}, #ARGV, 2 do
   local verb, width, deadline, ttl, life, queues, rest = match(
-    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([012]) (.*)$'
+    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
   )
   local ids = ARGV[at + 1]
   -- Late: the sender has given up, or its estimate of this clock is wrong. It gets the time with the answer, and corrects it.

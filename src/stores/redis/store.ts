@@ -28,7 +28,13 @@ import { detailsOf, holderOf } from './record.ts'
 import { type Read, Requests } from './requests.ts'
 import { FORGET, MEMORY } from './script.ts'
 import { readSelection, selectionRequest } from './selection.ts'
-import { SHORT_MEMORY, script } from './verbs.ts'
+import { script } from './verbs.ts'
+
+/**
+ * Milliseconds for which a name that was not released keeps its value, where a counter of the server covers its token. Its
+ * waiters need it for the order.
+ */
+const SHORT_MEMORY = 3_600_000
 
 /** The largest number of waiters that one request keeps: Lua passes less than 8,000 values to a command, two for each. */
 const MOST_KEPT = 3_900
@@ -80,14 +86,9 @@ export class RedisStore implements Store {
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { ttl, queue, handoff } = claim
-    const token = this.#notifications.takeGrant(claim.id, this.#places.asked(claim))
-    if (token) {
-      this.#places.granted(claim)
-      return Promise.resolve({ held: true, token, ttl, handoff: true })
-    }
+    const { ttl, queue } = claim
     const { subscription } = this.#notifications
-    const parameters = `${ttl} ${ttl + this.#memory} ${handoff ? 2 : Number(queue)} ${detailsOf(claim)}`
+    const parameters = `${ttl} ${ttl + this.#memory} ${Number(queue)} ${detailsOf(claim)}`
     return this.#ask('acquire', claim, parameters, signal, (value, now) => {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }
@@ -189,7 +190,7 @@ export class RedisStore implements Store {
   /** A claim was told that it must wait. */
   #wait(claim: Claim, now: number, freeAt: number, ahead: number, listens: boolean): Omit<Busy, 'held' | 'holder'> {
     const kept = claim.queue && listens && freeAt > now
-    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead, asked: now })
+    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
     return { retryAfter: this.#askAgainAfter(claim, now, freeAt, ahead), ahead, listens, kept }
   }
 

@@ -1,12 +1,6 @@
 import { fastPath } from './fast-path.ts'
 import { GONE, LINE, type Script, scriptOf } from './script.ts'
 
-/**
- * Milliseconds for which a name that was not released keeps its value, where a counter of the server covers its token. Its
- * waiters need it for the order.
- */
-export const SHORT_MEMORY = 3_600_000
-
 /** What one server, or one node of a cluster, does for this store. */
 export const script: Script = scriptOf({
   touches: {
@@ -52,26 +46,6 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
   remember(key, token, life)
 end
 
--- Only to a waiter that asked within a grace period and a third of its ttl, and whose process has received its token. A
--- cluster does not count all receivers. A withdrawn claim is in no queue.
-if not cluster then
-  function handOff(key)
-    local id = call('ZRANGE', key .. ':line', '0', '0')[1]
-    local waiter = id and call('HGET', key .. ':waiter', id) or ''
-    local target, asked, ttl, details = match(waiter, '^([^ ]+) (%d+)%.(%d+) (.*)$')
-    local ago = ttl and now - asked
-    if not ago or ago < 0 or ago >= math.min(TURN, ttl / 3) or target == '-' then return end
-    local value = get(key)
-    local _, _, _, last = parse(key, value)
-    local fine, token = pcall(nextToken, last)
-    if not fine or (tell(target, id .. ' 0 ' .. token .. ' ' .. asked) or 0) == 0 then return end
-    leave(key, { id })
-    local line = call('ZCARD', key .. ':line') == 0 and '0' or '1'
-    write(key, value, token, ttl + ${SHORT_MEMORY}, endOf(ttl) .. ' held ' .. line, ttl .. ' ' .. id .. ' ' .. details)
-    return true
-  end
-end
-
 local function acquire(key, id, ttl, life, queues, details)
   local value, gone = get(key), call('GET', key .. ':gone:' .. id)
   if gone then return 'x' end
@@ -94,8 +68,8 @@ local function acquire(key, id, ttl, life, queues, details)
     write(key, value, token, life, endOf(ttl) .. ' held ' .. line, ttl .. ' ' .. id .. ' ' .. details)
     return '+' .. token
   end
-  if queues ~= '0' then
-    queue(key, id, not place, ttl, details, queues == '2')
+  if queues == '1' then
+    queue(key, id, not place, ttl, details)
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
   return format('-%.0f %d ', ends, ahead) .. (held and token .. ' ' .. detailsOf(value, start) or '')

@@ -18,8 +18,6 @@ export interface State {
   readonly freeAt: number
   /** How many waiters are ahead. */
   readonly rank: number
-  /** The server's time when the claim asked, if that was what told so. */
-  readonly asked?: number
   /** A release of the meantime may not have seen the position of the claim. @default false */
   readonly isUnseen?: boolean
 }
@@ -47,8 +45,6 @@ export interface Waiter {
   readonly wake: Wake
   /** Aborts when it waits no more. */
   readonly signal: AbortSignal
-  /** The server's time when it asked last, if that is known. */
-  asked?: number | undefined
 }
 
 /** The waiters of this process on one name, in the order of their positions. */
@@ -85,8 +81,8 @@ export class LocalQueue {
     this.#onEmpty = onEmpty
   }
 
-  get(id: string): Waiter | undefined {
-    return this.#waiters.get(id)
+  has(id: string): boolean {
+    return this.#waiters.has(id)
   }
 
   /** Adds the last waiter. `state` is what it was told. */

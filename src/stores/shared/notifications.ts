@@ -9,9 +9,6 @@ import { Waiters } from './waiters.ts'
 /** Milliseconds between attempts to subscribe. */
 const PAUSES: Pauses = [50, 2_000]
 
-/** Tokens of claims that ended meanwhile are never taken. Without its token a claim asks the server, so all may be forgotten. */
-const MOST_GRANTS = 1_000
-
 /** How a server notifies the waiters of one store. */
 export interface Channel {
   /**
@@ -27,8 +24,6 @@ export interface Channel {
 export class Notifications {
   readonly #channel: Channel
   readonly #waiters = new Waiters()
-  /** What handoffs granted, as `TOKEN ASKED`, by the id of the claim, until it asks again. */
-  readonly #grants = new Map<string, string>()
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
   /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
@@ -62,28 +57,15 @@ export class Notifications {
     }
   }
 
-  /** Wakes a waiter by a message: `ID`, `ID DELAY`, or `ID 0 TOKEN ASKED` for a handoff to a claim that asked then (R15). */
+  /** Wakes a waiter by a message: `ID`, or `ID DELAY`. */
   notify(message: string): void {
-    const [id = '', delay = '0', ...grant] = message.split(' ')
-    if (this.#grants.size >= MOST_GRANTS) this.#grants.clear()
-    if (grant.length > 0) this.#grants.set(id, grant.join(' '))
+    const [id = '', delay = '0'] = message.split(' ')
     this.#waiters.notify(id, Number(delay))
-  }
-
-  /**
-   * The token of a handoff, if the claim has not asked since `asked`, by the server's time. A message may come so late that
-   * its lease has ended, and the claim waits again.
-   */
-  takeGrant(id: string, asked: number | undefined): bigint | undefined {
-    const [token = '', at] = this.#grants.get(id)?.split(' ') ?? []
-    this.#grants.delete(id)
-    return at === String(asked) ? BigInt(token) : undefined
   }
 
   close(): void {
     this.#end.abort()
     this.#waiters.clear()
-    this.#grants.clear()
     this.#connection?.close()
     this.#connection = undefined
   }

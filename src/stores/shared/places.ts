@@ -26,14 +26,7 @@ export class Places {
     const queue = this.#queues.get(claim.name)
     queue?.refused(claim.id)
     queue?.learn(state)
-    const waiter = queue?.get(claim.id)
-    if (waiter) waiter.asked = state.asked
-    else this.#told.set(claim, state)
-  }
-
-  /** The server's time when the claim asked last. `undefined`: it is not watched. */
-  asked({ name, id }: Claim): number | undefined {
-    return this.#queues.get(name)?.get(id)?.asked
+    if (!queue?.has(claim.id)) this.#told.set(claim, state)
   }
 
   /** A claim of this process holds the name for `ttl` ms. */
@@ -56,7 +49,7 @@ export class Places {
       queue = new LocalQueue(name, this.#keeper, () => this.#queues.delete(name))
       this.#queues.set(name, queue)
     }
-    queue.add({ id, lifetime: placeLifetime(ttl), wake, signal, asked: state?.asked }, state)
+    queue.add({ id, lifetime: placeLifetime(ttl), wake, signal }, state)
   }
 
   /** The claim holds the gate, and waits for slots. */

@@ -56,7 +56,7 @@ export class Acquisition {
     signal.throwIfAborted()
     let place = group.places.get(id)
     if (place?.node?.kind === 'h' && place.token !== undefined) {
-      if (this.#wasJustHanded(place) || (await group.check(place, ttl, signal))) return this.hold(group, place, asked)
+      if (await group.check(place, ttl, signal)) return this.hold(group, place, asked)
       group.places.forget(place)
       place = undefined
     }
@@ -85,8 +85,6 @@ export class Acquisition {
         if (place) group.places.forget(place)
         return { held: false, retryAfter: LONGEST_REQUEST }
       }
-      // It was handed the name while the queue was read.
-      if (place && this.#wasJustHanded(place)) return this.hold(group, place, asked)
       if (place?.node && place.node.name !== mine.name) {
         // The claim has two nodes: the earlier one counts.
         if (queue.of(id).some(({ name }) => name === place?.node?.name))
@@ -162,17 +160,11 @@ export class Acquisition {
   hold(group: Group, place: Place, { claim, at }: Asked): Grant {
     const ttl = Math.min(Math.floor(group.session.safeUntil - at), claim.ttl)
     place.until = at + ttl
-    place.handedAt = undefined
     place.behind = undefined
     place.watch = undefined
     this.#groups.keepOnlyIn(group, place.id)
     this.#gracePeriods.hold(place.name)
     return { held: true, token: place.token ?? place.czxid, ttl }
-  }
-
-  #wasJustHanded({ node, token, handedAt, isLeaving }: Place): boolean {
-    if (node?.kind !== 'h' || token === undefined || isLeaving) return false
-    return handedAt !== undefined && this.#settings.clock.now() - handedAt < TURN
   }
 
   /** Sets the watches that wake a waiter. `undefined` if the node ahead of it is gone already. */

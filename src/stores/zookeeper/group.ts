@@ -43,7 +43,7 @@ export interface GroupListener {
  */
 export class Group implements Listener {
   readonly session: Session
-  readonly watches: Watches
+  readonly #watches: Watches
   readonly places: Places
   readonly #settings: Settings
   readonly #tombstones = new Tombstones()
@@ -58,8 +58,8 @@ export class Group implements Listener {
 
   constructor(settings: Settings, timeout: number, { wake, lose, hold }: GroupListener) {
     this.#settings = settings
-    this.watches = new Watches(wake)
-    this.places = new Places(settings.clock, this.watches)
+    this.#watches = new Watches(wake)
+    this.places = new Places(settings.clock, this.#watches)
     this.#lose = lose
     this.#hold = hold
     const { paths, acl } = settings
@@ -91,7 +91,7 @@ export class Group implements Listener {
     const { paths, acl } = this.#settings
     const place = this.places.of(claim)
     // Nothing that was true of an earlier node is true of this one.
-    this.watches.forget(id)
+    this.#watches.forget(id)
     Object.assign(place, NOTHING)
     const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
     const forgetIfRefused = (error: unknown): never => {
@@ -198,12 +198,12 @@ export class Group implements Listener {
   /** From now on `id` is woken when this node is deleted. `false`: it is gone already. */
   async arm(connection: Connection, name: string, node: string, id: string, delay: number): Promise<boolean> {
     const path = this.#settings.paths.node(name, node)
-    this.watches.add(path, id, delay)
+    this.#watches.add(path, id, delay)
     try {
       await this.send(connection, getChildren(path, true))
       return true
     } catch (error) {
-      this.watches.tell(path)
+      this.#watches.tell(path)
       if (isRefused(error, code.noNode)) return false
       throw error
     }
@@ -212,11 +212,11 @@ export class Group implements Listener {
   onEvent(path: string, connection: Connection): void {
     const gone = parseNode(path.slice(path.lastIndexOf('/') + 1))
     if (gone?.kind === 'w') this.#follow(connection, path, holderAfter(gone))
-    this.watches.tell(path)
+    this.#watches.tell(path)
   }
 
   onDisconnect(): void {
-    this.watches.tellAll()
+    this.#watches.tellAll()
     this.#parents.clear()
   }
 
@@ -239,25 +239,22 @@ export class Group implements Listener {
     await this.session.close(!this.places.isHolding() && this.#arriving === 0)
   }
 
-  /** The waiter of this session that is directly behind a node, and watches it. */
-  directlyBehind(path: string): Place | undefined {
-    const place = this.places.get(this.watches.directlyBehind(path) ?? '')
-    return place?.behind && this.#settings.paths.node(place.name, place.behind.name) === path ? place : undefined
-  }
-
   /** The waiters of this session behind a node watch the one that replaces it, and need not ask. */
   #follow(connection: Connection, path: string, successor: string): void {
-    const direct = this.directlyBehind(path)
-    for (const [id, delay] of this.watches.at(path)) {
+    for (const [id, delay] of this.#watches.at(path)) {
       const place = this.places.get(id)
-      if (!place || (delay === 0 && place !== direct)) continue
-      this.watches.remove(path, id)
+      if (!place || (delay === 0 && !this.#isBehind(place, path))) continue
+      this.#watches.remove(path, id)
       if (delay === 0) place.behind = parseNode(successor)
       this.arm(connection, place.name, successor, id, delay).then(
         isHeld => isHeld && this.#hold(place.name),
         () => {}, // it is woken
       )
     }
+  }
+
+  #isBehind({ name, behind }: Place, path: string): boolean {
+    return behind !== undefined && this.#settings.paths.node(name, behind.name) === path
   }
 
   #now(): number {
@@ -310,9 +307,9 @@ export class Group implements Listener {
   async #clear(connection: Connection, place: Place, node: Node): Promise<void> {
     await this.delete(connection, place.name, [node])
     if (place.node !== node) return // the claim asked again
-    this.watches.forget(place.id)
+    this.#watches.forget(place.id)
     Object.assign(place, NOTHING)
-    if (place.watch?.aborted === false) this.watches.wake(place.id, 0) // a step of the wall clock woke no timer of it
+    if (place.watch?.aborted === false) this.#watches.wake(place.id, 0) // a step of the wall clock woke no timer of it
   }
 
   /** Finds the node of an abandoned claim, which the next sweep deletes. A claim that has none is forgotten. */

@@ -22,8 +22,6 @@ export interface Place {
   behind: Node | undefined
   /** Not aborted while it waits to be woken. */
   watch: AbortSignal | undefined
-  /** By the clock, when it was handed the name. `undefined`: it was not, or it knows. */
-  handedAt: number | undefined
   /** By the clock. After that the claim is abandoned. */
   until: number
   /** Is it being withdrawn? */

@@ -6,7 +6,7 @@ import type { Place } from './place.ts'
 import type { Watches } from './watches.ts'
 
 /** What is not known of a new node. */
-export const NOTHING = { node: undefined, token: undefined, behind: undefined, handedAt: undefined }
+export const NOTHING = { node: undefined, token: undefined, behind: undefined }
 
 const WITHDRAWN = Number.NEGATIVE_INFINITY
 
@@ -82,10 +82,10 @@ export class Places {
     return this.#staying.has(name)
   }
 
-  /** Does a claim hold and know it? */
+  /** Does a claim hold? */
   isHolding(): boolean {
     const now = this.#clock.now()
-    return this.all().some(({ token, handedAt, until }) => token !== undefined && handedAt === undefined && until > now)
+    return this.all().some(({ token, until }) => token !== undefined && until > now)
   }
 
   /** The abandoned claims: those that did not ask or renew in time, or whose withdrawal failed. */

@@ -9,7 +9,6 @@ import { Expired, failure } from './failure.ts'
 import { GracePeriods } from './grace-periods.ts'
 import { Groups } from './groups.ts'
 import { guaranteesOf } from './guarantees.ts'
-import { handOver } from './handoff.ts'
 import { heldBy, leaseOf, lookAt, namesFrom } from './inspection.ts'
 import type { Asked, Settings } from './place.ts'
 import { MAX_ATTEMPTS, tooManyChanges } from './retries.ts'
@@ -137,11 +136,6 @@ export class ZooKeeperStore implements Store {
     try {
       group.places.leave(place)
       const connection = await group.connection(0)
-      if (await handOver(group, this.#settings, connection, place)) {
-        this.#gracePeriods.hold(name)
-        group.places.forget(place)
-        return 'released'
-      }
       const { node } = place
       const isDeleted = node !== undefined && (await group.delete(connection, name, [node]))
       // On a session that may end within 5 s, a tombstone does not last that long.

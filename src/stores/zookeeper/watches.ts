@@ -21,11 +21,6 @@ export class Watches {
     return [...(this.#watches.get(path) ?? [])]
   }
 
-  /** The waiter that asks as soon as this node is gone, because it is directly behind. */
-  directlyBehind(path: string): string | undefined {
-    return this.at(path).find(([, delay]) => delay === 0)?.[0]
-  }
-
   /** The waiter is not woken by this node any more. */
   remove(path: string, id: string): void {
     const watching = this.#watches.get(path)

@@ -1,6 +1,7 @@
 import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { Answer } from './answer.ts'
+import { Refusal } from './failure.ts'
 
 /** Options for TLS: PEM text or buffers, as for `tls.connect`. */
 export interface EtcdTls {
@@ -105,8 +106,12 @@ export class Endpoint {
 
   /** A server that closes the connection at the first request may expect TLS, or none. It does not say so. */
   #explained(error: Error): Error {
-    if (this.#hasServed || !/hang up|disconnected before secure|ECONNRESET/.test(error.message)) return error
-    const hint = this.#isSecure ? 'does not speak TLS: etcd://' : 'speaks TLS: etcds://'
+    if (this.#hasServed) return error
+    if (/^Parse Error: Expected HTTP/.test(error.message)) return new Refusal(-1, `${error.message} from ${this.label}`)
+    if (!/hang up|disconnected before secure|ECONNRESET|EPIPE/.test(error.message)) return error
+    let hint = this.#isSecure ? 'does not speak TLS: etcd://' : 'speaks TLS: etcds://'
+    if (this.#isSecure && error.message.includes('EPIPE'))
+      hint = 'refuses the certificate of this client, which needs the extended key usage clientAuth'
     return new Error(`${error.message} by ${this.label}, which may be because it ${hint}`, { cause: error })
   }
 

@@ -45,7 +45,21 @@ const meanings: readonly Meaning[] = [
     code: 'INVALID_ARGUMENT',
     says:
       'the server does not answer at /v3: use etcd 3.4 or later with its JSON gateway, ' +
-      'and without --enable-grpc-gateway=false',
+      'and without --enable-grpc-gateway=false; a configuration file of etcd 3.4 needs enable-grpc-gateway: true',
+  },
+  {
+    text: /CommonName of client/,
+    code: 'INVALID_ARGUMENT',
+    says:
+      'where authentication is on, the gateway of etcd refuses client certificates that have a common name: ' +
+      'use a certificate without CN, and give a user and a password',
+  },
+  {
+    text: /^Parse Error/,
+    code: 'INVALID_ARGUMENT',
+    says:
+      'the port does not speak HTTP/1.1, which the JSON gateway needs: give an address of --listen-client-http-urls, ' +
+      'if etcd has that option, because its other port then serves gRPC only',
   },
   { text: /^HTTP [34]/, code: 'STORE_UNAVAILABLE', says: FOREIGN },
   // A proxy also answers this for a request that it has forwarded.
@@ -131,7 +145,9 @@ export function failure(error: unknown, sent: boolean): LeaseError {
   }
   const { code } = error as { code?: unknown }
   if (typeof code === 'string' && alert.test(code)) {
-    const says = 'etcd refused the certificate of this client, or requires one: give cert and key'
+    const says =
+      'etcd refused the certificate of this client, or requires one: give cert and key, of a certificate for clients ' +
+      '(extended key usage clientAuth) by an authority that etcd trusts'
     return new LeaseError('INVALID_ARGUMENT', `${says} (${text})`, { cause: causeOf(error) })
   }
   if (typeof code === 'string' && certificate.test(code)) {

@@ -1,9 +1,13 @@
-import { readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type EtcdServer, startEtcd } from '../../../../lab/servers/etcd.ts'
 import { until } from '../../../../lab/servers/until.ts'
+import { checkEtcd } from '../../../cli/doctor/etcd.ts'
 import { connect, openStore } from '../../../connect.ts'
 import { subscribe } from '../../../contract/events.ts'
 import { createLocks } from '../../../create-locks.ts'
@@ -148,6 +152,34 @@ test('a server whose gateway is off is reported at once, in one sentence', async
   await locks.close()
 })
 
+test('a configuration file of etcd 3.4 that leaves the gateway off is reported with what to set', async () => {
+  const args: string[] = []
+  await using server = await startEtcd({ args })
+  const flags = readFileSync(`/proc/${server.pid}/cmdline`, 'utf8').split('\0').slice(1, -1)
+  const settings = flags.map(flag => flag.replace('--', '').replace('=', ': '))
+  if (process.env.HOLDFAST_SERVERS) settings.push('enable-grpc-gateway: false') // the default of 3.4 only
+  const path = join(server.folder, 'etcd.yaml')
+  writeFileSync(path, settings.join('\n'))
+  args.push(`--config-file=${path}`)
+  await server.restart()
+  await using store = storeOf([server])
+  expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/configuration file of etcd 3.4 needs enable-grpc-gateway: true/),
+  })
+})
+
+test('a port that serves gRPC only is reported with the option that names the other one', async () => {
+  const server = createServer() // HTTP/2 without TLS, as etcd with --listen-client-http-urls
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  await using store = storeOf([server.address() as AddressInfo])
+  expect(await failureOf(hold(store, claimOf('a')))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/--listen-client-http-urls/),
+  })
+  server.close()
+})
+
 describe('with TLS', () => {
   const server = ['--cert-file', '--key-file'].map(
     (flag, index) => `${flag}=${file(['server.pem', 'server.key'][index] as string)}`,
@@ -181,6 +213,30 @@ describe('with TLS', () => {
       code: 'INVALID_ARGUMENT',
       message: expect.stringMatching(/give cert and key/),
     })
+  })
+
+  test('a certificate that is not for clients is refused with what it needs', async () => {
+    const trusted = `--trusted-ca-file=${file('not-for-clients.pem')}`
+    await using secure = await startEtcd({ args: [...server, '--client-cert-auth', trusted] })
+    const tls = { ca: pem('ca.pem'), cert: pem('not-for-clients.pem'), key: pem('not-for-clients.key') }
+    await using store = etcd({ endpoints: [`127.0.0.1:${secure.port}`], tls })
+    expect((await failureOf(hold(store, claimOf('a')))).message).toMatch(/extended key usage clientAuth/)
+  })
+
+  test('with authentication, a client certificate with a common name is refused with what to do', async () => {
+    const args: string[] = []
+    await using secure = await startEtcd({ args })
+    const user = { user: 'app', password: 'x' }
+    await enableUsers(secure, user)
+    args.push(...mutual)
+    await secure.restart()
+    const tls = { ca: pem('ca.pem'), cert: pem('client.pem'), key: pem('client.key') }
+    await using store = etcd({ endpoints: [`127.0.0.1:${secure.port}`], tls, ...user })
+    const refused = { code: 'INVALID_ARGUMENT', message: expect.stringMatching(/use a certificate without CN/) }
+    expect(await failureOf(hold(store, claimOf('a')))).toMatchObject(refused)
+    const files = ['ca=ca.pem', 'cert=client.pem', 'key=client.key'].map(each => each.replace('=', `=${file('')}/`))
+    const url = `etcds://app:x@127.0.0.1:${secure.port}?${files.join('&')}`
+    expect(await failureOf(checkEtcd(url, signal))).toMatchObject(refused)
   })
 
   test('a certificate that is not trusted, or of another name, is refused', async () => {

@@ -30,20 +30,17 @@ local mine = redis.pcall('get', KEYS[1]) == ARGV[1]
 const AGAINST = `
 return {0, redis.call('pttl', KEYS[1])}
 `
-// The same request may arrive twice, the second time after an extension: it shortens nothing.
-const ACQUIRE = `${MINE}${SERVES}
+// A copy of an earlier request may arrive late, after a longer extension, so nothing is ever shortened.
+const LENGTHEN = `
 if mine then
   if redis.call('pttl', KEYS[1]) < tonumber(ARGV[2]) then redis.call('pexpire', KEYS[1], ARGV[2]) end
   return {1, 0}
 end
+`
+const ACQUIRE = `${MINE}${SERVES}${LENGTHEN}
 if redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') then return {1, 0} end
 ${AGAINST}`
-const EXTEND = `${MINE}
-if mine then
-  redis.call('pexpire', KEYS[1], ARGV[2])
-  return {1, 0}
-end
-${AGAINST}`
+const EXTEND = `${MINE}${LENGTHEN}${AGAINST}`
 const RELEASE = `${MINE}
 if mine then redis.call('del', KEYS[1]) end
 return {1, 0}
@@ -77,7 +74,7 @@ export class OldLocks {
     return foreign
   }
 
-  /** The key lasts `ttl` ms from now, if it still has the value. A key that is missing is never set again. */
+  /** The key lasts at least `ttl` ms from now, if it still has the value. A key that is missing is never set again. */
   extend(key: string, value: string, ttl: number, signal: AbortSignal): Promise<Foreign | undefined> {
     return this.#ask(EXTEND, key, [value, ttl], signal)
   }

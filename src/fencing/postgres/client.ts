@@ -1,6 +1,7 @@
 import { invalid } from '../../contract/check.ts'
 import type { PostgresClient } from '../../stores/postgres/client.ts'
 import { driverOf } from '../../stores/postgres/driver.ts'
+import { TEXT } from '../../stores/postgres/pg.ts'
 import { NoAnswer, within } from '../../stores/shared/timeouts.ts'
 import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
 import { postgresJs, type Sql } from './postgres-js.ts'
@@ -59,7 +60,7 @@ export async function ask(transaction: unknown, text: string): Promise<void> {
 }
 
 async function rows(client: Pick<Client, 'query'>, text: string): Promise<unknown[][]> {
-  return (await client.query({ text, rowMode: 'array' })).rows
+  return (await client.query({ text, rowMode: 'array', types: TEXT })).rows
 }
 
 function pool(client: Pool): Connector {

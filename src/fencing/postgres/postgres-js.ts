@@ -1,5 +1,6 @@
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import { decoded } from '../../stores/postgres/postgres-js.ts'
 import { within } from '../../stores/shared/timeouts.ts'
 import { BEGUN, type Connector, endedEarly, LONGEST_COMMIT, RELEASE } from './connector.ts'
 
@@ -15,7 +16,7 @@ export interface Sql {
 interface Query extends Promise<unknown> {
   handler(query: Query): unknown
   reject(error: unknown): void
-  values(): Promise<unknown[][]>
+  raw(): Promise<(Uint8Array | null)[][]>
   execute(): Query
 }
 
@@ -24,7 +25,8 @@ const LOST = /^(CONNECTION_(CLOSED|DESTROYED|ENDED)|ECONNRESET|ECONNREFUSED|ECON
 
 export function postgresJs(sql: Sql): Connector {
   return {
-    query: text => sql.unsafe(text).values(),
+    // The caller's types and transforms do not change bytes.
+    query: async text => (await sql.unsafe(text).raw()).map(decoded),
     async transaction(first, work, limit) {
       const session = new Session()
       const worked = Promise.withResolvers<void>()

@@ -1,3 +1,6 @@
+import { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { invalid } from '../../contract/check.ts'
 import { Sequence } from '../../contract/sequence.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Driver } from '../shared/connection.ts'
@@ -26,10 +29,14 @@ type Constructor = new (config: Config) => Client
 const OWN = {
   connectionTimeoutMillis: LONGEST_REQUEST,
   query_timeout: 0,
+  binary: false,
   pipeline: true,
   keepAlive: true,
   keepAliveInitialDelayMillis: 1_000,
 }
+
+/** Every value as the text that the server sent, whatever parsers are set. */
+export const TEXT: { getTypeParser(): (value: string) => string } = { getTypeParser: () => String }
 
 /** A `Pool` or a `Client` of pg. */
 export function pg(client: object): Driver<Wire> | undefined {
@@ -37,8 +44,15 @@ export function pg(client: object): Driver<Wire> | undefined {
   if (typeof Client === 'function' && typeof options === 'object' && options !== null)
     return driver(Client as Constructor, options as Config)
   if (typeof parameters !== 'object' || parameters === null) return undefined
-  const { password, ssl } = client as Config
-  return driver(client.constructor as Constructor, { ...parameters, password, ssl })
+  const { password, ssl, enableChannelBinding, scramMaxIterations, connection } = client as Config
+  const stream = (connection as { stream?: object } | undefined)?.stream
+  // The function that made it is gone, so a connection of our own would go elsewhere.
+  if (stream && stream.constructor !== Socket && !(ssl && stream instanceof TLSSocket))
+    throw invalid(
+      'this Client of pg has a stream of its own, which it does not show: pass a Pool with the same options',
+    )
+  const more = { password, ssl, enableChannelBinding, scramMaxIterations }
+  return driver(client.constructor as Constructor, { ...parameters, ...more })
 }
 
 function driver(Client: Constructor, options: Config): Driver<Wire> {
@@ -89,7 +103,7 @@ function wire(client: Client): Wire {
   return {
     pid: client.processID ?? undefined,
     async firstRow(text) {
-      const results = await query({ text, rowMode: 'array' })
+      const results = await query({ text, rowMode: 'array', types: TEXT })
       const result = Array.isArray(results) ? results.at(-1) : results
       return result?.rows[0]
     },

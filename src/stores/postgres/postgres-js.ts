@@ -4,13 +4,13 @@ import type { Driver } from '../shared/connection.ts'
 import { load } from '../shared/load.ts'
 import type { Wire } from './client.ts'
 
-interface Result extends Array<unknown[]> {
+interface Result extends Array<(Uint8Array | null)[]> {
   readonly state?: { readonly pid: number | null }
 }
 
 interface Query extends Promise<Result> {
-  /** A list of them for several statements. */
-  values(): Promise<Result | Result[]>
+  /** The bytes of each value, and a list of results for several statements. */
+  raw(): Promise<Result | Result[]>
 }
 
 interface Sql {
@@ -59,6 +59,9 @@ async function open(client: Sql, addresses: Address[], signal: AbortSignal): Pro
     max_lifetime: null,
     connect_timeout: LONGEST_REQUEST / 1_000,
     fetch_types: false,
+    transform: { column: {}, value: {}, row: {} },
+    debug: false,
+    onparameter: undefined,
     onnotice: () => {}, // it would print them
     ssl: endedBy(over.signal, options.ssl),
     socket: options.socket ?? (async () => (socket = await connectTo(addresses, signal))),
@@ -111,15 +114,21 @@ function wire(sql: Sql, rest: Pick<Wire, 'isOpen' | 'onEnd' | 'close'>): Wire {
       return pid
     },
     async firstRow(text) {
-      const results = await sql.unsafe(text).values()
+      // Neither the caller's types nor the transform of a value change bytes.
+      const results = await sql.unsafe(text).raw()
       const result = ('state' in results ? results : results.at(-1)) as Result | undefined
       pid = result?.state?.pid ?? undefined
-      return result?.[0]
+      return result?.[0] && decoded(result[0])
     },
     async listen(channel, notified) {
       await sql.listen(channel, notified)
     },
   }
+}
+
+/** A row of `raw()`: each value as the text that the server sent. */
+export function decoded(row: readonly (Uint8Array | null)[]): (string | null)[] {
+  return row.map(value => value && Buffer.from(value).toString())
 }
 
 type Address = { readonly path: string } | { readonly host: string; readonly port: number }

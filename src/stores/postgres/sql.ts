@@ -6,13 +6,16 @@ export const LAST_TOKEN: number = Number.MAX_SAFE_INTEGER
 
 const LOCK_TIMEOUT = 'lock_timeout = 1000'
 
+/** With -10, a time in an answer would be wrong by minutes. */
+const EXACT = 'extra_float_digits = 1'
+
 /**
  * A request that waits for a lock, such as for a table that is being rewritten, ends before its client gives up. Otherwise
  * its server process would wait for ever, each retry would add another, and no connection would be left.
  *
  * Plans must not depend on how full the tables were when they were planned. A bitmap has no order: to find the first ten
  * waiters, all would be sorted. No operators of other schemas are found, and nothing is compiled (JIT): that takes longer
- * than a request may, and PostgreSQL misjudges its cost for these plans.
+ * than a request may, and PostgreSQL misjudges its cost for these plans. Times are not rounded, whatever the role has set.
  */
 export const SETTINGS: string = `language plpgsql volatile
 set search_path = pg_catalog
@@ -22,6 +25,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_generic_plan
 set jit = off
+set ${EXACT}
 set ${LOCK_TIMEOUT}
 as $holdfast$
 #variable_conflict use_column`
@@ -30,11 +34,11 @@ as $holdfast$
 export const SAFE_PATH: string = 'set local search_path = pg_catalog, pg_temp;'
 
 /**
- * A statement outside the functions. It waits for a lock as long as they do, and finds only functions and operators of
- * PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
+ * A statement outside the functions. It has exact times, waits for a lock as long as they do, and finds only functions and
+ * operators of PostgreSQL. All statements in one message are one transaction, in any mode of a pooler.
  */
 export function inTime(statement: string, values: readonly string[]): string {
-  return `${SAFE_PATH}\nset local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
+  return `${SAFE_PATH}\nset local ${EXACT};\nset local ${LOCK_TIMEOUT};\n${withValues(statement, values)}`
 }
 
 export const BEGIN: string = `begin

@@ -251,6 +251,15 @@ test.each([
   )
 })
 
+test('a client of ioredis that does not show the database that it selected is refused', async () => {
+  const client = new Redis({ port: server.port, password: 'admin' })
+  await client.ping()
+  const hidden = new Proxy(client, { has: (target, field) => field !== 'condition' && field in target })
+  expect(() => redis(client)).not.toThrow()
+  expect(() => redis(hidden)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))
+  client.disconnect()
+})
+
 test('a key prefix that is not UTF-8 is refused, for other keys would be used', () => {
   const client = createClient({ keyPrefix: Buffer.from([0xff]) })
   expect(() => redis(client)).toThrow(expect.objectContaining({ code: 'INVALID_ARGUMENT' }))

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import { LeaseError } from '../contract/errors.ts'
+import { printable } from '../contract/printable.ts'
 import { exitCode, Failure, messageOf } from './failure.ts'
 
 /** Prints results on standard output and messages on standard error, as text or as JSON. */
@@ -68,10 +69,7 @@ export function paint(
 // All invisible characters except variation selectors.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?!\p{VS})\p{DI}/gu
 
-/** Escapes control characters and invisible ones, as in `\u{1b}`. */
-export function printable(text: string): string {
-  return text.replace(INVISIBLE, character => `\\u{${character.codePointAt(0)?.toString(16)}}`)
-}
+export { printable }
 
 /**
  * Hides the passwords of all URLs in the text, in linear time. A password ends at the last `@` of a word, because it may

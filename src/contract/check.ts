@@ -1,5 +1,5 @@
 import { LeaseError } from './errors.ts'
-import { isReserved, LONGEST_TEXT, SEPARATOR } from './reserved.ts'
+import { LONGEST_TEXT, SEPARATOR } from './reserved.ts'
 import type { Store } from './store.ts'
 import { LONGEST_DELAY } from './timers.ts'
 
@@ -14,10 +14,8 @@ const invisible = /[\p{Zl}\p{Zp}]|(?!\u200c|\u200d|\p{VS})\p{DI}/u
 /** Throws `INVALID_ARGUMENT` unless `name` is 1-255 bytes of UTF-8 without control characters, and not reserved. */
 export function checkName(name: unknown): asserts name is string {
   checkStoredName(name)
-  if (isReserved(name))
-    throw invalid(
-      `the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for the slots of shared names`,
-    )
+  if (name.includes(SEPARATOR))
+    throw invalid(`the name ${show(name)} contains ${SEPARATOR} (U+241F), which is reserved for slots and markers`)
 }
 
 /** As `checkName`, for calls that show or break what is stored: slots and gates too. */

@@ -120,3 +120,8 @@ test('M8: a long message is clipped, because a server may answer with any text',
   const { message } = new LeaseError('STORE_UNAVAILABLE', 'x'.repeat(1_000_000))
   expect(message).toBe(`${'x'.repeat(2_000)}…`)
 })
+
+test('a message with the text of a server controls no terminal', () => {
+  const { message } = new LeaseError('STORE_UNAVAILABLE', 'it said \u001b[2J\u009b1m\nand more')
+  expect(message).toBe('it said \\u{1b}[2J\\u{9b}1m\nand more')
+})

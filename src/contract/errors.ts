@@ -1,4 +1,5 @@
 import { checkNode } from './node-version.ts'
+import { printable } from './printable.ts'
 import { recordToJSON } from './record.ts'
 import type { LeaseRecord } from './store.ts'
 
@@ -161,8 +162,10 @@ export const LeaseError: LeaseErrorClass = class LeaseError extends Error {
   }
 } as unknown as LeaseErrorClass
 
+/** Also printable in each line, because servers may answer with anything. */
 function clipped(message: string): string {
-  return message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
+  const start = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message
+  return start.split('\n').map(printable).join('\n')
 }
 
 /** The message of an error, or the text of what was thrown instead of one. */

@@ -37,3 +37,8 @@ test('M8: longer texts of other programs are clipped to 255 bytes, between two c
   const longest = { ...holder, owner: 'é'.repeat(127), note: 'x'.repeat(255) }
   expect(visible(longest)).toMatchObject({ owner: longest.owner, note: longest.note })
 })
+
+test('an owner and a note of another program control no terminal', () => {
+  const seen = visible({ ...holder, owner: 'a\u001b[2Jb', note: 'x\u202ey\nz' })
+  expect([seen.owner, seen.note]).toEqual(['a\\u{1b}[2Jb', 'x\\u{202e}y\\u{a}z'])
+})

@@ -1,3 +1,4 @@
+import { printable } from './printable.ts'
 import { LONGEST_TEXT } from './reserved.ts'
 import type { LeaseRecord, NodeRecord } from './store.ts'
 
@@ -29,8 +30,8 @@ export function isLease(record: LeaseRecord | NodeRecord): record is LeaseRecord
 }
 
 /**
- * The record as callers get it: in whole milliseconds, with texts no longer than this library writes them, and with a
- * `toJSON`, because JSON has no bigint.
+ * The record as callers get it: in whole milliseconds, with texts that are printable and no longer than this library
+ * writes them, and with a `toJSON`, because JSON has no bigint.
  */
 export function visible(record: LeaseRecord): LeaseRecord {
   const { owner, note, remaining } = record
@@ -48,8 +49,9 @@ export function recordToJSON(record: LeaseRecord): Record<string, unknown> {
   return { ...record, token: record.token?.toString() }
 }
 
-/** Another program may have written more. */
-function clipped(text: string): string {
+/** Another program may have written more, and anything. */
+function clipped(written: string): string {
+  const text = printable(written)
   if (Buffer.byteLength(text) <= LONGEST_TEXT) return text
   const start = Buffer.from(text).subarray(0, LONGEST_TEXT - Buffer.byteLength('…'))
   return `${start.toString().replace(/\ufffd$/, '')}…`

@@ -10,11 +10,8 @@ export const LONGEST_SHARED = 240
 /** The end of the name of a marker: the command line acquires it as a lease that a successful run leaves behind. */
 export const MARKER_SUFFIX: string = `${SEPARATOR}ran`
 
-/** Is this the name of a slot or of a gate, or may it become one? Then a caller cannot acquire it. */
-export function isReserved(name: string): boolean {
-  const base = name.endsWith(MARKER_SUFFIX) ? name.slice(0, -MARKER_SUFFIX.length) : name
-  return base === '' || base.includes(SEPARATOR)
-}
+/** The option of a call that acquires a marker. No entry point exports it. */
+export const MARKER: unique symbol = Symbol('marker')
 
 /** The lease of one slot. Slot 0 is the lease of the name itself, so a semaphore of one is a lock. */
 export function slotName(name: string, slot: number): string {

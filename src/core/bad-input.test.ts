@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { stage } from '../../test/scripted-store.ts'
+import { failureOf } from '../../test/support.ts'
 import { createLocks, type Locks } from '../create-locks.ts'
 import { memory } from '../stores/memory/index.ts'
 
@@ -178,4 +179,14 @@ test('later changes to the object of the defaults have no effect', async () => {
   const { locks } = stage(defaults)
   defaults.ttl = Number.NaN
   expect(await locks.acquire('a')).toMatchObject({ ttl: 3_000 })
+})
+
+test('no caller can acquire the marker of a run, which would make --skip-if-ran-since skip', async () => {
+  const locks = createLocks(memory())
+  const error = await failureOf(locks.tryAcquire('job\u241fran'))
+  expect(error).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringContaining('reserved for slots and markers'),
+  })
+  await locks.close()
 })

@@ -6,7 +6,7 @@ import { List } from '../contract/list.ts'
 import { randomId } from '../contract/random-id.ts'
 import { isLease, type NameState, stateOf } from '../contract/record.ts'
 import { Cancel, request } from '../contract/request.ts'
-import { isSlotOf } from '../contract/reserved.ts'
+import { isSlotOf, MARKER } from '../contract/reserved.ts'
 import type { Claim, LeaseRecord, NodeRecord, Query, Store } from '../contract/store.ts'
 import { LONGEST_REQUEST, LONGEST_TRY, requestLimit } from '../contract/time.ts'
 import { LONGEST_DELAY } from '../contract/timers.ts'
@@ -181,7 +181,8 @@ export class CoreLocks implements Leasing {
   #acquire<Result>(verb: Verb, name: string, options: AcquireOptions, resultOf: ResultOf<Result>): Promise<Result> {
     try {
       checkKeys(options, verb === 'tryAcquire' ? tryKeys : acquireKeys, verb)
-      checkName(name)
+      if (MARKER in options) checkStoredName(name)
+      else checkName(name)
       return this.hold(name, this.terms(verb, options), resultOf)
     } catch (error) {
       return Promise.reject(error)

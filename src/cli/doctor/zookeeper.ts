@@ -1,5 +1,4 @@
 import { connect as connectTcp } from 'node:net'
-import { text } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { Connection } from '../../stores/zookeeper/connection.ts'
 import { optionsAt } from '../../stores/zookeeper/open.ts'
@@ -16,6 +15,9 @@ type Way = Omit<Ensemble, 'servers'>
 
 /** Milliseconds for each question. */
 const PATIENCE = 2_000
+
+/** Characters. ZooKeeper answers with about 300. */
+const LONGEST_ANSWER = 4_096
 
 /** The default ttl, in ms. */
 const TTL = 10_000
@@ -65,12 +67,17 @@ async function session<Answer>(
 }
 
 /** The command `srvr`, which servers allow by default. */
-async function versionOf({ host, port }: Server, { tls }: Way): Promise<string | undefined> {
+export async function versionOf({ host, port }: Server, { tls }: Way): Promise<string | undefined> {
   const socket = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port })
   socket.setTimeout(PATIENCE, () => socket.destroy(new Error('no answer')))
   socket.write('srvr')
-  const [, version] = /^Zookeeper version: ([\d.]+)/.exec(await text(socket)) ?? []
-  return version
+  let answer = ''
+  // The version comes first. What is not a ZooKeeper server may send without end.
+  for await (const part of socket.setEncoding('utf8')) {
+    answer += part
+    if (answer.length > LONGEST_ANSWER) break
+  }
+  return /^Zookeeper version: ([\d.]+)/.exec(answer)?.[1]
 }
 
 export function version(is: string | undefined): Finding {

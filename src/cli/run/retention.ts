@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { MARKER } from '../../contract/reserved.ts'
 import { type Locks, subscribe } from '../../index.ts'
 import { formatDuration } from '../duration.ts'
 import { messageOf, Usage } from '../failure.ts'
@@ -89,7 +90,8 @@ export class Retention {
     const { name, skipIfRanSince: ttl, owner } = this.#options
     if (ttl === undefined) return
     try {
-      await this.#locks.tryAcquire(markerOf(name), { ttl, owner, note: MARKER_NOTE, heartbeat: false })
+      const marker = { ttl, owner, note: MARKER_NOTE, heartbeat: false, [MARKER]: true }
+      await this.#locks.tryAcquire(markerOf(name), marker)
     } catch (error) {
       this.#output.warn('not_remembered', `${name} ran, but may run again too soon: ${messageOf(error)}`, { name })
     }

@@ -1,4 +1,5 @@
 import { LeaseError } from '../../contract/errors.ts'
+import { type AnswerBody, bytesOf } from '../answer.ts'
 
 /** The body of a refusal: `application/problem+json` (RFC 9457). Tokens are decimal strings. */
 export interface FenceProblem {
@@ -14,6 +15,9 @@ export interface FenceProblem {
 }
 
 const PROBLEM = 'application/problem+json'
+
+/** Bytes. A refusal of this module has less than 1 KB and the resource. */
+const LONGEST_PROBLEM = 65_536
 
 const titles = { 400: 'Bad Request', 412: 'Precondition Failed', 428: 'Precondition Required' } as const
 
@@ -67,16 +71,17 @@ export function answerOf(problem: FenceProblem): FenceAnswer {
 export interface AnsweredResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
-  clone(): { json(): Promise<unknown> }
+  clone(): AnswerBody
 }
 
 /**
  * Rejects `STALE_TOKEN` with both tokens if the response is a refusal of this module's middleware. Resolves for any other
- * response, including another 412, and leaves its body unread.
+ * response, including another 412, and leaves its body unread. Rejects a refusal that is no JSON, or above 64 KB.
  */
 export async function throwIfStale(response: AnsweredResponse): Promise<void> {
   if (response.status !== 412 || !response.headers.get('content-type')?.startsWith(PROBLEM)) return
-  const problem = (await response.clone().json()) as Partial<FenceProblem> | null
+  const body = Buffer.from(await bytesOf(response.clone(), LONGEST_PROBLEM)).toString()
+  const problem = JSON.parse(body) as Partial<FenceProblem> | null
   if (problem?.code !== 'STALE_TOKEN') return
   const [token, highest] = [tokenOf(problem.token), tokenOf(problem.highest)]
   if (token === undefined || highest === undefined) return
@@ -84,5 +89,5 @@ export async function throwIfStale(response: AnsweredResponse): Promise<void> {
 }
 
 function tokenOf(text: unknown): bigint | undefined {
-  return typeof text === 'string' && /^\d+$/.test(text) ? BigInt(text) : undefined
+  return typeof text === 'string' && /^\d{1,19}$/.test(text) ? BigInt(text) : undefined
 }

@@ -111,7 +111,10 @@ export class MysqlMarks implements KeptMarks {
           `the table ${this.#table} is missing: carry out what holdfast fence sql prints, or fence.install()`,
         )
       case 1142:
-        return says('INVALID_ARGUMENT', `this user needs select, insert and update on ${this.#table}`)
+        return says(
+          'INVALID_ARGUMENT',
+          `this user needs select, insert and update on ${this.#table}, and delete to prune marks`,
+        )
       case 1205:
         return says(
           'STORE_UNAVAILABLE',

@@ -1,6 +1,7 @@
 import { checkDuration, checkKeys, invalid, show } from '../../contract/check.ts'
 import { LeaseError, type LeaseErrorCode } from '../../contract/errors.ts'
-import type { Objects } from './objects.ts'
+import { type AnswerBody, bytesOf } from '../answer.ts'
+import { type Objects, withoutSecrets } from './objects.ts'
 
 /** A request in the form that `fetch` takes. */
 export interface ObjectRequest {
@@ -13,10 +14,9 @@ export interface ObjectRequest {
 }
 
 /** The part of a `Response` that is read. */
-export interface ObjectResponse {
+export interface ObjectResponse extends AnswerBody {
   readonly status: number
   readonly headers: { get(name: string): string | null }
-  arrayBuffer(): Promise<ArrayBuffer>
 }
 
 export interface HttpObjectsOptions {
@@ -26,6 +26,8 @@ export interface HttpObjectsOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** The time limit of one request, in milliseconds. @default 30_000 */
   readonly timeout?: number | undefined
+  /** The largest answer that is read, in bytes. The fence keeps an object in memory. @default 64 MB */
+  readonly limit?: number | undefined
 }
 
 // Compression changes an ETag, and a cache may be stale.
@@ -39,9 +41,11 @@ const CURRENT = { 'accept-encoding': 'identity', 'cache-control': 'no-cache' }
  * @throws LeaseError INVALID_ARGUMENT
  */
 export function httpObjects(options: HttpObjectsOptions = {}): Objects {
-  checkKeys(options, new Set(['send', 'headers', 'timeout']), 'httpObjects')
-  const { send = fetch, headers: always = {}, timeout = 30_000 } = options
+  checkKeys(options, new Set(['send', 'headers', 'timeout', 'limit']), 'httpObjects')
+  const { send = fetch, headers: always = {}, timeout = 30_000, limit = 64_000_000 } = options
   checkDuration(timeout, 'timeout')
+  if (!(limit >= 1)) throw invalid(`limit must be a number of bytes, 1 or more, not ${show(limit)}`)
+  checkHeaders(always)
 
   async function ask(
     url: string,
@@ -49,7 +53,11 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
     caller: AbortSignal | undefined,
     failed: LeaseErrorCode,
   ): Promise<{ status: number; tag: string | null; body: Uint8Array }> {
-    if (!URL.canParse(url)) throw invalid(`an object needs a full URL, such as https://host/path, not ${show(url)}`)
+    // No message repeats the URL: it may contain a password or a signature.
+    if (!URL.canParse(url)) throw invalid('an object needs a full URL, such as https://host/path')
+    const { username, password } = new URL(url)
+    if (send === fetch && (username || password))
+      throw invalid('fetch sends no user name or password of a URL: give the option headers an authorization')
     const late = AbortSignal.timeout(timeout)
     try {
       const signal = caller ? AbortSignal.any([caller, late]) : late
@@ -59,12 +67,13 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
         redirect: 'manual',
         signal,
       })
-      const body = new Uint8Array(await response.arrayBuffer())
+      const body = await bytesOf(response, limit)
       return { status: response.status, tag: response.headers.get('etag'), body }
     } catch (error) {
       caller?.throwIfAborted()
       const reason = late.aborted ? `no answer within ${timeout} ms` : reasonOf(error)
-      throw new LeaseError(failed, `${request.method} ${url} failed: ${reason}`, { cause: error })
+      const what = `${request.method} ${withoutSecrets(url)} failed: ${reason.replaceAll(url, withoutSecrets(url))}`
+      throw new LeaseError(failed, what, { cause: error })
     }
   }
 
@@ -72,11 +81,15 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
     async read(url, signal) {
       const { status, tag, body } = await ask(url, { method: 'GET', headers: CURRENT }, signal, 'STORE_UNAVAILABLE')
       if (status === 404 || status === 410) return undefined
-      if (status !== 200) throw refused(`GET ${url}`, status, body, 'STORE_UNAVAILABLE')
+      if (status !== 200) throw refused(`GET ${withoutSecrets(url)}`, status, body, 'STORE_UNAVAILABLE')
       if (tag) return { tag, body }
-      throw new LeaseError('STORE_UNAVAILABLE', `GET ${url} returned no ETag: use a server that returns one`, {
-        retryable: false,
-      })
+      throw new LeaseError(
+        'STORE_UNAVAILABLE',
+        `GET ${withoutSecrets(url)} returned no ETag: use a server that returns one`,
+        {
+          retryable: false,
+        },
+      )
     },
     async write(url, body, tag, signal) {
       const headers: Record<string, string> = tag === undefined ? { 'if-none-match': '*' } : { 'if-match': tag }
@@ -84,7 +97,7 @@ export function httpObjects(options: HttpObjectsOptions = {}): Objects {
       const answer = await ask(url, request, signal, 'OUTCOME_UNKNOWN')
       if (answer.status >= 200 && answer.status < 300) return true
       if (isRefusal(answer.status, tag) || isConflict(answer)) return false
-      throw refused(`PUT ${url}`, answer.status, answer.body, 'OUTCOME_UNKNOWN')
+      throw refused(`PUT ${withoutSecrets(url)}`, answer.status, answer.body, 'OUTCOME_UNKNOWN')
     },
   }
 }
@@ -103,6 +116,17 @@ function refused(what: string, status: number, body: Uint8Array, failed: LeaseEr
   const text = `${what} was answered ${status}: ${show(Buffer.from(body.subarray(0, 60)).toString())}`
   if (status >= 500 || status === 429) return new LeaseError(failed, text)
   return new LeaseError('STORE_UNAVAILABLE', text, { retryable: false })
+}
+
+/** The error of `fetch` would repeat the value, such as a token with a line break in it. */
+function checkHeaders(headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      new Headers([[name, value]])
+    } catch {
+      throw invalid(`the header ${show(name)} cannot be sent: remove line breaks and other special characters`)
+    }
+  }
 }
 
 /** `fetch` puts the reason of a refused connection into the cause. */

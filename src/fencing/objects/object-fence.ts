@@ -5,7 +5,7 @@ import { backoff, type Pauses } from '../../contract/request.ts'
 import { assertNotEnded, presentedBy, refusePermit } from '../fence.ts'
 import { compareMarks, type Holder, type Mark, staleToken } from '../mark.ts'
 import { type Envelope, seal, unseal } from './envelope.ts'
-import type { Objects } from './objects.ts'
+import { type Objects, withoutSecrets } from './objects.ts'
 
 export interface ObjectFenceOptions {
   /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
@@ -105,7 +105,10 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
         if (!bytes || (await write(bytes, there?.tag))) return
       }
       const why = 'other writers came first, or its server does not recognise its own ETag'
-      throw new LeaseError('STORE_UNAVAILABLE', `the write of ${show(key)} was refused ${attempts} times: ${why}`)
+      throw new LeaseError(
+        'STORE_UNAVAILABLE',
+        `the write of ${show(withoutSecrets(key))} was refused ${attempts} times: ${why}`,
+      )
     } catch (error) {
       // What fails later says nothing about the outcome of an unanswered write. The mark of a newer holder does.
       const isTold = LeaseError.from(error)?.code === 'STALE_TOKEN' || (signal?.aborted && error === signal.reason)
@@ -119,7 +122,7 @@ export function objectFence(objects: Objects, options: ObjectFenceOptions = {}):
     const { mark } = presentedBy(lease, { epoch, resource: 'an object' })
     const change = (there: Envelope | undefined): Uint8Array | undefined => {
       const order = there?.mark ? compareMarks(mark, there.mark) : 1
-      if (there?.mark && order < 0) throw staleToken(key, mark, there.mark)
+      if (there?.mark && order < 0) throw staleToken(withoutSecrets(key), mark, there.mark)
       assertNotEnded(lease)
       return body || order > 0 ? seal(mark, body ?? there?.body) : undefined
     }

@@ -18,3 +18,10 @@ export interface Objects {
    */
   write(key: string, body: Uint8Array, tag: string | undefined, signal?: AbortSignal): Promise<boolean>
 }
+
+/** A key for messages. The user, the password and the parameters of a URL may be secrets, such as the signature of S3. */
+export function withoutSecrets(key: string): string {
+  if (!/^https?:/i.test(key) || !URL.canParse(key)) return key
+  const { protocol, host, pathname, search } = new URL(key)
+  return `${protocol}//${host}${pathname}${search && '?…'}`
+}

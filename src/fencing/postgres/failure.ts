@@ -62,7 +62,7 @@ export function failure(error: unknown, marks: string, sent: boolean): LeaseErro
   if (state === '42501')
     return says(
       'INVALID_ARGUMENT',
-      `this PostgreSQL user may not write marks: grant usage on their schema, and select, insert and update on ${marks}`,
+      `this PostgreSQL user may not do this with marks: grant usage on their schema, and select, insert and update on ${marks}, and delete to prune them`,
     )
   if (state === '55P03')
     return says(

@@ -3,10 +3,7 @@ import type { Locks } from '../../create-locks.ts'
 import { LOCKS } from './token.ts'
 
 /** A result as Terminus 11 expects it. */
-export type LeaseHealthResult<Key extends string> = Record<
-  Key,
-  { status: 'up' } | { status: 'down'; code: string; message: string }
->
+export type LeaseHealthResult<Key extends string> = Record<Key, { status: 'up' } | { status: 'down'; code: string }>
 
 /** A health indicator for Terminus 11 or newer. Inject it, and call `check` in `HealthCheckService.check`. */
 export class LeaseHealth {
@@ -25,9 +22,9 @@ export class LeaseHealth {
       await this.#locks.inspect('health')
       return { [key]: { status: 'up' } } as LeaseHealthResult<Key>
     } catch (error) {
-      const { code, name, message } = error as Error & { code?: unknown }
-      const reason = typeof code === 'string' ? code : name
-      return { [key]: { status: 'down', code: reason, message } } as LeaseHealthResult<Key>
+      // Not the message: the endpoint may be public, and messages name hosts and users.
+      const { code, name } = error as Error & { code?: unknown }
+      return { [key]: { status: 'down', code: typeof code === 'string' ? code : name } } as LeaseHealthResult<Key>
     }
   }
 }

@@ -1,6 +1,6 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { checkHosts, optionsOf } from '../shared/options.ts'
+import { checkHosts, decodePart, optionsOf } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import type { EtcdTls } from './endpoint.ts'
@@ -46,11 +46,5 @@ function userOf(access: string | undefined): { user?: string; password?: string 
   if (access === undefined) return {}
   const colon = access.indexOf(':')
   if (colon < 1) throw invalid(`the URL of the etcd store needs both a user and a password: ${SHAPE}`)
-  try {
-    return { user: decodeURIComponent(access.slice(0, colon)), password: decodeURIComponent(access.slice(colon + 1)) }
-  } catch {
-    throw invalid(
-      'the user name or password in the URL of the etcd store has a % that encodes nothing: write it as %25',
-    )
-  }
+  return { user: decodePart(access.slice(0, colon), STORE), password: decodePart(access.slice(colon + 1), STORE) }
 }

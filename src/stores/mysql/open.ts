@@ -4,7 +4,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
-import { optionsOf, withoutBrackets } from '../shared/options.ts'
+import { decodePart, optionsOf, withoutBrackets } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { type MysqlClient, socketTo } from './connection.ts'
@@ -36,7 +36,9 @@ export function clientAt(url: string): { client: MysqlClient; tables: Tables; op
   if (!isTls && password) warnOfClearPassword('MySQL', host)
   const library = load('mysql2') as { createPool(config: object): MysqlClient } | undefined
   if (!library) throw new LeaseError('DRIVER_MISSING', `a mysql: store needs a client of MySQL: npm i mysql2 ${WHERE}`)
-  const [user, secret, database] = [username, password, pathname.slice(1)].map(decodeURIComponent)
+  const [user, secret, database] = [username, password, pathname.slice(1)].map(part =>
+    decodePart(part, 'a MySQL store'),
+  )
   const ssl = isTls ? { ...readPem(options, 'MySQL'), verifyIdentity: true } : undefined
   const to = { host, port: Number(port || 3306) }
   const stream = (): Socket => socketTo(to)
@@ -68,7 +70,7 @@ function parse(text: string): URL {
   if (url?.hostname && /^\/?$/.test(url.pathname))
     throw invalid(`the URL of the MySQL store names no database: ${SHAPE}`)
   // With an @ in its path, the host may be the user and the port the beginning of a password.
-  if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname) || /%(?![0-9a-f]{2})/i.test(text))
+  if (!url?.hostname || url.hash || !/^\/[^/@]+$/.test(url.pathname))
     throw invalid(
       `the URL of the MySQL store cannot be read: ${SHAPE}; percent-encode special characters in a password`,
     )

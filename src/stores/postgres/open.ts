@@ -4,7 +4,7 @@ import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { openConnection } from '../shared/connection.ts'
 import { load, WHERE } from '../shared/load.ts'
-import { optionsOf } from '../shared/options.ts'
+import { decodePart, optionsOf } from '../shared/options.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import type { PostgresClient } from './client.ts'
 import { driverOf } from './driver.ts'
@@ -128,17 +128,8 @@ function parse(text: string): URL {
   if (!url.hostname) throw invalid(`the URL of the PostgreSQL store has no host: ${SHAPE}`)
   if (url.hash) throw invalid('the URL of the PostgreSQL store has a #: write it as %23')
   if (url.pathname.slice(1).includes('/')) throw invalid(`the URL of the PostgreSQL store has two databases: ${SHAPE}`)
-  for (const part of [url.username, url.password, url.pathname]) checkEncoding(part)
+  for (const part of [url.username, url.password, url.hostname, url.pathname]) decodePart(part, 'a PostgreSQL store')
   return url
-}
-
-function checkEncoding(part: string): void {
-  try {
-    decodeURIComponent(part)
-  } catch {
-    const what = 'the user name, password or database in the URL of the PostgreSQL store'
-    throw invalid(`${what} has a % that encodes nothing: write it as %25`)
-  }
 }
 
 function clientOf(given: URL): PostgresClient {

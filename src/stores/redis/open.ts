@@ -3,7 +3,7 @@ import { LeaseError } from '../../contract/errors.ts'
 import type { Store } from '../../contract/store.ts'
 import { warnOfClearPassword } from '../shared/clear-password.ts'
 import { load, WHERE } from '../shared/load.ts'
-import { optionsOf, withoutBrackets } from '../shared/options.ts'
+import { decodePart, optionsOf, withoutBrackets } from '../shared/options.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import { openWire, type RedisClient } from './client.ts'
@@ -108,13 +108,7 @@ function parse(url: string): { target: Target; prefix: string | undefined } {
 
 /** Decodes a user name or password of a URL. */
 export function decode(part: string): string | undefined {
-  try {
-    return part === '' ? undefined : decodeURIComponent(part)
-  } catch {
-    throw invalid(
-      'the user name or password in the URL of the Redis store has a % that encodes nothing: write it as %25',
-    )
-  }
+  return part === '' ? undefined : decodePart(part, 'a Redis store')
 }
 
 /**

@@ -11,6 +11,15 @@ export function checkBoolean(value: unknown, what: string): asserts value is boo
   if (typeof value !== 'boolean') throw invalid(`${what} must be true or false, not ${show(value)}`)
 }
 
+/** Decodes a part of the URL of `store`. No message repeats it: it may be a password. */
+export function decodePart(part: string, store: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw invalid(`the URL of ${store} has a % that encodes nothing: write it as %25`)
+  }
+}
+
 /** The host of a URL, an IPv6 address without its brackets. */
 export function withoutBrackets(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1')

@@ -1,6 +1,6 @@
 import { invalid } from '../../contract/check.ts'
 import type { Store } from '../../contract/store.ts'
-import { checkHosts, optionsOf } from '../shared/options.ts'
+import { checkHosts, decodePart, optionsOf } from '../shared/options.ts'
 import { pemFiles, readPem } from '../shared/pem.ts'
 import { shortestTtlIn } from '../shared/shortest-ttl.ts'
 import { type ZooKeeperOptions, zookeeper } from './index.ts'
@@ -44,7 +44,7 @@ export function optionsAt(url: string): ZooKeeperOptions {
     throw invalid('the URL of the ZooKeeper store needs both cert and key, or none')
   return {
     servers,
-    chroot: decode(chroot),
+    chroot: decodePart(chroot, STORE),
     prefix,
     auth: login === undefined ? undefined : authOf(login),
     tls: tls === 'true' && readPem(options, 'ZooKeeper'),
@@ -57,13 +57,5 @@ function authOf(login: string): { user: string; password: string } {
   const [, user = '', password] = /^([^:]*):(.*)$/s.exec(login) ?? []
   if (password === undefined)
     throw invalid('the URL of the ZooKeeper store has a user without a password: write user:password@')
-  return { user: decode(user), password: decode(password) }
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    throw invalid('the URL of the ZooKeeper store has a % that encodes nothing: write it as %25')
-  }
+  return { user: decodePart(user, STORE), password: decodePart(password, STORE) }
 }

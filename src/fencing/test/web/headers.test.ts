@@ -134,6 +134,16 @@ test('a refusal becomes STALE_TOKEN with both tokens, also above the integers of
   expect(error).toMatchObject({ code: 'STALE_TOKEN', token: 9007199254740993n, highest: 9007199254740995n })
 })
 
+test('a refusal with a huge token, a huge body or control characters costs nothing and shows nothing', async () => {
+  const answer = (body: string): Response =>
+    new Response(body, { status: 412, headers: { 'content-type': 'application/problem+json' } })
+  const problem = { code: 'STALE_TOKEN', detail: 'stop \u001b[2J', token: '1', highest: '2' }
+  await throwIfStale(answer(JSON.stringify({ ...problem, token: '9'.repeat(60_000) })))
+  const long = await failureOf(throwIfStale(answer(JSON.stringify({ ...problem, token: '9'.repeat(10_000_000) }))))
+  expect(long.message).toBe('the answer is longer than 65536 bytes')
+  expect((await failureOf(throwIfStale(answer(JSON.stringify(problem))))).message).toBe('stop \\u{1b}[2J')
+})
+
 test('L21: memoryMarks refuses resources beyond its limit, and forgets none', async () => {
   const limited = memoryMarks({ limit: 2 })
   const mark = (token: bigint): Mark => ({ epoch: 0, token })

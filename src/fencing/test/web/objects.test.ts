@@ -257,6 +257,26 @@ describe('is reported at once', () => {
     expect(error.message).toContain('was answered 303')
   })
 
+  test('an answer without an end, after 64 MB or what limit says', async () => {
+    let sent = 0
+    const endless = createServer((_, response) => {
+      const part = Buffer.alloc(65_536)
+      response.writeHead(200, { etag: '"a"' })
+      const more = (): void => {
+        while (!response.destroyed && response.write(part)) sent += part.length
+      }
+      response.on('drain', more)
+      more()
+    })
+    onTestFinished(() => void endless.close())
+    await once(endless.listen(0, '127.0.0.1'), 'listening')
+    const { port } = endless.address() as AddressInfo
+    const error = await failureOf(httpObjects({ limit: 100_000 }).read(`http://127.0.0.1:${port}/`))
+    expect(error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(error.message).toContain('longer than 100000 bytes')
+    expect(sent).toBeLessThan(50_000_000)
+  })
+
   test('the reason of the signal, before and during a request', async () => {
     const reason = new Error('enough')
     const signal = AbortSignal.abort(reason)

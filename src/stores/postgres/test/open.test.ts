@@ -92,6 +92,7 @@ test('says what is wrong with a URL, and never what the password is', async () =
     'postgres://user:s3cret@host/app?table=a.b.c': /table must be 1 to 40/,
     'postgres://user:s3cret@host/app?table=a&table=b': /table is given twice/,
     'postgres://user:s3cret@host/app?schema=public': /schema, which is for Prisma: leave it out/,
+    'postgres://user:s3cret@%ff/app': /a % that encodes nothing/,
     'postgres://user:s3cret@host/app?create=yes': /create in a URL must be true or false, not "yes"/,
     'postgres://user:s3cret@host/app?direct=redis://x': /direct must be another postgres:/,
     'postgres://user:s3cret@host/app?direct=there': /is invalid/,

@@ -39,12 +39,19 @@ use_node() {
   export PATH="${node%/*}:$root/node_modules/.bin:$PATH"
 }
 
+# Installs the packages of the current folder. If node_modules is a link, such as to those of another checkout, npm would
+# empty what it leads to.
+npm_ci() {
+  if [ -L node_modules ]; then rm node_modules || return; fi
+  npm ci --no-audit --no-fund --loglevel=error "$@" >&2
+}
+
 # install_apart FOLDER: installs the packages of a folder that has a lock file of its own.
 install_apart() (
   cd "$root/$1"
   [ node_modules/.package-lock.json -nt package-lock.json ] && exit
   # Where this is called in a condition, `set -e` does not count.
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 && touch node_modules/.package-lock.json
+  npm_ci --ignore-scripts && touch node_modules/.package-lock.json
 )
 
 # The libraries that Holdfast is compared with.

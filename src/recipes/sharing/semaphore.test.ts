@@ -282,3 +282,14 @@ test('a wait that is over or aborted leaves nothing behind', async () => {
   expect(await look(server, { prefix: '' })).toHaveLength(1)
   await expect(semaphore.acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
 })
+
+test('the loss of another than the first slot ends the permit, whether or not anybody looks at it', async () => {
+  const { locks, clock, server } = stage({ ttl: 3_000 })
+  const permit = await locks.semaphore('x', { limit: 2 }).acquire({ permits: 2 })
+  const losses: string[] = []
+  permit.signal.addEventListener('abort', () => losses.push(permit.signal.reason.message))
+  await server.break('x\u241f1', 'test', signal)
+  await clock.advance(1_100) // its next renewal
+  expect(losses).toEqual([expect.stringContaining('because its slot 1')])
+  expect(await look(server, { prefix: '' })).toEqual([])
+})

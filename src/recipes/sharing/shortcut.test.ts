@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { follow, lost, refused, stage, unanswered } from '../../../test/scripted-store.ts'
 import { look } from '../../../test/support.ts'
 import { LeaseError } from '../../contract/errors.ts'
@@ -165,6 +165,22 @@ describe('an answer that does not come', () => {
     expect(await acquiring.value?.release()).toBe('released')
     await clock.advance(1_000)
     expect(await look(server, { prefix: '' })).toEqual([])
+  })
+
+  test('a call withdraws from the slots that it did not get: a copy of the request may still come for one', async () => {
+    const { locks, store, clock, server } = staged()
+    const released: string[] = []
+    vi.spyOn(server, 'release').mockImplementation(async ({ name }) => {
+      released.push(name)
+      return 'gone'
+    })
+    store.rule('acquireSome', lost)
+    const acquiring = follow(locks.semaphore('api', { limit: 2 }).acquire())
+    await clock.advance(400)
+    store.restore('acquireSome')
+    await clock.advance(600)
+    expect(acquiring.value).toMatchObject({ slot: 1 })
+    expect(released.sort()).toEqual(['api', 'api\u241fgate'])
   })
 
   test('one that comes after the next request does not mix up the slots', async () => {

@@ -190,11 +190,17 @@ local function extend(key, lifetime)
   end
 end
 
+-- Before a write for waiters that have their positions: a server that is out of memory refuses only the first write of a
+-- script. This one changes nothing.
+local function mayGrow(key) call('ZREM', key .. ':lapse', '') end
+
 local function queue(key, id, isNew, ttl, details)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
     local last = call('ZREVRANGE', key .. ':line', '0', '0', 'WITHSCORES')
     call('ZADD', key .. ':line', (last[2] or 0) + 1, id)
+  else
+    mayGrow(key)
   end
   call('ZADD', key .. ':lapse', endOf(lifetime), id)
   call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)

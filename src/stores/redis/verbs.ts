@@ -245,6 +245,7 @@ local function keep(key, _, lifetime, _, _, ids)
     size = size + 2
   end
   lapse(key)
+  mayGrow(key)
   if call('ZADD', key .. ':lapse', 'XX', 'CH', unpack(scores)) < size / 2 then
     for at = 2, size, 2 do
       if not call('ZSCORE', key .. ':lapse', scores[at]) then lost[#lost + 1] = scores[at] end

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { GlideClient } from '@valkey/valkey-glide'
 import { Redis } from 'ioredis'
@@ -13,7 +14,7 @@ import { until } from '../../../../lab/servers/until.ts'
 import type { Owned } from '../../../../test/harnesses/redis.ts'
 import { createLocks } from '../../../index.ts'
 import type { RedisClient } from '../index.ts'
-import { claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
+import { acquire, claimOf, failureOf, hold, host, look, signal, storeOf } from './support.ts'
 
 const secret = 'p@ss:w/rd#%'
 
@@ -205,6 +206,29 @@ test('a full server still says that a lease is gone', async () => {
   expect(await store.break('full', 'test', signal)).toBeDefined()
   expect(await store.renew(claim, signal)).toBeUndefined()
   expect(await store.break('full', 'test', signal)).toBeUndefined()
+})
+
+test('a full server keeps the positions of waiters, also of one that asks', async () => {
+  await using full = await startRedis()
+  await using store = storeOf(new Redis({ port: full.port, lazyConnect: true }))
+  const [holder, waiter] = [claimOf('full', { ttl: 60_000 }), claimOf('full', { queue: true, ttl: 1_000 })]
+  await hold(store, holder)
+  const ended = new AbortController()
+  let wakes = 0
+  await acquire(store, waiter)
+  const wake = (): void => {
+    wakes += 1
+  }
+  await store.watch?.(waiter, wake, ended.signal)
+  expect(await acquire(store, waiter)).toMatchObject({ kept: true })
+  await full.call('CONFIG', 'SET', 'maxmemory', '1')
+  expect(await acquire(store, waiter)).toMatchObject({ held: false, ahead: 0 })
+  await sleep(2_000) // twice as long as its position lasts
+  expect(await look(store, { name: 'full' })).toMatchObject([{ state: 'held' }, { state: 'waiting' }])
+  const before = wakes
+  expect(await store.release(holder, signal)).toBe('released')
+  await until('the waiter is woken', () => wakes > before)
+  ended.abort()
 })
 
 test('says that the server is a read-only replica', async () => {

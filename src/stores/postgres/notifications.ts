@@ -1,12 +1,13 @@
 import { LeaseError } from '../../contract/errors.ts'
+import type { Clock } from '../../contract/time.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Notifications } from '../shared/notifications.ts'
 import type { PostgresConnection, PostgresDriver } from './connection.ts'
 import { failure } from './failure.ts'
 
 /** Receives the notifications of a channel, over its own connection. */
-export function notificationsOf(driver: PostgresDriver, channel: string): Notifications {
-  return new Notifications({
+export function notificationsOf(clock: Clock, driver: PostgresDriver, channel: string): Notifications {
+  return new Notifications(clock, {
     subscribe(notified, ended, closing) {
       const listen = async (connection: PostgresConnection): Promise<void> => {
         connection.onEnd(ended)

@@ -13,7 +13,7 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
 import { reportStale } from '../shared/batched-requests.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
@@ -52,6 +52,7 @@ export class PostgresStore implements Store {
   readonly guarantees: Guarantees
   /** Only where a connection can subscribe. */
   readonly watch?: NonNullable<Store['watch']>
+  readonly #clock = systemClock()
   readonly #names: Names
   readonly #connections: Connections<PostgresConnection>
   readonly #acquires: Requests
@@ -62,6 +63,7 @@ export class PostgresStore implements Store {
   readonly #channel: string | undefined
   readonly #notifications: Notifications | undefined
   readonly #places = new Places(
+    this.#clock,
     { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
     id => this.#notifications?.notify(id),
   )
@@ -101,11 +103,11 @@ export class PostgresStore implements Store {
     )
     if (!direct) return
     this.#channel = channel
-    const notifications = notificationsOf(direct, channel)
+    const notifications = notificationsOf(this.#clock, direct, channel)
     this.#notifications = notifications
     this.watch = async (claim, wake, signal) => {
-      await notifications.watch(claim.id, wake, signal)
-      if (claim.queue) this.#places.add(claim, wake, signal)
+      await notifications.watch(claim.id, wake, signal, () => this.#places.remove(claim, wake))
+      if (claim.queue && !signal.aborted) this.#places.add(claim, wake)
     }
   }
 
@@ -131,13 +133,10 @@ export class PostgresStore implements Store {
     signal.throwIfAborted()
     const { gate } = selection
     const subscription = this.#notifications?.subscription
-    const answer = await askFor(this.#connections, this.#names, selection, this.#channel, (claim, wait) => {
+    return askFor(this.#connections, this.#names, selection, this.#channel, (claim, wait) => {
       if (wait[0] !== 'busy') return { retryAfter: wait[0] === 'gone' ? LONGEST_REQUEST : LOCKED }
       return this.#busy(claim, wait, this.#notifications?.covers(subscription), claim === gate && !signal.aborted)
     })
-    // With the gate it waits for the names, and asks by itself.
-    if (answer.held || !answer.isGated) this.#places.remove(gate.name, gate.id)
-    return answer
   }
 
   async renew({ name, id, ttl }: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -154,7 +153,6 @@ export class PostgresStore implements Store {
   }
 
   async release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    this.#places.remove(name, id)
     const [kind] = await this.#releases.put({ name, id }, { signal })
     if (kind === 'skipped') throw locked(name)
     return kind === 'released' ? 'released' : 'gone'
@@ -198,7 +196,7 @@ export class PostgresStore implements Store {
       const text = await connection.ask(statement, [name, String(lifetime), ids.join(' ')])
       const [time, free, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
       connection.clock.learn(time, sent)
-      return { freeAt: performance.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
+      return { freeAt: this.#clock.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
     }
     return this.#connections.run(work, { patience: requestLimit(lifetime) })
   }
@@ -212,7 +210,7 @@ export class PostgresStore implements Store {
       : undefined
     const isNotified = this.#notifications?.subscription !== undefined
     const retryAfter = queue && !waits ? LOCKED : askAgainAfter(0, freeAt, ahead, ttl, queue, isNotified)
-    if (isTold) this.#places.told(claim, { freeAt: performance.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
+    if (isTold) this.#places.told(claim, { freeAt: this.#clock.now() + freeAt, rank: ahead, isUnseen: !wasSeen })
     const kept = isTold && listens && waits && freeAt > 0
     // A release of the meantime did not see a position that was not committed. For those that are kept, one request looks.
     return { held: false, retryAfter, ahead, listens: listens && (kept || wasSeen), kept, holder }

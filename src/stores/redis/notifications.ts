@@ -1,10 +1,11 @@
+import type { Clock } from '../../contract/time.ts'
 import { Notifications } from '../shared/notifications.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
 import { failure } from './failure.ts'
 
 /** Receives the messages of a channel, over its own connection. */
-export function notificationsOf(driver: RedisDriver, channel: string): Notifications {
-  return new Notifications({
+export function notificationsOf(clock: Clock, driver: RedisDriver, channel: string): Notifications {
+  return new Notifications(clock, {
     subscribe(notified, ended, closing) {
       const subscribe = async (wire: Wire): Promise<void> => {
         wire.onEnd(ended)

@@ -12,7 +12,7 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
 import { reportStale } from '../shared/batched-requests.ts'
 import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
@@ -46,6 +46,7 @@ export class RedisStore implements Store {
   readonly watch?: NonNullable<Store['watch']>
   /** Not in a cluster, where several names are on several nodes. */
   readonly acquireSome?: NonNullable<Store['acquireSome']>
+  readonly #clock = systemClock()
   readonly #keys: Keys
   readonly #memory: number
   readonly #requests: Requests
@@ -54,6 +55,7 @@ export class RedisStore implements Store {
   #holder: LeaseRecord | undefined
   #seen = ''
   readonly #places = new Places(
+    this.#clock,
     { most: MOST_KEPT, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
     id => this.#notifications.notify(id),
   )
@@ -76,12 +78,12 @@ export class RedisStore implements Store {
         for (const key of keys) this.#places.missed(this.#keys.nameOf(key) ?? '', asking)
       },
     })
-    this.#notifications = notificationsOf(driver, channel)
+    this.#notifications = notificationsOf(this.#clock, driver, channel)
     if (!isCluster) this.acquireSome = (selection, signal) => this.#acquireSome(selection, signal)
     if (!driver.canListen) return
     this.watch = async (claim, wake, signal) => {
-      await this.#notifications.watch(claim.id, wake, signal)
-      if (claim.queue) this.#places.add(claim, wake, signal)
+      await this.#notifications.watch(claim.id, wake, signal, () => this.#places.remove(claim, wake))
+      if (claim.queue && !signal.aborted) this.#places.add(claim, wake)
     }
   }
 
@@ -112,10 +114,10 @@ export class RedisStore implements Store {
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    const hasWaited = this.#places.remove(name, id)
+    const isWatched = this.#places.left(name, id)
     const request = { verb: 'release', key: this.#keys.lease(name), id, parameters: FORGET }
     const released = this.#requests.put(request, signal, answer => (isDone(answer) ? 'released' : 'gone'))
-    if (!hasWaited) this.#places.prompt(name, id)
+    if (!isWatched) this.#places.prompt(name, id)
     return released
   }
 
@@ -152,7 +154,7 @@ export class RedisStore implements Store {
     const { parameters, others } = selectionRequest(this.#keys, selection, this.#memory)
     const read: Read<SomeGranted | NoneGranted> = (value, now) => {
       const answer = readSelection(String(value), claims)
-      if (answer.held) this.#places.remove(gate.name, gate.id)
+      if (answer.held) this.#places.left(gate.name, gate.id)
       if (answer.held || !gate.queue) return answer
       const { isGated, freeAt, ahead } = answer
       if (!freeAt) return { ...answer, wait: withdrawn() }
@@ -171,7 +173,7 @@ export class RedisStore implements Store {
     // Not cancelled: a position is kept for waiters that come and go.
     return this.#ask('keep', { name, id: '-', ttl: lifetime }, parameters, NEVER, (answer, now) => {
       const [free, rank, first, ...lost] = String(answer).split(' ')
-      return { freeAt: performance.now() + Number(free) - now, rank: Number(rank), first, lost }
+      return { freeAt: this.#clock.now() + Number(free) - now, rank: Number(rank), first, lost }
     })
   }
 
@@ -190,7 +192,7 @@ export class RedisStore implements Store {
   /** A claim was told that it must wait. */
   #wait(claim: Claim, now: number, freeAt: number, ahead: number, listens: boolean): Omit<Busy, 'held' | 'holder'> {
     const kept = claim.queue && listens && freeAt > now
-    if (claim.queue) this.#places.told(claim, { freeAt: performance.now() + freeAt - now, rank: ahead })
+    if (claim.queue) this.#places.told(claim, { freeAt: this.#clock.now() + freeAt - now, rank: ahead })
     return { retryAfter: this.#askAgainAfter(claim, now, freeAt, ahead), ahead, listens, kept }
   }
 

@@ -1,7 +1,7 @@
 import type { LeaseError } from '../../contract/errors.ts'
 import { randomId } from '../../contract/random-id.ts'
 import type { Claim, ClaimKey, Wake } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
 import type { Answer, Broken, Member, Renewal, Sight, Vote } from '../quorum/member.ts'
 import type { RedisDriver, Wire } from '../redis/client.ts'
 import type { Preamble } from '../redis/connection.ts'
@@ -49,7 +49,7 @@ export class RedisMember implements Member {
       prepare: (wire, now) => this.#prepare(wire, now),
       notified: message => this.#notifications.notify(message),
     })
-    this.#notifications = notificationsOf(driver, this.#channel)
+    this.#notifications = notificationsOf(systemClock(), driver, this.#channel)
   }
 
   vote(claim: Claim, attempt: number): Promise<Answer<Vote | undefined>> {

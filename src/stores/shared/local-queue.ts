@@ -1,7 +1,6 @@
-import { inRootContext } from '../../contract/root-context.ts'
+import { request } from '../../contract/request.ts'
 import type { Wake } from '../../contract/store.ts'
-import { turnAfter } from '../../contract/time.ts'
-import { LONGEST_DELAY } from '../../contract/timers.ts'
+import { type Clock, requestLimit, turnAfter } from '../../contract/time.ts'
 
 /**
  * Milliseconds between two looks at the name, times the position of the first waiter. The holder may have shortened its
@@ -14,7 +13,7 @@ const MOST_SKIPPED = 15
 
 /** What the server said of a name. */
 export interface State {
-  /** When it is free, or since when, by `performance.now()`. */
+  /** When it is free, or since when, by the clock of this process. */
   readonly freeAt: number
   /** How many waiters are ahead. */
   readonly rank: number
@@ -43,13 +42,12 @@ export interface Waiter {
   /** Milliseconds for which the server keeps its position. */
   readonly lifetime: number
   readonly wake: Wake
-  /** Aborts when it waits no more. */
-  readonly signal: AbortSignal
 }
 
 /** The waiters of this process on one name, in the order of their positions. */
 export class LocalQueue {
   readonly #name: string
+  readonly #clock: Clock
   readonly #keeper: Keeper
   readonly #onEmpty: () => void
   #waiters = new Map<string, Waiter>()
@@ -71,12 +69,13 @@ export class LocalQueue {
   /** How many more releases prompt no waiter, and how many that was at first. */
   #skip = 0
   #skipped = 0
-  #timer: NodeJS.Timeout | undefined
+  #stopTimer: (() => void) | undefined
   #timerAt = Number.POSITIVE_INFINITY
 
   /** `onEmpty` is called when the last waiter has left. */
-  constructor(name: string, keeper: Keeper, onEmpty: () => void) {
+  constructor(name: string, clock: Clock, keeper: Keeper, onEmpty: () => void) {
     this.#name = name
+    this.#clock = clock
     this.#keeper = keeper
     this.#onEmpty = onEmpty
   }
@@ -90,17 +89,22 @@ export class LocalQueue {
     if (this.#waiters.size === 0 && state) this.#rank = state.rank
     this.#waiters.set(waiter.id, waiter)
     this.#lifetime = Math.min(this.#lifetime, waiter.lifetime)
-    this.#keepAt = Math.min(this.#keepAt, performance.now() + waiter.lifetime / 3)
+    this.#keepAt = Math.min(this.#keepAt, this.#clock.now() + waiter.lifetime / 3)
     if (state) this.learn(state)
     else this.#schedule()
   }
 
-  /** Returns whether the claim was waiting here. */
-  remove(id: string): boolean {
+  /** The waiter does not wait any more. Another one with this id may have come since. */
+  remove(id: string, wake: Wake): void {
+    if (this.#waiters.get(id)?.wake !== wake) return
+    this.#prompted.delete(id)
+    this.#waiters.delete(id)
+    if (this.#waiters.size === 0) this.#end()
+  }
+
+  /** The waiter was granted the name. It may not accept that. */
+  granted(id: string): void {
     if (this.#prompted.delete(id)) this.#skipped = 0
-    const hasWaited = this.#waiters.delete(id)
-    if (hasWaited && this.#waiters.size === 0) this.close()
-    return hasWaited
   }
 
   /**
@@ -126,7 +130,7 @@ export class LocalQueue {
 
   /** The server has said this about the name. */
   learn({ freeAt, rank, isUnseen }: State): void {
-    const now = performance.now()
+    const now = this.#clock.now()
     // Since it may be free, others may have held it.
     if (freeAt > now) this.#turns = 0
     this.#freeAt = freeAt
@@ -136,11 +140,11 @@ export class LocalQueue {
     this.#schedule()
   }
 
-  /** It is not used again. */
+  /** Wakes all. It is not used again. */
   close(): void {
-    clearTimeout(this.#timer)
-    this.#waiters.clear()
-    this.#onEmpty()
+    const waiters = [...this.#waiters.values()]
+    this.#end()
+    for (const { wake } of waiters) wake()
   }
 
   /** When the next waiter may take the name. */
@@ -161,39 +165,34 @@ export class LocalQueue {
       this.#isAsking ? Number.POSITIVE_INFINITY : Math.min(this.#keepAt, this.#nextLook),
     )
     if (at >= this.#timerAt) return // it then looks again
-    clearTimeout(this.#timer)
+    this.#stopTimer?.()
     this.#timerAt = at
-    const delay = Math.min(Math.max(at - performance.now(), 0), LONGEST_DELAY)
-    this.#timer = inRootContext(() => setTimeout(() => this.#run(), delay)).unref()
+    this.#stopTimer = this.#clock.after(Math.max(at - this.#clock.now(), 0), () => this.#run(), true)
   }
 
   #run(): void {
     this.#timerAt = Number.POSITIVE_INFINITY
-    const now = performance.now()
-    const waiters = this.#current()
+    const now = this.#clock.now()
+    const waiters = [...this.#waiters.values()]
     if (now >= this.#turnAt) waiters[this.#turns++]?.wake()
     if (!this.#isAsking && now >= this.#keepAt) void this.#ask(waiters)
     else if (!this.#isAsking && now >= this.#nextLook) void this.#ask(waiters.slice(0, 1))
     this.#schedule()
   }
 
-  /** Those that still wait. */
-  #current(): Waiter[] {
-    for (const { id, signal } of this.#waiters.values()) if (signal.aborted) this.remove(id)
-    return [...this.#waiters.values()]
-  }
-
   async #ask(waiters: readonly Waiter[]): Promise<void> {
     this.#isAsking = true
     this.#mayHaveMissed = false
-    if (waiters.length === this.#waiters.size) this.#keepAt = performance.now() + this.#lifetime / 3
+    if (waiters.length === this.#waiters.size) this.#keepAt = this.#clock.now() + this.#lifetime / 3
     try {
       let first: Kept | undefined
       // One after the other, so that each blocks the server for a short time only.
       for (const [lifetime, equal] of Map.groupBy(waiters, waiter => waiter.lifetime)) {
         const ids = equal.map(({ id }) => id)
         while (ids.length > 0) {
-          const kept = await this.#keeper.keep(this.#name, lifetime, ids.splice(0, this.#keeper.most))
+          const some = ids.splice(0, this.#keeper.most)
+          const keep = (): Promise<Kept> => this.#keeper.keep(this.#name, lifetime, some)
+          const kept = await request(this.#clock, requestLimit(lifetime), keep, { background: true })
           for (const id of kept.lost) this.#moveBack(id)
           if (!first || kept.rank < first.rank) first = kept
         }
@@ -204,8 +203,8 @@ export class LocalQueue {
       this.learn(first)
     } catch {
       // They ask by themselves, and find out why.
-      for (const { wake } of this.#current()) wake()
-      this.#lookAt = performance.now() + LONGEST_SLEEP
+      for (const { wake } of [...this.#waiters.values()]) wake()
+      this.#lookAt = this.#clock.now() + LONGEST_SLEEP
     } finally {
       this.#isAsking = false
       this.#schedule()
@@ -214,15 +213,21 @@ export class LocalQueue {
 
   /** Wakes the first that is not one of `others`, unless it was prompted. */
   #wakeFirst(others: ReadonlySet<string>): void {
-    for (const { id, wake, signal } of this.#waiters.values()) {
-      if (signal.aborted || others.has(id)) continue
+    for (const { id, wake } of this.#waiters.values()) {
+      if (others.has(id)) continue
       if (!this.#prompted.has(id)) wake()
       this.#prompted.add(id)
       return
     }
   }
 
-  /** It gets a new position when it asks. */
+  #end(): void {
+    this.#stopTimer?.()
+    this.#waiters.clear()
+    this.#onEmpty()
+  }
+
+  /** It gets a new position when it asks, unless it was granted the name and does not know that yet. */
   #moveBack(id: string): void {
     const waiter = this.#waiters.get(id)
     if (!waiter) return

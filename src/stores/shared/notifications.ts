@@ -2,6 +2,7 @@ import type { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
 import type { Connection } from './connection.ts'
 import { closed } from './failure.ts'
 import { Waiters } from './waiters.ts'
@@ -22,8 +23,9 @@ export interface Channel {
 
 /** Wakes the waiters of a store by the messages of one channel, received over its own connection. */
 export class Notifications {
+  readonly #clock: Clock
   readonly #channel: Channel
-  readonly #waiters = new Waiters()
+  readonly #waiters: Waiters
   #subscribing: Promise<void> | undefined
   #connection: Connection | undefined
   /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
@@ -31,8 +33,10 @@ export class Notifications {
   #failures = 0
   readonly #end = new AbortController()
 
-  constructor(channel: Channel) {
+  constructor(clock: Clock, channel: Channel) {
+    this.#clock = clock
     this.#channel = channel
+    this.#waiters = new Waiters(clock)
   }
 
   /** The current subscription. There is a new one after a gap. Without one nobody is woken, and waiters must poll. */
@@ -45,10 +49,10 @@ export class Notifications {
     return subscription !== undefined && subscription === this.#connection
   }
 
-  /** Resolves once subscribed; from then until `signal` aborts, `wake` is called as a hint. */
-  async watch(id: string, wake: Wake, signal: AbortSignal): Promise<void> {
+  /** Resolves once subscribed; from then until `signal` aborts, `wake` is called as a hint. Then `ended` is called. */
+  async watch(id: string, wake: Wake, signal: AbortSignal, ended?: () => void): Promise<void> {
     if (this.#end.signal.aborted) throw closed()
-    const remove = this.#waiters.add(id, wake, signal)
+    const remove = this.#waiters.add(id, wake, signal, ended)
     try {
       if (!this.#connection) await this.#subscribe()
     } catch (error) {
@@ -71,12 +75,12 @@ export class Notifications {
   }
 
   #subscribe(): Promise<void> {
-    if (this.#failure && performance.now() < this.#failure.until) return Promise.reject(this.#failure.reason)
+    if (this.#failure && this.#clock.now() < this.#failure.until) return Promise.reject(this.#failure.reason)
     this.#subscribing ??= inRootContext(() => this.#begin()).catch(error => {
       this.#subscribing = undefined
       this.#failures += 1
       const reason = this.#end.signal.aborted ? closed() : this.#channel.failure(error)
-      this.#failure = { reason, until: performance.now() + backoff(this.#failures, Math.random, PAUSES) }
+      this.#failure = { reason, until: this.#clock.now() + backoff(this.#failures, Math.random, PAUSES) }
       throw reason
     })
     return this.#subscribing
@@ -118,7 +122,7 @@ export class Notifications {
         this.#subscribeAgain()
       }
     }
-    const left = (this.#failure?.until ?? 0) - performance.now()
-    setTimeout(() => void again(), Math.max(left, backoff(1, Math.random, PAUSES))).unref()
+    const left = (this.#failure?.until ?? 0) - this.#clock.now()
+    this.#clock.after(Math.max(left, backoff(1, Math.random, PAUSES)), () => void again(), true)
   }
 }

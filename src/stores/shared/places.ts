@@ -1,13 +1,16 @@
 import { gateName, partOf } from '../../contract/reserved.ts'
 import type { Claim, Wake } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
 import { type Keeper, LocalQueue, type State } from './local-queue.ts'
 import { placeLifetime } from './queue.ts'
 
 /**
  * Keeps the positions of the waiters of this process, all those on one name by one request, and wakes the first of them
- * when the name may be free. So a waiter costs no request of its own.
+ * when the name may be free. So a waiter costs no request of its own. A claim is kept for as long as it is watched,
+ * whatever it is granted meanwhile: one that has no position at the server is woken when the next request finds that out.
  */
 export class Places {
+  readonly #clock: Clock
   readonly #keeper: Keeper
   readonly #queues = new Map<string, LocalQueue>()
   /** What claims were told that are not watched yet. */
@@ -16,7 +19,8 @@ export class Places {
   readonly #entered = new Map<string, string>()
   readonly #notify: (id: string) => void
 
-  constructor(keeper: Keeper, notify: (id: string) => void) {
+  constructor(clock: Clock, keeper: Keeper, notify: (id: string) => void) {
+    this.#clock = clock
     this.#keeper = keeper
     this.#notify = notify
   }
@@ -29,27 +33,30 @@ export class Places {
     if (!queue?.has(claim.id)) this.#told.set(claim, state)
   }
 
-  /** A claim of this process holds the name for `ttl` ms. */
+  /** A claim of this process was granted the name for `ttl` ms. */
   granted({ name, id, ttl }: Claim): void {
-    this.remove(name, id)
-    this.#queues.get(name)?.learn({ freeAt: performance.now() + ttl, rank: Number.POSITIVE_INFINITY })
+    this.#leave(name, id)
+    const queue = this.#queues.get(name)
+    queue?.granted(id)
+    queue?.learn({ freeAt: this.#clock.now() + ttl, rank: Number.POSITIVE_INFINITY })
   }
 
-  /**
-   * Until `signal` aborts, keeps the position of the claim and wakes it when it should ask. Does not listen to `signal`,
-   * which would take 300 bytes: a claim that ends is granted or removed, and others are left out when the next is due.
-   */
-  add(claim: Claim, wake: Wake, signal: AbortSignal): void {
+  /** From now until `remove`, keeps the position of the claim and wakes it when it should ask. */
+  add(claim: Claim, wake: Wake): void {
     const { name, id, ttl } = claim
-    if (signal.aborted) return
     const state = this.#told.get(claim)
     this.#told.delete(claim)
     let queue = this.#queues.get(name)
     if (!queue) {
-      queue = new LocalQueue(name, this.#keeper, () => this.#queues.delete(name))
+      queue = new LocalQueue(name, this.#clock, this.#keeper, () => this.#queues.delete(name))
       this.#queues.set(name, queue)
     }
-    queue.add({ id, lifetime: placeLifetime(ttl), wake, signal }, state)
+    queue.add({ id, lifetime: placeLifetime(ttl), wake }, state)
+  }
+
+  /** To be called when the watch of the claim ends, and not before. */
+  remove({ name, id }: Claim, wake: Wake): void {
+    this.#queues.get(name)?.remove(id, wake)
   }
 
   /** The claim holds the gate, and waits for slots. */
@@ -58,10 +65,10 @@ export class Places {
     this.#entered.set(gate.name, gate.id)
   }
 
-  /** The claim does not wait any more. Returns whether it had a position. */
-  remove(name: string, id: string): boolean {
-    if (this.#entered.get(name) === id) this.#entered.delete(name)
-    return this.#queues.get(name)?.remove(id) === true
+  /** The claim is withdrawn, or ended by its grant. Returns whether it is watched, so that it may hold nothing. */
+  left(name: string, id: string): boolean {
+    this.#leave(name, id)
+    return this.#queues.get(name)?.has(id) === true
   }
 
   /** To be called when this process releases the name: wakes a waiter for it, so that its request shares the call. */
@@ -78,8 +85,13 @@ export class Places {
     this.#wakeEntered(gateName(partOf(name).name))
   }
 
+  /** All waiters ask, and find the store closed. */
   close(): void {
     for (const queue of this.#queues.values()) queue.close()
+  }
+
+  #leave(gate: string, id: string): void {
+    if (this.#entered.get(gate) === id) this.#entered.delete(gate)
   }
 
   /** Wakes the claim that holds the gate and waits for slots. Returns whether there is one. */

@@ -4,7 +4,7 @@ import { Waiters } from './waiters.ts'
 const never = new AbortController().signal
 
 test('a waiter is woken until its signal aborts', () => {
-  const waiters = new Waiters()
+  const waiters = new Waiters(performance)
   const controller = new AbortController()
   const delays: (number | undefined)[] = []
   waiters.add('a', delay => delays.push(delay), controller.signal)
@@ -17,7 +17,7 @@ test('a waiter is woken until its signal aborts', () => {
 })
 
 test('a notification that comes before its waiter is kept for it, once', () => {
-  const waiters = new Waiters()
+  const waiters = new Waiters(performance)
   let woken = 0
   const wake = (): void => {
     woken += 1
@@ -30,7 +30,7 @@ test('a notification that comes before its waiter is kept for it, once', () => {
 })
 
 test('keeps the newest thousand of early notifications', () => {
-  const waiters = new Waiters()
+  const waiters = new Waiters(performance)
   for (let i = 0; i <= 1_000; i++) waiters.notify(String(i), 0)
   const woken: number[] = []
   for (const i of [0, 1, 1_000]) waiters.add(String(i), () => woken.push(i), never)
@@ -38,7 +38,7 @@ test('keeps the newest thousand of early notifications', () => {
 })
 
 test('a waiter that was added again outlives the signal of the first', () => {
-  const waiters = new Waiters()
+  const waiters = new Waiters(performance)
   const first = new AbortController()
   let woken = 0
   waiters.add('a', () => {}, first.signal)

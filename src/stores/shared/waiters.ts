@@ -1,4 +1,5 @@
 import type { Wake } from '../../contract/store.ts'
+import type { Clock } from '../../contract/time.ts'
 
 /**
  * Nearly all early notifications are for claims that were granted in the same call, or withdrawn. Those that will be watched
@@ -8,25 +9,34 @@ const MOST_EARLY = 1_000
 
 /** The waiters of this process, by the id of their claim. A notification that comes before its waiter is kept for it. */
 export class Waiters {
+  readonly #clock: Pick<Clock, 'now'>
   readonly #wakes = new Map<string, Wake>()
   /** When to ask, for claims that were notified and are not watched yet. Their busy answer is still being read. */
   readonly #early = new Map<string, number>()
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+  }
 
   get size(): number {
     return this.#wakes.size
   }
 
-  /** From now until `signal` aborts, `wake` is called as a hint. Returns a function that ends this sooner. */
-  add(id: string, wake: Wake, signal: AbortSignal): () => void {
+  /**
+   * From now until `signal` aborts, `wake` is called as a hint. Returns a function that ends this sooner. `ended` is called
+   * in either case: a listener of its own would take 300 bytes.
+   */
+  add(id: string, wake: Wake, signal: AbortSignal, ended?: () => void): () => void {
     const remove = (): void => {
       if (this.#wakes.get(id) === wake) this.#wakes.delete(id)
+      ended?.()
     }
     if (signal.aborted) return remove
     this.#wakes.set(id, wake)
     signal.addEventListener('abort', remove, { once: true })
     const early = this.#early.get(id)
     this.#early.delete(id)
-    if (early !== undefined) this.notify(id, early - performance.now())
+    if (early !== undefined) this.notify(id, early - this.#clock.now())
     return remove
   }
 
@@ -34,7 +44,7 @@ export class Waiters {
   notify(id: string, delay: number): void {
     const wake = this.#wakes.get(id)
     if (wake) wake(Math.max(delay, 0))
-    else this.#early.set(id, Math.min(this.#early.get(id) ?? Number.POSITIVE_INFINITY, performance.now() + delay))
+    else this.#early.set(id, Math.min(this.#early.get(id) ?? Number.POSITIVE_INFINITY, this.#clock.now() + delay))
     if (this.#early.size > MOST_EARLY) for (const oldest of this.#early.keys()) return void this.#early.delete(oldest)
   }
 

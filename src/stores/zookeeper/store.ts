@@ -23,7 +23,7 @@ export class ZooKeeperStore implements Store {
   readonly #groups: Groups
   readonly #gracePeriods: GracePeriods
   readonly #acquisition: Acquisition
-  readonly #waiters = new Waiters()
+  readonly #waiters: Waiters
   /** What to call when the lease of a claim is over. */
   readonly #losses = new Map<string, () => void>()
   #isClosed = false
@@ -32,6 +32,7 @@ export class ZooKeeperStore implements Store {
   constructor(settings: Settings, shortestSession: number) {
     this.guarantees = guaranteesOf(shortestSession)
     this.#settings = settings
+    this.#waiters = new Waiters(settings.clock)
     this.#gracePeriods = new GracePeriods(settings.clock)
     this.#groups = new Groups(settings, shortestSession, {
       wake: (id, delay) => this.#waiters.notify(id, delay),

@@ -1,9 +1,12 @@
-import { beforeEach, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { beforeEach, describe, expect, test } from 'vitest'
 import type { TcpProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { claimOf, hold, look } from '../../../../test/support.ts'
 import { inTime } from '../../../conformance/timing.ts'
-import type { Store } from '../../../contract/store.ts'
+import { gateName, slotName } from '../../../contract/reserved.ts'
+import type { Busy, Grant, NoneGranted, SomeGranted, Store } from '../../../contract/store.ts'
 import { createLocks, type Lease, type Locks } from '../../../index.ts'
 
 /** Milliseconds. The shortest for which a position is kept. */
@@ -167,4 +170,98 @@ export function keptPositions(stage: () => Keeping): void {
     await lease.release()
     await last
   })
+
+  // A process that was blocked reads the answer late. A drop-in grants no lease without the lock of the old library.
+  describe.each([
+    ['comes too late', 'late'],
+    ['its process does not accept', 'busy'],
+  ] as const)('a kept waiter whose grant %s', (_, fate) => {
+    test('keeps its new position for as long as it waits, and is served', async () => {
+      const lease = await near.acquire('a', { ttl: 60_000 })
+      const refusing = refuseOne(stage().storeBy('far'), fate)
+      const locks = createLocks(refusing.store, { ttl: 2 * TTL })
+      const served: string[] = []
+      const all = await wait(locks, ['far'], served)
+      await lease.release()
+      await refusing.granted
+      const next = near.acquire('a', { ttl: 60_000 })
+      await near.break('a')
+      const other = await next
+      refusing.answer()
+      await until('it waits again', async () => (await waiting()).includes('far'))
+      await sleep(3 * TTL)
+      expect(await waiting()).toEqual(['far'])
+      await other.release()
+      await Promise.all(all)
+      await locks.close()
+    })
+
+    test('is served with a permit', async () => {
+      const pool = near.semaphore('s', { limit: 2 })
+      const first = await pool.acquire({ ttl: 60_000 })
+      const stop = new AbortController()
+      const both = pool.acquire({ permits: 2, signal: stop.signal, ttl: 60_000 }).catch(() => {}) // has the gate
+      await until('the gate is held', async () => (await look(near.store, { name: gateName('s') })).length === 1)
+      const refusing = refuseOne(stage().storeBy('far'), fate)
+      const locks = createLocks(refusing.store, { ttl: 2 * TTL })
+      const late = locks.semaphore('s', { limit: 2 }).acquire()
+      await until('it waits at the gate', async () => (await look(near.store, { name: gateName('s') })).length === 2)
+      stop.abort()
+      await both
+      await refusing.granted
+      const slots = [0, 1].map(slot => slotName('s', slot))
+      const taken = (await Promise.all(slots.map(name => look(near.store, { name })))).findIndex(
+        ([record]) => record?.token !== first.token,
+      )
+      await near.store.break(slots[taken] ?? '', 'test', new AbortController().signal)
+      const second = await pool.acquire({ ttl: 60_000 })
+      const third = pool.acquire({ ttl: 60_000 }) // waits with the gate
+      await until('the gate is held', async () => (await look(near.store, { name: gateName('s') })).length === 1)
+      refusing.answer()
+      await until('it waits again', async () => (await look(near.store, { name: gateName('s') })).length === 2)
+      await sleep(3 * TTL)
+      await first.release()
+      await (await third).release()
+      await (await late).release()
+      await second.release()
+      await locks.close()
+    })
+  })
+}
+
+/** A store whose first grant is answered when `answer` is called: after its request was given up, or as busy. */
+function refuseOne(store: Store, fate: 'late' | 'busy'): { store: Store; granted: Promise<void>; answer(): void } {
+  const granted = Promise.withResolvers<void>()
+  const answered = Promise.withResolvers<void>()
+  let isFirst = true
+  const refuse = async <Answer extends { held: boolean }>(
+    ask: Promise<Answer>,
+    signal: AbortSignal,
+    busy: Answer,
+  ): Promise<Answer> => {
+    const answer = await ask
+    if (!answer.held || !isFirst) return answer
+    isFirst = false
+    granted.resolve()
+    await answered.promise
+    if (fate === 'busy') return busy
+    if (!signal.aborted) await once(signal, 'abort')
+    return answer
+  }
+  const verbs: Partial<Store> = {
+    acquire: (claim, signal) =>
+      refuse<Grant | Busy>(store.acquire(claim, signal), signal, { held: false, retryAfter: 20 }),
+    acquireSome: async (selection, signal) => {
+      const asked = store.acquireSome?.(selection, signal) as Promise<SomeGranted | NoneGranted>
+      const wait = { retryAfter: 20 }
+      return refuse<SomeGranted | NoneGranted>(asked, signal, { held: false, isGated: true, free: 0, wait })
+    },
+  }
+  const refusing = new Proxy(store, {
+    get(target, key) {
+      const verb = verbs[key as keyof Store] ?? target[key as keyof Store]
+      return typeof verb === 'function' ? verb.bind(target as never) : verb
+    },
+  })
+  return { store: refusing, granted: granted.promise, answer: answered.resolve }
 }

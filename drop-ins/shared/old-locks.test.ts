@@ -1,0 +1,17 @@
+import { Redis } from 'ioredis'
+import { expect, test } from 'vitest'
+import { startRedis } from '../../lab/servers/redis.ts'
+import { OldLocks } from './old-locks.ts'
+
+test('copies of earlier requests that arrive late do not shorten the key of the old library', async () => {
+  await using server = await startRedis()
+  const client = new Redis(server.port, server.host)
+  const old = new OldLocks([client], 0)
+  const { signal } = new AbortController()
+  await old.acquire('a', 'mine', 3_000, signal)
+  await old.extend('a', 'mine', 60_000, signal)
+  await old.extend('a', 'mine', 3_000, signal)
+  await old.acquire('a', 'mine', 3_000, signal)
+  expect(await client.pttl('a')).toBeGreaterThan(30_000)
+  await client.quit()
+})

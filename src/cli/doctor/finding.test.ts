@@ -57,6 +57,7 @@ test('a setting that a server does not know, or does not tell, is unknown', asyn
 })
 
 test('a network file system is a problem for SQLite', () => {
-  expect(fileSystem('nfs4')).toMatchObject({ id: 'sqlite-file-system', level: 'problem' })
+  for (const kind of ['network', 'shared'] as const)
+    expect(fileSystem({ type: 'any', kind })).toMatchObject({ id: 'sqlite-file-system', level: 'problem' })
   expect(fileSystem(undefined)).toMatchObject({ level: 'ok' })
 })

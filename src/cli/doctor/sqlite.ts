@@ -1,21 +1,21 @@
 import { statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { networkFileSystem } from '../../stores/sqlite/mounts.ts'
+import { type RiskyFileSystem, riskyFileSystem } from '../../stores/sqlite/mounts.ts'
 import { type Finding, ok, problem, warning } from './finding.ts'
 
 /** Checks the file of a URL from outside: opening it here would drop the locks of the store. */
 export async function checkSqlite(url: string): Promise<Finding[]> {
   const path = url.slice('sqlite:'.length)
-  return [
-    fileSystem(networkFileSystem(statSync(path, { bigint: true }).dev)),
-    fileMode(path),
-    folderMode(dirname(path)),
-  ]
+  return [fileSystem(riskyFileSystem(statSync(path, { bigint: true }).dev)), fileMode(path), folderMode(dirname(path))]
 }
 
-/** `type`: of a network file system. */
-export function fileSystem(type: string | undefined): Finding {
-  if (!type) return ok('sqlite-file-system', 'the file is not on a known network file system')
+export function fileSystem(risky: RiskyFileSystem | undefined): Finding {
+  if (!risky) return ok('sqlite-file-system', 'the file is not on a known network file system or shared folder')
+  const { type, kind } = risky
+  if (kind === 'shared') {
+    const why = "SQLite's locks may not reach all processes that see the file"
+    return problem('sqlite-file-system', `the file is on a shared folder (${type})`, why, 'use a local disk')
+  }
   const why = "SQLite's locks do not reach other machines there"
   return problem('sqlite-file-system', `the file is on a network file system (${type})`, why, 'use a local disk')
 }

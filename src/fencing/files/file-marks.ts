@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { invalid, show } from '../../contract/check.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import type { SharedFolder } from '../../stores/sqlite/path.ts'
 import type { KeptMarks } from '../fence.ts'
 import { MarksFile } from './marks-file.ts'
 import { checkPath, MARKS } from './place.ts'
@@ -13,11 +14,11 @@ import { checkPath, MARKS } from './place.ts'
  * yet, and `STORE_UNAVAILABLE`.
  * @throws LeaseError INVALID_ARGUMENT
  */
-export function fileMarks(path: string): KeptMarks {
+export function fileMarks(path: string, options: SharedFolder = {}): KeptMarks {
   checkPath(path)
 
   async function use<T>(work: (marks: KeptMarks) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    using file = new MarksFile(databaseAt(path))
+    using file = new MarksFile(databaseAt(path), options)
     return await work(await file.whenUnlocked(() => file.kept(), LONGEST_REQUEST, signal))
   }
 

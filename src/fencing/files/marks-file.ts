@@ -4,7 +4,7 @@ import { invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { loadDriver } from '../../stores/sqlite/driver.ts'
 import { failure, isBusy, isNoDatabase } from '../../stores/sqlite/failure.ts'
-import { checkPath, createPrivate } from '../../stores/sqlite/path.ts'
+import { checkPath, createPrivate, type SharedFolder } from '../../stores/sqlite/path.ts'
 import type { KeptMarks } from '../fence.ts'
 import { compareMarks, type Mark, staleToken } from '../mark.ts'
 import { sqliteFence, sqliteFenceSql } from '../sqlite/index.ts'
@@ -29,10 +29,12 @@ const PAUSE = 1.5
  */
 export class MarksFile implements Disposable {
   readonly #path: string
+  readonly #allowSharedFolder: boolean | undefined
   #database: DatabaseSync | undefined
 
-  constructor(path: string) {
+  constructor(path: string, { allowSharedFolder }: SharedFolder) {
     this.#path = path
+    this.#allowSharedFolder = allowSharedFolder
   }
 
   /** Raises the mark durably. Returns false if it was equal before. Throws `STALE_TOKEN`. */
@@ -95,7 +97,7 @@ export class MarksFile implements Disposable {
 
   /** Returns the result of `work`. `work` returns false if it changed nothing. */
   #transaction<T>(work: (database: DatabaseSync) => T): T {
-    this.#database ??= open(this.#path)
+    this.#database ??= open(this.#path, this.#allowSharedFolder)
     const database = this.#database
     database.exec('begin immediate')
     try {
@@ -111,8 +113,8 @@ export class MarksFile implements Disposable {
   }
 }
 
-function open(path: string): DatabaseSync {
-  checkPath(path)
+function open(path: string, allowSharedFolder: boolean | undefined): DatabaseSync {
+  checkPath(path, allowSharedFolder)
   const Database = loadDriver()
   createPrivate(path)
   const database = new Database(path)

@@ -3,10 +3,11 @@ import { type BigIntStats, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { checkKeys, checkSignal, checkWait, invalid, show } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
+import type { SharedFolder } from '../../stores/sqlite/path.ts'
 import { presentedBy, refusePermit } from '../fence.ts'
 import type { Holder, Mark } from '../mark.ts'
 
-export interface FileFenceOptions {
+export interface FileFenceOptions extends SharedFolder {
   /** The database of the marks, the same for all writers. @default `.holdfast-fence.db` in the folder of the file */
   readonly marks?: string | undefined
   /** Compared before the token. Raise it after leases have moved to another store. @default 0 */
@@ -34,7 +35,7 @@ export interface Place {
 /** The name of the database in the folder of the files. */
 export const MARKS = '.holdfast-fence.db'
 
-const known = new Set(['marks', 'epoch', 'wait', 'signal'])
+const known = new Set(['marks', 'epoch', 'wait', 'signal', 'allowSharedFolder'])
 
 /** Throws `INVALID_ARGUMENT` for a file that cannot be replaced, and for invalid options. */
 export function placeOf(file: string, holder: Holder, options: FileFenceOptions): Place {

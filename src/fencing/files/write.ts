@@ -38,7 +38,7 @@ export async function fencedWrite(
     throw invalid(`data must be text, a Uint8Array or an async iterable of them, not ${show(data)}`)
   const { key, mark, folder, wait, signal } = place
   const temporary = join(folder, `${temporaryPrefix(place)}${mark.epoch}-${mark.token}-${randomId().slice(0, 16)}`)
-  using marks = new MarksFile(place.marks)
+  using marks = new MarksFile(place.marks, options)
   let isReplaced = false
   try {
     await raise(marks, place)
@@ -67,7 +67,7 @@ export async function fencedWrite(
  */
 export async function fencedTouch(path: string, lease: Holder, options: FileFenceOptions = {}): Promise<void> {
   const place = placeOf(path, lease, options)
-  using marks = new MarksFile(place.marks)
+  using marks = new MarksFile(place.marks, options)
   await raise(marks, place)
 }
 

@@ -19,8 +19,8 @@ export class Connection {
   readonly #identity: string | undefined
 
   /** Creates the file if it is missing. Throws a `LeaseError` or an error of SQLite. */
-  constructor(path: string) {
-    checkPath(path)
+  constructor(path: string, allowSharedFolder: boolean) {
+    checkPath(path, allowSharedFolder)
     createPrivate(path)
     const Database = loadDriver()
     const database = new Database(path)

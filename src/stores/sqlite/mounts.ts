@@ -1,25 +1,34 @@
 import { readFileSync } from 'node:fs'
 
-// Network file systems, by their names in the kernel. Not listed: file systems on which locks and shared memory work for
-// all users, such as 9p and virtiofs inside one guest, and clustered block storage.
+// Network file systems, by their names in the kernel.
 const NETWORK = new Set([
   ...['nfs', 'nfs4', 'cifs', 'smb3', 'smbfs', 'ncpfs', 'afs', 'coda', 'ceph', 'lustre', 'beegfs', 'gpfs', 'orangefs'],
   ...['fuse.sshfs', 'fuse.glusterfs', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.s3fs', 'fuse.gcsfuse', 'fuse.rclone'],
   ...['fuse.davfs', 'fuse.juicefs', 'fuse.seaweedfs', 'fuse.mount-s3', 'fuse.blobfuse2', 'fuse.curlftpfs'],
 ])
 
-/**
- * The type of the file system with this device number if it is a network file system. The locks and the shared memory of
- * SQLite do not reach other machines there. Known on Linux only.
- */
-export function networkFileSystem(device: bigint, mounts: string = linuxMounts()): string | undefined {
+// Folders of another kernel, such as those of the host in a virtual machine. `fuse` and `fuse.*` belong to these: what
+// reaches a folder past the process behind FUSE does not see the locks and the shared memory of those that go through it.
+const SHARED = new Set(['9p', 'virtiofs', 'vboxsf', 'prl_fs', 'vmhgfs', 'drvfs', 'fakeowner', 'fuse'])
+
+/** A file system on which SQLite's locks and shared memory may not reach all that use a file. */
+export interface RiskyFileSystem {
+  readonly type: string
+  /** `network`: they do not reach other machines. `shared`: they may not reach another kernel, or another mount. */
+  readonly kind: 'network' | 'shared'
+}
+
+/** The file system with this device number, if it is risky. Known on Linux only. */
+export function riskyFileSystem(device: bigint, mounts: string = linuxMounts()): RiskyFileSystem | undefined {
   // A file system without a block device has the major number 0. The minor number is split around it, see makedev(3).
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn)
   const minor = (device & 0xffn) | ((device >> 12n) & 0xffffff00n)
   for (const line of mounts.split('\n')) {
     const [before = '', after = ''] = line.split(' - ')
     const type = after.split(' ')[0] ?? ''
-    if (before.split(' ')[2] === `${major}:${minor}` && NETWORK.has(type)) return type
+    const isIt = before.split(' ')[2] === `${major}:${minor}`
+    if (isIt && NETWORK.has(type)) return { type, kind: 'network' }
+    if (isIt && (SHARED.has(type) || type.startsWith('fuse.'))) return { type, kind: 'shared' }
   }
   return undefined
 }

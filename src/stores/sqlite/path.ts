@@ -3,10 +3,20 @@ import { dirname, join, resolve } from 'node:path'
 import { invalid } from '../../contract/check.ts'
 import { LeaseError } from '../../contract/errors.ts'
 import { accessProblem } from './failure.ts'
-import { isMountPoint, networkFileSystem } from './mounts.ts'
+import { isMountPoint, riskyFileSystem } from './mounts.ts'
+
+/** For the option of this name. */
+export interface SharedFolder {
+  /**
+   * Accept a file on FUSE, 9p, virtiofs or the like, such as a folder of the host of a virtual machine. Only if all
+   * processes that use the file run on one kernel and reach it through this mount. Otherwise two may hold one name.
+   * @default false
+   */
+  readonly allowSharedFolder?: boolean | undefined
+}
 
 /** Throws a `LeaseError` unless this path can be an SQLite database. */
-export function checkPath(path: string): void {
+export function checkPath(path: string, allowSharedFolder = false): void {
   const file = JSON.stringify(path)
   const stats = look(path)
   if (stats?.isDirectory())
@@ -17,11 +27,15 @@ export function checkPath(path: string): void {
   const place = stats ?? look(folder)
   if (!place) throw invalid(`the folder ${JSON.stringify(folder)} does not exist: create it, or give another path`)
   if (!stats && !place.isDirectory()) throw invalid(`${JSON.stringify(folder)} is not a folder: give another path`)
-  const type = networkFileSystem(place.dev)
-  if (type) {
-    const cure = 'give a path on a local disk, or use a store with a server, such as Redis'
+  const { type, kind } = riskyFileSystem(place.dev) ?? {}
+  const cure = 'give a path on a local disk, or use a store with a server, such as Redis'
+  if (kind === 'network')
     throw invalid(`${file} is on a network file system (${type}), where SQLite's locks are not reliable: ${cure}`)
-  }
+  if (kind === 'shared' && !allowSharedFolder)
+    throw invalid(
+      `${file} is on a shared folder (${type}), where SQLite's locks may not reach all processes that see the file: ` +
+        `${cure}. If all of them run on one kernel and use this mount, pass the option allowSharedFolder: true`,
+    )
   const problem = accessProblem(path)
   if (problem) throw new LeaseError('STORE_UNAVAILABLE', problem, { retryable: false })
 }

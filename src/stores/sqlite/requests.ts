@@ -42,6 +42,7 @@ const PAUSE = 1.5
  */
 export class Requests {
   readonly #path: string
+  readonly #allowSharedFolder: boolean
   readonly #clock: Clock
   readonly #afterWrite: () => void
   readonly #waiting = new Set<Pending>()
@@ -49,8 +50,9 @@ export class Requests {
   #running = false
   #closed = false
 
-  constructor(path: string, clock: Clock, afterWrite: () => void) {
+  constructor(path: string, allowSharedFolder: boolean, clock: Clock, afterWrite: () => void) {
     this.#path = path
+    this.#allowSharedFolder = allowSharedFolder
     this.#clock = clock
     this.#afterWrite = afterWrite
   }
@@ -140,7 +142,7 @@ export class Requests {
 
   #connect(): Connection {
     if (this.#connection && !this.#connection.isCurrent) this.#disconnect()
-    this.#connection ??= new Connection(this.#path)
+    this.#connection ??= new Connection(this.#path, this.#allowSharedFolder)
     return this.#connection
   }
 

@@ -24,8 +24,8 @@ export class SqliteStore implements Store {
   readonly #notifications: Notifications
   readonly #requests: Requests
 
-  constructor(path: string, clock: Clock) {
-    this.#requests = new Requests(path, clock, () => this.#notifications.check())
+  constructor(path: string, allowSharedFolder: boolean, clock: Clock) {
+    this.#requests = new Requests(path, allowSharedFolder, clock, () => this.#notifications.check())
     this.#notifications = new Notifications(path, clock, read => this.#requests.tryRead(read))
   }
 

@@ -6,7 +6,7 @@ import { sqlite } from '../index.ts'
 import { newClaim } from './claim.ts'
 
 const [path = '', filler] = process.argv.slice(2)
-const store = sqlite(path)
+const store = sqlite(path, { allowSharedFolder: process.env.ALLOW_SHARED_FOLDER !== undefined })
 const never = new AbortController().signal
 
 async function attempt(count: number): Promise<object> {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
@@ -180,6 +180,18 @@ test('a file that is mounted alone, as containers do, is refused', async () => {
   const [outcome] = runWithMounts(`mount --bind "${path}" "${path}"`, path)
   expect(outcome).toMatchObject({ held: 0, code: 'INVALID_ARGUMENT' })
   expect(outcome?.message).toContain('mount its folder instead')
+})
+
+test('a file on a shared folder, as virtual machines and FUSE have, is refused unless the caller allows it', () => {
+  const mounts = join(folder, 'mountinfo')
+  const { dev } = statSync(folder)
+  const [major, minor] = [(dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00)]
+  writeFileSync(mounts, `30 24 ${major}:${minor} / ${folder} rw,nosuid - fuse.grpcfuse grpcfuse rw\n`)
+  const looks = `mount --bind "${mounts}" /proc/$$/mountinfo`
+  const [outcome] = runWithMounts(looks, path)
+  expect(outcome).toMatchObject({ held: 0, code: 'INVALID_ARGUMENT' })
+  expect(outcome?.message).toMatch(/shared folder \(fuse\.grpcfuse\).*allowSharedFolder: true/)
+  expect(runWithMounts(`${looks}; export ALLOW_SHARED_FOLDER=1`, path)).toEqual([{ held: 1 }])
 })
 
 test('a file that cannot be opened is only refused for good if this user may not use it', () => {

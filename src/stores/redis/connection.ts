@@ -1,6 +1,8 @@
 import type { Connection } from '../shared/connection.ts'
+import { textOf } from '../shared/failure.ts'
 import { ServerClock } from '../shared/server-clock.ts'
 import { openWire, type RedisDriver, type Wire } from './client.ts'
+import { isReply } from './failure.ts'
 import { slotOf } from './keys.ts'
 import { evaluate, GONE, type Script } from './script.ts'
 
@@ -35,6 +37,8 @@ export interface Reply {
   readonly woken: string
   /** Why notifications to waiters were refused, if they were. */
   readonly refused: string | undefined
+  /** The replies to each request, if each was carried out alone. */
+  readonly alone?: readonly Reply[] | undefined
 }
 
 /** What the script gets with every call on one connection. */
@@ -106,11 +110,33 @@ export class ScriptConnection implements Connection {
 
   /** Carries out requests, in a cluster of one slot. Rejects if their outcome is unknown. */
   async carryOut(requests: readonly Request[], sent: number): Promise<Reply> {
+    try {
+      return await this.#call(requests, sent, keysOf(requests, this.#script.touches))
+    } catch (error) {
+      if (!this.#clocks || !isSplit(error)) throw error
+    }
+    // Nothing was done. A request that touches only the key of its lease is served: a renewal, an annotation, an acquire
+    // without a queue, and the release of a name without waiters.
+    const alone: Reply[] = []
+    // One after the other: node-redis sends ASKING by itself, which counts for the next command only.
+    for (const request of requests)
+      alone.push(await this.#call([unqueued(request)], performance.now(), [request.key]).catch(refusal))
+    const woken = alone.map(reply => reply.woken).filter(Boolean)
+    const refused = alone.find(reply => reply.refused !== undefined)?.refused
+    return {
+      ...(alone[0] as Reply),
+      answers: alone.map(({ answers }) => answers[0]),
+      woken: woken.join(),
+      refused,
+      alone,
+    }
+  }
+
+  async #call(requests: readonly Request[], sent: number, keys: string[]): Promise<Reply> {
     const key = requests[0]?.key ?? ''
     const slot = this.#clocks && slotOf(key)
     const clock = (slot !== undefined && this.#clocks?.get(slot)) || this.#clock
     const { keys: more, args: first } = this.#preamble
-    const keys = keysOf(requests, this.#script.touches)
     keys.push(...more)
     const args = [...first]
     write(requests, clock, args)
@@ -136,6 +162,23 @@ export class ScriptConnection implements Connection {
     clock.learn(time, sent)
     this.#clock.lower(time, sent)
   }
+}
+
+/** Did a cluster refuse several keys because their slot moves, and only some are on this node yet? */
+function isSplit(error: unknown): boolean {
+  return /\bTRYAGAIN\b|Too many Cluster redirections/.test(String(error))
+}
+
+/** Its keys of a queue cannot be written, so an `acquire` does not join. It asks again, and joins when the slot has moved. */
+function unqueued(request: Request): Request {
+  if (request.verb !== 'acquire') return request
+  return { ...request, parameters: request.parameters.replace(/^(\d+ \d+) [12]/, '$1 0') }
+}
+
+/** An error response to a single request, as the script answers it. Throws any other error. */
+function refusal(error: unknown): Reply {
+  if (!isReply(error)) throw error
+  return { now: 0, state: '', answers: [`!${textOf(error)}`], woken: '', refused: undefined }
 }
 
 /** The keys of all requests. Equal ones, one after the other, declare what they share once. */

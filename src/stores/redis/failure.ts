@@ -111,8 +111,9 @@ export function failure(error: unknown, circumstances: Circumstances): LeaseErro
   if (wrong !== undefined) return new LeaseError('STORE_UNAVAILABLE', wrong, { retryable: false })
   const refusal = refusalOf(text)
   if (!refusal) return noAnswerFrom('Redis', error, sent, hintOf(text, circumstances))
+  const says = isCluster && /MOVED|ASK/.test(text) ? 'the Redis Cluster moves the slot of the lease' : refusal.says
   const passes = /READONLY|MOVED|ASK/.test(text) ? served || isCluster : served && credentials.test(text)
-  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${refusal.says} (${text})`, {
+  return new LeaseError(passes ? 'STORE_UNAVAILABLE' : refusal.code, `${says} (${text})`, {
     cause: causeOf(error),
   })
 }

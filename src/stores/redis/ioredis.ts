@@ -143,6 +143,8 @@ function cluster(client: Cluster): RedisDriver {
         // Otherwise an interrupted request is sent again.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
+        // Then we ask for one key at a time, which is served.
+        retryDelayOnTryAgain: 1,
         scaleReads: 'master',
         // Version 5 and iovalkey replace the caller's by these: login and TLS would be lost.
         redisOptions: {

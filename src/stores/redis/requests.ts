@@ -127,8 +127,9 @@ export class Requests {
     return reply
   }
 
-  #settle(request: Pending, { now, state, answers }: Reply, index: number): 'stale' | undefined {
-    const value = answers[index]
+  #settle(request: Pending, reply: Reply, index: number): 'stale' | undefined {
+    const { now, state } = reply.alone?.[index] ?? reply
+    const value = reply.answers[index]
     if (value === 'late') return 'stale'
     if (isRefusal(value)) {
       const { key, others = [] } = request

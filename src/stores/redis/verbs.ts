@@ -47,10 +47,12 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
 end
 
 local function acquire(key, id, ttl, life, queues, details)
-  local value, gone = get(key), call('GET', key .. ':gone:' .. id)
-  if gone then return 'x' end
+  local value = get(key)
   local held, ends, line, token, granted, start = parse(key, value)
-  if held and isOf(id, value, start) then
+  local own = held and isOf(id, value, start)
+  -- What answers that it is held needs no other key. In a slot that moves, only the keys that are on this node can be read.
+  if not own and not (held and queues == '0') and call('GET', key .. ':gone:' .. id) then return 'x' end
+  if own then
     -- A stale copy of the request must not shorten what a renewal has extended since.
     if ends - now <= tonumber(ttl) then prolong(key, value, line, token, granted, start, ttl, life) end
     return '+' .. token

@@ -151,7 +151,8 @@ async function connectTo(addresses: Address[], signal: AbortSignal): Promise<Soc
     signal.addEventListener('abort', giveUp)
     try {
       // It sends this as the host name in the TLS handshake (SNI). Providers with many databases at one address need that.
-      return Object.assign(await connected(socket), 'host' in address && { host: address.host })
+      // For an address it passes none, and Node then compares the certificate with `_host`, or else with "localhost".
+      return Object.assign(await connected(socket), 'host' in address && { host: address.host, _host: address.host })
     } catch (error) {
       failure = error
     } finally {

@@ -1,6 +1,6 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
-import { readPrivate } from '../shared/private-fields.ts'
+import { readPrivate, SELECTED } from '../shared/private-fields.ts'
 import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { Turns } from './turns.ts'
 
@@ -86,7 +86,7 @@ function single(client: Single): RedisDriver {
   const turns = sentinels ? new Turns(sentinels) : undefined
   const place = placeOf(client.options, !sentinels)
   // It has connected, so it has a database, perhaps another than that of its options.
-  if (client.status === 'ready') readPrivate(client, 'selected')
+  if (client.status === 'ready') readPrivate(client, SELECTED)
   const selected = (): number => client.condition?.select ?? client.options.db ?? 0
   const db = selected()
   return {

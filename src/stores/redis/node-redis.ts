@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { readPrivate } from '../shared/private-fields.ts'
+import { CLUSTER, POOL, readPrivate, SENTINEL } from '../shared/private-fields.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { sentinelOptionsOf } from './sentinel-options.ts'
 import { Turns } from './turns.ts'
@@ -90,7 +90,7 @@ function single(client: Client): RedisDriver {
 function cluster(client: Client): RedisDriver {
   // Version 4 does not expose the options of a cluster, and has no key prefix. Its duplicate keeps the others. The defaults
   // of its nodes are safe: every request has a deadline.
-  const options = can(client, 'withTypeMapping') ? (readPrivate(client, 'cluster') as Options) : undefined
+  const options = can(client, 'withTypeMapping') ? (readPrivate(client, CLUSTER) as Options) : undefined
   const overrides = { minimizeConnections: true, useReplicas: false, keyPrefix: undefined, commandOptions: {} }
   return {
     isCluster: true,
@@ -117,7 +117,7 @@ function sentinel(client: Client): RedisDriver {
   const turns = new Turns(sentinelRootNodes)
   return {
     isCluster: false,
-    keyPrefix: prefixOf(readPrivate(client, 'sentinel')),
+    keyPrefix: prefixOf(readPrivate(client, SENTINEL)),
     canListen: true,
     reconnects: true,
     open: signal =>
@@ -144,7 +144,7 @@ function sentinel(client: Client): RedisDriver {
 }
 
 function pool(client: Client): RedisDriver {
-  return { ...asItIs(false, args => client.sendCommand(args)), keyPrefix: prefixOf(readPrivate(client, 'pool')) }
+  return { ...asItIs(false, args => client.sendCommand(args)), keyPrefix: prefixOf(readPrivate(client, POOL)) }
 }
 
 /** The options of a node, with a signal that destroys its sockets. */

@@ -1,29 +1,13 @@
-import { execFileSync } from 'node:child_process'
-import { chmodSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { createConnection, createPool, createPoolCluster, type PoolOptions } from 'mysql2'
 import { createConnection as createPromised, createPool as createPromisedPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newFolder } from '../../../../lab/servers/folder.ts'
 import { type MariaDbServer, startMariaDb } from '../../../../lab/servers/mariadb.ts'
 import type { Store } from '../../../contract/store.ts'
 import { openMarks, openStore } from '../../../index.ts'
+import { certificateFor } from '../../shared/test/certificate-for.ts'
 import { type MysqlClient, mysql } from '../index.ts'
 import { acquire, claimOf, failureOf, hold, look, signal } from './support.ts'
-
-/** A key and a certificate of its own authority, for these names of the server. */
-function certificateFor(names: string): { key: string; cert: string } {
-  const folder = newFolder('certificate')
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const subject = ['-subj', '/CN=server', '-addext', `subjectAltName=${names}`]
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  execFileSync('openssl', ['req', '-x509', '-days', '2', ...curve, '-keyout', key, '-out', cert, ...subject], {
-    stdio: 'pipe',
-  })
-  chmodSync(folder, 0o755)
-  for (const path of [key, cert]) chmodSync(path, 0o644)
-  return { key, cert }
-}
 
 const [forName, forAddress] = [certificateFor('DNS:localhost'), certificateFor('IP:127.0.0.1')]
 let [named, addressed]: MariaDbServer[] = []

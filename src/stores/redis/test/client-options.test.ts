@@ -9,6 +9,7 @@ import { createClient as createClient4, createCluster as createCluster4 } from '
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisCluster, startCluster } from '../../../../lab/servers/cluster.ts'
 import { type Port, reservePort } from '../../../../lab/servers/port.ts'
+import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { type RedisServer, startRedis } from '../../../../lab/servers/redis.ts'
 import { SentinelSet, startSentinel } from '../../../../lab/servers/sentinel.ts'
 import { ROOT } from '../../../../test/script-node.ts'
@@ -196,6 +197,44 @@ describe.each(Object.entries(clusters))('%s over a cluster', (client, create) =>
     expect(seen.length).toBeGreaterThanOrEqual(2)
     // ioredis names its connections to subscribe, and to find nodes, after their purpose too.
     for (const each of seen) expect(each.name).toContain(name)
+  })
+})
+
+describe('addresses that a client maps', () => {
+  const mapped: Record<string, (map: Record<string, { host: string; port: number }>) => RedisClient> = {
+    'ioredis 6': natMap => new Cluster(plainNodes(), { lazyConnect: true, keyPrefix, natMap, redisOptions: plain }),
+    'ioredis 5': natMap => new Cluster5(plainNodes(), { lazyConnect: true, keyPrefix, natMap, redisOptions: plain }),
+    iovalkey: natMap => new ValkeyCluster(plainNodes(), { lazyConnect: true, keyPrefix, natMap, redisOptions: plain }),
+    'node-redis': nodeAddressMap =>
+      createCluster({
+        rootNodes: plainNodes().map(each => ({ socket: each })),
+        keyPrefix,
+        nodeAddressMap,
+        defaults: { username, password },
+      }),
+  }
+  const plain = { username, password }
+  const plainNodes = (): { host: string; port: number }[] => cluster.nodes.map(({ port }) => ({ host, port }))
+
+  test.each(Object.entries(mapped))('are used by own connections of %s over a cluster', async (_, create) => {
+    const proxies = await Promise.all(cluster.nodes.map(startProxy))
+    const map = cluster.nodes.map(({ port }, i) => [`${host}:${port}`, { host, port: proxies[i]?.port as number }])
+    const store = storeOf(create(Object.fromEntries(map)))
+    const claim = claimOf('mapped', { ttl: 30_000 })
+    await patiently(() => hold(store, claim))
+    expect(proxies.some(({ connections }) => connections > 0)).toBe(true)
+    expect(await store.release(claim, signal)).toBe('released')
+    await store[Symbol.asyncDispose]()
+    for (const proxy of proxies) await proxy.stop()
+  })
+
+  test('are used by own connections of ioredis through Sentinel', async () => {
+    const master = await set.master()
+    await using proxy = await startProxy(master)
+    const natMap = { [`${host}:${master.port}`]: { host, port: proxy.port } }
+    await using store = storeOf(new Redis({ ...lazy, ...login, db, sentinels: sentinels(), natMap }))
+    await patiently(() => hold(store, claimOf('mapped', { ttl: 30_000 })))
+    expect(proxy.connections).toBeGreaterThan(0)
   })
 })
 

@@ -15,7 +15,7 @@ import { SentinelSet, startSentinel } from '../../../../lab/servers/sentinel.ts'
 import { ROOT } from '../../../../test/script-node.ts'
 import { LeaseError } from '../../../contract/errors.ts'
 import { type RedisClient, redis } from '../index.ts'
-import { acquire, claimOf, hold, host, signal, storeOf } from './support.ts'
+import { acquire, claimOf, failureOf, hold, host, signal, storeOf } from './support.ts'
 
 // A server that requires all of these at once. So each option that is lost makes a request fail, or shows in CLIENT LIST.
 const [username, password, keyPrefix, db, name] = ['app', 'secret', 'app:', 3, 'reports']
@@ -237,6 +237,21 @@ describe('addresses that a client maps', () => {
     expect(proxy.connections).toBeGreaterThan(0)
   })
 })
+
+test.each<[string, () => RedisClient]>([
+  ['ioredis 6', () => new Cluster(secureNodes, { lazyConnect: true, redisOptions: wrong })],
+  ['ioredis 5', () => new Cluster5(secureNodes, { lazyConnect: true, redisOptions: wrong })],
+  ['iovalkey', () => new ValkeyCluster(secureNodes, { lazyConnect: true, redisOptions: wrong })],
+  ['node-redis', () => createCluster({ rootNodes: rootNodes(), defaults: { ...defaults, password: 'wrong' } })],
+  ['node-redis 4', () => createCluster4({ rootNodes: rootNodes(), defaults: { ...defaults, password: 'wrong' } })],
+])('a wrong password over a cluster of %s is called that, not a cluster that cannot be reached', async (_, create) => {
+  await using store = storeOf(create())
+  expect(await failureOf(patiently(() => hold(store, claimOf('a', { ttl: 30_000 }))))).toMatchObject({
+    code: 'INVALID_ARGUMENT',
+    message: expect.stringMatching(/refused the user, password or database/),
+  })
+})
+const wrong = { ...node, password: 'wrong' }
 
 test('a pool of node-redis, and a client of valkey-glide, are used themselves: the pool with its prefix', async () => {
   const pool = await poolOf()

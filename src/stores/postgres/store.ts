@@ -76,6 +76,7 @@ export class PostgresStore implements Store {
       open: closing => openConnection(driver, connection => prepare(connection, names, create), closing),
       failure: (error, connection) => failure(error, connection !== undefined),
       judge: error => (isReply(error) ? 'keep' : 'retire'),
+      replaced: () => this.#notifications?.move(),
     })
     const channel = `holdfast_${randomId()}`
     this.#connections = connections

@@ -27,6 +27,8 @@ export interface RequestsOptions extends ScriptSetup {
   notified(message: string): void
   /** A call failed without an answer. Messages to waiters may be lost with it. */
   missing?(requests: readonly Request[]): void
+  /** Requests go over another connection, because the one before was given up. */
+  replaced(): void
 }
 
 /** Redis serves no other client for about 0.3 ms while it runs this many requests. */
@@ -52,6 +54,7 @@ export class Requests {
       open: closing => ScriptConnection.open(driver, options, closing),
       failure: (error, connection) => failures.of(error, connection?.wire),
       judge: (error, { wire }) => failures.judge(error, wire),
+      replaced: () => options.replaced(),
     })
   }
 

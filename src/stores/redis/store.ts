@@ -72,6 +72,7 @@ export class RedisStore implements Store {
       script,
       prepare: async () => preamble,
       notified: message => this.#notifications.notify(message),
+      replaced: () => this.#notifications.move(),
       missing: requests => {
         const asking = new Set(requests.map(({ id }) => id))
         const keys = new Set(requests.flatMap(({ key, others = [] }) => [key, ...others]))

@@ -48,6 +48,7 @@ export class RedisMember implements Member {
       script,
       prepare: (wire, now) => this.#prepare(wire, now),
       notified: message => this.#notifications.notify(message),
+      replaced: () => this.#notifications.move(),
     })
     this.#notifications = notificationsOf(systemClock(), driver, this.#channel)
   }

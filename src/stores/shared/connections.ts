@@ -23,6 +23,8 @@ export interface Server<Opened extends Connection> {
    * `replace` it when another is open, or `keep` it.
    */
   judge(error: unknown, connection: Opened): 'retire' | 'replace' | 'keep'
+  /** Another connection has taken the place of one that was given up while open, perhaps to another server. */
+  replaced?(): void
 }
 
 /** One request over a connection. It was sent at `sent`, by `performance.now()`. */
@@ -52,6 +54,8 @@ interface Flight<Opened> {
 export class Connections<Opened extends Connection> {
   readonly #server: Server<Opened>
   #current: Opened | undefined
+  /** Was the last connection given up while it was open? */
+  #isGivenUp = false
   /** The current one, once it has answered. */
   #proven: Opened | undefined
   /** Replaced, and not yet idle. */
@@ -126,6 +130,8 @@ export class Connections<Opened extends Connection> {
     }
     this.#retire()
     this.#current = connection
+    if (this.#isGivenUp) this.#server.replaced?.()
+    this.#isGivenUp = false
     return connection
   }
 
@@ -179,7 +185,8 @@ export class Connections<Opened extends Connection> {
     this.#current = undefined
     if (!connection) return
     this.#retired.add(connection)
-    if (!connection.isOpen()) this.#discard(connection)
+    if (connection.isOpen()) this.#isGivenUp = true
+    else this.#discard(connection)
     // By then every request on it has given up.
     setTimeout(() => this.#discard(connection), LONGEST_REQUEST).unref()
     // The server has answered on newer connections while the oldest hung.

@@ -31,6 +31,8 @@ export class Notifications {
   /** Why the last attempt failed, and until when it is not repeated. Waiters call `watch` again whenever they ask. */
   #failure: { readonly reason: LeaseError; readonly until: number } | undefined
   #failures = 0
+  /** How often it was moved. */
+  #moves = 0
   readonly #end = new AbortController()
 
   constructor(clock: Clock, channel: Channel) {
@@ -67,6 +69,16 @@ export class Notifications {
     this.#waiters.notify(id, Number(delay))
   }
 
+  /**
+   * To be called once requests go over another connection, because the one before was given up. The address may lead to
+   * another server since then, and the one of this subscription may never end it: a master that became a replica, or a
+   * machine that hangs. So it subscribes anew.
+   */
+  move(): void {
+    this.#moves += 1
+    if (this.#connection) this.#lose(this.#connection)
+  }
+
   close(): void {
     this.#end.abort()
     this.#waiters.clear()
@@ -87,6 +99,7 @@ export class Notifications {
   }
 
   async #begin(): Promise<void> {
+    const moves = this.#moves
     let isLost = false
     let connection: Connection | undefined
     const ended = (): void => {
@@ -94,8 +107,9 @@ export class Notifications {
       if (connection && this.#connection === connection) this.#lose(connection)
     }
     connection = await this.#channel.subscribe(message => this.notify(message), ended, this.#end.signal)
-    if (isLost || this.#end.signal.aborted) {
+    if (isLost || moves !== this.#moves || this.#end.signal.aborted) {
       connection.close()
+      if (!isLost && !this.#end.signal.aborted) return this.#begin()
       throw new Error('the connection ended')
     }
     this.#connection = connection

@@ -5,6 +5,7 @@ import { startProxy } from '../../../../lab/servers/proxy.ts'
 import { until } from '../../../../lab/servers/until.ts'
 import { Stack } from '../../../../test/harnesses/stack.ts'
 import { createLocks, type Locks } from '../../../index.ts'
+import { followsTheAddress } from '../../shared/test/moved-address.ts'
 import { migrate, postgres } from '../index.ts'
 import { failureOf } from './support.ts'
 
@@ -115,6 +116,28 @@ test.each(Object.entries(ends))(
     expect(next.token).toBeGreaterThan(lease.token)
     await next.release()
     if (pair.primary.isRunning) pair.primary.resume()
+  },
+)
+
+test.each(['hangs with its connections open', 'became read-only with its connections open'])(
+  'waiters are notified by the new primary although the old one %s',
+  async what => {
+    const pair = await startPair()
+    await followsTheAddress({
+      waits: pair.newLocks().store,
+      holds: pair.newLocks().store,
+      async failOver() {
+        await pair.caughtUp()
+        await ends[what]?.(pair)
+        await pair.promote()
+        pair.lead(pair.standby)
+      },
+      async isSubscribed() {
+        const listening = "select 1 from pg_stat_activity where query ilike 'listen %' and pid <> pg_backend_pid()"
+        return (await pair.standby.query(listening)).length > 0
+      },
+    })
+    pair.primary.resume()
   },
 )
 

@@ -24,6 +24,7 @@ const LONGEST_SLEEP = 5_000
 const OVER = 'the wait is over'
 
 const NOT_REENTRANT = 'leases are not re-entrant'
+const ONE_LOCKS = 'make one Locks per process, also if modules are loaded again'
 
 /** What an acquisition needs. */
 export type AcquisitionCore = Omit<Core, 'store'> & {
@@ -72,8 +73,10 @@ export class Acquisition {
   /** When to send the next request. */
   #askAt = 0
   #busy: Busy | undefined
-  /** A lease of these locks for which the call waits. */
+  /** A lease of this process for which the call waits. */
   #waitsFor: ListedLease | undefined
+  /** Do other locks of this process hold it? */
+  #isElsewhere = false
   #isReported = false
   #isArmed = false
   /** Does the store ask for this claim? */
@@ -238,10 +241,14 @@ export class Acquisition {
     return pause(clock, until - clock.now(), { cancel: this.#cancel, arm: this.#armPause })
   }
 
-  /** Checks whether it has waited for at least one ttl, and these locks have held the name for at least one ttl. */
-  check(now: number, leases: ReadonlyMap<string, ListedLease>): void {
+  /** Checks whether it has waited for at least one ttl, and this process has held the name for at least one ttl. */
+  check(now: number, own: ReadonlyMap<string, ListedLease>, others: ReadonlyMap<string, readonly ListedLease[]>): void {
     const { name, ttl } = this.#claim
-    const lease = leases.get(name)
+    const holder = this.#busy?.holder
+    // Other locks may hold the name in another store. Token and owner together show that it is this one.
+    const isHolder = ({ token, owner }: ListedLease): boolean => token === holder?.token && owner === holder?.owner
+    const lease = own.get(name) ?? others.get(name)?.find(isHolder)
+    this.#isElsewhere = !own.has(name)
     if (this.#isReported || !lease || now < Math.max(this.#started, lease.heldSince) + ttl) return
     this.#waitsFor = lease
     this.#endPause?.() // resumes the call, so that the warning has its stack
@@ -256,8 +263,8 @@ export class Acquisition {
     const { name, owner } = this.#claim
     const waited = this.#core.clock.now() - this.#started
     this.#core.events.self_wait.publish({ name, owner, lease: lease.handle, waited })
-    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease)}; ${NOT_REENTRANT}`
-    const cure = 'pass the lease to the code that needs it; --trace-warnings shows the call'
+    const what = `acquire has waited ${Math.round(waited)} ms for ${JSON.stringify(name)}, ${this.#heldHere(lease, this.#isElsewhere)}; ${NOT_REENTRANT}`
+    const cure = `${this.#isElsewhere ? ONE_LOCKS : 'pass the lease to the code that needs it'}; --trace-warnings shows the call`
     warn('HOLDFAST_SELF_WAIT', `${what}: ${cure}`, name)
   }
 
@@ -274,10 +281,10 @@ export class Acquisition {
       : `held by ${holder.owner}, ${remaining}`
   }
 
-  #heldHere({ owner, heldSince }: ListedLease): string {
+  #heldHere({ owner, heldSince }: ListedLease, isElsewhere = false): string {
     const { clock } = this.#core
     const since = new Date(clock.wall() - (clock.now() - heldSince)).toISOString()
-    return `held by these locks (${owner}) since ${since}`
+    return `held by ${isElsewhere ? 'other locks of this process' : 'these locks'} (${owner}) since ${since}`
   }
 }
 

@@ -8,9 +8,16 @@ import type { HeldLease } from './held-lease.ts'
 /** Milliseconds between checks for self-waits. One timer serves all calls: 10,000 with one each take 0.6 % of a processor. */
 const CHECK_EVERY = 2_000
 
-/** A call that is checked against the leases of these locks, by name. */
+/** What one `Locks` of this process holds. */
+type Leases = List<HeldLease>
+
+/** Of all `Locks` of this process: a module that is loaded again makes others, and waits for what the old ones hold. */
+const allLeases = new Set<WeakRef<Leases>>()
+const forgotten = new FinalizationRegistry<WeakRef<Leases>>(leases => allLeases.delete(leases))
+
+/** A call that is checked against the leases of these locks, and against those of other locks of this process, by name. */
 interface SelfWaiting {
-  check(now: number, leases: ReadonlyMap<string, ListedLease>): void
+  check(now: number, own: ReadonlyMap<string, ListedLease>, others: ReadonlyMap<string, readonly ListedLease[]>): void
 }
 
 /** An acquire in progress. */
@@ -37,6 +44,9 @@ export class Closing {
   constructor(clock: Clock, leases: List<HeldLease>) {
     this.#clock = clock
     this.#leases = leases
+    const weak = new WeakRef(leases)
+    allLeases.add(weak)
+    forgotten.register(leases, weak)
   }
 
   /** Aborts with `CLOSED` when `close` begins. */
@@ -59,8 +69,9 @@ export class Closing {
 
   /** Called when a call begins to wait: starts the timer that finds self-waits if there can be one, unless it runs. */
   watch(): void {
-    if (this.calls.size * this.#leases.size > 0)
-      this.#stopWatching ??= this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
+    if (this.#stopWatching || this.calls.size === 0) return
+    if ([...allLeases].some(leases => leases.deref()?.size))
+      this.#stopWatching = this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
   }
 
   endCall(call: Entry<Call>): void {
@@ -96,8 +107,13 @@ export class Closing {
     this.#stopWatching = undefined
     this.watch()
     const now = this.#clock.now()
-    const leases = new Map(this.#leases.values().map(lease => [lease.name, lease]))
-    for (const { acquisition } of this.calls.values()) acquisition?.check(now, leases)
+    const own = new Map(this.#leases.values().map(lease => [lease.name, lease]))
+    const elsewhere = [...allLeases].map(leases => leases.deref()).filter(leases => leases !== this.#leases)
+    const others = Map.groupBy(
+      elsewhere.flatMap(leases => [...(leases?.values() ?? [])]),
+      lease => lease.name,
+    )
+    for (const { acquisition } of this.calls.values()) acquisition?.check(now, own, others)
   }
 
   async #end(grace: number): Promise<void> {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { follow, stage } from '../../test/scripted-store.ts'
+import { claimOf, signal } from '../../test/support.ts'
 import { subscribe } from '../contract/events.ts'
 import type { LeaseEvents } from '../contract/lease-events.ts'
 import type { Busy, Claim, Grant } from '../contract/store.ts'
@@ -38,18 +39,33 @@ test('F4: a call that waits inside the work that holds its name is reported afte
   expect(work.error).toMatchObject({ code: 'CLOSED' })
 })
 
-test('F4: calls that share a name in turn are not reported, nor is a wait behind other locks', async () => {
-  const { locks, other, clock } = stage()
+test('F4: calls that share a name in turn are not reported, nor is a wait behind another process', async () => {
+  const { locks, clock, server } = stage()
   const work = (): Promise<void> => new Promise(resolve => clock.after(4_000, resolve))
   const queue = Promise.all(Array.from({ length: 6 }, () => locks.using('a', work)))
-  const elsewhere = await other.acquire('b')
+  await server.acquire(claimOf('b', { ttl: 60_000 }), signal)
+  await stage().other.acquire('b') // over another store
   const behind = follow(locks.acquire('b', { wait: 30_000 }))
   await clock.advance(40_000)
   await queue
-  await elsewhere.release()
   expect(behind.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
   expect(reported).toEqual([])
   expect(warnings).not.toHaveBeenCalled()
+})
+
+test('a call that waits for what other locks of this process hold is reported, as after a module was loaded again', async () => {
+  const { locks, other, clock } = stage({ owner: 'new' })
+  const lease = await other.acquire('b')
+  const behind = follow(locks.acquire('b', { wait: 30_000 }))
+  await clock.advance(14_000)
+  expect(reported).toMatchObject([{ name: 'b', owner: 'new', lease: { token: lease.token, owner: 'other' } }])
+  expect(warnings.mock.calls[0]?.[0]).toMatch(
+    /held by other locks of this process \(other\) since .*: make one Locks per process, also if modules are loaded again/,
+  )
+  await lease.release()
+  await clock.advance(1_000)
+  await behind.value?.release()
+  expect(clock.pending).toBe(0)
 })
 
 test('F4: a call that waited before these locks held the name is reported, and leaves no timer', async () => {

@@ -43,7 +43,34 @@ test('an unresponsive store does not extend the wait', async () => {
   await clock.advance(99)
   expect(wait.settled).toBe(false)
   await clock.advance(1)
-  expect(wait.error).toMatchObject({ code: 'STORE_UNAVAILABLE', retryable: true })
+  expect(wait.settled).toBe(true)
+})
+
+test('a wait that ends before the first answer says that the name was not acquired, not that the store fails', async () => {
+  const { locks, clock, store } = stage({ ttl: 9_000 })
+  store.ruleAll(lost)
+  const [short, long] = [1_000, 8_000].map(wait => follow(locks.acquire('a', { wait })))
+  await clock.advance(8_000)
+  expect(short?.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' })
+  expect(long?.error).toMatchObject({ code: 'STORE_UNAVAILABLE', message: expect.stringContaining('within 3000 ms') })
+})
+
+test('a try whose first request has no answer asks once more with the same id, within its time', async () => {
+  const { locks, other, clock, store } = stage({ ttl: 9_000 })
+  store.rule('acquire', unanswered)
+  const trying = follow(locks.tryAcquire('a'))
+  await clock.advance(1_399)
+  const { holder } = await other.inspect('a')
+  store.restore('acquire')
+  await clock.advance(1)
+  expect(trying.value?.token).toBe(holder?.token)
+  store.ruleAll(lost)
+  const failing = follow(locks.tryAcquire('b'))
+  await clock.advance(1_999)
+  expect(failing.settled).toBe(false)
+  await clock.advance(1)
+  expect(failing.error).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(store.count('acquire')).toBe(4)
 })
 
 test('a store that fails until shortly before the end of the wait is still asked once more', async () => {

@@ -20,6 +20,12 @@ const SHORTEST_PAUSE = 10
  */
 const LONGEST_SLEEP = 5_000
 
+/**
+ * The share of a try that its first request gets. A connection that is dead is replaced before that, and the second request
+ * goes over the new one.
+ */
+const FIRST_TRY = 0.7
+
 /** The reason of an ended watch. Without a reason, abort() makes an exception with a stack, which takes 25 us. */
 const OVER = 'the wait is over'
 
@@ -49,7 +55,7 @@ export interface Acquired {
 /**
  * Acquires the name of a claim. It ends when the claim holds, when `wait` ms are over, and at `cancel`. Then what the
  * claim may have left at the store is withdrawn in the background. A store that does not answer is retried for
- * `patience` ms; with `wait` 0 it gets one request of at most as many.
+ * `patience` ms; with `wait` 0 it gets two requests, of at most as many together.
  */
 export class Acquisition {
   /** May the store know the claim? */
@@ -68,7 +74,7 @@ export class Acquisition {
   #silentSince = 0
   #requests = 0
   #failures = 0
-  /** Why: the last failure since then, other than the silence of a request that `wait` had cut short. */
+  /** Why: the last failure since then, other than the silence of a request that `wait` has cut short. */
   #reason: LeaseError | undefined
   /** When to send the next request. */
   #askAt = 0
@@ -121,12 +127,19 @@ export class Acquisition {
   /** Asks once. Without `await`, because a wait keeps what its function keeps. */
   #attempt(sent: number): Promise<Acquired | undefined> {
     const { clock, store } = this.#core
-    const left = this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : Math.min(LONGEST_TRY, this.#patience)
-    const limit = Math.min(requestLimit(this.#claim.ttl, store.guarantees?.acquireShare), left)
+    const most = this.#mostPerRequest
+    const tried = this.#failures === 0 ? most * FIRST_TRY : this.#started + most - sent
+    const limit = Math.min(most, this.#wait > 0 ? Math.max(this.#giveUpAt - sent, LAST_REQUEST) : tried)
     this.#requests += 1
     return request(clock, limit, signal => store.acquire(this.#claim, signal), { cancel: this.#cancel })
       .then(answer => (answer.held ? this.#accept(answer, sent) : this.#onBusy(answer)))
       .catch(error => this.#onFailure(error, sent, limit))
+  }
+
+  /** Milliseconds. With `wait` 0 also for both requests of a try. */
+  get #mostPerRequest(): number {
+    const most = requestLimit(this.#claim.ttl, this.#core.store.guarantees?.acquireShare)
+    return this.#wait > 0 ? most : Math.min(most, LONGEST_TRY, this.#patience)
   }
 
   /** The last answer that was not a grant. */
@@ -183,17 +196,24 @@ export class Acquisition {
     const { name, owner, ttl } = this.#claim
     this.#core.events.request_failed.publish({ request: 'acquire', name, owner, error })
     const now = this.#core.clock.now()
-    if (this.#failures === 0) this.#silentSince = sent
-    const isCutShort = limit < requestLimit(ttl, this.#core.store.guarantees?.acquireShare)
-    if (this.#failures === 0 || !isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
+    if (this.#failures === 0) {
+      this.#silentSince = sent
+      this.#reason = undefined
+    }
+    // Perhaps this process had not even sent it.
+    const isCutShort = this.#wait > 0 && limit < this.#mostPerRequest && now >= sent + limit
+    if (!isCutShort || error.code !== 'OUTCOME_UNKNOWN') this.#reason = error
     this.#silentSince += Math.max(now - sent - limit, 0)
     this.#failures += 1
     const retryAfter = Math.max(error.retryAfter || 0, 0) // NaN counts as none
     this.#askWithin(Math.max(retryAfter, backoff(this.#failures, this.#core.random)))
     if (retryAfter > 0) this.#silentSince = now
     if (!error.retryable) throw error
+    // Its connection may have been dead, and the store has another by now.
+    const isTriedAgain = this.#wait === 0 && this.#failures === 1 && error.code === 'OUTCOME_UNKNOWN'
+    if (isTriedAgain && now < this.#started + this.#mostPerRequest) return
     const isOver = now + retryAfter >= this.#giveUpAt
-    if (isOver ? this.#busy : now < this.#silentSince + this.#patience) {
+    if (isOver ? this.#busy || !this.#reason : now < this.#silentSince + this.#patience) {
       this.#isOver = isOver
       return
     }

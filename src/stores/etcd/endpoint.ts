@@ -115,6 +115,11 @@ export class Endpoint {
     return new Error(`${error.message} by ${this.label}, which may be because it ${hint}`, { cause: error })
   }
 
+  /** Closes the idle connections, which may be as dead as one that does not answer. */
+  renew(): void {
+    for (const sockets of Object.values(this.#agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+  }
+
   close(): void {
     this.#agent.destroy()
     this.#streams.destroy()

@@ -171,7 +171,9 @@ export class Gateway {
 
   /** Uses another endpoint from now on, and ends the streams of this one. */
   #leave(at: number): void {
-    if (this.#current !== at || this.#closed || this.#endpoints.length === 1) return
+    if (this.#current !== at || this.#closed) return
+    this.#endpoints[at]?.renew()
+    if (this.#endpoints.length === 1) return
     this.#current = (at + 1) % this.#endpoints.length
     for (const call of [...this.#calls]) call.leave(at)
     for (const stream of [...this.#streams]) if (stream.at === at) stream.fail()

@@ -98,9 +98,9 @@ export class BatchedRequests<Opened extends Connection, Own extends BatchedReque
   }
 }
 
-/** Milliseconds until the first of them is stale; `undefined` if none ever is. */
+/** Half of the milliseconds until the first of them is stale: the caller may ask again in the rest. `undefined`: none ever is. */
 function patienceOf(requests: readonly BatchedRequest[]): number | undefined {
   let first: number | undefined
   for (const { until } of requests) if (until !== undefined) first = Math.min(until, first ?? until)
-  return first === undefined ? undefined : first - performance.now()
+  return first === undefined ? undefined : (first - performance.now()) / 2
 }

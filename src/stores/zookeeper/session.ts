@@ -21,7 +21,7 @@ export interface Listener {
 }
 
 /** Milliseconds without an answer after which another server is tried. */
-const [SHORTEST_PATIENCE, LONGEST_PATIENCE] = [200, 2_000]
+const [SHORTEST_PATIENCE, LONGEST_PATIENCE] = [200, 1_000]
 
 /** Milliseconds: the longest session that the protocol can express. */
 export const LONGEST_SESSION = 0x7fff_ffff

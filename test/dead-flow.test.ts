@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { startEtcd } from '../lab/servers/etcd.ts'
+import { startMariaDb } from '../lab/servers/mariadb.ts'
+import { startPostgres } from '../lab/servers/postgres.ts'
+import { startProxy } from '../lab/servers/proxy.ts'
+import { startRedis } from '../lab/servers/redis.ts'
+import { startZooKeeper } from '../lab/servers/zookeeper.ts'
+import { connect } from '../src/connect.ts'
+import { migrate } from '../src/migrate.ts'
+
+interface Served extends AsyncDisposable {
+  readonly host: string
+  readonly port: number
+}
+
+/** How each server starts, and its URL at a port. */
+const engines: Record<string, [() => Promise<Served>, (server: never, port: number) => string]> = {
+  redis: [startRedis, (_, port) => `redis://127.0.0.1:${port}`],
+  postgres: [startPostgres, (server: Awaited<ReturnType<typeof startPostgres>>, port) => server.urlBy(port)],
+  mysql: [startMariaDb, (server: Awaited<ReturnType<typeof startMariaDb>>, port) => server.urlBy(port)],
+  etcd: [startEtcd, (_, port) => `etcd://127.0.0.1:${port}`],
+  zookeeper: [startZooKeeper, (_, port) => `zookeeper://127.0.0.1:${port}`],
+}
+
+test.each(Object.keys(engines))(
+  '%s: a try succeeds although its idle connection was cut silently',
+  async engine => {
+    const [start, urlAt] = engines[engine] as (typeof engines)[string]
+    await using server = await start()
+    const proxy = await startProxy(server)
+    if (engine === 'postgres' || engine === 'mysql') await migrate(urlAt(server as never, server.port))
+    for (const ttl of [3_000, 30_000]) {
+      const url = urlAt(server as never, proxy.port)
+      const locks = await connect(url, { ttl })
+      await locks.using('a', async () => {})
+      for (const pipe of [...proxy.up.pipes, ...proxy.down.pipes]) pipe.deafen()
+      const lease = await locks.tryAcquire('a')
+      expect(lease?.name, `ttl ${ttl}`).toBe('a')
+      await lease?.release()
+      await locks.close()
+    }
+    await proxy.stop()
+  },
+  60_000,
+)

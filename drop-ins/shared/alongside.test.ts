@@ -230,7 +230,7 @@ describe('a loss that a renewal finds', () => {
   async function held() {
     const { clock, store } = stage()
     const old = new ScriptedOldLocks()
-    const both = new Alongside(store, old, { mode: 'hold', close: () => {} })
+    const both = new Alongside(store, old, { prefix: 'holdfast', mode: 'hold', close: () => {} })
     const locks = new StoreLocks(both, {}, { clock, random: () => 0.5 })
     const lease = await locks.acquire('a', { ...once, ttl: 1_000, heartbeat: false })
     return { clock, store, old, lease }
@@ -295,7 +295,7 @@ describe('a loss that a renewal finds', () => {
 
   test('is left to the core where no old lock is held', () => {
     const { server } = stage()
-    const looking = new Alongside(server, new ScriptedOldLocks(), { mode: 'look', close: () => {} })
+    const looking = new Alongside(server, new ScriptedOldLocks(), { prefix: 'holdfast', mode: 'look', close: () => {} })
     expect(looking.onLoss).toBeUndefined()
   })
 })
@@ -341,3 +341,16 @@ test('a program that has moved on to holdfast excludes those that hold both', as
   expect(await locks.tryAcquire('a')).toBeUndefined()
   await locks.close()
 })
+
+test.each([true, false])(
+  'a name that is a key of Holdfast itself is refused, alongside or not (%s)',
+  async alongside => {
+    const [locks, victims] = [open(1, { alongside }), createLocks(redis(clients[0] as Redis))]
+    await expect(locks.tryAcquire('holdfast:{:victim}')).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('give another name or prefix'),
+    })
+    expect((await victims.inspect('victim')).holder).toBeUndefined()
+    await victims.close()
+  },
+)

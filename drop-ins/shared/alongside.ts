@@ -10,9 +10,12 @@ import type {
   Store,
   Wake,
 } from '../../src/index.ts'
+import { LeaseError } from '../../src/index.ts'
 import type { Foreign, OldLocks } from './old-locks.ts'
 
 export interface AlongsideOptions {
+  /** The prefix of the store's own keys. */
+  readonly prefix: string
   /** `hold`: a lease is held only with the lock of the old library. `look`: it is not granted while that is held. */
   readonly mode: 'hold' | 'look'
   /** Closes the clients of the old locks that were made for this store. */
@@ -58,6 +61,12 @@ export class Alongside implements Store {
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
+    // As the key of an old lock this would be a key of the store, such as the lease of another name.
+    if (claim.name.startsWith(`${this.#options.prefix}:`))
+      throw new LeaseError(
+        'INVALID_ARGUMENT',
+        `${JSON.stringify(claim.name)} begins with the prefix of Holdfast's own keys: give another name or prefix`,
+      )
     const looking = this.#options.mode === 'look' ? this.#old.look(claim.name, signal) : undefined
     looking?.catch(() => {}) // is awaited later
     const answer = await this.#store.acquire(claim, signal)

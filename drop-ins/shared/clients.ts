@@ -131,6 +131,7 @@ function storeOf(clients: readonly RedisClient[], opening: Opening): Store {
     disconnect(): void
   }[]
   return new Alongside(store, old, {
+    prefix: settings.prefix ?? 'holdfast',
     mode: alongside ? 'hold' : 'look',
     close: () => {
       for (const client of made) client.disconnect()

@@ -39,14 +39,32 @@ function values(columns: readonly string[], rows: readonly (readonly (string | n
 /** Does a server refuse writes? `read_only` is a number, and a word such as `NO_LOCK` since MariaDB 12. */
 export const readOnlyOf = (setting = '@@global.read_only'): string => `${setting} not in ('0', 'OFF')`
 
-/** The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. */
-export async function read(connection: MysqlConnection, table: string, names: readonly string[]): Promise<Name[]> {
+/** Of which names the queues are read, and the places of which claims are read wherever they are. */
+export interface Line {
+  readonly names: readonly string[]
+  /** `undefined`: all places are read. */
+  readonly own: readonly string[] | undefined
+}
+
+/** The places of a queue that are read, the first of those who wait. Behind so many, the number does not matter. */
+const MOST_PLACES = 1_000
+
+/**
+ * The rows of some names, as one snapshot, and the server's time. The row without a name has the last deleted token. What
+ * only the holder does needs no queue, which may be long.
+ */
+export async function read(
+  connection: MysqlConnection,
+  table: string,
+  names: readonly string[],
+  { names: lines, own }: Line = { names, own: undefined },
+): Promise<Name[]> {
   const all = ['', ...names].map(hex).join(', ')
   // The time comes last: by one from before the snapshot, a lease that was just renewed would look as if it lasted longer
   // than its ttl, because the clock was set back. An earlier snapshot does no harm, since the write compares stamps.
   const rows =
     await connection.rows(`select 1, name, id, owner, note, token, ttl, expires, stamp from ${table} where name in (${all})
-    union all select 2, name, id, owner, note, seq, gone, lapses, 0 from ${table}_line where name in (${all})
+    ${lines.length > 0 ? `union all ${placesOf(table, lines, own)}` : ''}
     union all select 0, '', '', '', '', ${TIME}, ${readOnlyOf()}, 0, 0
     order by 1, 6`)
   const leases = new Map<string, Lease>()
@@ -65,6 +83,14 @@ export async function read(connection: MysqlConnection, table: string, names: re
   const token = leases.get('')?.token ?? 0
   const none: Lease = { id: undefined, owner: '', note: '', token, ttl: 0, expires: 0, stamp: 0 }
   return names.map(name => new Name(name, now, leases.get(name) ?? none, places.get(name) ?? []))
+}
+
+function placesOf(table: string, names: readonly string[], own: readonly string[] | undefined): string {
+  const those = `${table}_line where name in (${names.map(hex).join(', ')})`
+  if (!own) return `select 2, name, id, owner, note, seq, gone, lapses, 0 from ${those}`
+  const place = `row_number() over (partition by name order by gone or lapses <= ${TIME}, seq)`
+  return `select 2, name, id, owner, note, seq, gone, lapses, 0 from (select ${PLACE.join(', ')}, ${place} place from ${those}) w
+    where place <= ${MOST_PLACES} or id in (${own.map(hex).join(', ')})`
 }
 
 /**

@@ -14,6 +14,8 @@ import { list, prune, read, write } from './sql.ts'
 
 interface Request extends BatchedRequest {
   readonly name: string
+  /** The claim whose place in the queue counts. `undefined`: the queue does not matter. */
+  readonly id: string | undefined
   readonly until: number
   /** Until when it is asked again while its row is locked, or was changed by others meanwhile. */
   readonly patientUntil: number
@@ -66,23 +68,23 @@ export class MysqlStore implements Store {
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const answer = await this.#put(claim.name, claim.ttl, signal, name => name.acquire(claim))
+    const answer = await this.#put(claim, claim.ttl, signal, name => name.acquire(claim))
     if (answer === REFUSED) reportStale('mysql', 'withdrawn')
     if (answer.held) this.#pruning.granted()
     return answer
   }
 
   renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
-    return this.#put(claim.name, claim.ttl, signal, name => name.renew(claim))
+    return this.#put({ name: claim.name }, claim.ttl, signal, name => name.renew(claim))
   }
 
   annotate(claim: Claim, signal: AbortSignal): Promise<boolean> {
-    return this.#put(claim.name, claim.ttl, signal, name => name.annotate(claim))
+    return this.#put({ name: claim.name }, claim.ttl, signal, name => name.annotate(claim))
   }
 
   release(key: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
     let first: 'released' | 'gone' | undefined
-    return this.#put(key.name, undefined, signal, (name, mayBeDone) => {
+    return this.#put(key, undefined, signal, (name, mayBeDone) => {
       const answer = name.release(key)
       first ??= answer
       if (first !== answer && mayBeDone) throw unclear(key.name)
@@ -107,7 +109,7 @@ export class MysqlStore implements Store {
 
   break(name: string, _by: string, signal: AbortSignal): Promise<bigint | undefined> {
     let of: string | null | undefined // the holder at the first decision; null: nobody held
-    return this.#put(name, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
+    return this.#put({ name }, Number.POSITIVE_INFINITY, signal, (found, mayBeDone) => {
       if (of === null) return undefined
       const broken = found.break(of)
       if (of && !broken && mayBeDone) throw unclear(name)
@@ -121,7 +123,12 @@ export class MysqlStore implements Store {
   }
 
   /** `ttl`: the request is stale after a third of it, at most 5 s. `undefined`: it never is. */
-  #put<Answer>(name: string, ttl: number | undefined, signal: AbortSignal, decide: Decide<Answer>): Promise<Answer> {
+  #put<Answer>(
+    { name, id }: { readonly name: string; readonly id?: string },
+    ttl: number | undefined,
+    signal: AbortSignal,
+    decide: Decide<Answer>,
+  ): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const limit = ttl === undefined ? Number.POSITIVE_INFINITY : requestLimit(ttl)
       const now = performance.now()
@@ -130,6 +137,7 @@ export class MysqlStore implements Store {
       const until = now + limit
       this.#requests.add({
         name,
+        id,
         until,
         patientUntil,
         isAgain: false,
@@ -148,7 +156,10 @@ export class MysqlStore implements Store {
  * than a statement, so a process that is paused between two of them holds up nobody.
  */
 async function carryOut(connection: MysqlConnection, table: string, requests: readonly Request[]): Promise<Reply> {
-  const found = await read(connection, table, [...new Set(requests.map(({ name }) => name))].sort())
+  const names = [...new Set(requests.map(({ name }) => name))].sort()
+  const queued = requests.filter(({ id }) => id !== undefined)
+  const line = { names: [...new Set(queued.map(({ name }) => name))], own: queued.map(({ id = '' }) => id) }
+  const found = await read(connection, table, names, line)
   const received = performance.now()
   const byName = new Map(found.map(name => [name.name, name]))
   const replies = requests.map(({ name, until, mayBeDone, decide, resolve, reject }) => {

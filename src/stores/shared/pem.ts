@@ -11,6 +11,10 @@ export function readPem(options: URLSearchParams, engine: string): { [name in (t
 }
 
 export function readPemFile(name: string, path: string, engine: string): Buffer {
+  if (path.includes('-----BEGIN'))
+    throw invalid(
+      `${name} in the URL of the ${engine} store is a certificate or key: give the path of a file, not its text`,
+    )
   try {
     return readFileSync(path)
   } catch (error) {

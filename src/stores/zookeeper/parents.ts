@@ -1,10 +1,12 @@
 import type { Connection } from './connection.ts'
 import { isRefused } from './failure.ts'
 import type { Paths } from './paths.ts'
-import { type Acl, code, create, createContainer, type Request } from './protocol.ts'
+import { type Acl, CREATE, code, create, createContainer, READ, type Request } from './protocol.ts'
 
 /** Names whose node is remembered to exist. */
 const MOST_NAMES = 10_000
+
+const OTHERS: Acl = { permissions: READ | CREATE, scheme: 'world', id: 'anyone' }
 
 type Send = (connection: Connection, request: Request<unknown>) => Promise<unknown>
 
@@ -56,12 +58,17 @@ export class Parents {
     await unlessThere(this.#send(connection, createContainer(this.#paths.name(name), this.#acl)))
   }
 
+  /** Above the chroot other users may create theirs, whoever comes first. */
+  #aclOf(folder: string): Acl | readonly Acl[] {
+    return this.#paths.shared.includes(folder) ? [this.#acl, OTHERS] : this.#acl
+  }
+
   async #makeFolders(connection: Connection, reason: unknown): Promise<void> {
     if (!isRefused(reason, code.noNode)) throw reason
     let refused: Error | undefined
     for (const folder of this.#paths.folders) {
       try {
-        await unlessThere(this.#send(connection, create(folder, '', this.#acl, 'persistent')))
+        await unlessThere(this.#send(connection, create(folder, '', this.#aclOf(folder), 'persistent')))
         refused = undefined
       } catch (error) {
         if (refused && isRefused(error, code.noNode)) throw refused

@@ -5,12 +5,15 @@ import { checkPrefix } from '../shared/options.ts'
 export class Paths {
   /** The parents of the names, the outermost first. */
   readonly folders: readonly string[]
+  /** Those of them above the chroot, in which other applications may have theirs. */
+  readonly shared: readonly string[]
   readonly root: string
 
   /** `chroot` is empty or begins with a slash, and ends with none. */
   constructor(chroot: string, prefix: string) {
     const parts = [...chroot.split('/').slice(1), encode(prefix)]
     this.folders = parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
+    this.shared = this.folders.slice(0, -2)
     this.root = this.folders.at(-1) ?? '/'
   }
 

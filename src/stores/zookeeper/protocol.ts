@@ -36,8 +36,9 @@ export const code = {
 export type Mode = 'persistent' | 'ephemeral' | 'ephemeral sequential'
 const modes = { persistent: 0, ephemeral: 1, 'ephemeral sequential': 3 } as const
 
-/** The permission to read a node and its children. */
+/** The permissions to read a node and its children, and to create children. */
 export const READ = 1
+export const CREATE = 4
 
 /** An entry of the access control list of a node. */
 export interface Acl {
@@ -83,11 +84,14 @@ export interface Done {
   readonly stat?: Stat | undefined
 }
 
-export function createStep(path: string, data: string, acl: Acl, mode: Mode): Step {
+export function createStep(path: string, data: string, acl: Acl | readonly Acl[], mode: Mode): Step {
+  const all = [acl].flat()
   return {
     op: op.create2,
     write(to) {
-      to.string(path).string(data).int(1).int(acl.permissions).string(acl.scheme).string(acl.id).int(modes[mode])
+      to.string(path).string(data).int(all.length)
+      for (const { permissions, scheme, id } of all) to.int(permissions).string(scheme).string(id)
+      to.int(modes[mode])
     },
   }
 }
@@ -107,7 +111,12 @@ export function setDataStep(path: string, data: string, version = -1): Step {
   return { op: op.setData, write: to => void to.string(path).string(data).int(version) }
 }
 
-export function create(path: string, data: string, acl: Acl, mode: Mode): Request<{ path: string; stat: Stat }> {
+export function create(
+  path: string,
+  data: string,
+  acl: Acl | readonly Acl[],
+  mode: Mode,
+): Request<{ path: string; stat: Stat }> {
   const step = createStep(path, data, acl, mode)
   return { ...step, writes: true, read: from => ({ path: from.string(), stat: readStat(from) }) }
 }

@@ -168,3 +168,11 @@ test('a chroot that is there is used by its user, who has no rights on the folde
     message: expect.stringContaining('NOAUTH'),
   })
 })
+
+test('applications with users of their own may have chroots in one folder that was missing', async () => {
+  await using first = storeOf(server, { chroot: '/shared/folder/a', auth })
+  await hold(first, claimOf('a'))
+  await using second = storeOf(server, { chroot: '/shared/folder/b', auth: { user: 'other', password: 'x' } })
+  await hold(second, claimOf('a'))
+  await expect(stranger.send(create('/shared/folder/a/x', '', anyone, 'persistent'))).rejects.toThrow('NOAUTH')
+})

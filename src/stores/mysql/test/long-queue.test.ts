@@ -1,0 +1,43 @@
+import { connect, type Socket } from 'node:net'
+import { createPool } from 'mysql2'
+import { expect, test } from 'vitest'
+import { startMariaDb } from '../../../../lab/servers/mariadb.ts'
+import { mysql } from '../index.ts'
+import { acquire, claimOf, hold, look, signal, storeAt } from './support.ts'
+
+/** Waiters, each with 510 bytes of text: 2.5 MB. */
+const MANY = 5_000
+
+test('a renewal does not read the queue, and an acquire only its beginning, however long it is', async () => {
+  await using server = await startMariaDb()
+  await using other = storeAt(server.url())
+  await hold(other, claimOf('first')) // creates the tables
+  let received = 0
+  const stream = (): Socket =>
+    connect(server.port, server.host).on('data', ({ length }) => {
+      received += length
+    })
+  await using store = mysql(createPool({ uri: server.url(), stream }))
+  const holder = claimOf('crowded')
+  const token = await hold(store, holder)
+  await server.query(`insert into app.holdfast_lease_line (name, id, owner, note, seq, lapses, gone)
+    select x'${Buffer.from('crowded').toString('hex')}', concat('w', seq), repeat('o', 255), repeat('n', 255), seq,
+      unix_timestamp() * 1000000 + 600000000, false from app.seq_1_to_${MANY}`)
+
+  const cost = async (work: () => Promise<unknown>): Promise<number> => {
+    received = 0
+    await work()
+    return received
+  }
+  expect(await cost(() => store.renew(holder, signal))).toBeLessThan(10_000)
+  expect(await cost(() => store.annotate({ ...holder, note: 'x' }, signal))).toBeLessThan(10_000)
+  const last = claimOf('crowded', { queue: true })
+  expect(await cost(() => acquire(store, last))).toBeLessThan(1_000_000)
+  expect(await acquire(store, last)).toMatchObject({ held: false, ahead: 1_000 })
+  const records = await look(other, { name: 'crowded' })
+  expect(records).toHaveLength(MANY + 2)
+  expect(records.at(-1)).toMatchObject({ state: 'waiting', position: MANY })
+  expect(await store.release(last, signal)).toBe('released')
+  expect(await store.renew(holder, signal)).toMatchObject({ token })
+  expect(await cost(() => store.break('crowded', 'me', signal))).toBeLessThan(10_000)
+})

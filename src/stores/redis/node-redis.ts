@@ -1,5 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { CLUSTER, POOL, readPrivate, SENTINEL } from '../shared/private-fields.ts'
+import { CLIENT, CLUSTER, POOL, readPrivate, SENTINEL } from '../shared/private-fields.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { sentinelOptionsOf } from './sentinel-options.ts'
 import { Turns } from './turns.ts'
@@ -23,7 +23,6 @@ interface Connection {
   readonly isOpen?: boolean
   readonly isReady?: boolean
   readonly masters?: readonly unknown[]
-  readonly options?: Options
   readonly sendCommand: Send
   connect(): Promise<unknown>
   destroy?(): unknown
@@ -74,13 +73,14 @@ function safe(options: Options = {}, signal: AbortSignal): object {
 }
 
 function single(client: Client): RedisDriver {
+  const options = readPrivate(client, CLIENT) as Options | undefined // there are none in version 4 if none were passed
   return {
     isCluster: false,
-    ...placeOf(client.options?.socket ?? {}),
-    keyPrefix: prefixOf(client.options?.keyPrefix),
+    ...placeOf(options?.socket ?? {}),
+    keyPrefix: prefixOf(options?.keyPrefix),
     canListen: true,
     async open(signal) {
-      const own = client.duplicate(safe(client.options, signal))
+      const own = client.duplicate(safe(options, signal))
       own.unref?.()
       return open(own, signal, args => own.sendCommand(args))
     },

@@ -7,7 +7,7 @@ test('the documentation lists every private field that is read, with its version
   const page = readFileSync(join(import.meta.dirname, '../../../docs/reference/clients.md'), 'utf8')
   const documented = page.split('\n').filter(line => /^\| .*`/.test(line))
   expect(documented).toEqual(
-    [all.CLUSTER, all.SENTINEL, all.POOL, all.SELECTED, all.PG_CLIENT, all.MYSQL_POOL].map(
+    [all.CLIENT, all.CLUSTER, all.SENTINEL, all.POOL, all.SELECTED, all.PG_CLIENT, all.MYSQL_POOL].map(
       ({ client, field, holds, versions }) => `| ${client} | \`${field}\` | ${holds} | ${versions} |`,
     ),
   )

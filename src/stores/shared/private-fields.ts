@@ -12,6 +12,13 @@ export interface PrivateField {
   readonly versions: string
 }
 
+export const CLIENT: PrivateField = {
+  client: 'a client of redis (node-redis)',
+  field: 'options',
+  holds: 'all options',
+  versions: 'redis 4.7 to 6.3',
+}
+
 export const CLUSTER: PrivateField = {
   client: 'a cluster of redis (node-redis)',
   field: '_options',

@@ -292,10 +292,11 @@ async function poolOf() {
 }
 
 test.each([
+  ['a client', () => createClient(), 'options'],
   ['a cluster', () => createCluster({ rootNodes: [] }), '_options'],
   ['a sentinel client', () => createSentinel({ name: 'a', sentinelRootNodes: [] }), '_keyPrefix'],
   ['a pool', () => createClientPool(), '_keyPrefix'],
-])('%s of node-redis that does not show its key prefix is refused, not used without it', (_, create, field) => {
+])('%s of node-redis that does not show its options is refused, not used without them', (_, create, field) => {
   const hidden = new Proxy(create(), { has: (target, key) => key !== field && key in target })
   expect(() => redis(hidden)).toThrow(
     expect.objectContaining({

@@ -33,6 +33,7 @@ export class Closing {
   readonly calls: List<Call> = new List()
   readonly #clock: Clock
   readonly #leases: List<HeldLease>
+  readonly #all: Set<WeakRef<Leases>>
   readonly #withdrawals = new List<Promise<unknown>>()
   /** Bodies of `using` that run, also those whose lease is lost. */
   #bodies = 0
@@ -41,12 +42,14 @@ export class Closing {
   #stopWatching: (() => void) | undefined
   readonly #controller = new AbortController()
 
-  constructor(clock: Clock, leases: List<HeldLease>) {
+  /** `isSimulated`: other locks of this process are of other processes. */
+  constructor(clock: Clock, leases: List<HeldLease>, isSimulated = false) {
     this.#clock = clock
     this.#leases = leases
     const weak = new WeakRef(leases)
-    allLeases.add(weak)
-    forgotten.register(leases, weak)
+    this.#all = isSimulated ? new Set() : allLeases
+    this.#all.add(weak)
+    if (!isSimulated) forgotten.register(leases, weak)
   }
 
   /** Aborts with `CLOSED` when `close` begins. */
@@ -70,7 +73,7 @@ export class Closing {
   /** Called when a call begins to wait: starts the timer that finds self-waits if there can be one, unless it runs. */
   watch(): void {
     if (this.#stopWatching || this.calls.size === 0) return
-    if ([...allLeases].some(leases => leases.deref()?.size))
+    if ([...this.#all].some(leases => leases.deref()?.size))
       this.#stopWatching = this.#clock.after(CHECK_EVERY, () => this.#findSelfWaits(), true)
   }
 
@@ -108,7 +111,7 @@ export class Closing {
     this.watch()
     const now = this.#clock.now()
     const own = new Map(this.#leases.values().map(lease => [lease.name, lease]))
-    const elsewhere = [...allLeases].map(leases => leases.deref()).filter(leases => leases !== this.#leases)
+    const elsewhere = [...this.#all].map(leases => leases.deref()).filter(leases => leases !== this.#leases)
     const others = Map.groupBy(
       elsewhere.flatMap(leases => [...(leases?.values() ?? [])]),
       lease => lease.name,

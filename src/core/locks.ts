@@ -66,7 +66,7 @@ export class CoreLocks implements Leasing {
     checkOptions(defaults, store, openRenewer !== undefined, 'the default ttl of these locks')
     const { clock, random, loopDelay } = environment
     this.store = store
-    this.closing = new Closing(clock, this.#leases)
+    this.closing = new Closing(clock, this.#leases, !loopDelay)
     this.works = new Works(this.closing, this.signals)
     this.#openRenewer = openRenewer
     this.#defaults = { ...defaults }

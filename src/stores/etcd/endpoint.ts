@@ -1,5 +1,6 @@
 import { type ClientRequest, Agent as PlainAgent, request as plainRequest } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
+import { lookup } from '../shared/lookup.ts'
 import { Answer } from './answer.ts'
 import { Refusal } from './failure.ts'
 
@@ -48,7 +49,7 @@ export class Endpoint {
 
   constructor({ host, port }: Address, tls: EtcdTls | undefined) {
     this.label = `${host.includes(':') ? `[${host}]` : host}:${port}`
-    this.#target = { host, port, ...tls }
+    this.#target = { host, port, lookup, ...tls }
     this.#isSecure = tls !== undefined
     this.#request = tls ? secureRequest : plainRequest
     const Agent = tls ? SecureAgent : PlainAgent

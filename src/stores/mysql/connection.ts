@@ -1,6 +1,7 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { invalid } from '../../contract/check.ts'
 import type { Connection, Driver } from '../shared/connection.ts'
+import { lookup } from '../shared/lookup.ts'
 
 /** What this store needs of a pool or a connection of mysql2 >= 3, or of mysql2/promise. */
 export interface MysqlClient {
@@ -63,7 +64,7 @@ export function driverOf(client: unknown, what: string): Driver<MysqlConnection>
  * and Node then takes this property of the socket, or else "localhost": any certificate for localhost could stand in.
  */
 export function socketTo(to: NetConnectOpts): Socket {
-  const socket = connect({ ...to, noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 })
+  const socket = connect({ lookup, ...to, noDelay: true, keepAlive: true, keepAliveInitialDelay: 1_000 })
   return Object.assign(socket, 'host' in to && { _host: to.host })
 }
 

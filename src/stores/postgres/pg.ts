@@ -4,6 +4,7 @@ import { invalid } from '../../contract/check.ts'
 import { Sequence } from '../../contract/sequence.ts'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Driver } from '../shared/connection.ts'
+import { lookup } from '../shared/lookup.ts'
 import type { Wire } from './client.ts'
 
 interface Result {
@@ -61,6 +62,7 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
   const name = { fallback_application_name: 'holdfast' }
   const own = {
     ...name,
+    stream: socket,
     ...options,
     ...(password !== undefined && { password }),
     ...(ssl !== undefined && { ssl }),
@@ -86,6 +88,15 @@ function driver(Client: Constructor, options: Config): Driver<Wire> {
       return wire(client)
     },
   }
+}
+
+/** pg connects what this returns, by a path, or by a port and a host. */
+function socket(): Socket {
+  const own = new Socket()
+  const connect = own.connect.bind(own)
+  const connectTo = (to: number | string, host?: string): Socket =>
+    typeof to === 'string' ? connect(to) : connect({ port: to, host: host ?? 'localhost', lookup })
+  return Object.assign(own, { connect: connectTo })
 }
 
 function wire(client: Client): Wire {

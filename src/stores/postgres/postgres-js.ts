@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import type { Driver } from '../shared/connection.ts'
 import { load } from '../shared/load.ts'
+import { lookup } from '../shared/lookup.ts'
 import type { Wire } from './client.ts'
 
 interface Result extends Array<(Uint8Array | null)[]> {
@@ -146,7 +147,7 @@ async function connectTo(addresses: Address[], signal: AbortSignal): Promise<Soc
   for (const address of [...addresses]) {
     signal.throwIfAborted()
     addresses.push(...addresses.splice(0, 1))
-    const socket = connect(address)
+    const socket = connect({ ...address, lookup })
     const giveUp = (): void => void socket.destroy(new Error('not connected in time'))
     signal.addEventListener('abort', giveUp)
     try {

@@ -1,7 +1,10 @@
+import dns from 'node:dns'
 import { LONGEST_REQUEST } from '../../contract/time.ts'
 import { warn } from '../../contract/warnings.ts'
+import { lookedUp, lookup } from '../shared/lookup.ts'
 import { readPrivate, SELECTED } from '../shared/private-fields.ts'
 import { can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
+import { Connector } from './connector.ts'
 import { Turns } from './turns.ts'
 
 interface Emitter {
@@ -17,6 +20,13 @@ interface Connection extends Emitter {
   subscribe(channel: string): Promise<unknown>
 }
 
+interface Place {
+  readonly host: string
+  readonly port: number
+}
+
+type NatMap = ((key: string) => Place | null) | Readonly<Record<string, Place>>
+
 interface Single extends Connection {
   readonly options: {
     readonly host?: string
@@ -24,7 +34,9 @@ interface Single extends Connection {
     readonly path?: string
     readonly db?: number
     readonly tls?: object
-    readonly sentinels?: readonly object[] | null
+    readonly sentinels?: readonly { readonly host?: string }[] | null
+    readonly natMap?: NatMap | null
+    readonly Connector?: unknown
     readonly sentinelCommandTimeout?: number
     readonly keyPrefix?: string
     readonly connectTimeout?: number
@@ -45,6 +57,7 @@ interface Cluster extends Connection {
   readonly options: {
     readonly keyPrefix?: string
     readonly redisOptions?: { readonly keyPrefix?: string; readonly connectTimeout?: number }
+    readonly dnsLookup?: unknown
   }
   readonly subscriber?: { getInstance?(): { readonly stream?: { unref?: () => void } } | null }
   duplicate(nodes: [], options: object): Cluster
@@ -83,6 +96,7 @@ export function ioredis(client: object): RedisDriver | undefined {
 
 function single(client: Single): RedisDriver {
   const { sentinels, sentinelCommandTimeout, keyPrefix, connectTimeout = LONGEST_REQUEST } = client.options
+  const { natMap } = client.options
   const turns = sentinels ? new Turns(sentinels) : undefined
   const place = placeOf(client.options, !sentinels)
   // It has connected, so it has a database, perhaps another than that of its options.
@@ -103,18 +117,31 @@ function single(client: Single): RedisDriver {
         return open({ own, signal, ends: ['close'], masters: () => [own] })
       }
       // It would ask them in the same order each time, and wait for the answer of the first.
-      const askOne = (sentinel: object): Promise<Wire> =>
-        connect({
+      const askOne = async (sentinel: { host?: string }): Promise<Wire> => {
+        await lookedUp(sentinel.host)
+        return connect({
           sentinels: [sentinel],
           sentinelCommandTimeout: Math.min(sentinelCommandTimeout ?? LONGEST_REQUEST, LONGEST_REQUEST),
+          natMap: withLookup(natMap),
         })
-      const wire = await (turns ? turns.take(askOne, signal) : connect())
+      }
+      const single = { Connector: client.options.Connector ?? Connector }
+      const wire = await (turns ? turns.take(askOne, signal) : connect(single))
       const call: Wire['call'] = args => {
         if (selected() !== db) warnOfDatabase(place.address, db, selected())
         return wire.call(args)
       }
       return { ...wire, call }
     },
+  }
+}
+
+/** It connects to what this returns, so our `lookup` is used for the master. */
+function withLookup(natMap?: NatMap | null): (key: string) => object {
+  return key => {
+    const end = key.lastIndexOf(':')
+    const mapped = typeof natMap === 'function' ? natMap(key) : natMap?.[key]
+    return { ...(mapped ?? { host: key.slice(0, end), port: Number(key.slice(end + 1)) }), lookup }
   }
 }
 
@@ -129,7 +156,7 @@ function warnOfDatabase(address: string, db: number, selected: number): void {
 }
 
 function cluster(client: Cluster): RedisDriver {
-  const { keyPrefix, redisOptions } = client.options
+  const { keyPrefix, redisOptions, dnsLookup } = client.options
   return {
     isCluster: true,
     keyPrefix: prefixOf(keyPrefix || redisOptions?.keyPrefix),
@@ -146,8 +173,10 @@ function cluster(client: Cluster): RedisDriver {
         // Then we ask for one key at a time, which is served.
         retryDelayOnTryAgain: 1,
         scaleReads: 'master',
+        dnsLookup: dnsLookup === dns.lookup ? lookUpOne : dnsLookup,
         // Version 5 and iovalkey replace the caller's by these: login and TLS would be lost.
         redisOptions: {
+          Connector,
           ...redisOptions,
           ...node,
           connectTimeout: Math.min(redisOptions?.connectTimeout ?? LONGEST_REQUEST, LONGEST_REQUEST),
@@ -169,6 +198,11 @@ function cluster(client: Cluster): RedisDriver {
       }
     },
   }
+}
+
+/** As the client calls `dns.lookup`. */
+function lookUpOne(host: string, callback: (error: Error | null, address: string) => void): void {
+  lookup(host, {}, (error, address) => callback(error, String(address)))
 }
 
 interface Opening {

@@ -1,4 +1,5 @@
 import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { lookup } from '../shared/lookup.ts'
 import { CLIENT, CLUSTER, POOL, readPrivate, SENTINEL } from '../shared/private-fields.ts'
 import { asItIs, can, connected, placeOf, prefixOf, type RedisDriver, type Wire } from './client.ts'
 import { sentinelOptionsOf } from './sentinel-options.ts'
@@ -61,6 +62,7 @@ function safe(options: Options = {}, signal: AbortSignal): object {
     clientSideCache: undefined,
     emitInvalidate: false,
     socket: {
+      lookup,
       ...options.socket,
       connectTimeout: Math.min(connectTimeout, LONGEST_REQUEST),
       socketTimeout: undefined,
@@ -149,7 +151,7 @@ function pool(client: Client): RedisDriver {
 
 /** The options of a node, with a signal that destroys its sockets. */
 function endedBy(signal: AbortSignal, options: Options = {}): object {
-  return { ...options, socket: { ...options.socket, signal } }
+  return { ...options, socket: { lookup, ...options.socket, signal } }
 }
 
 async function open(own: Connection, signal: AbortSignal, call: Wire['call']): Promise<Wire> {

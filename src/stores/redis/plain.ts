@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { lookup } from '../shared/lookup.ts'
 
 /** Milliseconds after which a TLS connection counts as hanging. Shorter than the limit of a request with a ttl of 1 s. */
 const PATIENCE = 250
@@ -21,7 +22,7 @@ export async function unlessPlain<Opened>(
   const over = new AbortController()
   const { promise: isPlain, reject } = Promise.withResolvers<never>()
   const ask = (): void => {
-    const socket = connect({ host, port, signal: over.signal }, () => socket.write('PING\r\n')).unref()
+    const socket = connect({ host, port, lookup, signal: over.signal }, () => socket.write('PING\r\n')).unref()
     socket.on('error', () => {})
     socket.once('data', answer => {
       if (/^[+-]/.test(String(answer)))

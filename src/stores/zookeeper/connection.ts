@@ -2,6 +2,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { textOf } from '../shared/failure.ts'
+import { lookup } from '../shared/lookup.ts'
 import { afterReads, FlightTimer, NoAnswer } from '../shared/timeouts.ts'
 import { Disconnected, Expired, Refused } from './failure.ts'
 import { Frames, Malformed, Reader, Writer } from './jute.ts'
@@ -79,7 +80,7 @@ export class Connection {
    */
   static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
     const { tls, auth } = way
-    const target = { host: server.host, port: server.port }
+    const target = { host: server.host, port: server.port, lookup }
     // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
     const name = isIP(server.host) ? {} : { servername: server.host }
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)

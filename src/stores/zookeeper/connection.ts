@@ -75,10 +75,16 @@ export class Connection {
   }
 
   /**
-   * Connects within `patience` ms. The connection ends when a later answer takes longer. Rejects `Expired` if the session
-   * is over, otherwise `Disconnected`.
+   * Connects within `opening` ms. The connection ends when a later answer takes longer than `patience` ms. Rejects `Expired`
+   * if the session is over, otherwise `Disconnected`.
    */
-  static open(server: Server, way: Way, handshake: Handshake, patience: number): Promise<Connection> {
+  static open(
+    server: Server,
+    way: Way,
+    handshake: Handshake,
+    patience: number,
+    opening: number = patience,
+  ): Promise<Connection> {
     const { tls, auth } = way
     const target = { host: server.host, port: server.port, lookup }
     // An address must not be a server name (RFC 6066), and Node warns of it. The certificate is still checked against it.
@@ -86,7 +92,7 @@ export class Connection {
     const socket = tls ? connectTls({ ...name, ...tls, ...target }) : connectTcp(target)
     const connection = new Connection(socket, patience, handshake.lastZxid)
     return new Promise((resolve, reject) => {
-      const stopTimeout = afterReads(patience, () => connection.end(noAnswer(patience)))
+      const stopTimeout = afterReads(opening, () => connection.end(noAnswer(opening)))
       connection.onEnd = () => {
         stopTimeout()
         reject(connection.#error as Error)

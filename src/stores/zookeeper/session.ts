@@ -1,5 +1,5 @@
 import { inRootContext } from '../../contract/root-context.ts'
-import { type Clock, LONGEST_REQUEST } from '../../contract/time.ts'
+import type { Clock } from '../../contract/time.ts'
 import { closed, noAnswerFrom, textOf } from '../shared/failure.ts'
 import { Connection, type Server, type Way } from './connection.ts'
 import { Disconnected, Expired, failure, Refused } from './failure.ts'
@@ -20,8 +20,8 @@ export interface Listener {
   onDisconnect(): void
 }
 
-/** Milliseconds without an answer after which another server is tried. */
-const [SHORTEST_PATIENCE, LONGEST_PATIENCE] = [200, 1_000]
+/** Milliseconds after which another server is tried: without an answer, and while connecting. */
+const [SHORTEST_PATIENCE, LONGEST_PATIENCE, LONGEST_OPENING] = [200, 1_000, 2_000]
 
 /** Milliseconds: the longest session that the protocol can express. */
 export const LONGEST_SESSION = 0x7fff_ffff
@@ -152,8 +152,10 @@ export class Session {
     const [timeout, id, password] = [this.#wanted, this.#id, this.#password]
     // A server that lags behind refuses the session. After a loss of data it would do so for ever.
     const lastZxid = sent < this.safeUntil ? this.#lastZxid : 0n
-    const patience = Math.min(Math.max(this.#timeout / 8, SHORTEST_PATIENCE), LONGEST_PATIENCE, LONGEST_REQUEST)
-    const connection = await Connection.open(server, this.#ensemble, { timeout, id, password, lastZxid }, patience)
+    const share = Math.max(this.#timeout / 8, SHORTEST_PATIENCE)
+    const [patience, opening] = [Math.min(share, LONGEST_PATIENCE), Math.min(share, LONGEST_OPENING)]
+    const handshake = { timeout, id, password, lastZxid }
+    const connection = await Connection.open(server, this.#ensemble, handshake, patience, opening)
     if (this.#isClosed) {
       connection.end(closed())
       throw closed()

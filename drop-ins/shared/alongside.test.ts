@@ -7,7 +7,7 @@ import { createLocks, LeaseError, type Locks } from '../../src/index.ts'
 import { redis } from '../../src/stores/redis/index.ts'
 import { follow, lost, refused, stage } from '../../test/scripted-store.ts'
 import { Alongside } from './alongside.ts'
-import { known, locksOf, type Opening, type SharedLocks } from './clients.ts'
+import { locksOf, type Opening, type SharedLocks } from './clients.ts'
 import { OldLocks } from './old-locks.ts'
 
 const once = { wait: 0 }
@@ -324,14 +324,6 @@ test('the old lock is in the database of the settings, over a connection that is
   expect(await clients[0]?.get('a')).not.toBeNull()
   await locks.close({ grace: 0 })
   await until('it is closed', async () => Number((await server.info('clients')).connected_clients) <= before)
-})
-
-test('clients that the old libraries cannot use are refused', async () => {
-  const { createClient } = await import('redis')
-  const client = createClient()
-  expect(() => locksOf([client], { alongside: true })).toThrow('needs clients of ioredis or iovalkey')
-  expect(() => locksOf([client], { db: 3 })).toThrow('Select the database in the client')
-  expect(known([client], { alongside: true })).toBeUndefined()
 })
 
 test('a program that has moved on to holdfast excludes those that hold both', async () => {

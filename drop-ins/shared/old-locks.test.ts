@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { startRedis } from '../../lab/servers/redis.ts'
+import { known, locksOf } from './clients.ts'
 import { OldLocks } from './old-locks.ts'
 
 test('copies of earlier requests that arrive late do not shorten the key of the old library', async () => {
@@ -14,4 +15,12 @@ test('copies of earlier requests that arrive late do not shorten the key of the 
   await old.acquire('a', 'mine', 3_000, signal)
   expect(await client.pttl('a')).toBeGreaterThan(30_000)
   await client.quit()
+})
+
+test('clients that the old libraries cannot use are refused', async () => {
+  const { createClient } = await import('redis')
+  const client = createClient()
+  expect(() => locksOf([client], { alongside: true })).toThrow('needs clients of ioredis or iovalkey')
+  expect(() => locksOf([client], { db: 3 })).toThrow('Select the database in the client')
+  expect(known([client], { alongside: true })).toBeUndefined()
 })

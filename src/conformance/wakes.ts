@@ -76,6 +76,36 @@ export const wakeCases: Case[] = casesOf(
       }
     },
 
+    async 'R15: a waiter whose grant was not accepted keeps its next position, and is woken'(space) {
+      const clients = await space.pair()
+      await inTime(space.short, async () => {
+        const holder = space.claim({ ttl: space.long })
+        const { name } = holder
+        await clients[1].hold(holder)
+        const waiter = space.claim({ name, queue: true, ttl: 2_000 })
+        await clients[0].isRefused(waiter)
+        const watch = await clients[0].watch(waiter)
+        await clients[1].release(holder)
+        await clients[0].hold(waiter)
+        await clients[1].break(name)
+        const next = space.claim({ name, ttl: space.long })
+        await clients[1].hold(next)
+        const since = performance.now()
+        let answer = await clients[0].isRefused(waiter)
+        for (
+          ;
+          !answer.kept && performance.now() < since + 1.5 * waiter.ttl;
+          answer = await clients[0].isRefused(waiter)
+        )
+          await sleep(answer.retryAfter)
+        if (answer.kept) await sleep(1.5 * waiter.ttl)
+        const { wakes } = watch
+        await clients[1].release(next)
+        await until('the waiter is woken', () => watch.wakes > wakes, 2 * space.latest)
+        watch.stop()
+      })
+    },
+
     async 'R8: skips a waiter that was woken and does not ask, after its grace period'(space) {
       await inTime(space.short, async () => {
         const { clients, holder, waiters } = await queueOf(space, 2)

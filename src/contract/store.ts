@@ -1,6 +1,6 @@
 /**
  * The contract between the core and an engine. A store answers requests. Waiting, retries, timers and deadlines are the
- * core's. The core relies on rules R1 to R14 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
+ * core's. The core relies on rules R1 to R15 and on nothing else. A case of `holdfast/conformance` that checks a rule begins
  * with its number.
  *
  * R1. A name has at most one holder (`guarantees.exclusion`). A claim is idempotent by its id. A holder that asks again
@@ -54,9 +54,8 @@
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
  *     is a hint and grants nothing: a waiter holds only once its own `acquire` was answered so. A lost wake costs only
- *     time, and a superfluous one costs a request. A waiter asks by itself, or the store asks for it (`kept`). A kept waiter
- *     is also woken when the lease may have ended and its grace period begins, when its position is lost, and when the store
- *     cannot be asked.
+ *     time, and a superfluous one costs a request. A kept waiter (R15) is also woken when the lease may have ended and its
+ *     grace period begins, when its position is lost, and when the store cannot be asked.
  *
  * R10. `break` takes the name from its holder, leaves the queue as it is, and answers a token above the old holder's and
  *      below the next one's. `undefined`: nobody held, and nothing changed. If no higher token is left, it rejects.
@@ -80,6 +79,11 @@
  *      waits for the gate, or holds it while each claim waits for its name. The request is repeated as an `acquire` of
  *      `gate` is, and has the limit of that. Once one is granted, or the gate is lost, the other claims wait no more. Each
  *      claim is one as any other (R1, R3 to R6): it is refused after its withdrawal, and it is released by its id.
+ *
+ * R15. No waiter is forgotten. A claim that queues and got a busy answer asks by itself, by its `retryAfter`, or it is
+ *      `kept`: from `watch` until `signal` aborts, the store asks for it at least once in every third of its ttl, or of 1 s
+ *      if that is longer. Nothing but the end of the watch ends that: no wake, no lost answer, no request that was given
+ *      up, and no grant that was not accepted. The core asks for a kept waiter as well, every 5 min.
  */
 
 /**
@@ -125,7 +129,7 @@ export interface Busy {
   readonly listens?: boolean | undefined
   /**
    * The store keeps the position of this claim while it is watched, for all waiters of this process at once, and wakes it
-   * whenever it should ask (R9). Only with `listens`. The core then ignores `retryAfter` once `watch` is armed.
+   * whenever it should ask (R9, R15). Only with `listens`. The core then ignores `retryAfter` once `watch` is armed.
    * @default false
    */
   readonly kept?: boolean | undefined
@@ -282,7 +286,7 @@ export interface Store extends AsyncDisposable {
    * function that calls this off. @default losses are found by renewals
    */
   onLoss?(key: ClaimKey, lost: () => void): () => void
-  /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9), and the claim may be kept (R8). */
+  /** Resolves once armed. From then until `signal` aborts, `wake` may be called (R9), and the claim may be kept (R15). */
   watch?(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void>
   /**
    * The servers of the store if it is made of several, then the holders, each followed by its waiters in order where the

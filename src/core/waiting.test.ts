@@ -196,3 +196,18 @@ test('S11: a waiter with a long ttl follows a holder that shortened its lease an
   await clock.advance(5_000)
   expect(wait.value?.token).toBeGreaterThan(held.token)
 })
+
+test('a kept waiter asks every 5 min as well, in case its store has forgotten it', async () => {
+  const { locks, other, clock, store } = stage()
+  const held = await other.acquire('a', { ttl: 3_600_000 })
+  store.rule('acquire', async forward => ({ ...((await forward()) as Busy), listens: true, kept: true }))
+  store.rule('watch', async () => {})
+  const wait = follow(locks.acquire('a', { ttl: 3_600_000 }))
+  await clock.advance(0)
+  store.restore('acquire')
+  await held.release()
+  await clock.advance(299_000)
+  expect(store.count('acquire')).toBe(1)
+  await clock.advance(1_000)
+  expect(wait.value?.token).toBeGreaterThan(held.token)
+})

@@ -63,6 +63,7 @@ export type Flaw =
   | 'busy answer late'
   | 'given up selection is sent'
   | 'kept waiter is not woken'
+  | 'kept waiter is forgotten after a grant'
 
 /** By flaw: the case that must catch it (the start of its name), and the message of that case. */
 export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]>> = {
@@ -129,5 +130,6 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'selection overtakes': ['R14: overtakes nobody', /overtook a waiter/],
   'selection of too few': ['R14: grants as many names as are wanted', /!more.held/],
   'selection of withdrawn claims': ['R14: refuses claims that were withdrawn', /a withdrawn claim holds/],
+  'kept waiter is forgotten after a grant': ['R15: a waiter whose grant was not accepted', /the waiter is woken/],
   'inspect ends after a page': ['R11: shows each of 1,200 names once', /deep-equal/],
 }

@@ -26,6 +26,7 @@ export class Server {
   readonly #withdrawn = new Map<string, number>()
   readonly #withdrawnOf = new Map<string, string>()
   readonly #released = new Set<string>()
+  readonly #broken = new Set<string>()
   readonly #wakes = new Map<string, Wake>()
   readonly #losses = new Map<string, () => void>()
   /** Claims that were changed in this turn of the event loop, for the flaws that race. */
@@ -68,7 +69,8 @@ export class Server {
     if (claim.queue || this.#is('queues who does not queue'))
       name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
     const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
-    const listens = this.#is('kept waiter is not woken')
+    const isForgotten = this.#is('kept waiter is forgotten after a grant') && this.#broken.has(id)
+    const listens = this.#is('kept waiter is not woken') || isForgotten
     const kept = listens || this.#is('keeps no position')
     return { held: false, retryAfter, ahead, listens, kept, holder: holder && recordOf(holder) }
   }
@@ -161,6 +163,7 @@ export class Server {
     const { holder } = name
     if (!holder) return this.#is('break of a free name') ? this.#token() : undefined
     if (this.#is('break clears the queue')) name.queue = []
+    this.#broken.add(holder.claim.id)
     const token = this.#is('break does not raise the token') ? holder.token : this.#token()
     this.#free(name, text)
     return token

@@ -18,7 +18,7 @@ const GRACE = 20
 export interface Log {
   readonly counts: Record<'timeouts' | 'losses' | 'unavailable' | 'aborted' | 'extended', number>
   /** The number of a new acquisition. */
-  begin(): number
+  begin(name: string, machine: Machine): number
   /** The caller was notified that it holds no lease. */
   gaveUp(operation: number, name: string): void
   /** A call that began at `started` returned a lease. */
@@ -48,6 +48,8 @@ export interface Surroundings {
   /** The locks of its process, which may be closed and opened again. */
   locks(): Locks
   isOver(): boolean
+  /** How many times longer its work takes. @default 1 */
+  readonly slowness?: number
 }
 
 /** Acquires, works, writes to the resource and releases, in a loop and in random ways. */
@@ -71,8 +73,8 @@ class Job {
     const { world, machine, random, ledger, names } = around
     const controller = new AbortController()
     this.#around = around
-    this.#operation = ledger.begin()
     this.#name = random.pick(names)
+    this.#operation = ledger.begin(this.#name, machine)
     this.#started = world.now
     this.#options = {
       ttl: random.pick(TTLS),
@@ -110,13 +112,13 @@ class Job {
 
   /** Some work, which checks the lease from time to time. */
   async #work(lease: Lease): Promise<void> {
-    const { world, machine, random, ledger } = this.#around
+    const { world, machine, random, ledger, slowness = 1 } = this.#around
     const mustLast = this.#options.heartbeat === true && this.#options.maxHold === undefined
     const held = new Held(lease, this.#operation, machine, mustLast)
     this.#held = held
     ledger.handOut(held, this.#started)
     for (let steps = random.integer(0, 6); steps > 0 && ledger.check(held); steps -= 1) {
-      await machine.sleep(random.between(0, 80))
+      await machine.sleep(random.between(0, 80) * slowness)
       if (random.chance(0.15)) await this.#extend(lease)
       if (!ledger.check(held)) break
       // A fault may happen between the check and the write, and the write takes time.

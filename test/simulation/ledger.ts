@@ -9,6 +9,7 @@ import type { World } from './world.ts'
 /** Counts of what a run showed. Over all runs, each must be high enough. */
 export type Count =
   | 'grants'
+  | 'keeps'
   | 'takeovers'
   | 'losses'
   | 'recovered'
@@ -62,8 +63,22 @@ const LONGEST_IDLE = placeLifetime(LONGEST_TTL) / 3 + TURN + 10
 /** The same after a release, of which the first waiter is notified at once. */
 const LONGEST_HANDOFF = 30
 
+/**
+ * Milliseconds without faults in which somebody asks for a free name that is waited for (R15): a third of a position's
+ * lifetime, a request that gets no answer, and the pause after it.
+ */
+const LONGEST_SILENCE = placeLifetime(LONGEST_TTL) / 3 + requestLimit(LONGEST_TTL) + 2_000
+
 /** Milliseconds after which an abandoned claim leaves no trace, if no message is lost. */
 const LONGEST_WITHDRAWAL = 50
+
+/** A call that has not ended. */
+interface Call {
+  readonly name: string
+  readonly machine: Machine
+  /** When its last request arrived. */
+  asked: number
+}
 
 interface Granted {
   readonly seq: number
@@ -94,6 +109,9 @@ export class Ledger {
   isExact = false
   /** There are no faults: then a renewed lease is not lost, and waiters are served in time. */
   isCalm = false
+  readonly #calls = new Map<number, Call>()
+  /** By name: when it was last seen held. */
+  readonly #heldAt = new Map<string, number>()
   #operations = 0
   #serverNow: () => number = () => 0
 
@@ -103,6 +121,7 @@ export class Ledger {
     this.#reference = new Reference(what => judgesAnswers && this.fail(what))
     this.counts = {
       grants: 0,
+      keeps: 0,
       takeovers: 0,
       losses: 0,
       recovered: 0,
@@ -131,14 +150,16 @@ export class Ledger {
   }
 
   /** The number of a new acquisition. */
-  begin(): number {
+  begin(name: string, machine: Machine): number {
     this.#operations += 1
+    this.#calls.set(this.#operations, { name, machine, asked: this.#world.now })
     return this.#operations
   }
 
   /** The caller was notified that it holds no lease. */
   gaveUp(operation: number, name: string): void {
     this.#givenUp.set(operation, this.#world.now)
+    this.#calls.delete(operation)
     if (!this.isCalm) return
     this.#world.after(LONGEST_WITHDRAWAL, () => {
       if (this.#reference.knows(name, String(operation), this.#serverNow()))
@@ -168,6 +189,7 @@ export class Ledger {
   /** A call that began at `started` returned a lease. */
   handOut(held: Held, started: number): void {
     const { name, token } = held.lease
+    this.#calls.delete(held.operation)
     const earlier = this.#handedOut.get(name) ?? []
     for (const other of earlier) {
       if (other.token === token) this.fail(`${name}: token ${token} was handed out twice`)
@@ -194,6 +216,21 @@ export class Ledger {
     if (!this.#isHolder(held) && !this.#excused.has(operation))
       this.fail(`${lease.name}: ${operation} is told that it holds, and it does not by the server`)
     return true
+  }
+
+  /** Checks that somebody asks for each free name that is waited for. There have been no faults since `since`. */
+  checkWaiters(since: number): void {
+    const { now } = this.#world
+    const asked = new Map<string, number>()
+    for (const call of this.#calls.values()) {
+      if (call.machine.state !== 'running') call.asked = now // it asks when it is resumed
+      asked.set(call.name, Math.max(call.asked, asked.get(call.name) ?? 0))
+    }
+    for (const [name, last] of asked) {
+      if (this.#reference.holder(name, this.#serverNow())) this.#heldAt.set(name, now)
+      const silence = now - Math.max(since, last, this.#heldAt.get(name) ?? 0)
+      if (silence > LONGEST_SILENCE) this.fail(`${name}: nobody who waits for it has asked for ${silence} ms`)
+    }
   }
 
   /** Checks all leases of a machine when it is resumed. */
@@ -225,6 +262,8 @@ export class Ledger {
 
   acquired(claim: Claim, answer: Grant | Busy, now: number): void {
     const operation = Number(claim.note)
+    const call = this.#calls.get(operation)
+    if (call) call.asked = this.#world.now
     if (!answer.held && answer.ahead === undefined) this.counts.refusedWithdrawn += 1
     const grant = this.#reference.acquired(claim, answer, now)
     if (!answer.held) return

@@ -12,6 +12,8 @@ import type {
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, requestLimit } from '../../src/contract/time.ts'
 import { memory } from '../../src/stores/memory/index.ts'
+import type { Kept } from '../../src/stores/shared/local-queue.ts'
+import { Places } from '../../src/stores/shared/places.ts'
 import type { Ledger } from './ledger.ts'
 import type { Machine } from './machine.ts'
 import type { Network } from './network.ts'
@@ -27,13 +29,16 @@ interface Reply<Answer> {
 export interface Mistake {
   /** Milliseconds that are added to a grant, up to the latency of its request. */
   ttl?(elapsed: number): number
+  /** Keeps the waiters of a process. */
+  readonly places?: typeof Places
   /** The result of a failed renewal. */
   failedRenewal?(claim: Claim, last: Grant | undefined): Grant | undefined
 }
 
 /**
  * The store of one process. Each request has a deadline in the server's time. Replies give a lower bound of that time. A
- * request that is refused as late gets the time in its reply, and is sent again.
+ * request that is refused as late gets the time in its reply, and is sent again. Waiters that the server notifies are kept
+ * as over Redis and PostgreSQL.
  */
 export class RemoteStore implements Store {
   readonly kind = 'simulated'
@@ -46,13 +51,31 @@ export class RemoteStore implements Store {
   /** The server's time less the machine's. */
   #offset: number | undefined
   #lastGrant: Grant | undefined
+  readonly #watched = new Set<string>()
+  readonly #places: Places
+  readonly #refuses: () => boolean
 
-  constructor(machine: Machine, network: Network, server: Server, ledger: Ledger, mistake: Mistake) {
+  /** `refuses`: does the process not accept a grant, as a drop-in without the lock of the old library? */
+  constructor(
+    machine: Machine,
+    network: Network,
+    server: Server,
+    ledger: Ledger,
+    mistake: Mistake,
+    refuses: () => boolean,
+  ) {
     this.#ledger = ledger
     this.#machine = machine
     this.#network = network
     this.#server = server
     this.#mistake = mistake
+    this.#refuses = refuses
+    const { places: Kind = Places } = mistake
+    this.#places = new Kind(
+      machine,
+      { most: 2, keep: (name, lifetime, ids) => this.#keep(name, lifetime, ids) },
+      () => {},
+    )
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
@@ -60,7 +83,16 @@ export class RemoteStore implements Store {
     const answer = await this.#ask(requestLimit(claim.ttl), signal, deadline =>
       this.#server.acquire(claim, deadline, never),
     )
-    return answer.held ? this.#granted(answer, sent) : answer
+    if (answer.held) {
+      this.#places.granted(claim)
+      if (claim.queue && this.#refuses()) return { held: false, retryAfter: 20 }
+      return this.#granted(answer, sent)
+    }
+    if (signal.aborted || !claim.queue || answer.ahead === undefined) return answer
+    const remaining = answer.holder?.remaining ?? 0
+    this.#places.told(claim, { freeAt: this.#machine.now() + remaining, rank: answer.ahead })
+    // The server notifies those only that are watched.
+    return { ...answer, listens: this.#watched.has(claim.id), kept: remaining > 0 }
   }
 
   async renew(claim: Claim, signal: AbortSignal): Promise<Grant | undefined> {
@@ -84,29 +116,49 @@ export class RemoteStore implements Store {
   }
 
   release({ name, id }: ClaimKey, signal: AbortSignal): Promise<'released' | 'gone'> {
-    return this.#ask(LONGEST_REQUEST, signal, () => this.#server.release({ name, id }, never))
+    const isWatched = this.#places.left(name, id)
+    const released = this.#ask(LONGEST_REQUEST, signal, () => this.#server.release({ name, id }, never))
+    if (!isWatched) this.#places.prompt(name, id)
+    return released
   }
 
   break(name: string, by: string, signal: AbortSignal): Promise<bigint | undefined> {
     return this.#ask(LONGEST_REQUEST, signal, deadline => this.#server.break(name, by, deadline, never))
   }
 
-  watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
+  async watch(claim: Claim, wake: Wake, signal: AbortSignal): Promise<void> {
     const atServer = new AbortController()
     const heard: Wake = delay => {
       if (!signal.aborted) wake(delay)
     }
-    signal.addEventListener('abort', () => this.#network.exchange(this.#machine, async () => atServer.abort()))
-    return this.#ask(LONGEST_REQUEST, signal, () =>
+    signal.addEventListener('abort', () => {
+      this.#watched.delete(claim.id)
+      this.#places.remove(claim, wake)
+      void this.#network.exchange(this.#machine, async () => atServer.abort())
+    })
+    await this.#ask(LONGEST_REQUEST, signal, () =>
       this.#server.watch(claim, delay => this.#network.wake(this.#machine, () => heard(delay)), atServer.signal),
     )
+    if (signal.aborted) return
+    this.#watched.add(claim.id)
+    if (claim.queue) this.#places.add(claim, wake)
   }
 
   async *inspect(query: Query, signal: AbortSignal): AsyncIterable<LeaseRecord> {
     yield* await this.#ask(LONGEST_REQUEST, signal, () => this.#server.inspect(query, never))
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {}
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#places.close()
+  }
+
+  async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
+    const { remaining, ...kept } = await this.#ask(requestLimit(lifetime), never, deadline =>
+      this.#server.keep(name, ids, deadline, never),
+    )
+    this.#ledger.counts.keeps += 1
+    return { ...kept, freeAt: this.#machine.now() + remaining }
+  }
 
   #granted(grant: Grant, sent: number): Grant {
     const more = this.#mistake.ttl?.(this.#machine.now() - sent) ?? 0

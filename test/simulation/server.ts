@@ -19,6 +19,15 @@ export interface Flaw {
   wrap?(store: Store): Store
 }
 
+/** What became of the positions of waiters. */
+export interface Positions {
+  /** Milliseconds for which the name is held. */
+  readonly remaining: number
+  readonly rank: number
+  readonly first: string | undefined
+  readonly lost: readonly string[]
+}
+
 /** One server over the memory store. It reports all that it does to the ledger. */
 export class Server {
   refusedLate = 0
@@ -31,6 +40,8 @@ export class Server {
   #leap = 0
   #step = 0
   #store: Store
+  /** Those that waited, by their ids. */
+  readonly #waiters = new Map<string, Claim>()
 
   constructor(world: World, ledger: Ledger, flaw: Flaw) {
     this.#world = world
@@ -93,7 +104,25 @@ export class Server {
     const now = this.#clock.now()
     const answer = await this.#store.acquire(claim, signal)
     this.#ledger.acquired(claim, answer, now)
+    if (!answer.held && claim.queue) this.#waiters.set(claim.id, claim)
     return answer
+  }
+
+  /** Keeps positions while the name is held. A waiter for a free name asks soon. */
+  async keep(name: string, ids: readonly string[], deadline: number, signal: AbortSignal): Promise<Positions | Late> {
+    if (this.#isLate(deadline)) return { late: true }
+    const records = await this.inspect({ name }, signal)
+    const holder = records.find(({ state }) => state === 'held')
+    const notes = records.filter(({ state }) => state === 'waiting').map(({ note }) => note)
+    const placeOf = (id: string): number => notes.indexOf(this.#waiters.get(id)?.note ?? '')
+    const waiting = ids.filter(id => placeOf(id) >= 0).toSorted((a, b) => placeOf(a) - placeOf(b))
+    for (const id of holder ? waiting : []) {
+      const claim = this.#waiters.get(id) as Claim
+      this.#ledger.acquired(claim, await this.#store.acquire(claim, signal), this.#clock.now())
+    }
+    const [first] = waiting
+    const rank = first === undefined ? 0 : placeOf(first)
+    return { remaining: holder?.remaining ?? 0, rank, first, lost: ids.filter(id => placeOf(id) < 0) }
   }
 
   async renew(claim: Claim, deadline: number, signal: AbortSignal): Promise<Grant | undefined | Late> {

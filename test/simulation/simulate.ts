@@ -11,7 +11,7 @@ import { type Flaw, Server } from './server.ts'
 import { World } from './world.ts'
 
 /** The faults of a run. */
-export const climates = ['calm', 'lossy', 'stopping', 'outages', 'lawless'] as const
+export const climates = ['calm', 'lossy', 'stopping', 'outages', 'lawless', 'refusing'] as const
 type Climate = (typeof climates)[number]
 
 /** A deliberate error, of the server, of the clients' store or of their clocks. */
@@ -57,6 +57,8 @@ class Run {
   readonly #server: Server
   readonly #processes: Process[] = []
   #isOver = false
+  /** Since when there have been no faults. */
+  #fairSince = Number.POSITIVE_INFINITY
 
   constructor(seed: number, climate: Climate, variant: Variant) {
     this.#climate = climate
@@ -87,6 +89,8 @@ class Run {
     this.#ledger.isExact = this.#network.weather.copies === 0
     for (let count = random.integer(2, 4); count > 0; count -= 1) this.#start()
     this.#plan()
+    if (this.#ledger.isCalm) this.#fairSince = 0
+    this.#checkWaiters()
     await this.#world.run(() => false, DURATION)
     await this.#end()
   }
@@ -110,6 +114,7 @@ class Run {
       changesTtl: this.#ledger.isExact,
       locks: () => process.locks,
       isOver: () => this.#isOver,
+      slowness: this.#climate === 'refusing' ? 4 : 1,
     }
     for (let jobs = this.#random.integer(1, 3); jobs > 0; jobs -= 1) {
       process.working += 1
@@ -120,7 +125,20 @@ class Run {
   }
 
   #storeOf(machine: Machine): RemoteStore {
-    return new RemoteStore(machine, this.#network, this.#server, this.#ledger, this.#variant.mistake ?? {})
+    return new RemoteStore(machine, this.#network, this.#server, this.#ledger, this.#variant.mistake ?? {}, () =>
+      this.#refuses(),
+    )
+  }
+
+  #refuses(): boolean {
+    return this.#climate === 'refusing' && !this.#isOver && this.#random.chance(0.9)
+  }
+
+  #checkWaiters(): void {
+    this.#world.after(250, () => {
+      this.#ledger.checkWaiters(this.#fairSince)
+      this.#checkWaiters()
+    })
   }
 
   /** Injects faults at random times. */
@@ -139,6 +157,7 @@ class Run {
     stopping: () => this.#disturb(),
     outages: () => this.#outage(),
     lawless: () => this.#lawless(),
+    refusing: () => this.#lawless(),
   }
 
   #cut(): void {
@@ -186,6 +205,7 @@ class Run {
   /** Ends the faults. Then all waiters must be served, and no lease may be left. */
   async #end(): Promise<void> {
     this.#isOver = true
+    this.#fairSince = Math.min(this.#fairSince, this.#world.now)
     this.#network.weather = fair
     this.#network.cutUp.clear()
     this.#network.cutDown.clear()

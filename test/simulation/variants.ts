@@ -1,4 +1,5 @@
-import type { Busy, Claim, ClaimKey, Grant, Store } from '../../src/contract/store.ts'
+import type { Busy, Claim, ClaimKey, Grant, Store, Wake } from '../../src/contract/store.ts'
+import { Places } from '../../src/stores/shared/places.ts'
 import type { Variant } from './simulate.ts'
 
 interface Wrong {
@@ -7,6 +8,22 @@ interface Wrong {
   readonly caught: RegExp
   /** Do processes and resources detect it, without the server's replies? */
   readonly isSeenByClients: boolean
+}
+
+/** Keeps a waiter until it is granted the name, also if the core does not accept that. */
+class UntilGranted extends Places {
+  readonly #wakes = new Map<string, Wake>()
+
+  override add(claim: Claim, wake: Wake): void {
+    this.#wakes.set(claim.id, wake)
+    super.add(claim, wake)
+  }
+
+  override granted(claim: Claim): void {
+    super.granted(claim)
+    const wake = this.#wakes.get(claim.id)
+    if (wake) this.remove(claim, wake)
+  }
 }
 
 /** Variants with one mistake each. */
@@ -107,6 +124,11 @@ export const variants: Readonly<Record<string, Wrong>> = {
     },
     caught: /granted to who holds no more/,
     isSeenByClients: false,
+  },
+  'waiters that are kept only until they are granted the name': {
+    variant: { mistake: { places: UntilGranted } },
+    caught: /nobody who waits for it has asked/,
+    isSeenByClients: true,
   },
   'a server that lets claims run out early': {
     variant: {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Busy, Claim } from '../contract/store.ts'
-import { TURN, turnAfter } from '../contract/time.ts'
+import { LONGEST_ROUND_TRIP, TURN, turnAfter } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
 import type { Client } from './client.ts'
 import type { Space } from './space.ts'
@@ -54,6 +54,16 @@ export const queueCases: Case[] = [
           assert.equal((await other.isRefused(alive)).ahead, dead.length)
           await other.release(holder)
           await followUntilHeld(other, alive, performance.now() + turnAfter(dead.length) + space.latest)
+        })
+      },
+
+      async 'R8: skips a dead waiter after its grace period, whatever its round trip'(space) {
+        await inTime(space.short, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 2, space.long, [20 * LONGEST_ROUND_TRIP])
+          const [, alive] = waiters as [Claim, Claim]
+          await clients[0].release(holder)
+          const latest = performance.now() + TURN + LONGEST_ROUND_TRIP + space.latest
+          await followUntilHeld(clients[1], alive, latest)
         })
       },
 
@@ -191,6 +201,23 @@ export const queueCases: Case[] = [
         })
       },
 
+      async 'R8: a waiter with a round trip of 600 ms is served beside near ones'(space) {
+        await inTime(TURN, async () => {
+          const { clients, holder, waiters } = await queueOf(space, 3, space.long, [600])
+          const [far, ...near] = waiters as [Claim, Claim, Claim]
+          const released = performance.now()
+          await clients[0].release(holder)
+          await sleep(4 * TURN)
+          const answers = await Promise.all(near.map(claim => clients[1].acquire(claim)))
+          inTurn(released, TURN + 600)
+          assert.deepEqual(
+            answers.map(({ held }) => held),
+            [false, false],
+          )
+          await clients[0].hold(far)
+        })
+      },
+
       async 'R10: a break keeps the queue'(space) {
         await inTime(TURN / 2, async () => {
           const { clients, holder, waiters } = await queueOf(space, 2)
@@ -218,8 +245,16 @@ export interface Line {
   readonly ends: number
 }
 
-/** A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. */
-export async function queueOf(space: Space, count: number, ttl: number = space.long): Promise<Line> {
+/**
+ * A name that is held and has `count` waiters, alternately of two clients. The first is of `clients[0]`. `roundTrips`: of
+ * the waiters; what the store measures for those that have none here.
+ */
+export async function queueOf(
+  space: Space,
+  count: number,
+  ttl: number = space.long,
+  roundTrips: readonly number[] = [],
+): Promise<Line> {
   const clients = await space.pair()
   const holder = space.claim({ ttl })
   const { name } = holder
@@ -228,7 +263,7 @@ export async function queueOf(space: Space, count: number, ttl: number = space.l
   const waiters: Claim[] = []
   const answers: Busy[] = []
   for (let index = 0; index < count; index += 1) {
-    const waiter = space.claim({ name, queue: true })
+    const waiter = space.claim({ name, queue: true, roundTrip: roundTrips[index] })
     waiters.push(waiter)
     answers.push(await clients[index % 2 ? 1 : 0].isRefused(waiter))
   }
@@ -236,8 +271,8 @@ export async function queueOf(space: Space, count: number, ttl: number = space.l
 }
 
 /** An answer after the grace period of the first waiter proves nothing about the order. */
-export function inTurn(since: number): void {
-  if (performance.now() - since >= TURN) throw new TooSlow('the turn was over before all were answered')
+export function inTurn(since: number, turn: number = TURN): void {
+  if (performance.now() - since >= turn) throw new TooSlow('the turn was over before all were answered')
 }
 
 /**

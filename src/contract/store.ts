@@ -48,8 +48,10 @@
  * R8. Where `guarantees.order` is `first come, first served`, waiters are served in that order, those behind ten that let
  *     their grace periods pass as they ask. A claim that does not
  *     queue never overtakes. A waiter keeps its position if it asks by its `retryAfter`, or if it is `kept`. A
- *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period
- *     (`TURN`, 100 ms; behind the first ten `SHORT_TURN`, 2 ms), and its entry lapses.
+ *     waiter that is not kept and stops asking, or whose process stops, delays the next one by at most its grace period,
+ *     and its entry lapses. The grace period is `TURN` (100 ms) and the round trip of the waiter, of which 1 s counts:
+ *     otherwise near waiters would take the name while one that is far away is still asking. So a dead one costs up to
+ *     1.1 s. Behind the first ten it is `SHORT_TURN` (2 ms), near or far.
  *
  * R9. `watch` resolves once it is armed. From then on the first waiter is woken when the name is released or broken. The
  *     next waiter is woken early enough to follow if the first does not ask. After `signal` aborts nobody is woken. A wake
@@ -102,6 +104,8 @@ export interface Claim {
   readonly note: string
   /** May the claim join the queue? If not, a busy answer leaves nothing behind. */
   readonly queue: boolean
+  /** Milliseconds that its requests take to the server and back (R8). @default what the store measures */
+  readonly roundTrip?: number | undefined
   /** The token it was granted, once it holds. A store of several servers uses it to restore what one of them lost. */
   readonly token?: bigint | undefined
 }

@@ -92,10 +92,21 @@ export const TURN = 100
 /** Grace period of each waiter behind the first ten: a process may die with hundreds. */
 export const SHORT_TURN = 2
 
-/** What the longer grace periods of the first ten add. */
-export const FIRST_TURNS: number = 10 * (TURN - SHORT_TURN)
+/** How many waiters at the head of a queue have the long grace period, and their round trip in addition. */
+export const LONG_TURNS = 10
 
-/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it. */
+/** What the longer grace periods of the first ten add. */
+export const FIRST_TURNS: number = LONG_TURNS * (TURN - SHORT_TURN)
+
+/** The most milliseconds that a round trip adds to a grace period: a dead waiter must not block others for longer. */
+export const LONGEST_ROUND_TRIP = 1_000
+
+/** What a round trip of `ms` adds to the grace period of a waiter, in whole milliseconds. */
+export function roundTripOf(ms: number = 0): number {
+  return Math.min(Math.floor(ms), LONGEST_ROUND_TRIP)
+}
+
+/** Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it without round trips. */
 export function turnAfter(ahead: number): number {
   return Math.min(ahead * TURN, FIRST_TURNS + ahead * SHORT_TURN)
 }

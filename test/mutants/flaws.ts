@@ -60,6 +60,8 @@ export type Flaw =
   | 'release grants the name to a waiter'
   | 'no grace period'
   | 'dead crowd blocks'
+  | 'grace period ignores the round trip'
+  | 'round trip has no limit'
   | 'busy answer late'
   | 'given up selection is sent'
   | 'kept waiter is not woken'
@@ -96,8 +98,10 @@ export const flaws: Readonly<Record<Flaw, readonly [begin: string, says: RegExp]
   'acquire brings the old note back': ['R7: keeps the note through renewals', /deep-equal/],
   'note renews': ['R7: a new note changes neither the end', /ms remain/],
   'keeps no position': ['R8: keeps the position of a waiter that asks when', /strictly equal/],
-  'no grace period': ['R8: skips a dead waiter after its grace period', /does not hold/],
+  'no grace period': ['R8: skips a dead waiter after its grace period, whatever', /does not hold/],
   'dead crowd blocks': ['R8: a process that died with many waiters', /does not hold/],
+  'grace period ignores the round trip': ['R8: a waiter with a round trip of 600 ms', /false/],
+  'round trip has no limit': ['R8: skips a dead waiter after its grace period, whatever', /does not hold/],
   'queue jumped': ['R8: a claim that does not queue never overtakes', /served before the waiter/],
   'wake lost': ['R9: a break wakes the first waiter', /the first waiter is woken/],
   'release grants the name to a waiter': ['R9: a message grants nothing', /after the release/],

@@ -12,7 +12,7 @@ import type {
   Wake,
 } from '../../src/contract/store.ts'
 import { LONGEST_REQUEST, TURN, turnAfter } from '../../src/contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime } from '../../src/stores/shared/queue.ts'
+import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../../src/stores/shared/queue.ts'
 import { type Names, select } from '../../src/stores/shared/selection.ts'
 import type { Flaw } from './flaws.ts'
 import { type Holder, type Name, recordOf } from './name.ts'
@@ -58,7 +58,7 @@ export class Server {
       ? ahead === 0
       : this.#is('dead crowd blocks')
         ? now >= name.freeSince + ahead * TURN
-        : mayTake(now, name.freeSince, this.#is('queue jumped') ? 0 : ahead)
+        : mayTake(now, name.freeSince + this.#roundTrips(name, ahead), this.#is('queue jumped') ? 0 : ahead)
     const isOurs = holder?.claim.id === id || this.#is('two holders')
     if ((!holder || isOurs) && hasTurn) {
       name.queue = name.queue.filter(({ claim }) => claim.id !== id)
@@ -68,7 +68,8 @@ export class Server {
     }
     if (claim.queue || this.#is('queues who does not queue'))
       name.queue[ahead] = { claim, lapses: now + placeLifetime(ttl) }
-    const retryAfter = askAgainAfter(now, holder?.expires ?? name.freeSince, ahead, ttl, claim.queue)
+    const freeAt = (holder?.expires ?? name.freeSince) + this.#roundTrips(name, ahead)
+    const retryAfter = askAgainAfter(now, freeAt, ahead, ttl, claim.queue)
     const isForgotten = this.#is('kept waiter is forgotten after a grant') && this.#broken.has(id)
     const listens = this.#is('kept waiter is not woken') || isForgotten
     const kept = listens || this.#is('keeps no position')
@@ -303,6 +304,13 @@ export class Server {
     const { claim } = first
     name.holder = { claim, token: this.#token(), expires: name.freeSince + claim.ttl }
     name.queue.shift()
+  }
+
+  #roundTrips({ queue }: Name, ahead: number): number {
+    const before = queue.slice(0, ahead).map(({ claim }) => claim.roundTrip ?? 0)
+    if (this.#is('grace period ignores the round trip')) return 0
+    if (this.#is('round trip has no limit')) return before.reduce((sum, ms) => sum + ms, 0)
+    return roundTrips(before)
   }
 
   #wakeHead({ queue }: Name): void {

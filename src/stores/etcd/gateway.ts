@@ -27,6 +27,8 @@ export class Gateway {
   readonly #calls = new Set<Call>()
   readonly #streams = new Set<Stream>()
   #closed = false
+  /** Milliseconds that the last request took, without its wait for a connection. */
+  roundTrip = 0
 
   constructor({ endpoints, tls, user, password = '' }: Access) {
     this.#endpoints = endpoints.map(address => new Endpoint(address, tls))
@@ -144,18 +146,24 @@ export class Gateway {
   #send(path: string, body: string, limit: number, token: string | undefined): Promise<Answered> {
     if (this.#closed) return Promise.reject(closed())
     return new Promise((resolve, reject) => {
+      let sent = performance.now()
       const endpoints = this.#endpoints.map((_, index) => (this.#current + index) % this.#endpoints.length)
       const over = (): void => void this.#calls.delete(call)
       const call = new Call(limit, {
         next: listener => {
           const at = endpoints.shift()
           if (at === undefined) return undefined
-          const giveUp = (this.#endpoints[at] as Endpoint).post(path, body, token, listener)
+          const onStart = (): void => {
+            sent = performance.now()
+            listener.onStart?.()
+          }
+          const giveUp = (this.#endpoints[at] as Endpoint).post(path, body, token, { ...listener, onStart })
           return { at, giveUp }
         },
         answered: (at, messages, isRepeated) => {
           over()
           this.#current = at
+          this.roundTrip = performance.now() - sent
           resolve({ messages, isRepeated })
         },
         failed: error => {

@@ -2,11 +2,12 @@ import { LeaseError } from '../../contract/errors.ts'
 import { backoff, type Pauses } from '../../contract/request.ts'
 import { inRootContext } from '../../contract/root-context.ts'
 import type { Wake } from '../../contract/store.ts'
-import { type Clock, turnAfter } from '../../contract/time.ts'
-import { mayTake } from '../shared/queue.ts'
+import { type Clock, LONG_TURNS, turnAfter } from '../../contract/time.ts'
+import { mayTake, roundTrips } from '../shared/queue.ts'
 import type { Gateway } from './gateway.ts'
 import type { Keys } from './keys.ts'
 import type { KeyValue, WatchAnswer } from './messages.ts'
+import { roundTripAt } from './record.ts'
 import type { KeepAlive, Survey } from './requests.ts'
 import { openWatch, type Watch } from './watch.ts'
 
@@ -20,6 +21,8 @@ export interface Waiter {
   beatAt: number
   /** As of its last request: the waiters ahead of it, and since when the name is free, if it is. */
   ahead: number
+  /** What the round trips of those add to their grace periods. */
+  roundTrips: number
   freeSince: number | undefined
   askedAt: number
   /** The keepalive in flight. */
@@ -29,8 +32,15 @@ export interface Waiter {
 }
 
 /** May the waiter take the name: is it free as far as is known, and the grace period of those ahead over? */
-export function isTurn({ freeSince, ahead }: Waiter, now: number): boolean {
-  return freeSince !== undefined && mayTake(now, freeSince, ahead)
+export function isTurn({ freeSince, ahead, roundTrips }: Waiter, now: number): boolean {
+  return freeSince !== undefined && mayTake(now, freeSince + roundTrips, ahead)
+}
+
+/** Of a waiter in the queue. */
+interface Position {
+  /** The create revision of its key. */
+  readonly revision: string
+  readonly roundTrip: number
 }
 
 /** The state of a name, as far as its watch has reported it. */
@@ -38,6 +48,7 @@ export interface View {
   readonly held: KeyValue | undefined
   readonly freeSince: number
   readonly ahead: number
+  readonly roundTrips: number
 }
 
 /** Milliseconds before a watch is opened again. */
@@ -76,8 +87,8 @@ export class Queue {
   #checkedAt = 0
   #held: KeyValue | undefined
   #freeSince = 0
-  /** The ids in the queue, in order, and the create revisions of their keys. */
-  #positions = new Map<string, string>()
+  /** By id, the queue in order. */
+  #positions = new Map<string, Position>()
   /** The waiter that was last woken. */
   #woken: string | undefined
   #lingering: NodeJS.Timeout | undefined
@@ -100,8 +111,9 @@ export class Queue {
 
   /** `undefined`: this position is not known here, so ask the server. Fewer may be ahead of it by now, never more. */
   view(id: string, revision: string): View | undefined {
-    if (!this.#isReady || this.#positions.get(id) !== revision) return undefined
-    return { held: this.#held, freeSince: this.#freeSince, ahead: this.#aheadOf(id) }
+    if (!this.#isReady || this.#positions.get(id)?.revision !== revision) return undefined
+    const ahead = this.#aheadOf(id)
+    return { held: this.#held, freeSince: this.#freeSince, ahead, roundTrips: this.#roundTrips(ahead) }
   }
 
   /**
@@ -227,7 +239,7 @@ export class Queue {
 
   #put(found: KeyValue): void {
     const { id } = this.#keys.parse(found.key)
-    if (id !== undefined) this.#positions.set(id, found.create_revision)
+    if (id !== undefined) this.#positions.set(id, { revision: found.create_revision, roundTrip: roundTripAt(found) })
     else {
       this.#held = found
       this.#woken = undefined
@@ -254,7 +266,7 @@ export class Queue {
       if (wake) {
         const next = `${ahead} ${id}`
         if (this.#woken === next) return
-        const delay = this.#freeSince + turnAfter(ahead) - this.#clock.now()
+        const delay = this.#freeSince + turnAfter(ahead) + this.#roundTrips(ahead) - this.#clock.now()
         if (ahead > 0 && delay > 0) {
           this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
         } else {
@@ -274,6 +286,15 @@ export class Queue {
       ahead += 1
     }
     return ahead
+  }
+
+  #roundTrips(ahead: number): number {
+    const first: number[] = []
+    for (const { roundTrip } of this.#positions.values()) {
+      if (first.length === Math.min(ahead, LONG_TURNS)) break
+      first.push(roundTrip)
+    }
+    return roundTrips(first)
   }
 
   /** Events were lost: the watch is opened again, and everything read again. */

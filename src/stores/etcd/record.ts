@@ -1,13 +1,20 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Claim, LeaseRecord } from '../../contract/store.ts'
+import { roundTripOf } from '../../contract/time.ts'
 import { secondsOf } from './keys.ts'
 import type { KeyValue } from './messages.ts'
 
 const FORMAT = 1
 
-/** `ttl`: as requested, in ms. It decides nothing. */
-export function encode({ id, owner, note, ttl }: Claim): string {
-  return base64({ format: FORMAT, id, owner, note, ttl })
+/** `ttl`: as requested, in ms. It decides nothing. `roundTrip`: of a waiter, in ms. */
+export function encode({ id, owner, note, ttl }: Claim, roundTrip?: number): string {
+  return base64({ format: FORMAT, id, owner, note, ttl, roundTrip })
+}
+
+/** What the round trip of a waiter adds to its grace period. */
+export function roundTripAt(found: KeyValue): number {
+  const { roundTrip } = read(found)
+  return typeof roundTrip === 'number' ? roundTripOf(roundTrip) : 0
 }
 
 /** The same with another note. */

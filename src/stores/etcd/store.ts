@@ -164,7 +164,11 @@ export class EtcdStore implements Store {
     this.#leases.know(id, { lease, seconds: secondsOf(ttl) })
     const beat = await this.#leases.grant(lease, ttl, limit)
     signal.throwIfAborted()
-    const { header, succeeded, responses = [] } = await this.#gateway.txn(join(this.#keys, claim, lease), limit)
+    const {
+      header,
+      succeeded,
+      responses = [],
+    } = await this.#gateway.txn(join(this.#keys, claim, lease, this.#gateway.roundTrip), limit)
     const [, held, queued] = responses.map(({ response_range = {} }) => response_range)
     const holder = held?.kvs?.[0]
     if (holder && idOf(holder) === id) {

@@ -1,4 +1,5 @@
 import type { Claim } from '../../contract/store.ts'
+import { LONG_TURNS } from '../../contract/time.ts'
 import type { Keys } from './keys.ts'
 import type { PooledLease } from './lease-pool.ts'
 import type { Header, KeyValue, TxnAnswer } from './messages.ts'
@@ -11,6 +12,8 @@ export interface Situation {
   readonly place: KeyValue | undefined
   /** The number of waiters: all, or those before the revision that was asked for. */
   readonly waiting: number
+  /** The first of the waiters before that revision. */
+  readonly first: readonly KeyValue[]
   /** Was the claim withdrawn? */
   readonly isGone: boolean
 }
@@ -92,8 +95,8 @@ export function madeAt(key: string, create_revision: string): object {
   return { key, target: 'CREATE', result: 'EQUAL', create_revision }
 }
 
-/** Joins the queue, and reads the holder and the length of the queue. Fails if the claim is in the queue, or holds. */
-export function join(keys: Keys, claim: Claim, lease: string): object {
+/** Joins the queue with the `roundTrip` of this process, and reads the holder and the length of the queue. Fails if the claim is in the queue, or holds. */
+export function join(keys: Keys, claim: Claim, lease: string, roundTrip: number): object {
   const { name, id } = claim
   const [held, place] = [keys.held(name), keys.place(name, id)]
   // If the claim holds with another lease, the reads show it.
@@ -101,7 +104,7 @@ export function join(keys: Keys, claim: Claim, lease: string): object {
   return {
     compare: [absent({ key: keys.gone(id) }), absent({ key: place }), isNotMine],
     success: [
-      { request_put: { key: place, value: encode(claim), lease } },
+      { request_put: { key: place, value: encode(claim, claim.roundTrip ?? roundTrip), lease } },
       { request_range: { key: held } },
       { request_range: { ...keys.queue(name), count_only: true } },
     ],
@@ -130,6 +133,7 @@ export function situation(keys: Keys, { name, id }: Claim, revision?: string): o
     {
       request_range: revision === undefined ? { ...keys.queue(name), count_only: true } : before(keys, name, revision),
     },
+    ...(revision === undefined ? [] : [{ request_range: firstBefore(keys, name, revision) }]),
   ]
 }
 
@@ -138,13 +142,21 @@ export function before(keys: Keys, name: string, revision: string): object {
   return { ...keys.queue(name), max_create_revision: (BigInt(revision) - 1n).toString(), keys_only: true }
 }
 
+/** Those of them that are next to hold, with their values. */
+function firstBefore(keys: Keys, name: string, revision: string): object {
+  const sorted = { sort_order: 'ASCEND', sort_target: 'CREATE', limit: String(LONG_TURNS) }
+  return { ...before(keys, name, revision), keys_only: false, ...sorted }
+}
+
 /** The last reads of a transaction. */
 export function situationOf({ responses = [] }: TxnAnswer, isBefore = false): Situation {
-  const [gone, held, place, waiting] = responses.slice(-4).map(({ response_range = {} }) => response_range)
+  const reads = responses.slice(isBefore ? -5 : -4).map(({ response_range = {} }) => response_range)
+  const [gone, held, place, waiting, first] = reads
   return {
     isGone: Number(gone?.count ?? 0) > 0,
     held: held?.kvs?.[0],
     place: place?.kvs?.[0],
+    first: first?.kvs ?? [],
     waiting: isBefore ? (waiting?.kvs?.length ?? 0) : Number(waiting?.count ?? 0),
   }
 }

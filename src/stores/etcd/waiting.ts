@@ -1,13 +1,13 @@
 import type { Busy, Claim, Grant, Wake } from '../../contract/store.ts'
 import { type Clock, requestLimit } from '../../contract/time.ts'
-import { askAgainAfter } from '../shared/queue.ts'
+import { askAgainAfter, roundTrips } from '../shared/queue.ts'
 import type { Gateway } from './gateway.ts'
 import { SWEEP } from './guarantees.ts'
 import type { Keys } from './keys.ts'
 import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { isTurn, Queue, type Waiter } from './queue.ts'
-import { holderOf, idOf } from './record.ts'
+import { holderOf, idOf, roundTripAt } from './record.ts'
 import { granted, type KeepAlive, type Requests, termOf } from './requests.ts'
 import { situation, situationOf, take } from './txn.ts'
 
@@ -69,7 +69,7 @@ export class Waiting {
     signal.throwIfAborted() // nobody would take it out of the queue again
     const queue = this.#queue(claim.name)
     const now = this.#clock.now()
-    const waiter: Waiter = { ...known, ahead, freeSince: held ? undefined : now, askedAt: now }
+    const waiter: Waiter = { ...known, ahead, roundTrips: 0, freeSince: held ? undefined : now, askedAt: now }
     queue.join(claim.id, waiter)
     return isTurn(waiter, now) ? this.#take(claim, waiter, signal) : this.busy(claim, held, ahead, waiter, queue)
   }
@@ -87,7 +87,7 @@ export class Waiting {
     const { lease, revision } = waiter
     waiter.askedAt = this.#clock.now()
     const view = queue.view(id, revision)
-    if (view) waiter.ahead = view.ahead
+    if (view) Object.assign(waiter, { ahead: view.ahead, roundTrips: view.roundTrips })
     if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
     const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
     let beating = isWoken ? this.#keepForTake(waiter, limit) : this.#keepAll(queue, waiter, limit)
@@ -157,12 +157,13 @@ export class Waiting {
     const agrees = !waiter.mayHold && (await queue.agrees(() => this.#requests.survey(name, limit)))
     const view = agrees ? queue.view(id, waiter.revision) : undefined
     let held = view?.held
-    if (view) waiter.ahead = view.ahead
+    if (view) Object.assign(waiter, { ahead: view.ahead, roundTrips: view.roundTrips })
     else {
       const read = { success: situation(this.#keys, claim, waiter.revision) }
       const found = situationOf(await this.#gateway.txn(read, limit), true)
       if (found.isGone || found.place?.create_revision !== waiter.revision) return 'gone'
       waiter.ahead = found.waiting
+      waiter.roundTrips = roundTrips(found.first.map(roundTripAt))
       held = found.held
     }
     if (held && idOf(held) === id) return 'gone'
@@ -182,7 +183,7 @@ export class Waiting {
     const remaining = held ? await this.#leases.remaining(held.lease ?? '0') : 0
     const now = this.#clock.now()
     const freeAt = held ? now + Math.max(remaining, SWEEP) : (waiter?.freeSince ?? now)
-    const turn = askAgainAfter(now, freeAt, ahead, waiter?.beat.ttl ?? ttl, mayJoin)
+    const turn = askAgainAfter(now, freeAt + (waiter?.roundTrips ?? 0), ahead, waiter?.beat.ttl ?? ttl, mayJoin)
     // A third of the time that its position lasts, counted from when it was last renewed.
     const lapse = waiter ? Math.max(waiter.beatAt + waiter.beat.ttl / 3 - now, 1) : turn
     return {

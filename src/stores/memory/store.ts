@@ -12,8 +12,8 @@ import type {
   Store,
   Wake,
 } from '../../contract/store.ts'
-import { type Clock, LONGEST_REQUEST, turnAfter } from '../../contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { type Clock, LONG_TURNS, LONGEST_REQUEST, turnAfter } from '../../contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../shared/queue.ts'
 import { select } from '../shared/selection.ts'
 import { guarantees } from './guarantees.ts'
 
@@ -157,7 +157,7 @@ export class MemoryStore implements Store {
     const { holding, queue, freeSince } = entry
     const ahead = placeOf(entry, claim.id)
     if (claim.queue) queue[ahead] = { claim, lapses: now + placeLifetime(claim.ttl) }
-    const freeAt = holding ? holding.expires : freeSince
+    const freeAt = (holding ? holding.expires : freeSince) + roundTripsAhead(entry, ahead)
     return {
       held: false,
       retryAfter: askAgainAfter(now, freeAt, ahead, claim.ttl, claim.queue),
@@ -204,14 +204,15 @@ export class MemoryStore implements Store {
   }
 
   /** Wakes the first that is watched: one before it may be between its request and its watch, and asks again anyway. */
-  #wakeFirst({ queue }: Entry): void {
+  #wakeFirst(entry: Entry): void {
+    const { queue } = entry
     const isWatched = ({ claim }: Place): boolean => this.#wakes.has(claim.id)
     const first = queue.findIndex(isWatched)
     if (first < 0) return
     this.#wakes.get(queue[first]?.claim.id ?? '')?.()
     // If the first does not ask, the next one comes when its grace period is over.
     const next = queue.findIndex((place, index) => index > first && isWatched(place))
-    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(turnAfter(next))
+    if (next > 0) this.#wakes.get(queue[next]?.claim.id ?? '')?.(turnAfter(next) + roundTripsAhead(entry, next))
   }
 
   #nextToken(): number {
@@ -237,9 +238,15 @@ function placeOf({ queue }: Entry, id: string): number {
   return place < 0 ? queue.length : place
 }
 
+function roundTripsAhead({ queue }: Entry, ahead: number): number {
+  return roundTrips(queue.slice(0, Math.min(ahead, LONG_TURNS)).map(({ claim }) => claim.roundTrip))
+}
+
 /** Does the claim hold the name, or may it take it? */
 function isFree(entry: Entry, id: string, now: number): boolean {
-  return entry.holding ? entry.holding.claim.id === id : mayTake(now, entry.freeSince, placeOf(entry, id))
+  if (entry.holding) return entry.holding.claim.id === id
+  const ahead = placeOf(entry, id)
+  return mayTake(now, entry.freeSince + roundTripsAhead(entry, ahead), ahead)
 }
 
 function renewed(entry: Entry, { claim, token }: Holding, ttl: number, now: number): Grant {

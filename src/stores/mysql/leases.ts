@@ -1,7 +1,7 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Busy, Claim, ClaimKey, Grant, LeaseRecord } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { LONGEST_REQUEST, roundTripOf } from '../../contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../shared/queue.ts'
 
 /** The row of a name: held until `expires`, by the server's clock in ms; or, without an `id`, free since then. */
 export interface Lease {
@@ -23,6 +23,7 @@ export interface Place {
   readonly seq: number
   readonly lapses: number
   readonly gone: boolean
+  readonly roundTrip: number
 }
 
 /** The answer to a claim that was withdrawn. */
@@ -42,6 +43,8 @@ export class Name {
   until: number = Number.POSITIVE_INFINITY
   /** After this moment what the next decision writes must not be written. */
   limit: number = Number.POSITIVE_INFINITY
+  /** Milliseconds that a grant takes from here: it is read and then written. */
+  roundTrip: number = 0
   /** Places to write, by id, each until a moment. */
   readonly joins: Map<string, Place & { readonly until: number }> = new Map()
   readonly #places: Map<string, Place>
@@ -54,7 +57,7 @@ export class Name {
     this.#places = new Map(places.map(place => [place.id, place]))
   }
 
-  acquire({ id, owner, note, ttl, queue }: Claim): Grant | Busy {
+  acquire({ id, owner, note, ttl, queue, roundTrip = this.roundTrip }: Claim): Grant | Busy {
     const { now } = this
     const own = this.#places.get(id)
     if (own?.gone && own.lapses > now) return REFUSED
@@ -64,8 +67,9 @@ export class Name {
     const waiters = this.#waiters
     const place = waiters.find(each => each.id === id)
     const ahead = place ? waiters.indexOf(place) : waiters.length
+    const later = roundTrips(waiters.slice(0, ahead).map(each => each.roundTrip))
     const isOwn = this.#isHeldBy(id)
-    if (isOwn || (!this.#isHeld && mayTake(now, Math.min(expires, now), ahead))) {
+    if (isOwn || (!this.#isHeld && mayTake(now, Math.min(expires, now) + later, ahead))) {
       const until = isOwn ? Math.max(expires, now + ttl) : now + ttl // a stale copy must not undo a longer renewal
       if (isOwn) this.#put({ expires: until, ttl: Math.ceil(until - now) })
       else this.#put({ id, owner, note, ttl, token: this.#nextToken(), expires: until })
@@ -75,8 +79,16 @@ export class Name {
     // It is written again when a quarter of its lifetime is over: a waiter asks after a third. And if the clock was set back.
     const left = place ? place.lapses - now : 0
     if (queue && (left <= 0.75 * placeLifetime(ttl) || left > placeLifetime(ttl) + 1))
-      this.#join({ id, owner, note, seq: place?.seq ?? this.#nextSeq(), lapses, gone: false })
-    const retryAfter = askAgainAfter(now, expires, ahead, ttl, queue, false)
+      this.#join({
+        id,
+        owner,
+        note,
+        seq: place?.seq ?? this.#nextSeq(),
+        lapses,
+        gone: false,
+        roundTrip: roundTripOf(roundTrip),
+      })
+    const retryAfter = askAgainAfter(now, expires + later, ahead, ttl, queue, false)
     return { held: false, retryAfter, ahead, holder: this.records().find(({ state }) => state === 'held') }
   }
 
@@ -97,7 +109,7 @@ export class Name {
     if (place) this.#join({ ...place, lapses: 0 })
     if (this.#isHeldBy(id)) this.#put({ id: undefined, ttl: 0, expires: this.now })
     else if (!place) {
-      this.#join({ id, owner: '', note: '', seq: 0, lapses: this.now + LONGEST_REQUEST, gone: true })
+      this.#join({ id, owner: '', note: '', seq: 0, lapses: this.now + LONGEST_REQUEST, gone: true, roundTrip: 0 })
       this.#put({}) // an acquire that was decided before fails by the stamp; a later one sees the tombstone
       return 'gone'
     }

@@ -8,7 +8,7 @@ import { type Lease, Name, type Place } from './leases.ts'
 export const TIME = 'cast(unix_timestamp(sysdate(6)) * 1000000 as signed)'
 
 const COLUMNS = ['name', 'id', 'owner', 'note', 'token', 'ttl', 'expires', 'stamp']
-const PLACE = ['name', 'id', 'owner', 'note', 'seq', 'lapses', 'gone']
+const PLACE = ['name', 'id', 'owner', 'note', 'seq', 'lapses', 'gone', 'round_trip']
 
 /** Milliseconds for which parts of a batch are tried, after others had locked rows of it. */
 const LONGEST_WRITE = 1_000
@@ -71,12 +71,19 @@ export async function read(
   const places = new Map<string, Place[]>(names.map(name => [name, []]))
   let now = 0
   for (const [kind, name, found, owner, note, ...rest] of rows) {
-    const [one = 0, two = 0, three = 0, stamp = 0] = rest.map(Number)
+    const [one = 0, two = 0, three = 0, four = 0] = rest.map(Number)
     const [id, both] = [String(found), { owner: String(owner), note: String(note) }]
-    const lease = { ...both, id: found === null ? undefined : id, token: one, ttl: two, expires: three / 1_000, stamp }
+    const lease = {
+      ...both,
+      id: found === null ? undefined : id,
+      token: one,
+      ttl: two,
+      expires: three / 1_000,
+      stamp: four,
+    }
     if (Number(kind) === 1) leases.set(String(name), lease)
     else if (Number(kind) === 2)
-      places.get(String(name))?.push({ ...both, id, seq: one, gone: two > 0, lapses: three / 1_000 })
+      places.get(String(name))?.push({ ...both, id, seq: one, gone: two > 0, lapses: three / 1_000, roundTrip: four })
     else if (two > 0) throw readOnly()
     else now = one / 1_000
   }
@@ -87,9 +94,9 @@ export async function read(
 
 function placesOf(table: string, names: readonly string[], own: readonly string[] | undefined): string {
   const those = `${table}_line where name in (${names.map(hex).join(', ')})`
-  if (!own) return `select 2, name, id, owner, note, seq, gone, lapses, 0 from ${those}`
+  if (!own) return `select 2, name, id, owner, note, seq, gone, lapses, round_trip from ${those}`
   const place = `row_number() over (partition by name order by gone or lapses <= ${TIME}, seq)`
-  return `select 2, name, id, owner, note, seq, gone, lapses, 0 from (select ${PLACE.join(', ')}, ${place} place from ${those}) w
+  return `select 2, name, id, owner, note, seq, gone, lapses, round_trip from (select ${PLACE.join(', ')}, ${place} place from ${those}) w
     where place <= ${MOST_PLACES} or id in (${own.map(hex).join(', ')})`
 }
 
@@ -120,10 +127,10 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
   const stamp = randomInt(1, 2 ** 48)
   const line = `${table}_line`
   const joins = all.flatMap(({ name, joins }) =>
-    [...joins.values()].map(({ id, owner, note, seq, lapses, gone, until }) => {
+    [...joins.values()].map(({ id, owner, note, seq, lapses, gone, roundTrip, until }) => {
       // A tombstone lasts from its write on.
       const end = gone ? `${TIME} + ${micros(LONGEST_REQUEST)}` : micros(lapses)
-      return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), micros(until)]
+      return [hex(name), hex(id), text(owner), text(note), seq, end, Number(gone), roundTrip, micros(until)]
     }),
   )
   if (joins.length > 0)
@@ -131,7 +138,8 @@ async function attempt(connection: MysqlConnection, table: string, all: readonly
     await connection.change(`insert into ${line} (${PLACE.join(', ')})
       select ${PLACE.map(column => `v.${column}`).join(', ')} from ${values([...PLACE, 'until'], joins)} where ${TIME} < v.until
       on duplicate key update seq = values(seq),
-      lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone)`)
+      lapses = if(${line}.gone > values(gone), ${line}.lapses, values(lapses)), gone = ${line}.gone or values(gone),
+      round_trip = values(round_trip)`)
 
   const changed = all.filter(({ isChanged }) => isChanged)
   const valuesOf = (of: readonly Name[]): string => {

@@ -59,7 +59,7 @@ export class MysqlStore implements Store {
       engine: 'MySQL',
       connections: this.#connections,
       largest: 256,
-      send: (connection, requests) => carryOut(connection, table, requests),
+      send: (connection, requests, sent) => carryOut(connection, table, requests, sent),
       settle,
     })
     this.#pruning = new Pruning((after, most) =>
@@ -155,13 +155,19 @@ export class MysqlStore implements Store {
  * Reads the names, decides here, and writes what changes unless somebody else has changed it since. No lock lasts longer
  * than a statement, so a process that is paused between two of them holds up nobody.
  */
-async function carryOut(connection: MysqlConnection, table: string, requests: readonly Request[]): Promise<Reply> {
+async function carryOut(
+  connection: MysqlConnection,
+  table: string,
+  requests: readonly Request[],
+  sent: number,
+): Promise<Reply> {
   const names = [...new Set(requests.map(({ name }) => name))].sort()
   const queued = requests.filter(({ id }) => id !== undefined)
   const line = { names: [...new Set(queued.map(({ name }) => name))], own: queued.map(({ id = '' }) => id) }
   const found = await read(connection, table, names, line)
   const received = performance.now()
   const byName = new Map(found.map(name => [name.name, name]))
+  for (const name of found) name.roundTrip = 2 * (received - sent)
   const replies = requests.map(({ name, until, mayBeDone, decide, resolve, reject }) => {
     const state = byName.get(name) as Name
     if (until <= received) return undefined

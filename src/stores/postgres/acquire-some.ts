@@ -1,18 +1,19 @@
 import type { Names } from './names.ts'
-import { BEGIN, FORGETFUL, LAST_SEQ, NOW, QUEUE, SETTINGS, since, turnAfter } from './sql.ts'
+import { BEGIN, FORGETFUL, LAST_SEQ, ms, NOW, QUEUE, roundTrips, SETTINGS, since, turnAfter } from './sql.ts'
 
 /**
- * In: `[{i, name, id, owner, note, ttl, queue, until}]`, the same for the gate, how many are wanted, and a channel; out:
+ * In: `[{i, name, id, owner, note, ttl, queue, round_trip, until}]`, the same for the gate, how many are wanted, and a channel; out:
  * `[time, answer]`. The answer is `late`, `gated`, `few` with how many are free and a holder, or `held` with `[i, token] …`.
  * If the gate queues, `gated` and `few` also have the answer of `acquire` about the gate, or about each name.
  */
 export function acquireSome({ lease, line, call }: Names): string {
   const waits = (name: string): string => `${QUEUE} = ${name} and not w.gone and w.lapses_at > _now`
   const columns =
-    'a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
+    'a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, round_trip integer, until double precision)'
+  const before = `${waits('a.name')} and w.seq < coalesce(p.seq, ${LAST_SEQ})`
   const ordersOf = (condition: string, queues: boolean): string => `
     select json_agg(json_build_object('i', i, 'name', name, 'id', id, 'owner', owner, 'note', note, 'ttl', ttl,
-      'queue', ${queues}, 'until', until) order by i)::text
+      'queue', ${queues}, 'round_trip', round_trip, 'until', until) order by i)::text
     from json_to_recordset(_orders) as ${columns} where ${condition}`
   const enter = `_answer := ${call('acquire')}(json_build_array(_asked)::text, _channel)::json -> 1 -> 0;`
   const holder = `
@@ -80,7 +81,8 @@ ${BEGIN}
         and case
           when l.id is not null and l.expires_at > _now then l.id = a.id
           else l.expires_at is null or _now >= least(l.expires_at, _now)
-            + (select ${turnAfter('count(*)')} from ${line} w where ${waits('a.name')} and w.seq < coalesce(p.seq, ${LAST_SEQ}))
+            + (select ${turnAfter('count(*)')} from ${line} w where ${before})
+            + ${ms(roundTrips(line, before))}
         end
     ) found;
     if coalesce(cardinality(_free), 0) < _want and not _queues then

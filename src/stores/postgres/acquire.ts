@@ -11,6 +11,7 @@ import {
   ms,
   NOW,
   QUEUE,
+  roundTrips,
   SETTINGS,
   since,
   turnAfter,
@@ -19,13 +20,16 @@ import {
 /** The largest number of waiters ahead that is counted. Without it, the cost of a crowd is the square of its size. */
 const MOST_AHEAD = 200
 
-/** In: `[{i, name, id, owner, note, ttl, queue, until}]`; out: `[time, [answer, …]]`. */
+/** In: `[{i, name, id, owner, note, ttl, queue, round_trip, until}]`; out: `[time, [answer, …]]`. */
 export function acquire({ lease, line, call }: Names): string {
   const lifetime = ms(`greatest(ttl, ${placeLifetime(0)})`)
   const orders =
-    'json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, until double precision)'
+    'json_to_recordset(_orders) as a(i integer, name text, id text, owner text, note text, ttl integer, queue boolean, round_trip integer, until double precision)'
   const waits = `${QUEUE} = a.name and not w.gone and w.lapses_at > _now`
-  const ahead = `(select count(*) from (select from ${line} w where ${waits} and w.seq < coalesce(p.seq, ${LAST_SEQ}) limit ${MOST_AHEAD}) w)`
+  const before = `${waits} and w.seq < coalesce(p.seq, ${LAST_SEQ})`
+  const ahead = `(select count(*) from (select from ${line} w where ${before} limit ${MOST_AHEAD}) w)`
+  const isFree = '(l.id is null or l.expires_at <= _now)'
+  const later = `case when ${isFree} then ${roundTrips(line, before)} else 0 end as later`
   return `create or replace function ${call('acquire')}(orders text, _channel text) returns text ${SETTINGS}
 declare
   _orders constant json := orders;
@@ -67,14 +71,14 @@ ${BEGIN}
   with asked as materialized (
     select a.*, l.token, l.id as holder, l.expires_at, coalesce(l.id is not null and l.expires_at > _now, false) as held,
       l.expires_at > _now + ${ms('l.ttl')} as future, p.lapses_at, coalesce(p.gone, false) as gone,
-      case when l.id is null or l.expires_at <= _now then ${ahead} end as ahead
+      case when ${isFree} then ${ahead} end as ahead, ${later}
     from ${orders}
     left join ${lease} l on l.name = a.name
     left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now
     where a.until >= _time
   ), free as materialized (
     select distinct on (name) * from asked
-    where not gone and not held and (expires_at is null or _now >= least(expires_at, _now) + ${turnAfter('ahead')})
+    where not gone and not held and (expires_at is null or _now >= least(expires_at, _now) + ${turnAfter('ahead')} + ${ms('later')})
     order by name, ahead, i
   ), locked as (
     select f.* from free f join ${lease} l on l.name = f.name
@@ -100,15 +104,15 @@ ${BEGIN}
     from own o where l.name = o.name
     returning l.name
   ), joined as (
-    insert into ${line} as w (name, id, owner, note, channel, asked_at, lapses_at, gone)
-    select name, id, owner, note, _channel, _now, _now + ${lifetime}, false from (
+    insert into ${line} as w (name, id, owner, note, channel, asked_at, lapses_at, gone, round_trip)
+    select name, id, owner, note, _channel, _now, _now + ${lifetime}, false, round_trip from (
       select distinct on (name, id) * from asked
       where queue and not gone and not (held and holder = id) and i not in (select i from free)
         -- It lasts longer if the clock was set back.
         and (lapses_at is null or lapses_at not between _now + 0.75 * ${lifetime} and _now + ${lifetime})
     ) new order by i
     on conflict (name, id) do update set channel = excluded.channel, asked_at = excluded.asked_at,
-      lapses_at = excluded.lapses_at, gone = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end
+      lapses_at = excluded.lapses_at, round_trip = excluded.round_trip, gone = false, seq = case when w.lapses_at > _now then w.seq else excluded.seq end
     where not w.gone or w.lapses_at <= _now
   ), old as (
     select w.name, w.id from (
@@ -147,7 +151,7 @@ ${BEGIN}
         when mine and expires_at >= _now + ${ms('asked_ttl')} then json_build_array('held', token::text)
         when mine then json_build_array('skipped')
         when token >= ${LAST_TOKEN} and not held then json_build_array('exhausted')
-        else json_build_array('busy', ${since('expires_at')}, ahead, seq is not null,
+        else json_build_array('busy', ${since('expires_at')} + later, ahead, seq is not null,
           case when held then json_build_array(token::text, owner, note) end, coalesce(asked_at < _now, false))
       end order by i), array_agg(name) filter (where mine and (gone or late and name = any (_names)))
     into _answers, _wrong
@@ -156,7 +160,7 @@ ${BEGIN}
         a.until < extract(epoch from clock_timestamp()) * 1000 as late,
         coalesce(l.id = a.id and l.expires_at > _now, false) as mine,
         coalesce(l.id is not null and l.expires_at > _now, false) as held,
-        ${ahead} as ahead
+        ${ahead} as ahead, ${later}
       from ${orders}
       left join ${lease} l on l.name = a.name
       left join ${line} p on p.name = a.name and p.id = a.id and p.lapses_at > _now

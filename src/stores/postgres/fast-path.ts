@@ -11,7 +11,7 @@ import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, ms, NOW, SETTINGS } from 
 /** Out: as `acquire`. */
 export function acquireOne({ lease, line, call }: Names): string {
   const waiters = `exists (select from ${line} where name = _name)`
-  return `create or replace function ${call('acquire_one')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _until double precision, _channel text) returns text ${SETTINGS}
+  return `create or replace function ${call('acquire_one')}(_name text, _id text, _owner text, _note text, _ttl integer, _queue boolean, _round_trip integer, _until double precision, _channel text) returns text ${SETTINGS}
 declare
   ${NOW}
   ${FLOOR}
@@ -43,7 +43,7 @@ ${BEGIN}
     end if;
   end if;
   return ${call('acquire')}(json_build_array(json_build_object('i', 0, 'name', _name, 'id', _id, 'owner', _owner,
-    'note', _note, 'ttl', _ttl, 'queue', _queue, 'until', _until))::text, _channel);
+    'note', _note, 'ttl', _ttl, 'queue', _queue, 'round_trip', _round_trip, 'until', _until))::text, _channel);
 end $holdfast$;`
 }
 

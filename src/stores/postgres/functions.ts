@@ -1,6 +1,19 @@
 import { LONGEST_REQUEST, TURN } from '../../contract/time.ts'
 import type { Names } from './names.ts'
-import { BEGIN, DURABLE, FLOOR, FORGETFUL, LAST_TOKEN, MOST_LAPSED, ms, NOW, QUEUE, SETTINGS, since } from './sql.ts'
+import {
+  BEGIN,
+  DURABLE,
+  FLOOR,
+  FORGETFUL,
+  LAST_TOKEN,
+  MOST_LAPSED,
+  ms,
+  NOW,
+  QUEUE,
+  roundTrips,
+  SETTINGS,
+  since,
+} from './sql.ts'
 
 /** For how long an unused name keeps its last token. */
 const MEMORY = '24 hours'
@@ -47,8 +60,9 @@ end $holdfast$;`
  */
 export function keep({ lease, line, call }: Names): string {
   const own = 'name = _name and id = _id and not gone and lapses_at > _now'
+  const before = `${QUEUE} = _name and seq < _first and not gone and lapses_at > _now`
   return `
-create or replace function ${call('keep')}(_name text, _lifetime integer, ids text) returns text ${SETTINGS}
+create or replace function ${call('keep')}(_name text, _lifetime integer, ids text, _round_trip integer) returns text ${SETTINGS}
 declare
   ${NOW}
   _id text;
@@ -61,7 +75,8 @@ ${BEGIN}
     with k as (
       select name, id from ${line} where ${own} for no key update skip locked
     )
-    update ${line} w set lapses_at = _now + ${ms('_lifetime')} from k where w.name = k.name and w.id = k.id returning seq into _seq;
+    update ${line} w set lapses_at = _now + ${ms('_lifetime')}, round_trip = _round_trip
+    from k where w.name = k.name and w.id = k.id returning seq into _seq;
     if _seq is null then
       -- A waiter whose row is locked asks or leaves just now.
       select seq into _seq from ${line} where ${own};
@@ -81,8 +96,9 @@ ${BEGIN}
     for no key update skip locked
   ) k where l.name = k.name;
   return json_build_array(_time,
-    (select ${since('expires_at')} from ${lease} where name = _name),
-    (select count(*) from ${line} where ${QUEUE} = _name and seq < _first and not gone and lapses_at > _now),
+    (select ${since('expires_at')} + case when id is null or expires_at <= _now then ${roundTrips(line, before)} else 0 end
+      from ${lease} where name = _name),
+    (select count(*) from ${line} where ${before}),
     (select id from ${line} where ${QUEUE} = _name and seq = _first),
     _lost)::text;
 end $holdfast$;`
@@ -207,7 +223,8 @@ declare
   _asked timestamptz;
 begin
   for _waiter in
-    select id, channel, asked_at, row_number() over (order by seq) - 1 as ahead from ${line}
+    select id, channel, asked_at, row_number() over (order by seq) - 1 as ahead,
+      sum(round_trip) over (order by seq) - round_trip as later from ${line}
     where ${QUEUE} = _name and not gone and lapses_at > _now order by seq limit 10
   loop
     if _waiter.channel is null then continue; end if;
@@ -217,7 +234,7 @@ begin
       _asked := _waiter.asked_at;
       exit when _now - _asked < ${ms(String(TURN))};
     elsif _waiter.channel <> _first then
-      perform pg_notify(_waiter.channel, _waiter.id || ' ' || _waiter.ahead * ${TURN});
+      perform pg_notify(_waiter.channel, _waiter.id || ' ' || _waiter.ahead * ${TURN} + _waiter.later);
       exit;
     end if;
   end loop;

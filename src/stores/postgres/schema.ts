@@ -44,6 +44,7 @@ create table if not exists ${line} (
   asked_at timestamptz not null,
   lapses_at timestamptz not null,
   gone boolean not null,
+  round_trip integer not null default 0,
   primary key (name, id)
 );
 create index if not exists ${names.index} on ${line} (${QUEUE}, seq);

@@ -1,6 +1,6 @@
 import { LeaseError } from '../../contract/errors.ts'
 import type { Busy, Claim, Grant, LeaseRecord, NoneGranted, Selection, SomeGranted } from '../../contract/store.ts'
-import { requestLimit } from '../../contract/time.ts'
+import { requestLimit, roundTripOf } from '../../contract/time.ts'
 import type { Connections } from '../shared/connections.ts'
 import type { PostgresConnection } from './connection.ts'
 import { exhausted } from './exhausted.ts'
@@ -36,6 +36,7 @@ export async function askFor(
     const [asked, ...orders] = [gate, ...claims].map((claim, i) => ({
       i: Math.max(i - 1, 0),
       ...claim,
+      round_trip: roundTripOf(claim.roundTrip ?? connection.clock.roundTrip),
       until: connection.clock.at(until),
     }))
     let text: unknown

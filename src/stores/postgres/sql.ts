@@ -1,4 +1,4 @@
-import { FIRST_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
+import { FIRST_TURNS, LONG_TURNS, SHORT_TURN, TURN } from '../../contract/time.ts'
 
 /** The settings of all functions. */
 
@@ -67,6 +67,13 @@ export function ms(expression: string): string {
 /** After which a waiter may acquire a free name, by the number of waiters ahead of it. */
 export function turnAfter(ahead: string): string {
   return ms(`least(${ahead} * ${TURN}, ${FIRST_TURNS} + ${ahead} * ${SHORT_TURN})`)
+}
+
+/** The milliseconds by which this is later, because of the round trips of those waiters of `line` that are ahead. */
+export function roundTrips(line: string, ahead: string): string {
+  return `(select coalesce(sum(round_trip), 0) from (
+    select w.round_trip from ${line} w where ${ahead} order by w.seq limit ${LONG_TURNS}
+  ) first)`
 }
 
 /**

@@ -13,7 +13,7 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
 import { reportStale } from '../shared/batched-requests.ts'
 import { openConnection } from '../shared/connection.ts'
 import { Connections } from '../shared/connections.ts'
@@ -36,6 +36,9 @@ import { askFor } from './selection.ts'
 
 /** Milliseconds after which a waiter asks again if it has no position yet because its row was locked. */
 const LOCKED = 10
+
+/** In place of a round trip that the connection knows. */
+const UNKNOWN = -1
 
 /** The largest number of waiters that one request keeps. It takes PostgreSQL 10 to 50 ms, and renewals wait for it. */
 const MOST_KEPT = 500
@@ -83,13 +86,13 @@ export class PostgresStore implements Store {
     const notify = direct ? `'${channel}'` : 'null'
     const [acquire, acquireOne, renew, release, releaseOne] = [
       `select ${names.call('acquire')}($1, ${notify}), $0`,
-      `select ${names.call('acquire_one')}($1, $2, $3, $4, $5, $6, $7, ${notify}), $0`,
+      `select ${names.call('acquire_one')}($1, $2, $3, $4, $5, $6, $7, $8, ${notify}), $0`,
       `select ${names.call('renew')}($1), $0`,
       `select ${names.call('release')}($1), $0`,
       `select ${names.call('release_one')}($1, $2), $0`,
     ]
     this.#acquires = new Requests(connections, (connection, requests) =>
-      askOneOr(connection, acquireOne, acquire, requests),
+      askOneOr(connection, acquireOne, acquire, withRoundTrips(requests, connection.clock.roundTrip)),
     )
     this.#renewals = new Requests(connections, (connection, requests) => connection.ask(renew, [toJson(requests)]))
     this.#notes = new Requests(connections, (connection, requests) =>
@@ -113,9 +116,12 @@ export class PostgresStore implements Store {
   }
 
   async acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { name, id, owner, note, ttl, queue } = claim
+    const { name, id, owner, note, ttl, queue, roundTrip = UNKNOWN } = claim
     const subscription = this.#notifications?.subscription
-    const answer = await this.#acquires.put({ name, id, owner, note, ttl, queue }, { ttl, signal })
+    const answer = await this.#acquires.put(
+      { name, id, owner, note, ttl, queue, round_trip: roundTrip },
+      { ttl, signal },
+    )
     const [kind, token] = answer
     if (kind === 'gone') {
       reportStale('postgres', 'withdrawn')
@@ -192,9 +198,10 @@ export class PostgresStore implements Store {
   }
 
   async #keep(name: string, lifetime: number, ids: readonly string[]): Promise<Kept> {
-    const statement = `select ${this.#names.call('keep')}($1, $2, $3), $0`
+    const statement = `select ${this.#names.call('keep')}($1, $2, $3, $4), $0`
     const work = async (connection: PostgresConnection, sent: number): Promise<Kept> => {
-      const text = await connection.ask(statement, [name, String(lifetime), ids.join(' ')])
+      const trip = String(roundTripOf(connection.clock.roundTrip))
+      const text = await connection.ask(statement, [name, String(lifetime), ids.join(' '), trip])
       const [time, free, ahead, first, lost] = JSON.parse(String(text)) as KeptAnswer
       connection.clock.learn(time, sent)
       return { freeAt: this.#clock.now() + (free ?? 0), rank: ahead, first: first ?? undefined, lost }
@@ -241,6 +248,13 @@ function askOneOr(
   const [lone] = requests
   if (!lone || requests.length > 1) return connection.ask(many, [toJson(requests)])
   return connection.ask(one, Object.values(lone).map(String))
+}
+
+function withRoundTrips(requests: readonly Parameters[], measured: number): Parameters[] {
+  return requests.map(request => {
+    const round_trip = Number(request.round_trip)
+    return { ...request, round_trip: roundTripOf(round_trip === UNKNOWN ? measured : round_trip) }
+  })
 }
 
 function toJson(requests: readonly Parameters[]): string {

@@ -45,7 +45,8 @@ export interface Reply {
 export interface Preamble {
   /** Follow those of the requests. */
   readonly keys: readonly string[]
-  readonly args: readonly string[]
+  /** `roundTrip`: milliseconds that the last request took. */
+  args(roundTrip: number): readonly string[]
 }
 
 /** The script of a store, and how a connection is prepared for it. */
@@ -79,7 +80,7 @@ export class ScriptConnection implements Connection {
     { script, prepare }: ScriptSetup,
     closing: AbortSignal,
   ): Promise<ScriptConnection> {
-    let preamble: Preamble = { keys: [], args: [] }
+    let preamble: Preamble = { keys: [], args: () => [] }
     let time = 0
     let sent = 0
     let received = 0
@@ -136,9 +137,9 @@ export class ScriptConnection implements Connection {
     const key = requests[0]?.key ?? ''
     const slot = this.#clocks && slotOf(key)
     const clock = (slot !== undefined && this.#clocks?.get(slot)) || this.#clock
-    const { keys: more, args: first } = this.#preamble
+    const { keys: more } = this.#preamble
     keys.push(...more)
-    const args = [...first]
+    const args = [...this.#preamble.args(clock.roundTrip)]
     write(requests, clock, args)
     const reply = await evaluate(this.wire, this.#loaded, this.#script, keys, args)
     const [head, ...answers] = Array.isArray(reply) ? reply : String(reply).split('\n')

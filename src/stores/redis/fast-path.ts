@@ -8,10 +8,10 @@
  * written yet.
  */
 export const fastPath = `
-if #KEYS == 6 and #ARGV == 4 and #ARGV[4] == 32 then
-  local key, id = KEYS[1], ARGV[4]
+if #KEYS == 6 and #ARGV == 5 and #ARGV[5] == 32 then
+  local key, id = KEYS[1], ARGV[5]
   local verb, _, deadline, ttl, life, _, rest = match(
-    ARGV[3], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
+    ARGV[4], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$'
   )
   local found = call('MGET', key, KEYS[6], KEYS[5])
   local value, highest = found[1], tonumber(found[2] or '')

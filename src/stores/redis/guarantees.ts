@@ -23,7 +23,7 @@ export function guaranteesOf(driver: RedisDriver): Guarantees {
       'If its clock is set back, a stale request may take effect for that much longer.',
       'An eviction policy other than noeviction may drop leases.',
       'WAIT is not used: it narrows the window of a failover and does not close it.',
-      'A first waiter that is paused delays the next by 100 ms; if it asked within the last 100 ms, or the first ten are of one paused process, by up to a third of the ttl of the next.',
+      'A first waiter that is paused delays the next by 100 ms and its round trip (at most 1.1 s); if it asked within the last 100 ms, or the first ten are of one paused process, by up to a third of the ttl of the next.',
       ...(driver.canListen ? [] : ['Waiters that poll may overtake each other from the third position on.']),
     ],
   }

@@ -19,9 +19,9 @@ export function holderOf(name: string, lease: string, remaining: number): LeaseR
   return { name, state: 'held', token: BigInt(token), owner, note, remaining }
 }
 
-/** A waiter, from `channel asked details`. */
+/** A waiter, from `channel asked round-trip details`. */
 export function waiterOf(name: string, waiter: string, remaining: number, position: number): LeaseRecord {
-  const { owner, note } = read(waiter, 2)
+  const { owner, note } = read(waiter, 3)
   return { name, state: 'waiting', owner, note, remaining, position }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { FIRST_TURNS, LONGEST_REQUEST, SHORT_TURN, TURN } from '../../contract/time.ts'
+import { FIRST_TURNS, LONG_TURNS, LONGEST_REQUEST, SHORT_TURN, TURN } from '../../contract/time.ts'
 import { placeLifetime } from '../shared/queue.ts'
 import type { Wire } from './client.ts'
 
@@ -101,7 +101,7 @@ local function endOf(ttl)
   return ends
 end
 
--- Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it.
+-- Milliseconds after which a waiter may acquire a free name, by the number of waiters ahead of it without round trips.
 local function turnAfter(ahead) return math.min(ahead * TURN, ${FIRST_TURNS} + ahead * ${SHORT_TURN}) end
 
 -- The values that this call has read and not written since. False: there is none. GET refuses a key of another type, which
@@ -194,7 +194,17 @@ end
 -- script. This one changes nothing.
 local function mayGrow(key) call('ZREM', key .. ':lapse', '') end
 
-local function queue(key, id, isNew, ttl, details)
+-- Milliseconds that the round trips of the waiters AHEAD add to their grace periods.
+local function roundTrips(key, ahead)
+  local sum = 0
+  local ids = ahead > 0 and call('ZRANGE', key .. ':line', '0', math.min(ahead, ${LONG_TURNS}) - 1) or {}
+  for _, waiter in ipairs(#ids > 0 and call('HMGET', key .. ':waiter', unpack(ids)) or {}) do
+    sum = sum + (match(waiter or '', '^[^ ]+ [^ ]+ (%d+) ') or 0)
+  end
+  return sum
+end
+
+local function queue(key, id, isNew, ttl, details, roundTrip)
   local lifetime = math.max(ttl, SHORTEST_PLACE)
   if isNew then
     local last = call('ZREVRANGE', key .. ':line', '0', '0', 'WITHSCORES')
@@ -203,7 +213,7 @@ local function queue(key, id, isNew, ttl, details)
     mayGrow(key)
   end
   call('ZADD', key .. ':lapse', endOf(lifetime), id)
-  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. details)
+  call('HSET', key .. ':waiter', id, channel .. ' ' .. endOf('0') .. ' ' .. roundTrip .. ' ' .. details)
   extend(key, lifetime)
 end
 
@@ -224,15 +234,15 @@ end
 local function wake(key, most)
   most = most or 1
   lapse(key)
-  local first, deaf = nil, {}
+  local first, deaf, later = nil, {}, 0
   for from = 0, 10, 10 do -- the first ten, then those up to the thousandth
     for at, id in ipairs(call('ZRANGE', key .. ':line', from, from * 99 + 9)) do
       local place = from + at
-      local target, asked = match(call('HGET', key .. ':waiter', id) or '- 0', '^([^ ]+) ([^ ]+)')
+      local target, asked, roundTrip = match(call('HGET', key .. ':waiter', id) or '- 0 0 ', '^([^ ]+) ([^ ]+) (%d+) ')
       local isNext = place <= most
       if target ~= '-' and not deaf[target] and (isNext or target ~= first) then
         local message = id
-        if first and not isNext then message = id .. ' ' .. turnAfter(place - 1) end
+        if first and not isNext then message = id .. ' ' .. turnAfter(place - 1) + later end
         local receivers = tell(target, message) or 1
         if cluster or receivers > 0 then
           if first and not isNext or place >= most and now - asked < TURN then return end
@@ -241,6 +251,7 @@ local function wake(key, most)
           deaf[target] = true
         end
       end
+      if place <= ${LONG_TURNS} then later = later + (roundTrip or 0) end
     end
     if first or not next(deaf) then return end
   end
@@ -252,7 +263,7 @@ const carryOut = (first: number, head: string, last: string): string => `
 local answers, isList = { ${head} }, false
 for at = ${first}, #ARGV, 2 do
   local verb, width, deadline, ttl, life, queues, rest = match(
-    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) ([01]) (.*)$'
+    ARGV[at], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$'
   )
   local ids = ARGV[at + 1]
   -- Late: the sender has given up, or its estimate of this clock is wrong. It gets the time with the answer, and corrects it.

@@ -12,7 +12,7 @@ import type {
   SomeGranted,
   Store,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, requestLimit, systemClock } from '../../contract/time.ts'
+import { LONGEST_REQUEST, requestLimit, roundTripOf, systemClock } from '../../contract/time.ts'
 import { reportStale } from '../shared/batched-requests.ts'
 import type { Kept } from '../shared/local-queue.ts'
 import type { Notifications } from '../shared/notifications.ts'
@@ -20,6 +20,7 @@ import { Places } from '../shared/places.ts'
 import { askAgainAfter } from '../shared/queue.ts'
 import { NEVER } from '../shared/timeouts.ts'
 import type { RedisDriver } from './client.ts'
+import type { Preamble } from './connection.ts'
 import { guaranteesOf } from './guarantees.ts'
 import { inspection } from './inspection.ts'
 import { Keys } from './keys.ts'
@@ -67,7 +68,10 @@ export class RedisStore implements Store {
     this.#keys = new Keys(driver.keyPrefix + prefix)
     const channel = driver.canListen ? this.#keys.channel(randomId()) : '-'
     this.#memory = isCluster ? MEMORY : SHORT_MEMORY
-    const preamble = { keys: isCluster ? [] : [this.#keys.counter], args: [channel, isCluster ? '1' : '0'] }
+    const preamble: Preamble = {
+      keys: isCluster ? [] : [this.#keys.counter],
+      args: roundTrip => [channel, isCluster ? '1' : '0', String(roundTripOf(roundTrip))],
+    }
     this.#requests = new Requests(driver, {
       script,
       prepare: async () => preamble,
@@ -89,9 +93,10 @@ export class RedisStore implements Store {
   }
 
   acquire(claim: Claim, signal: AbortSignal): Promise<Grant | Busy> {
-    const { ttl, queue } = claim
+    const { ttl, queue, roundTrip } = claim
     const { subscription } = this.#notifications
-    const parameters = `${ttl} ${ttl + this.#memory} ${Number(queue)} ${detailsOf(claim)}`
+    const queues = queue && roundTrip !== undefined ? `1${roundTripOf(roundTrip)}` : Number(queue)
+    const parameters = `${ttl} ${ttl + this.#memory} ${queues} ${detailsOf(claim)}`
     return this.#ask('acquire', claim, parameters, signal, (value, now) => {
       const answer = String(value)
       if (answer === 'x') return { held: false, ...withdrawn() }

@@ -11,10 +11,14 @@ export const script: Script = scriptOf({
     inspect: LINE,
     keep: LINE,
   },
+  first: 4,
   fastPath,
   // It comes after the grants. As the first write of a call, a server that is out of memory would refuse it.
   last: "if isHigher then redis.pcall('SET', KEYS[#KEYS], format('%.0f', highest)) end\n",
   verbs: `
+-- Milliseconds that the last request of the caller took.
+local ROUND_TRIP = ARGV[3]
+
 -- The counter of the server: no token of a name that it forgot is higher. In a cluster each name would have it on another
 -- node, so there is none.
 local highest, isHigher = cluster and 0 or nil, false
@@ -46,6 +50,7 @@ local function prolong(key, value, line, token, granted, start, ttl, life)
   remember(key, token, life)
 end
 
+-- QUEUES: '0', or '1' with the round trip of the claim behind it if that of the connection does not count.
 local function acquire(key, id, ttl, life, queues, details)
   local value = get(key)
   local held, ends, line, token, granted, start = parse(key, value)
@@ -63,6 +68,7 @@ local function acquire(key, id, ttl, life, queues, details)
     place = call('ZRANK', key .. ':line', id)
     ahead = place or call('ZCARD', key .. ':line')
   end
+  if not held then ends = ends + roundTrips(key, ahead) end
   if not held and now >= ends + turnAfter(ahead) then
     if place then leave(key, { id }) end
     if line == '1' and call('ZCARD', key .. ':line') == 0 then line = '0' end
@@ -70,8 +76,8 @@ local function acquire(key, id, ttl, life, queues, details)
     write(key, value, token, life, endOf(ttl) .. ' held ' .. line, ttl .. ' ' .. id .. ' ' .. details)
     return '+' .. token
   end
-  if queues == '1' then
-    queue(key, id, not place, ttl, details)
+  if queues ~= '0' then
+    queue(key, id, not place, ttl, details, tonumber(sub(queues, 2)) or ROUND_TRIP)
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
   return format('-%.0f %d ', ends, ahead) .. (held and token .. ' ' .. detailsOf(value, start) or '')
@@ -155,7 +161,7 @@ local function acquireSome(key, id, ttl, life, queues, rest)
       lapse(name)
       ahead = call('ZRANK', name .. ':line', id) or call('ZCARD', name .. ':line')
     end
-    if held and isOf(id, value, start) or not held and now >= ends + turnAfter(ahead) then
+    if held and isOf(id, value, start) or not held and now >= ends + turnAfter(ahead) + roundTrips(name, ahead) then
       free[#free + 1] = at
       if #free == want then break end
     elseif held then holder = ' ' .. at .. ' ' .. ends - now .. ' ' .. token .. ' ' .. detailsOf(value, start)
@@ -237,10 +243,16 @@ local function inspect(key, _, _, _, _, after)
   return found
 end
 
+-- The round trip of its process is another by now. Only those of the first waiters count.
+local function measure(key, id)
+  local before, roundTrip, after = match(call('HGET', key .. ':waiter', id) or '', '^([^ ]+ [^ ]+ )(%d+)( .*)$')
+  if before and roundTrip ~= ROUND_TRIP then call('HSET', key .. ':waiter', id, before .. ROUND_TRIP .. after) end
+end
+
 -- Keeps the positions of waiters of one process for LIFETIME ms. Answers until when, or since when, the name is held or
 -- free; the position and id of the first of them; and those that have lost theirs, which XX does not bring back.
 local function keep(key, _, lifetime, _, _, ids)
-  local _, ends = parse(key, get(key))
+  local held, ends = parse(key, get(key))
   local lapses, scores, size, lost = endOf(lifetime), {}, 0, { '' }
   for id in string.gmatch(ids, '[^ ]+') do
     scores[size + 1], scores[size + 2] = lapses, id
@@ -255,10 +267,16 @@ local function keep(key, _, lifetime, _, _, ids)
   end
   extend(key, lifetime)
   -- The client knows them in the order in which they came, which is nearly always this one.
+  local ahead, first
   for place, id in ipairs(call('ZRANGE', key .. ':line', '0', '9')) do
-    if string.find(ids, id, 1, true) then return ends .. ' ' .. place - 1 .. ' ' .. id .. table.concat(lost, ' ') end
+    if string.find(ids, id, 1, true) then
+      measure(key, id)
+      if not first then ahead, first = place - 1, id end
+    end
   end
-  return ends .. ' ' .. (call('ZRANK', key .. ':line', scores[2]) or 0) .. ' -' .. table.concat(lost, ' ')
+  ahead = ahead or call('ZRANK', key .. ':line', scores[2]) or 0
+  if not held then ends = ends + roundTrips(key, ahead) end
+  return format('%.0f %d ', ends, ahead) .. (first or '-') .. table.concat(lost, ' ')
 end
 
 local verbs = {

@@ -142,7 +142,7 @@ export class RedisMember implements Member {
     const startedAt = Math.ceil(now + performance.now() - asked) - identity.uptime * 1_000
     return {
       keys: [`${this.#keys.prefix}:since`],
-      args: [this.#channel, '0', identity.runId, String(startedAt), String(maxTtl)],
+      args: () => [this.#channel, '0', identity.runId, String(startedAt), String(maxTtl)],
     }
   }
 }

@@ -106,7 +106,7 @@ local function vote(key, id, ttl, life, queues, rest)
     ahead = place or call('ZCARD', key .. ':line')
   end
   if queues == '1' then
-    queue(key, id, not place, ttl, details)
+    queue(key, id, not place, ttl, details, '0')
     if line == '0' then mark(key, format('%013.0f held 1', ends)) end
   end
   local _, theirs = attemptOf(value, start)

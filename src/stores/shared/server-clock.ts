@@ -6,10 +6,16 @@
 export class ServerClock {
   readonly #resolution: number
   #offset = Number.POSITIVE_INFINITY
+  #roundTrip = 0
 
   /** `resolution`: milliseconds by which the server rounds its time down. */
   constructor(resolution: number = 0) {
     this.#resolution = resolution
+  }
+
+  /** Milliseconds that the last request took; 0 before the first answer. */
+  get roundTrip(): number {
+    return this.#roundTrip
   }
 
   /** The server's time at a moment of `performance.now()`; `Infinity` before the first answer. */
@@ -22,12 +28,14 @@ export class ServerClock {
    * lowest that fits is taken.
    */
   learn(time: number, sent: number, received: number = performance.now()): void {
+    this.#roundTrip = received - sent
     if (time - received > this.#offset) this.#offset = time - received
     else this.lower(time, sent, received)
   }
 
   /** Only corrects an estimate that is too high: for a clock that stands for several servers. */
   lower(time: number, sent: number, received: number = performance.now()): void {
+    this.#roundTrip = received - sent
     if (this.#offset > time + this.#resolution - sent) this.#offset = time - received
   }
 }

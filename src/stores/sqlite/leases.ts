@@ -10,8 +10,8 @@ import type {
   Selection,
   SomeGranted,
 } from '../../contract/store.ts'
-import { LONGEST_REQUEST, turnsWithin } from '../../contract/time.ts'
-import { askAgainAfter, mayTake, placeLifetime } from '../shared/queue.ts'
+import { LONG_TURNS, LONGEST_REQUEST, roundTripOf, turnsWithin } from '../../contract/time.ts'
+import { askAgainAfter, mayTake, placeLifetime, roundTrips } from '../shared/queue.ts'
 import { select } from '../shared/selection.ts'
 import { isConstraint } from './failure.ts'
 
@@ -33,6 +33,7 @@ interface Place {
   readonly owner: string
   readonly note: string
   readonly lapses: number
+  readonly round_trip: number
 }
 
 /** The state of a name as a claim finds it. */
@@ -42,6 +43,8 @@ interface Situation {
   /** The position of the claim in the queue, if it has one. */
   readonly place: Place | undefined
   readonly ahead: number
+  /** Since when the name is free, or when it will be without a renewal; later by the round trips of those ahead. */
+  readonly freeSince: number
 }
 
 /** Names read at once: a few ms. */
@@ -68,9 +71,9 @@ export class Leases {
   peek(claim: Claim, now: number): Busy | undefined {
     if (this.#isWithdrawn(claim, now)) return refused
     const situation = this.#look(claim, now)
-    const { lease, isHeld, place, ahead } = situation
+    const { lease, isHeld, place, ahead, freeSince } = situation
     if (isFromFuture(lease, now)) return undefined
-    if (isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)) return undefined
+    if (isHeld ? lease?.id === claim.id : mayTake(now, freeSince, ahead)) return undefined
     return claim.queue && !isFresh(place, claim, now) ? undefined : busy(situation, claim, now)
   }
 
@@ -78,12 +81,12 @@ export class Leases {
     if (this.#isWithdrawn(claim, now)) return refused
     this.#tidy(claim.name, now)
     const situation = this.#look(claim, now)
-    const { lease, isHeld, place, ahead } = situation
+    const { lease, isHeld, place, ahead, freeSince } = situation
     if (isHeld && lease?.id === claim.id) {
       const ttl = Math.max(claim.ttl, lease.expires - now) // a stale copy must not undo a longer renewal
       return this.#renewed(lease, ttl, now)
     }
-    if (!isHeld && mayTake(now, freeSince(lease), ahead)) {
+    if (!isHeld && mayTake(now, freeSince, ahead)) {
       const { name, id, owner, note, ttl } = claim
       const token = this.#nextToken(now)
       if (place) this.#sql.deletePlace.run(claim.name, claim.id)
@@ -92,8 +95,8 @@ export class Leases {
       return { held: true, token: BigInt(token), ttl }
     }
     if (claim.queue && !isFresh(place, claim, now)) {
-      const { name, id, owner, note, ttl } = claim
-      this.#sql.putPlace.run(name, id, owner, note, ttl, now + placeLifetime(ttl))
+      const { name, id, owner, note, ttl, roundTrip } = claim
+      this.#sql.putPlace.run(name, id, owner, note, ttl, now + placeLifetime(ttl), roundTripOf(roundTrip))
     }
     return busy(situation, claim, now)
   }
@@ -184,7 +187,8 @@ export class Leases {
   /** The ids of the waiters that may take a name that has been free since then. */
   due(name: string, since: number, now: number): string[] {
     const places = this.#sql.line.all(name, now, Math.max(turnsWithin(now - since), 0)) as unknown as Place[]
-    return places.map(place => place.id)
+    const trips = places.slice(0, LONG_TURNS).map(roundTripAt)
+    return places.filter((_, i) => mayTake(now, since + roundTrips(trips.slice(0, i)), i)).map(place => place.id)
   }
 
   #records(lease: Lease, now: number): LeaseRecord[] {
@@ -203,9 +207,13 @@ export class Leases {
   #look({ name, id }: ClaimKey, now: number): Situation {
     const lease = this.#lease(name)
     const place = lease && (this.#sql.place.get(name, id, now) as Place | undefined)
-    const count = lease && this.#sql.ahead.get(name, now, place?.seq ?? Number.MAX_SAFE_INTEGER)
+    const seq = place?.seq ?? Number.MAX_SAFE_INTEGER
+    const count = lease && this.#sql.ahead.get(name, now, seq)
     const isHeld = lease !== undefined && lease.id !== null && lease.expires > now
-    return { lease, isHeld, place, ahead: Number(count?.ahead ?? 0) }
+    const ahead = Number(count?.ahead ?? 0)
+    const first = ahead > 0 ? (this.#sql.first.all(name, now, seq) as unknown as Place[]) : []
+    const freeSince = (lease?.expires ?? Number.NEGATIVE_INFINITY) + roundTrips(first.map(roundTripAt))
+    return { lease, isHeld, place, ahead, freeSince }
   }
 
   #isUnused(name: string, now: number): boolean {
@@ -216,8 +224,8 @@ export class Leases {
   /** Would the claim be granted now? */
   #isFree(claim: Claim, now: number): boolean {
     if (this.#isWithdrawn(claim, now)) return false
-    const { lease, isHeld, ahead } = this.#look(claim, now)
-    return isHeld ? lease?.id === claim.id : mayTake(now, freeSince(lease), ahead)
+    const { lease, isHeld, ahead, freeSince } = this.#look(claim, now)
+    return isHeld ? lease?.id === claim.id : mayTake(now, freeSince, ahead)
   }
 
   #holder(name: string, now: number): LeaseRecord | undefined {
@@ -303,9 +311,10 @@ function prepare(database: DatabaseSync) {
     nextToken: sql('update counter set token = max(token + 1, ?) returning token'),
     place: sql('select * from place where name = ? and id = ? and lapses > ?'),
     ahead: sql('select count(*) as ahead from place where name = ? and lapses > ? and seq < ?'),
+    first: sql(`select * from place where name = ? and lapses > ? and seq < ? order by seq limit ${LONG_TURNS}`),
     line: sql('select * from place where name = ? and lapses > ? order by seq limit ?'),
-    putPlace: sql(`insert into place (name, id, owner, note, ttl, lapses) values (?, ?, ?, ?, ?, ?)
-      on conflict (name, id) do update set ttl = excluded.ttl, lapses = excluded.lapses`),
+    putPlace: sql(`insert into place (name, id, owner, note, ttl, lapses, round_trip) values (?, ?, ?, ?, ?, ?, ?)
+      on conflict (name, id) do update set ttl = excluded.ttl, lapses = excluded.lapses, round_trip = excluded.round_trip`),
     deletePlace: sql('delete from place where name = ? and id = ?'),
     deleteLapsed: sql('delete from place where name = ? and lapses <= ?'),
     tombstone: sql('select 1 from tombstone where id = ? and until > ?'),
@@ -317,8 +326,8 @@ function prepare(database: DatabaseSync) {
 
 const refused: Busy = { held: false, retryAfter: LONGEST_REQUEST }
 
-function busy({ lease, isHeld, ahead }: Situation, { ttl, queue }: Claim, now: number): Busy {
-  const retryAfter = askAgainAfter(now, freeSince(lease), ahead, ttl, queue)
+function busy({ lease, isHeld, ahead, freeSince }: Situation, { ttl, queue }: Claim, now: number): Busy {
+  const retryAfter = askAgainAfter(now, freeSince, ahead, ttl, queue)
   return { held: false, retryAfter, ahead, holder: isHeld && lease ? holder(lease, now) : undefined }
 }
 
@@ -326,10 +335,7 @@ function holder({ name, owner, token, note, expires }: Lease, now: number): Leas
   return { name, state: 'held', owner, token: BigInt(token), note, remaining: expires - now }
 }
 
-/** Since when the name is free, or when it will be free without a renewal. */
-function freeSince(lease: Lease | undefined): number {
-  return lease?.expires ?? Number.NEGATIVE_INFINITY
-}
+const roundTripAt = ({ round_trip }: Place): number => round_trip
 
 /** A position is renewed after a quarter of its lifetime. A waiter asks after a third, or when it is woken. */
 function isFresh(place: Place | undefined, { ttl }: Claim, now: number): boolean {

@@ -30,6 +30,7 @@ create table place (
   note text not null,
   ttl integer not null,
   lapses integer not null,
+  round_trip integer not null,
   unique (name, id)
 ) strict;
 

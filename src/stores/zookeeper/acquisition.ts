@@ -128,7 +128,7 @@ export class Acquisition {
     const { claim } = asked
     const ahead = queue.ahead(mine)
     this.#gracePeriods.see(claim.name, queue)
-    if (ahead.length > 0 && !this.#gracePeriods.mayTake(claim.name, ahead.length)) return undefined
+    if (ahead.length > 0 && !this.#gracePeriods.mayTake(claim.name, ahead)) return undefined
     let held: Held | undefined
     if (ahead.length === 0 && mine.kind === 'h') {
       const place = group.places.get(claim.id)
@@ -196,7 +196,7 @@ export class Acquisition {
     const [holder] =
       own || !queue.holder ? [own] : await recordsOf(group, connection, this.#settings.paths, name, [queue.holder])
     const waiting = ahead.length - (queue.holder ? 1 : 0)
-    const retryAfter = this.#gracePeriods.retryAfter(claim, ahead.length, holder?.remaining)
+    const retryAfter = this.#gracePeriods.retryAfter(claim, ahead, holder?.remaining)
     return {
       held: false,
       // Asking also keeps the session of a waiter alive.
@@ -208,7 +208,7 @@ export class Acquisition {
 
   #isBusy({ name }: Claim, queue: Queue): boolean {
     this.#gracePeriods.see(name, queue)
-    return queue.nodes.length > 0 && !this.#gracePeriods.mayTake(name, queue.nodes.length)
+    return queue.nodes.length > 0 && !this.#gracePeriods.mayTake(name, queue.nodes)
   }
 
   /** The claim keeps its session, unless its ttl needs a longer one. */

@@ -45,6 +45,8 @@ export class Connection {
   password: Uint8Array = new Uint8Array(16)
   /** Milliseconds that the server granted. */
   timeout = 0
+  /** Milliseconds that the last request took. */
+  roundTrip = 0
   lastZxid: bigint
   /** Called with the path of a watched node that changed or was deleted. */
   onEvent: (path: string) => void = () => {}
@@ -97,8 +99,10 @@ export class Connection {
         stopTimeout()
         reject(connection.#error as Error)
       }
+      let sent = 0
       connection.#onHandshake = from => {
         stopTimeout()
+        connection.roundTrip = performance.now() - sent
         const { timeout, id, password } = readHandshake(from)
         if (timeout <= 0) {
           connection.end(new Expired('the server no longer knows the session'))
@@ -108,6 +112,7 @@ export class Connection {
         resolve(connection)
       }
       socket.once(tls ? 'secureConnect' : 'connect', () => {
+        sent = performance.now()
         connection.#write(to => writeHandshake(to, handshake))
         if (auth) connection.#write(to => writeAuth(to, auth.user, auth.password))
       })
@@ -215,6 +220,7 @@ export class Connection {
   #answer(xid: number, error: number, from: Reader): void {
     const flight = this.#flights[0]
     if (flight?.xid !== xid) throw new Malformed(`an answer has xid ${xid} instead of ${flight?.xid ?? 'none'}`)
+    this.roundTrip = performance.now() - flight.sent
     this.#endIfOver(error)
     // A failed transaction has results too.
     if (error === 0 || from.remaining > 0) flight.land(from)

@@ -1,7 +1,7 @@
 import type { Claim } from '../../contract/store.ts'
 import type { Clock } from '../../contract/time.ts'
-import { askAgainAfter, mayTake } from '../shared/queue.ts'
-import type { Queue } from './nodes.ts'
+import { askAgainAfter, mayTake, roundTrips } from '../shared/queue.ts'
+import type { Node, Queue } from './nodes.ts'
 
 const MOST_NAMES = 10_000
 
@@ -48,15 +48,17 @@ export class GracePeriods {
   }
 
   /** Are the grace periods of all `ahead` over? */
-  mayTake(name: string, ahead: number): boolean {
-    return mayTake(this.#clock.now(), this.#seen.get(name)?.freeSince ?? Number.POSITIVE_INFINITY, ahead)
+  mayTake(name: string, ahead: readonly Node[]): boolean {
+    const freeSince = this.#seen.get(name)?.freeSince ?? Number.POSITIVE_INFINITY
+    return mayTake(this.#clock.now(), freeSince + roundTripsOf(ahead), ahead.length)
   }
 
   /** `remaining`: of the lease, if the name is held. */
-  retryAfter({ name, ttl, queue }: Claim, ahead: number, remaining: number | undefined): number {
+  retryAfter({ name, ttl, queue }: Claim, ahead: readonly Node[], remaining: number | undefined): number {
     const now = this.#clock.now()
     const free = this.#seen.get(name)?.freeSince ?? now
-    return askAgainAfter(now, free === Number.POSITIVE_INFINITY ? now + (remaining ?? ttl) : free, ahead, ttl, queue)
+    const freeAt = free === Number.POSITIVE_INFINITY ? now + (remaining ?? ttl) : free
+    return askAgainAfter(now, freeAt + roundTripsOf(ahead), ahead.length, ttl, queue)
   }
 
   #set(name: string, seen: Seen): void {
@@ -64,4 +66,8 @@ export class GracePeriods {
     this.#seen.set(name, seen)
     if (this.#seen.size > MOST_NAMES) for (const oldest of this.#seen.keys()) return void this.#seen.delete(oldest)
   }
+}
+
+function roundTripsOf(ahead: readonly Node[]): number {
+  return roundTrips(ahead.map(({ roundTrip }) => roundTrip))
 }

@@ -1,6 +1,6 @@
 import { invalid } from '../../contract/check.ts'
 import type { Claim, ClaimKey } from '../../contract/store.ts'
-import { LONGEST_REQUEST } from '../../contract/time.ts'
+import { LONGEST_REQUEST, roundTripOf } from '../../contract/time.ts'
 import { Checks } from './checks.ts'
 import type { Connection } from './connection.ts'
 import { isRefused, Refused } from './failure.ts'
@@ -93,7 +93,12 @@ export class Group implements Listener {
     // Nothing that was true of an earlier node is true of this one.
     this.#watches.forget(id)
     Object.assign(place, NOTHING)
-    const creation = create(paths.node(name, newNode(kind, id)), dataOf(claim), acl, 'ephemeral sequential')
+    const creation = create(
+      paths.node(name, newNode(kind, id, roundTripOn(connection, claim))),
+      dataOf(claim),
+      acl,
+      'ephemeral sequential',
+    )
     const forgetIfRefused = (error: unknown): never => {
       if (isRefused(error)) this.places.forget(place)
       throw error
@@ -123,7 +128,7 @@ export class Group implements Listener {
     const { name } = claim
     const { paths, acl } = this.#settings
     const token = held?.token
-    const node = nodeInPlace(kind, from, token)
+    const node = nodeInPlace(kind, kind === 'h' ? from : { ...from, roundTrip: roundTripOn(connection, claim) }, token)
     const path = paths.node(name, node)
     const before = this.places.get(claim.id)?.node
     const place = this.places.of(claim)
@@ -326,4 +331,9 @@ export class Group implements Listener {
 /** What the server refuses for one name must not keep the session from its other requests. */
 function unlessRefused(error: unknown): void {
   if (!isRefused(error)) throw error
+}
+
+/** Of a waiter that is woken: it reads the queue, and then takes the name. */
+function roundTripOn(connection: Connection, { roundTrip = 2 * connection.roundTrip }: Claim): number {
+  return roundTripOf(roundTrip)
 }

@@ -24,7 +24,7 @@ export function guaranteesOf(shortestSession: number): Guarantees {
       'When a holder dies, the next holds after 5/3 of its ttl, plus up to an eighth of that and a tick of the server. An election in that time can double it.',
       'The server has a shortest session, by default two ticks of 2 s. Leases with a shorter ttl last that long when their holder dies.',
       'The server has a longest session, by default 20 ticks of 2 s. A ttl longer than 0.6 of it is refused.',
-      'If the first waiter hangs, the next looks after 100 ms and takes the name after up to 200 ms. The first loses its position. If several in a row hang, the one behind them looks after at most a third of its ttl, or of a second if that is longer.',
+      'If the first waiter hangs, the next looks after 100 ms and takes the name after up to 200 ms and twice the round trip of the first (at most 1.2 s). The first loses its position. If several in a row hang, the one behind them looks after at most a third of its ttl, or of a second if that is longer.',
       'A session shorter than three ticks over an observer with observerMasterPort may end up to a third of a tick before its holder knows.',
       'Other processes do not know what remains of a lease: inspect shows its ttl.',
     ],

@@ -7,11 +7,13 @@ const c = 'cc'.repeat(16)
 
 describe('the name of a node', () => {
   test.each([
-    [`h${a}-0000000007`, { kind: 'h', id: a, token: undefined, place: 7 }],
-    [`w${a}--2147483648`, { kind: 'w', id: a, token: undefined, place: -2_147_483_648 }],
-    [`h${a}-01234567-0000000007`, { kind: 'h', id: a, token: undefined, place: 7 }],
-    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', id: a, token: 31n, place: 7 }],
-    [`x${a}`, { kind: 'x', id: a, token: undefined, place: 0 }],
+    [`h${a}-0000000007`, { kind: 'h', id: a, token: undefined, roundTrip: 0, place: 7 }],
+    [`w${a}--2147483648`, { kind: 'w', id: a, token: undefined, roundTrip: 0, place: -2_147_483_648 }],
+    [`h${a}-01234567-0000000007`, { kind: 'h', id: a, token: undefined, roundTrip: 0, place: 7 }],
+    [`h${a}-01234567-t1f-0000000007`, { kind: 'h', id: a, token: 31n, roundTrip: 0, place: 7 }],
+    [`w${a}-r480-0000000007`, { kind: 'w', id: a, token: undefined, roundTrip: 480, place: 7 }],
+    [`h${a}-01234567-t1f-r480--2147483648`, { kind: 'h', id: a, token: 31n, roundTrip: 480, place: -2_147_483_648 }],
+    [`x${a}`, { kind: 'x', id: a, token: undefined, roundTrip: 0, place: 0 }],
   ])('%s says all that decides', (name, expected) => {
     expect(parseNode(name)).toEqual({ name, ...expected })
   })
@@ -23,15 +25,16 @@ describe('the name of a node', () => {
 
   test('of a node that replaces another keeps its position, and is unique', () => {
     for (const place of [0, 7, 2_147_483_647, -1, -2_147_483_648]) {
-      const from = { name: newNode('w', a), kind: 'w', id: a, token: undefined, place } as const
+      const from = { name: newNode('w', a, 480), kind: 'w', id: a, token: undefined, roundTrip: 480, place } as const
       const [one, two] = [nodeInPlace('h', from, 99n), nodeInPlace('h', from, 99n)]
       expect(one).not.toBe(two)
-      expect(parseNode(one)).toEqual({ name: one, kind: 'h', id: a, token: 99n, place })
+      expect(parseNode(one)).toEqual({ name: one, kind: 'h', id: a, token: 99n, roundTrip: 480, place })
     }
   })
 
   test.each([
     [`w${a}-0000000007`, `h${a}-0000000007`],
+    [`w${a}-r480-0000000007`, `h${a}-r480-0000000007`],
     [`w${a}-01234567--2147483648`, `h${a}-01234567--2147483648`],
   ])('of a waiter, %s, that begins to hold is known in advance, and no node has had it', (name, holder) => {
     const waiter = parseNode(name)

@@ -1,4 +1,5 @@
 import { randomId } from '../../contract/random-id.ts'
+import { roundTripOf } from '../../contract/time.ts'
 
 /** A node of a claim. Its name contains everything that decides. */
 export interface Node {
@@ -8,15 +9,17 @@ export interface Node {
   readonly id: string
   /** The token, if the node replaced one that held. */
   readonly token: bigint | undefined
+  /** What the round trip of the waiter adds to its grace period, in ms. */
+  readonly roundTrip: number
   /** Its position, as the server numbered it. */
   readonly place: number
 }
 
-const pattern = /^([hwx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-(-?\d{9,}))?$/
+const pattern = /^([hwx])([0-9a-f]+)(?:-[0-9a-f]{8}(?:-t([0-9a-f]+))?)?(?:-r(\d+))?(?:-(-?\d{9,}))?$/
 
 /** The name without the position, which the server appends. */
-export function newNode(kind: 'h' | 'w', id: string): string {
-  return `${kind}${id}-`
+export function newNode(kind: 'h' | 'w', id: string, roundTrip: number): string {
+  return `${kind}${id}-r${roundTrip}-`
 }
 
 /**
@@ -26,7 +29,7 @@ export function newNode(kind: 'h' | 'w', id: string): string {
 export function nodeInPlace(kind: 'h' | 'w', from: Node, token: bigint | undefined): string {
   if (kind === 'h' && from.kind === 'w' && token === undefined) return holderAfter(from)
   const carried = token === undefined ? '' : `-t${token.toString(16)}`
-  return `${kind}${from.id}-${randomId().slice(0, 8)}${carried}-${digits(from.place)}`
+  return `${kind}${from.id}-${randomId().slice(0, 8)}${carried}-r${from.roundTrip}-${digits(from.place)}`
 }
 
 /** The name of the node by which a waiter holds. */
@@ -45,13 +48,14 @@ export function tombstone(id: string): string {
 }
 
 export function parseNode(name: string): Node | undefined {
-  const [, kind, id = '', token, place] = pattern.exec(name) ?? []
+  const [, kind, id = '', token, roundTrip, place] = pattern.exec(name) ?? []
   if (kind === undefined || (kind === 'x') !== (place === undefined)) return undefined
   return {
     name,
     kind: kind as Node['kind'],
     id,
     token: token === undefined ? undefined : BigInt(`0x${token}`),
+    roundTrip: roundTripOf(Number(roundTrip ?? 0)),
     place: Number(place ?? 0),
   }
 }

@@ -70,7 +70,7 @@ function requestOf(random: Random): Request {
 /** The answers of one call, the messages to waiters of its caller, and what the server has afterwards. */
 async function call(requests: readonly Request[]) {
   const keys = [...requests.map(({ key }) => key), 'holdfast:token']
-  const args = ['x', '0', ...requests.flatMap(({ line, id }) => [line, id])]
+  const args = ['x', '0', '0', ...requests.flatMap(({ line, id }) => [line, id])]
   const { reply, kept } = await outcome(client, source, keys, args)
   const [answers, woken] = [(reply as string[]).slice(0, requests.length), (reply as string[]).slice(requests.length)]
   return { answers, woken: woken.filter(messages => messages !== ''), kept }

@@ -55,7 +55,7 @@ const states: Record<string, Prepare> = {
     await client.set(KEY, `1 ${await serverTime(client)} free 1 9 ${TTL} ${OTHER} ["o","n"]`)
     await client.zadd(`${KEY}:line`, 1, OTHER)
     await client.zadd(`${KEY}:lapse`, (await serverTime(client)) + TTL, OTHER)
-    await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime(client)} ["o","n"]`)
+    await client.hset(`${KEY}:waiter`, OTHER, `- ${await serverTime(client)} 0 ["o","n"]`)
   },
   withdrawn: () => client.set(`${KEY}:gone:${OWN}`, '1', 'PX', 5_000),
   'of another type': () => client.hset(KEY, 'field', 'value'),
@@ -80,7 +80,7 @@ const requests: Record<string, string> = {
 
 function outcomeOf(source: string, request = ''): Promise<unknown> {
   const suffixes = ['', ':line', ':lapse', ':waiter', `:gone:${OWN}`]
-  return outcome(client, source, [...suffixes.map(suffix => KEY + suffix), COUNTER], ['-', '0', request, OWN])
+  return outcome(client, source, [...suffixes.map(suffix => KEY + suffix), COUNTER], ['-', '0', '0', request, OWN])
 }
 
 describe('the fast path answers and keeps what the functions do', () => {
@@ -113,7 +113,7 @@ describe('the fast path answers and keeps what the functions do', () => {
     await client.set(COUNTER, '100')
     const keys = [KEY, 'holdfast:{:b}', ...[KEY, 'holdfast:{:b}'].map(key => `${key}:gone:${OWN}`), COUNTER]
     const call = (request = ''): Promise<unknown> => {
-      return client.eval(script.source, keys.length, ...keys, '-', '0', request, OWN + OWN)
+      return client.eval(script.source, keys.length, ...keys, '-', '0', '0', request, OWN + OWN)
     }
     expect(await call(requests.acquire)).toMatch(/^\d+\n\+\d+\n\+\d+$/)
     expect(await call(requests.release)).toMatch(/^\d+\n1\n1$/)

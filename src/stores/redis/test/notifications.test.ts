@@ -67,7 +67,7 @@ test('a waiter that lost its subscription polls until it has one again', async (
 
 /** A waiter for a name that the holder has; `near` asks, `far` held it. */
 async function waiterFor(name: string): Promise<{ holder: Claim; waiter: Claim; busy: Grant | Busy }> {
-  const [holder, waiter] = [claimOf(name), claimOf(name, { queue: true })]
+  const [holder, waiter] = [claimOf(name), claimOf(name, { queue: true, roundTrip: 0 })]
   await hold(far, holder)
   return { holder, waiter, busy: await acquire(near, waiter) }
 }
@@ -94,7 +94,8 @@ test('the next waiter is woken with a delay if the first has not asked recently,
     [false, [2 * TURN]],
   ] as const) {
     const { holder, waiter: head } = await waiterFor(`is the head there? ${isThere}`)
-    const [second, third] = [claimOf(head.name, { queue: true }), claimOf(head.name, { queue: true })]
+    const another = (): Claim => claimOf(head.name, { queue: true, roundTrip: 0 })
+    const [second, third] = [another(), another()]
     await acquire(near, second) // of the same process as the head
     await acquire(far, third)
     const heard: [Claim, number][] = []
@@ -118,7 +119,7 @@ test('a release skips waiters of dead processes and wakes the first live one', a
   const dead = storeOf(new Redis({ port: server.port, lazyConnect: true }))
   const holder = claimOf('a')
   await hold(near, holder)
-  const gone = Array.from({ length: 3 }, () => claimOf('a', { queue: true }))
+  const gone = Array.from({ length: 3 }, () => claimOf('a', { queue: true, roundTrip: 0 }))
   for (const claim of gone) {
     await acquire(dead, claim)
     await dead.watch?.(claim, () => {}, signal)

@@ -154,7 +154,7 @@ test.each([
   await group.put(connection, claim, 'w')
   const { place } = await group.put(connection, claim, 'w')
   const other = await connectionTo(server)
-  const node = `/holdfast/${claim.name}/${newNode('w', claim.id)}`
+  const node = `/holdfast/${claim.name}/${newNode('w', claim.id, 0)}`
   const { path } = await other.send(create(node, '', settings.acl, 'ephemeral sequential'))
   expect(await nodesOf(server, claim.name)).toHaveLength(3)
   place.node = undefined
@@ -238,7 +238,7 @@ test('a waiter that joins or withdraws does not restart the grace periods of oth
   let now = clock.now()
   await using others = storeOf(server)
   await using store = new ZooKeeperStore(settingsWith(server, { ...clock, now: () => now }), 0)
-  const waiter = (): Claim => claimOf('graced', { queue: true })
+  const waiter = (): Claim => claimOf('graced', { queue: true, roundTrip: 0 })
   const [holder, hung, next, last] = [claimOf('graced'), waiter(), waiter(), waiter()] as const
   await hold(others, holder)
   await others.acquire(hung, signal)

@@ -271,7 +271,7 @@ export async function queueOf(
 }
 
 /** An answer after the grace period of the first waiter proves nothing about the order. */
-export function inTurn(since: number, turn: number = TURN): void {
+function inTurn(since: number, turn: number = TURN): void {
   if (performance.now() - since >= turn) throw new TooSlow('the turn was over before all were answered')
 }
 

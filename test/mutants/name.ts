@@ -6,7 +6,7 @@ export interface Holder {
   expires: number
 }
 
-export interface Place {
+interface Place {
   readonly claim: Claim
   readonly lapses: number
 }

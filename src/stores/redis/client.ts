@@ -110,11 +110,13 @@ export function asItIs(
   return { isCluster, keyPrefix: '', canListen: false, reconnects: true, open: async () => wire }
 }
 
-/** The key prefix of a client. Throws `INVALID_ARGUMENT` for bytes that are no UTF-8: our keys would be others than its own. */
+/** The key prefix of a client. Throws `INVALID_ARGUMENT` if it is no text in UTF-8: our keys would be others than its own. */
 export function prefixOf(given: unknown): string {
-  const prefix = String(given ?? '')
-  if (!(given instanceof Uint8Array) || Buffer.from(prefix).equals(given)) return prefix
-  throw invalid('the key prefix of this client is not UTF-8: give it a string')
+  if (given === undefined || given === null) return ''
+  if (typeof given === 'string') return given
+  const prefix = given instanceof Uint8Array ? Buffer.from(given).toString() : undefined
+  if (prefix !== undefined && Buffer.from(prefix).equals(given as Uint8Array)) return prefix
+  throw invalid('the key prefix of this client is not text in UTF-8: give it a string')
 }
 
 /** What a driver of one server says of where that is. */

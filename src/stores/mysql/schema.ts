@@ -28,7 +28,7 @@ function statements(table: string): string[] {
   token bigint not null, ttl bigint not null, expires bigint not null, stamp bigint not null)
   engine = InnoDB comment = 'Holdfast leases, format 1'`,
     `create table if not exists ${table}_line (name ${bytes} not null, id ${bytes} not null, owner ${text}, note ${text},
-  seq bigint not null, lapses bigint not null, gone boolean not null, round_trip int not null,
+  seq bigint not null, lapses bigint not null, gone boolean not null, round_trip int not null default 0,
   primary key (name, id))
   engine = InnoDB comment = 'Holdfast waiters, format 1'`,
   ]

@@ -102,7 +102,7 @@ test.each([
   ],
   [
     'the position of a waiter',
-    "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0)",
+    "insert into holdfast_lease_line values ('queue', 'waiter', '', '', 1, 0, 0, 0)",
     claimOf('queue', { id: 'waiter', queue: true, ttl: 9_000 }),
   ],
 ])('a transaction that has inserted %s holds up that name alone', async (what, statement, stuck) => {

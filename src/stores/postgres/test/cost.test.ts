@@ -49,7 +49,7 @@ test('a claim that loses or is late, or a waiter that keeps its position, writes
   const noted = claimOf('idle')
   await hold(store, noted)
   await store.release(noted, signal)
-  const tooLate = `select holdfast.lease_acquire_one_1('idle', 'id', '', '', ${ttl}, true, 1, null)`
+  const tooLate = `select holdfast.lease_acquire_one_1('idle', 'id', '', '', ${ttl}, true, 0, 1, null)`
   await server.query(tooLate)
   const before = await log()
   await server.query(tooLate)

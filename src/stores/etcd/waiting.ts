@@ -85,11 +85,12 @@ export class Waiting {
     const queue = this.#queue(name)
     const limit = requestLimit(ttl)
     const { lease, revision } = waiter
-    waiter.askedAt = this.#clock.now()
+    const asked = this.#clock.now()
+    waiter.askedAt = asked
     const view = queue.view(id, revision)
     if (view) Object.assign(waiter, { ahead: view.ahead, roundTrips: view.roundTrips })
     if (view && !view.held) waiter.freeSince = Math.min(waiter.freeSince ?? view.freeSince, view.freeSince)
-    const isWoken = view !== undefined && !view.held && isTurn(waiter, waiter.askedAt)
+    const isWoken = view !== undefined && !view.held && isTurn(waiter, asked)
     let beating = isWoken ? this.#keepForTake(waiter, limit) : this.#keepAll(queue, waiter, limit)
     beating.catch(() => {}) // awaited below
     if (!isWoken) {
@@ -101,11 +102,14 @@ export class Waiting {
     }
     waiter.mayHold = true
     const taking = this.#gateway.txn(take(this.#keys, claim, lease, revision), limit)
-    const [beat, answer] = await Promise.all([beating, taking.catch(orMissing)])
+    const [, answer] = await Promise.all([beating, taking.catch(orMissing)])
     waiter.mayHold = false
+    const { beat, beatAt } = waiter
     if (answer?.succeeded) {
       queue.leave(id)
-      return granted(answer.header.revision, beat, termOf(answer.header))
+      // Another claim may have sent the keepalive long before this request.
+      const age = beat.ttl > 0 ? Math.max(asked - beatAt, 0) : 0
+      return granted(answer.header.revision, { ...beat, ttl: Math.floor(beat.ttl - age) }, termOf(answer.header))
     }
     const state = beat.ttl > 0 ? await this.#look(claim, waiter, queue) : 'gone'
     if (typeof state === 'object') return state
@@ -120,8 +124,7 @@ export class Waiting {
   /** A claim that is about to hold, and was kept alive just now, skips the keepalive: its renewals start soon enough. */
   async #keepForTake(waiter: Waiter, limit: number): Promise<KeepAlive> {
     const { beat, beatAt } = waiter
-    const age = this.#clock.now() - beatAt
-    if (age < beat.ttl / 10) return { ...beat, ttl: Math.floor(beat.ttl - age) }
+    if (this.#clock.now() - beatAt < beat.ttl / 10) return beat
     waiter.beating ??= this.#keepPlace(waiter, limit)
     return waiter.beating
   }

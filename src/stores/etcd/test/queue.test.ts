@@ -312,3 +312,35 @@ test('a claim that is aborted before it may join sends nothing, and the next one
   expect(await last).toMatchObject({ held: false })
   expect(await look(other, { name: holder.name })).toHaveLength(3)
 })
+
+test('a grant counts the age of a keepalive that another waiter of the process sent', async () => {
+  await using store = storeOf([relay])
+  const holder = claimOf(name(), { ttl: 60_000 })
+  await hold(other, holder)
+  const claim = { queue: true, ttl: 6_000 }
+  const [first, second] = [claimOf(holder.name, claim), claimOf(holder.name, claim)]
+  for (const each of [first, second]) await store.acquire(each, signal)
+  const watch = await watched(store, first)
+  await sleep(claim.ttl / 4 + 100) // then the second keeps both positions
+  const { promise: passed, resolve: pass } = Promise.withResolvers<void>()
+  let renewedAt = 0
+  relay.onAnswer = async (request, answer) => {
+    if (!request.includes('lease/keepalive')) return answer
+    renewedAt = performance.now()
+    await passed
+    return answer
+  }
+  const asking = store.acquire(second, signal)
+  await until('the server has renewed both', () => renewedAt > 0)
+  await other.release(holder, signal)
+  await until('the first is woken', () => watch.wakes > 0)
+  await sleep(300)
+  const sent = performance.now()
+  const taking = store.acquire(first, signal)
+  await until('it takes the name', () => relay.requests.at(-1)?.includes('request_delete_range') === true)
+  pass()
+  const grant = await taking
+  await asking
+  expect(grant.held && sent + grant.ttl).toBeLessThan(renewedAt + claim.ttl)
+  watch.stop()
+})

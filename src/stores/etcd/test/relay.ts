@@ -18,8 +18,8 @@ export class HttpRelay implements AsyncDisposable {
   readonly port: number
   /** Path and body of each request, as they came. */
   readonly requests: string[] = []
-  /** May change the answer to a request. */
-  onAnswer: (request: string, answer: string) => string = (_, answer) => answer
+  /** May change the answer to a request, or delay it. */
+  onAnswer: (request: string, answer: string) => string | Promise<string> = (_, answer) => answer
   readonly #target: { readonly port: number }
   readonly #reservation: Port
   readonly #agent = new Agent({ keepAlive: true })
@@ -84,7 +84,7 @@ export class HttpRelay implements AsyncDisposable {
         from.setEncoding('utf8').on('data', chunk => {
           answer += chunk
         })
-        from.on('end', () => response.end(this.onAnswer(`${path} ${body}`, answer)))
+        from.on('end', async () => response.end(await this.onAnswer(`${path} ${body}`, answer)))
       },
     )
     onward.on('error', () => response.destroy())

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { Claim } from '../contract/store.ts'
 import { TURN } from '../contract/time.ts'
 import { type Case, casesOf } from './case.ts'
+import type { Watch } from './client.ts'
 import { followUntilHeld, queueOf } from './queue.ts'
 import { inTime, sleep, until } from './timing.ts'
 
@@ -54,6 +55,19 @@ export const wakeCases: Case[] = casesOf(
       await until('the next waiter is woken', () => watches[1].wakes + watches[1].delays.length > 0)
       await followUntilHeld(clients[1], second)
       for (const watch of watches) watch.stop()
+    },
+
+    async 'R9: wakes the next waiter of the same process in time if the first does not ask'(space) {
+      const [client, other] = await space.pair()
+      const holder = space.claim()
+      await other.hold(holder)
+      const waiters = [holder, holder].map(({ name }) => space.claim({ name, queue: true }))
+      for (const waiter of waiters) await client.isRefused(waiter)
+      const [first, second] = (await Promise.all(waiters.map(waiter => client.watch(waiter)))) as [Watch, Watch]
+      await sleep(TURN)
+      await other.release(holder)
+      await until('the next waiter is woken', () => second.wakes + second.delays.length > 0)
+      for (const watch of [first, second]) watch.stop()
     },
 
     async 'R9: a message grants nothing: a waiter holds once its own acquire was answered'(space) {

@@ -65,7 +65,7 @@ const LINGER = 2_000
 
 /**
  * The holder and the queue of one name, followed by one watch for all waiters of this process: over HTTP/1.1 each watch
- * is a connection. It is a hint: only the server grants. It wakes the first waiter, and the first of this process when
+ * is a connection. It is a hint: only the server grants. It wakes the first waiter, and each other one of this process when
  * the grace periods of those ahead are over.
  */
 export class Queue {
@@ -89,11 +89,11 @@ export class Queue {
   #freeSince = 0
   /** By id, the queue in order. */
   #positions = new Map<string, Position>()
-  /** The waiter that was last woken. */
-  #woken: string | undefined
+  /** The waiters that were woken since the name is free, each with the number of those ahead of it then. */
+  readonly #woken = new Map<string, number>()
   #lingering: NodeJS.Timeout | undefined
   #again: NodeJS.Timeout | undefined
-  /** Until the first waiter of this process may take the name although others are ahead. */
+  /** Until the next waiter of this process may take the name although others are ahead. */
   #turn: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -171,7 +171,7 @@ export class Queue {
       throw error
     }
     if (signal.aborted) forget()
-    this.#woken = undefined
+    this.#woken.delete(id)
     this.#wakeNext()
   }
 
@@ -224,7 +224,7 @@ export class Queue {
     this.#watch = watch
     if (this.#isOver) return this.end()
     this.#isReady = true
-    this.#woken = undefined
+    this.#woken.clear()
     this.#wakeNext()
   }
 
@@ -242,7 +242,7 @@ export class Queue {
     if (id !== undefined) this.#positions.set(id, { revision: found.create_revision, roundTrip: roundTripAt(found) })
     else {
       this.#held = found
-      this.#woken = undefined
+      this.#woken.clear()
       // When the name falls free again, the grace periods begin anew.
       for (const waiter of this.waiters.values()) waiter.freeSince = undefined
     }
@@ -263,17 +263,14 @@ export class Queue {
     let ahead = 0
     for (const id of this.#positions.keys()) {
       const wake = this.#wakes.get(id)
-      if (wake) {
-        const next = `${ahead} ${id}`
-        if (this.#woken === next) return
+      if (wake && this.#woken.get(id) !== ahead) {
         const delay = this.#freeSince + turnAfter(ahead) + this.#roundTrips(ahead) - this.#clock.now()
         if (ahead > 0 && delay > 0) {
           this.#turn = setTimeout(() => this.#wakeNext(), delay).unref()
-        } else {
-          this.#woken = next
-          wake()
+          return
         }
-        return
+        this.#woken.set(id, ahead)
+        wake()
       }
       ahead += 1
     }

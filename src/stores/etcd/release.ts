@@ -8,7 +8,7 @@ import { type Leases, orMissing } from './leases.ts'
 import type { KeyValue } from './messages.ts'
 import { idOf } from './record.ts'
 import type { Requests } from './requests.ts'
-import { absent, leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
+import { leave, leftAt, madeAt, outcomeOf, unchanged } from './txn.ts'
 import type { Uncontended } from './uncontended.ts'
 
 export interface ReleasesOptions {
@@ -71,24 +71,22 @@ export class Releases {
 
   /** Ends a claim that this store may not know. If there is nothing of it, a tombstone refuses it when it arrives. */
   async #withdraw({ name, id }: ClaimKey, signal: AbortSignal): Promise<boolean> {
+    const keys = [this.#keys.held(name), this.#keys.place(name, id)]
     for (;;) {
-      const [held, place] = await Promise.all([
-        this.#requests.look(this.#keys.held(name), LONGEST_REQUEST),
-        this.#requests.look(this.#keys.place(name, id), LONGEST_REQUEST),
-      ])
+      const sights = await Promise.all(keys.map(key => this.#requests.look(key, LONGEST_REQUEST)))
       signal.throwIfAborted()
-      const mine = held.found && idOf(held.found) === id ? held.found : place.found
+      const mine = sights.map(({ found }) => found).find(found => found && idOf(found) === id)
       if (mine) {
         if ((await this.#end(mine, unchanged(mine), id)) !== undefined) return true
         if ((await this.#gateway.txn(deletion(unchanged(mine), mine.key))).succeeded) return true
         continue
       }
       const put = { request_put: { key: this.#keys.gone(id), lease: await this.#leases.tombstones() } }
-      const stillNothing = [
-        held.found ? unchanged(held.found) : absent({ key: this.#keys.held(name) }),
-        absent({ key: this.#keys.place(name, id) }),
-      ]
-      if ((await this.#gateway.txn({ compare: stillNothing, success: [put] })).succeeded) return false
+      // It may have arrived meanwhile. Others come and go, and do not matter.
+      const reads = keys.map(key => ({ request_range: { key } }))
+      const { responses = [] } = await this.#gateway.txn({ success: [put, ...reads] })
+      const found = responses.flatMap(({ response_range }) => response_range?.kvs ?? [])
+      if (!found.some(each => idOf(each) === id)) return false
     }
   }
 

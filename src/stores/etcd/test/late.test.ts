@@ -39,6 +39,24 @@ describe('a stale request', () => {
     expect(await server.call('lease/timetolive', { ID: lease })).toMatchObject({ grantedTTL: '15' })
   })
 
+  test('is refused although the name went to another holder during each look of the withdrawal', async () => {
+    const claim = claimOf(name())
+    let holder = claimOf(claim.name)
+    await hold(other, holder)
+    let looks = 0
+    relay.onAnswer = async (request, answer) => {
+      if (!request.includes('request_range') || request.includes('request_put') || ++looks > 5) return answer
+      await other.release(holder, signal)
+      holder = claimOf(claim.name)
+      await hold(other, holder)
+      return answer
+    }
+    expect(await store.release(claim, signal)).toBe('gone')
+    expect(looks).toBe(1)
+    await other.release(holder, signal)
+    expect(await other.acquire(claim, signal)).toMatchObject({ held: false })
+  })
+
   test('grants nothing when its lease expired meanwhile', async () => {
     const claim = claimOf(name(), { ttl: 1_000 })
     const held = relay.holdBack(/kv\/txn.*request_put/)
